@@ -1,0 +1,2 @@
+//! The black-box tests.
+fn main() {}
