@@ -1,1 +1,20 @@
-//! Placeholder.
+//! HTTP without I/O: bytes in, events out. Behaviour is that of Apache httpd 2.4.71.
+//!
+//! Nothing here reads a socket, a file or a clock, so all of it is tested and fuzzed with byte
+//! strings. Values that a connection uses again and again (`RequestHead`, `Table`, decoders) keep
+//! their memory when they are cleared.
+#![forbid(unsafe_code)]
+
+pub mod list;
+pub mod method;
+pub mod request;
+pub mod status;
+pub mod table;
+
+pub use method::{Method, MethodRegistry, MethodSet};
+pub use request::{
+    Body, HeadError, HeadFlags, HeadLimits, HeadOptions, HeadParser, LogLevel, Progress,
+    RequestHead, Version,
+};
+pub use status::Status;
+pub use table::{Overlap, Table};

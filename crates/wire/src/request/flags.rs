@@ -1,0 +1,104 @@
+//! What the parser noticed about a request's fields, so that nobody has to look them up.
+
+/// A set of facts about a request head.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeadFlags(u32);
+
+macro_rules! flags {
+    ($($constant:ident = $bit:literal, $doc:literal;)*) => {
+        impl HeadFlags {
+            $(#[doc = $doc]
+            pub const $constant: HeadFlags = HeadFlags(1 << $bit);)*
+        }
+        const NAMES: &[(&str, HeadFlags)] =
+            &[$((stringify!($constant), HeadFlags::$constant)),*];
+    };
+}
+
+flags! {
+    HOST = 0, "There is a `Host` field.";
+    CONNECTION = 1, "There is a `Connection` field.";
+    CLOSE = 2, "`Connection` has the token `close`.";
+    KEEP_ALIVE = 3, "`Connection` has the token `keep-alive`.";
+    UPGRADE = 4, "There is an `Upgrade` field.";
+    EXPECT = 5, "There is an `Expect` field.";
+    EXPECT_CONTINUE = 6, "The client waits for `100 Continue` before it sends the body.";
+    CONDITIONAL = 7, "There is an `If-Match`, `If-None-Match`, `If-Modified-Since`, \
+        `If-Unmodified-Since` or `If-Range` field.";
+    RANGE = 8, "There is a `Range` field (or the obsolete `Request-Range`).";
+    CONTENT_LENGTH = 9, "There is a `Content-Length` field.";
+    TRANSFER_ENCODING = 10, "There is a `Transfer-Encoding` field.";
+    AUTHORIZATION = 11, "There is an `Authorization` field.";
+    ACCEPT_ENCODING = 12, "There is an `Accept-Encoding` field.";
+    COOKIE = 13, "There is a `Cookie` field.";
+    ABSOLUTE = 14, "The target is in absolute form (`GET http://host/path`).";
+    CLOSE_AFTER = 15, "The connection can't be kept: both `Content-Length` and \
+        `Transfer-Encoding` were sent.";
+    TE = 16, "There is a `TE` field.";
+    USER_AGENT = 17, "There is a `User-Agent` field.";
+    TRAILER = 18, "There is a `Trailer` field.";
+}
+
+impl HeadFlags {
+    /// No flag.
+    pub const NONE: HeadFlags = HeadFlags(0);
+
+    /// Whether all flags of `other` are set.
+    pub const fn has(self, other: HeadFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any flag of `other` is set.
+    pub const fn any(self, other: HeadFlags) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Flags of either.
+    pub const fn with(self, other: HeadFlags) -> HeadFlags {
+        HeadFlags(self.0 | other.0)
+    }
+
+    /// Sets the flags of `other`.
+    pub const fn set(&mut self, other: HeadFlags) {
+        self.0 |= other.0;
+    }
+
+    /// Clears the flags of `other`.
+    pub const fn unset(&mut self, other: HeadFlags) {
+        self.0 &= !other.0;
+    }
+
+    /// The flag that says that a field of this name is there; none for other names.
+    pub(crate) fn of_field(name: &[u8]) -> HeadFlags {
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        match name.len() {
+            2 if is(b"te") => HeadFlags::TE,
+            4 if is(b"host") => HeadFlags::HOST,
+            5 if is(b"range") => HeadFlags::RANGE,
+            6 if is(b"expect") => HeadFlags::EXPECT,
+            6 if is(b"cookie") => HeadFlags::COOKIE,
+            7 if is(b"upgrade") => HeadFlags::UPGRADE,
+            7 if is(b"trailer") => HeadFlags::TRAILER,
+            8 if is(b"if-match") || is(b"if-range") => HeadFlags::CONDITIONAL,
+            10 if is(b"connection") => HeadFlags::CONNECTION,
+            10 if is(b"user-agent") => HeadFlags::USER_AGENT,
+            13 if is(b"if-none-match") => HeadFlags::CONDITIONAL,
+            13 if is(b"authorization") => HeadFlags::AUTHORIZATION,
+            13 if is(b"request-range") => HeadFlags::RANGE,
+            14 if is(b"content-length") => HeadFlags::CONTENT_LENGTH,
+            15 if is(b"accept-encoding") => HeadFlags::ACCEPT_ENCODING,
+            17 if is(b"if-modified-since") => HeadFlags::CONDITIONAL,
+            17 if is(b"transfer-encoding") => HeadFlags::TRANSFER_ENCODING,
+            19 if is(b"if-unmodified-since") => HeadFlags::CONDITIONAL,
+            _ => HeadFlags::NONE,
+        }
+    }
+}
+
+impl std::fmt::Debug for HeadFlags {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set()
+            .entries(NAMES.iter().filter(|flag| self.has(flag.1)).map(|flag| flag.0))
+            .finish()
+    }
+}

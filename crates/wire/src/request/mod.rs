@@ -1,0 +1,209 @@
+//! The head of a request: request line and header fields, parsed as bytes arrive.
+//!
+//! A head that has arrived whole and is well-formed takes the fast path (httparse). Everything
+//! else goes line by line through the exact rules of `ap_read_request`, and gets Apache's answer.
+
+mod flags;
+mod parser;
+
+pub use flags::HeadFlags;
+pub use parser::HeadParser;
+
+use crate::method::{Method, MethodRegistry};
+use crate::status::Status;
+use crate::table::Table;
+
+/// A protocol version as Apache counts: 1000 × major + minor.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Version(pub u32);
+
+impl Version {
+    /// HTTP/0.9: a request line without a version.
+    pub const HTTP_09: Version = Version(9);
+    /// HTTP/1.0.
+    pub const HTTP_10: Version = Version(1000);
+    /// HTTP/1.1.
+    pub const HTTP_11: Version = Version(1001);
+    /// HTTP/2.
+    pub const HTTP_20: Version = Version(2000);
+}
+
+/// Limits of a request head. They are those of the server that the connection came in on, since
+/// the virtual host is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// `LimitRequestLine`, bytes. Default 8190.
+    pub line_bytes: usize,
+    /// `LimitRequestFieldSize`, bytes of one field, its continuation lines included. Default 8190.
+    pub field_bytes: usize,
+    /// `LimitRequestFields`, 0 is unlimited. Default 100.
+    pub fields: usize,
+}
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        HeadLimits { line_bytes: 8190, field_bytes: 8190, fields: 100 }
+    }
+}
+
+/// `HttpProtocolOptions` and the methods that are known.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadOptions<'a> {
+    /// `Strict` (default) against `Unsafe`.
+    pub strict: bool,
+    /// `RegisteredMethods` against `LenientMethods` (default).
+    pub registered_methods: bool,
+    /// `Allow0.9` (default) against `Require1.0`.
+    pub allow_http09: bool,
+    /// Apache's methods and those of `RegisterHttpMethod`.
+    pub methods: &'a MethodRegistry,
+}
+
+/// What [`HeadParser::parse`] made of the bytes so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// The head is not complete: read more and call again with the longer buffer.
+    NeedMore,
+    /// The head is complete; the body begins `consumed` bytes into the buffer.
+    Done {
+        /// Bytes of the buffer that belong to the head.
+        consumed: usize,
+    },
+    /// The request is refused. What was understood of it is in the head, for logs and for the
+    /// error response; the connection is closed after that response.
+    Error(Box<HeadError>),
+}
+
+/// Why a request was refused before it had a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadError {
+    /// Status of the response.
+    pub status: Status,
+    /// Apache's message number, for the error log.
+    pub log_number: u32,
+    /// Level of the log line.
+    pub level: LogLevel,
+    /// Text of the log line, after the number. Bytes of the client are in it: escape them.
+    pub message: Vec<u8>,
+    /// HTML for the error page (Apache's note `error-notes`); empty when there is none.
+    pub notes: Vec<u8>,
+}
+
+/// Level of a log line that this crate proposes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// `error`
+    Error,
+    /// `info`
+    Info,
+    /// `debug`
+    Debug,
+}
+
+/// How the length of the request's body is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Body {
+    /// Neither `Content-Length` nor `Transfer-Encoding`: there is no body.
+    #[default]
+    None,
+    /// `Content-Length`, bytes.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// `Transfer-Encoding` whose last coding is chunked, with others before it: whoever reads the
+    /// body gets 501.
+    UnknownCoding,
+}
+
+/// A request's head. It is recycled: [`RequestHead::clear`] keeps the memory.
+#[derive(Debug, Clone)]
+pub struct RequestHead {
+    line: Vec<u8>,
+    method_len: usize,
+    target: (usize, usize),
+    protocol: (usize, usize),
+    /// The method's number; `HEAD` has that of `GET`.
+    pub method: Method,
+    /// `HEAD`.
+    pub header_only: bool,
+    /// The protocol version.
+    pub version: Version,
+    /// Header fields; those of one name are merged with `", "`.
+    pub headers: Table,
+    /// What is known about the fields without looking them up.
+    pub flags: HeadFlags,
+    /// How the body is framed.
+    pub body: Body,
+}
+
+impl Default for RequestHead {
+    fn default() -> Self {
+        RequestHead {
+            line: Vec::new(),
+            method_len: 0,
+            target: (0, 0),
+            protocol: (0, 0),
+            method: Method::INVALID,
+            header_only: false,
+            version: Version::HTTP_10,
+            headers: Table::new(),
+            flags: HeadFlags::NONE,
+            body: Body::None,
+        }
+    }
+}
+
+impl RequestHead {
+    /// An empty head.
+    pub fn new() -> Self {
+        RequestHead::default()
+    }
+
+    /// Forgets the request and keeps the memory.
+    pub fn clear(&mut self) {
+        self.line.clear();
+        self.method_len = 0;
+        self.target = (0, 0);
+        self.protocol = (0, 0);
+        self.method = Method::INVALID;
+        self.header_only = false;
+        self.version = Version::HTTP_10;
+        self.headers.clear();
+        self.flags = HeadFlags::NONE;
+        self.body = Body::None;
+    }
+
+    /// The request line as it was sent, without its line end (`%r`).
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// The method's name as it was sent.
+    pub fn method_name(&self) -> &[u8] {
+        self.line.get(..self.method_len).unwrap_or_default()
+    }
+
+    /// The request target as it was sent (`r->unparsed_uri`).
+    pub fn target(&self) -> &[u8] {
+        self.line.get(self.target.0..self.target.1).unwrap_or_default()
+    }
+
+    /// The protocol as it was sent, `HTTP/0.9` for a simple request (`%H`).
+    pub fn protocol(&self) -> &[u8] {
+        match self.line.get(self.protocol.0..self.protocol.1) {
+            Some(sent) if !sent.is_empty() => sent,
+            _ if self.version == Version::HTTP_09 => b"HTTP/0.9",
+            _ => b"HTTP/1.0",
+        }
+    }
+
+    /// A simple request (HTTP/0.9): no header fields come, and none are sent (`assbackwards`).
+    pub fn is_simple(&self) -> bool {
+        self.version == Version::HTTP_09
+    }
+
+    /// First value of a header field.
+    pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
+        self.headers.get(name)
+    }
+}

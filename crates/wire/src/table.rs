@@ -1,0 +1,461 @@
+//! `Table`: ordered, case-insensitive multimap of byte strings, with the semantics of apr_table.
+//!
+//! Keys and values live in one arena, so a table that is cleared and refilled for every request
+//! on a connection allocates nothing once it is warm.
+
+use std::fmt;
+
+/// How [`Table::overlap`] and [`Table::compress`] treat a key that occurs more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// The last value wins (`APR_OVERLAP_TABLES_SET`).
+    Set,
+    /// Values are joined with `", "` (`APR_OVERLAP_TABLES_MERGE`).
+    Merge,
+}
+
+/// Ordered (key, value) pairs; keys compare without ASCII case. Used for header fields, the
+/// environment and notes.
+#[derive(Clone, Default)]
+pub struct Table {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Bytes of the arena that no entry points to any more.
+    dead: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    mark: u32,
+    key_at: u32,
+    key_len: u32,
+    value_at: u32,
+    value_len: u32,
+}
+
+/// Dead bytes below this are never worth a copy of the arena.
+const COMPACT_FLOOR_BYTES: usize = 4096;
+
+/// Most bytes one table holds; an addition beyond it is dropped. Far above every configured
+/// request limit, it only keeps the 32-bit offsets sound.
+pub const TABLE_LIMIT_BYTES: usize = 1 << 30;
+
+impl Table {
+    /// An empty table that owns no memory yet.
+    pub const fn new() -> Self {
+        Table { arena: Vec::new(), entries: Vec::new(), dead: 0 }
+    }
+
+    /// An empty table with room for `entries` pairs and `bytes` of keys and values.
+    pub fn with_capacity(entries: usize, bytes: usize) -> Self {
+        Table { arena: Vec::with_capacity(bytes), entries: Vec::with_capacity(entries), dead: 0 }
+    }
+
+    /// Number of pairs (a key that was added twice counts twice).
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no pair.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Removes all pairs and keeps the memory.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+        self.dead = 0;
+    }
+
+    /// Bytes of memory held, used or not.
+    pub fn capacity_bytes(&self) -> usize {
+        self.arena.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// Gives memory back until at most about `bytes` are held (for a connection being parked).
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.arena.shrink_to(bytes);
+        self.entries.shrink_to(bytes / size_of::<Entry>());
+    }
+
+    /// First value of `key` (`apr_table_get`).
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        self.position(key).map(|at| self.value_of(self.entries[at]))
+    }
+
+    /// Whether `key` occurs.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.position(key).is_some()
+    }
+
+    /// All values of `key`, in order.
+    pub fn get_all<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let mark = mark_of(key);
+        self.entries
+            .iter()
+            .filter(move |entry| self.matches(entry, mark, key))
+            .map(|entry| self.value_of(*entry))
+    }
+
+    /// The pair at position `index`.
+    pub fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        self.entries.get(index).map(|entry| (self.key_of(*entry), self.value_of(*entry)))
+    }
+
+    /// All pairs, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.entries.iter().map(|entry| (self.key_of(*entry), self.value_of(*entry)))
+    }
+
+    /// Appends a pair, whether or not the key is there (`apr_table_add`).
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
+        let Some((key_at, value_at)) = self.store(key, value) else { return };
+        self.entries.push(Entry {
+            mark: mark_of(key),
+            key_at,
+            key_len: key.len() as u32,
+            value_at,
+            value_len: value.len() as u32,
+        });
+    }
+
+    /// Replaces the first pair of `key` and removes its others; appends when there is none
+    /// (`apr_table_set`).
+    pub fn set(&mut self, key: &[u8], value: &[u8]) {
+        let Some(at) = self.position(key) else { return self.add(key, value) };
+        self.replace_value(at, value);
+        self.remove_from(at + 1, key);
+    }
+
+    /// Adds the pair unless the key is there (`apr_table_get` then `apr_table_set`).
+    pub fn set_if_absent(&mut self, key: &[u8], value: &[u8]) {
+        if !self.contains(key) {
+            self.add(key, value);
+        }
+    }
+
+    /// Appends `", "` and `value` to the first value of `key`, or adds the pair
+    /// (`apr_table_merge`).
+    pub fn merge(&mut self, key: &[u8], value: &[u8]) {
+        match self.position(key) {
+            Some(at) => self.append_value(at, b", ", value),
+            None => self.add(key, value),
+        }
+    }
+
+    /// Removes every pair of `key`; says whether there was one (`apr_table_unset`).
+    pub fn unset(&mut self, key: &[u8]) -> bool {
+        let Some(at) = self.position(key) else { return false };
+        self.remove_from(at, key);
+        true
+    }
+
+    /// Keeps only the pairs for which `keep` answers true.
+    pub fn retain(&mut self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) {
+        let arena = &self.arena;
+        self.entries.retain(|entry| {
+            keep(
+                slice(arena, entry.key_at, entry.key_len),
+                slice(arena, entry.value_at, entry.value_len),
+            )
+        });
+        self.recount_dead();
+    }
+
+    /// Appends all pairs of `other` (`apr_table_overlay` without the copy of the base).
+    pub fn extend(&mut self, other: &Table) {
+        for (key, value) in other.iter() {
+            self.add(key, value);
+        }
+    }
+
+    /// Takes over the pairs of `other` (`apr_table_overlap`): with [`Overlap::Set`] they replace
+    /// equal keys, with [`Overlap::Merge`] they are joined to them.
+    pub fn overlap(&mut self, other: &Table, how: Overlap) {
+        for (key, value) in other.iter() {
+            match how {
+                Overlap::Set => self.set(key, value),
+                Overlap::Merge => self.merge(key, value),
+            }
+        }
+    }
+
+    /// Leaves one pair for each key, at the place of its first (`apr_table_compress`).
+    pub fn compress(&mut self, how: Overlap) {
+        let mut at = 0;
+        while at < self.entries.len() {
+            self.compress_one(at, how);
+            at += 1;
+        }
+    }
+
+    /// Whether a value of `key` has `token` as an element of its comma-separated list, compared
+    /// without ASCII case (`ap_find_token`).
+    pub fn contains_token(&self, key: &[u8], token: &[u8]) -> bool {
+        self.get_all(key).any(|value| crate::list::contains_token(value, token))
+    }
+
+    fn compress_one(&mut self, at: usize, how: Overlap) {
+        let first = self.entries[at];
+        let mut scan = at + 1;
+        while scan < self.entries.len() {
+            let entry = self.entries[scan];
+            if entry.mark != first.mark
+                || !self.key_of(entry).eq_ignore_ascii_case(self.key_of(first))
+            {
+                scan += 1;
+                continue;
+            }
+            self.entries.remove(scan);
+            match how {
+                Overlap::Set => {
+                    self.dead += self.entries[at].value_len as usize;
+                    self.entries[at].value_at = entry.value_at;
+                    self.entries[at].value_len = entry.value_len;
+                }
+                Overlap::Merge => self.join_values(at, entry),
+            }
+        }
+    }
+
+    /// Writes `value(at) ", " value(other)` as the value at `at`.
+    fn join_values(&mut self, at: usize, other: Entry) {
+        let value = (other.value_at as usize, other.value_len as usize);
+        if !self.move_value_to_end(at, 2 + value.1) {
+            return;
+        }
+        self.arena.extend_from_slice(b", ");
+        self.arena.extend_from_within(value.0..value.0 + value.1);
+        self.entries[at].value_len += 2 + value.1 as u32;
+        self.dead += value.1;
+    }
+
+    fn append_value(&mut self, at: usize, separator: &[u8], value: &[u8]) {
+        if !self.move_value_to_end(at, separator.len() + value.len()) {
+            return;
+        }
+        self.arena.extend_from_slice(separator);
+        self.arena.extend_from_slice(value);
+        self.entries[at].value_len += (separator.len() + value.len()) as u32;
+        self.compact_if_worthwhile();
+    }
+
+    /// Makes the value at `at` the last bytes of the arena, so that it can grow in place; false
+    /// when the table's limit does not allow `more` bytes.
+    fn move_value_to_end(&mut self, at: usize, more: usize) -> bool {
+        let (value_at, value_len) =
+            (self.entries[at].value_at as usize, self.entries[at].value_len as usize);
+        if self.arena.len() + value_len + more > TABLE_LIMIT_BYTES {
+            return false;
+        }
+        if value_at + value_len != self.arena.len() {
+            self.entries[at].value_at = self.arena.len() as u32;
+            self.arena.extend_from_within(value_at..value_at + value_len);
+            self.dead += value_len;
+        }
+        true
+    }
+
+    fn replace_value(&mut self, at: usize, value: &[u8]) {
+        let entry = self.entries[at];
+        let old_len = entry.value_len as usize;
+        if value.len() <= old_len {
+            let start = entry.value_at as usize;
+            self.arena[start..start + value.len()].copy_from_slice(value);
+            self.dead += old_len - value.len();
+        } else {
+            let Some((_, value_at)) = self.store(b"", value) else { return };
+            self.entries[at].value_at = value_at;
+            self.dead += old_len;
+        }
+        self.entries[at].value_len = value.len() as u32;
+        self.compact_if_worthwhile();
+    }
+
+    fn remove_from(&mut self, start: usize, key: &[u8]) {
+        let mark = mark_of(key);
+        let mut at = start;
+        while at < self.entries.len() {
+            if self.matches(&self.entries[at], mark, key) {
+                let gone = self.entries.remove(at);
+                self.dead += (gone.key_len + gone.value_len) as usize;
+            } else {
+                at += 1;
+            }
+        }
+        self.compact_if_worthwhile();
+    }
+
+    fn position(&self, key: &[u8]) -> Option<usize> {
+        let mark = mark_of(key);
+        self.entries.iter().position(|entry| self.matches(entry, mark, key))
+    }
+
+    #[inline]
+    fn matches(&self, entry: &Entry, mark: u32, key: &[u8]) -> bool {
+        entry.mark == mark && self.key_of(*entry).eq_ignore_ascii_case(key)
+    }
+
+    fn key_of(&self, entry: Entry) -> &[u8] {
+        slice(&self.arena, entry.key_at, entry.key_len)
+    }
+
+    fn value_of(&self, entry: Entry) -> &[u8] {
+        slice(&self.arena, entry.value_at, entry.value_len)
+    }
+
+    fn store(&mut self, key: &[u8], value: &[u8]) -> Option<(u32, u32)> {
+        let key_at = self.arena.len();
+        if key_at + key.len() + value.len() > TABLE_LIMIT_BYTES {
+            return None;
+        }
+        self.arena.extend_from_slice(key);
+        let value_at = self.arena.len();
+        self.arena.extend_from_slice(value);
+        Some((key_at as u32, value_at as u32))
+    }
+
+    fn recount_dead(&mut self) {
+        let live: usize =
+            self.entries.iter().map(|entry| (entry.key_len + entry.value_len) as usize).sum();
+        self.dead = self.arena.len().saturating_sub(live);
+        self.compact_if_worthwhile();
+    }
+
+    fn compact_if_worthwhile(&mut self) {
+        if self.dead < COMPACT_FLOOR_BYTES || self.dead < self.arena.len() / 2 {
+            return;
+        }
+        let mut fresh = Vec::with_capacity(self.arena.len() - self.dead + COMPACT_FLOOR_BYTES);
+        for entry in &mut self.entries {
+            let key_at = fresh.len() as u32;
+            fresh.extend_from_slice(slice(&self.arena, entry.key_at, entry.key_len));
+            let value_at = fresh.len() as u32;
+            fresh.extend_from_slice(slice(&self.arena, entry.value_at, entry.value_len));
+            entry.key_at = key_at;
+            entry.value_at = value_at;
+        }
+        self.arena = fresh;
+        self.dead = 0;
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs = self.iter().map(|(key, value)| (bstr::BStr::new(key), bstr::BStr::new(value)));
+        f.debug_map().entries(pairs).finish()
+    }
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Table {}
+
+impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Table {
+    fn from_iter<T: IntoIterator<Item = (&'a [u8], &'a [u8])>>(pairs: T) -> Self {
+        let mut table = Table::new();
+        for (key, value) in pairs {
+            table.add(key, value);
+        }
+        table
+    }
+}
+
+#[inline]
+fn slice(arena: &[u8], at: u32, len: u32) -> &[u8] {
+    arena.get(at as usize..at as usize + len as usize).unwrap_or_default()
+}
+
+/// A cheap case-folded fingerprint: length, first, middle and last byte. No loop over the key, so
+/// storing a field costs nothing; equality is always checked on top.
+#[inline]
+fn mark_of(key: &[u8]) -> u32 {
+    let fold = |byte: Option<&u8>| u32::from(byte.copied().unwrap_or(0) | 0x20);
+    (key.len() as u32 & 0xff)
+        | fold(key.first()) << 8
+        | fold(key.get(key.len() / 2)) << 16
+        | fold(key.last()) << 24
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values<'a>(table: &'a Table, key: &'a [u8]) -> Vec<&'a [u8]> {
+        table.get_all(key).collect()
+    }
+
+    #[test]
+    fn set_replaces_the_first_and_drops_the_rest() {
+        let mut table = Table::new();
+        table.add(b"Accept", b"a");
+        table.add(b"Host", b"h");
+        table.add(b"aCCEPT", b"b");
+        table.set(b"accept", b"longer than before");
+        assert_eq!(values(&table, b"ACCEPT"), [b"longer than before".as_slice()]);
+        let keys: Vec<_> = table.iter().map(|pair| pair.0.to_vec()).collect();
+        assert_eq!(keys, [b"Accept".to_vec(), b"Host".to_vec()]);
+    }
+
+    #[test]
+    fn merge_joins_the_first() {
+        let mut table = Table::new();
+        table.merge(b"Vary", b"Host");
+        table.add(b"X", b"1");
+        table.merge(b"vary", b"Accept");
+        table.merge(b"vary", b"Cookie");
+        assert_eq!(table.get(b"Vary"), Some(b"Host, Accept, Cookie".as_slice()));
+        assert_eq!(table.get(b"x"), Some(b"1".as_slice()));
+    }
+
+    #[test]
+    fn compress_keeps_the_first_place() {
+        let pairs: [(&[u8], &[u8]); 4] = [(b"a", b"1"), (b"b", b"2"), (b"A", b"3"), (b"a", b"4")];
+        let mut merged: Table = pairs.into_iter().collect();
+        merged.compress(Overlap::Merge);
+        assert_eq!(merged.get(b"a"), Some(b"1, 3, 4".as_slice()));
+        assert_eq!(merged.at(0), Some((b"a".as_slice(), b"1, 3, 4".as_slice())));
+        assert_eq!(merged.len(), 2);
+        let mut set: Table = pairs.into_iter().collect();
+        set.compress(Overlap::Set);
+        assert_eq!(values(&set, b"a"), [b"4".as_slice()]);
+    }
+
+    #[test]
+    fn overlap_sets_or_merges() {
+        let mut base: Table = [(b"k".as_slice(), b"1".as_slice())].into_iter().collect();
+        let over: Table = [(b"K".as_slice(), b"2".as_slice())].into_iter().collect();
+        let mut merged = base.clone();
+        merged.overlap(&over, Overlap::Merge);
+        base.overlap(&over, Overlap::Set);
+        assert_eq!(base.get(b"k"), Some(b"2".as_slice()));
+        assert_eq!(merged.get(b"k"), Some(b"1, 2".as_slice()));
+    }
+
+    #[test]
+    fn memory_is_kept_and_bounded_under_churn() {
+        let mut table = Table::new();
+        for round in 0..100_000u32 {
+            let value = vec![b'x'; 1 + (round % 97) as usize];
+            table.set(b"note", &value);
+            table.unset(b"gone");
+            table.add(b"gone", b"y");
+        }
+        assert_eq!(table.len(), 2);
+        assert!(table.capacity_bytes() < 64 * 1024, "{}", table.capacity_bytes());
+    }
+
+    #[test]
+    fn retain_drops_what_is_not_wanted() {
+        let mut table: Table =
+            [(b"a".as_slice(), b"1".as_slice()), (b"b", b"2"), (b"c", b"3")].into_iter().collect();
+        table.retain(|key, _| key != b"b");
+        assert_eq!(table.len(), 2);
+        assert!(!table.contains(b"B"));
+    }
+}
