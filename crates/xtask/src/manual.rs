@@ -1,0 +1,163 @@
+//! The manual that is made, not written: a page per module and the table of what is supported,
+//! both from the program's directive rows and the list of Apache's directives.
+
+mod compat;
+mod csv;
+mod page;
+mod row;
+
+use crate::tree;
+use row::Row;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Apache's directives: facts read off its manual, checked in.
+const REFERENCE: &str = "docs/reference/directives.csv";
+
+/// Writes the manual, or with `--check` compares it with what would be written.
+///
+/// # Errors
+/// When the rows can't be had, a file can't be written, or `--check` finds a stale page.
+pub fn run(arguments: &[&str]) -> Result<String, String> {
+    let options = Options::parse(arguments)?;
+    let root = tree::root();
+    let rows = row::parse(&options.rows(&root)?)?;
+    let reference = std::fs::read_to_string(root.join(REFERENCE))
+        .map_err(|error| format!("{REFERENCE}: {error}"))?;
+    let reference = csv::reference(&reference)?;
+    let pages = pages(&rows, &reference);
+    if options.check { check(&root, &pages) } else { write(&root, &pages) }
+}
+
+struct Options<'a> {
+    check: bool,
+    rows: Option<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(arguments: &[&'a str]) -> Result<Self, String> {
+        let mut options = Options { check: false, rows: None };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--check" => options.check = true,
+                "--rows" => options.rows = words.next().copied(),
+                other => return Err(format!("manual: unknown argument `{other}`")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The dump of the rows: from the file named, or from the program itself.
+    fn rows(&self, root: &Path) -> Result<String, String> {
+        if let Some(path) = self.rows {
+            return std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        }
+        let output = Command::new("cargo")
+            .args(["run", "--quiet", "--package", "tamarack", "--", "manual", "--json"])
+            .current_dir(root)
+            .output()
+            .map_err(|error| format!("cargo run: {error}"))?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("tamarack manual --json failed:\n{errors}"));
+        }
+        String::from_utf8(output.stdout).map_err(|error| format!("tamarack manual: {error}"))
+    }
+}
+
+/// Every generated page by its path from the root.
+fn pages(rows: &[Row], reference: &[csv::Reference]) -> BTreeMap<PathBuf, String> {
+    let mut modules: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        modules.entry(&row.module).or_default().push(row);
+    }
+    let mut pages = BTreeMap::new();
+    for (module, rows) in &mut modules {
+        rows.sort_by_key(|row| row.name.to_lowercase());
+        let path = Path::new("docs/directives").join(format!("{module}.md"));
+        pages.insert(path, page::render(module, rows));
+    }
+    pages.insert(PathBuf::from("docs/directives/index.md"), page::index(&modules));
+    pages.insert(PathBuf::from("docs/compat.md"), compat::render(rows, reference));
+    pages
+}
+
+fn write(root: &Path, pages: &BTreeMap<PathBuf, String>) -> Result<String, String> {
+    for stale in leftovers(root, pages) {
+        std::fs::remove_file(root.join(&stale))
+            .map_err(|error| format!("{}: {error}", stale.display()))?;
+    }
+    for (path, text) in pages {
+        let target = root.join(path);
+        let folder = target.parent().unwrap_or(root);
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&target, text))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(format!("manual: {} pages written", pages.len()))
+}
+
+fn check(root: &Path, pages: &BTreeMap<PathBuf, String>) -> Result<String, String> {
+    let differs = |(path, text): &(&PathBuf, &String)| {
+        std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
+    };
+    let mut stale: Vec<PathBuf> =
+        pages.iter().filter(differs).map(|(path, _)| path.clone()).collect();
+    stale.extend(leftovers(root, pages));
+    if stale.is_empty() {
+        return Ok(format!("manual: {} pages are current", pages.len()));
+    }
+    let names: Vec<String> = stale.iter().map(|path| path.display().to_string()).collect();
+    Err(format!("stale: {}\nrun `cargo xtask manual` and commit the result", names.join(" ")))
+}
+
+/// Generated pages of modules that are gone.
+fn leftovers(root: &Path, pages: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root.join("docs/directives")) else { return Vec::new() };
+    entries
+        .flatten()
+        .map(|entry| Path::new("docs/directives").join(entry.file_name()))
+        .filter(|path| path.extension().is_some_and(|word| word == "md"))
+        .filter(|path| !pages.contains_key(path))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: &str = include_str!("manual/sample.json");
+
+    #[test]
+    fn each_module_has_a_page_and_all_is_in_the_index() {
+        let rows = row::parse(ROWS).unwrap();
+        let pages = pages(&rows, &[]);
+        let names: Vec<&Path> = pages.keys().map(PathBuf::as_path).collect();
+        let expected = [
+            "docs/compat.md",
+            "docs/directives/core.md",
+            "docs/directives/index.md",
+            "docs/directives/mod_alias.md",
+        ];
+        assert_eq!(names, expected.map(Path::new));
+        let index = &pages[Path::new("docs/directives/index.md")];
+        assert!(index.contains("[mod_alias](mod_alias.md)"));
+    }
+
+    #[test]
+    fn a_page_that_differs_or_is_left_over_is_stale() {
+        let root = std::env::temp_dir().join(format!("xtask-manual-{}", std::process::id()));
+        let rows = row::parse(ROWS).unwrap();
+        let pages = pages(&rows, &[]);
+        assert!(check(&root, &pages).is_err());
+        write(&root, &pages).unwrap();
+        assert!(check(&root, &pages).is_ok());
+        std::fs::write(root.join("docs/directives/mod_gone.md"), "x").unwrap();
+        assert!(check(&root, &pages).unwrap_err().contains("mod_gone.md"));
+        write(&root, &pages).unwrap();
+        assert!(check(&root, &pages).is_ok());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,104 @@
+//! One page per module, and the index of them.
+
+use super::row::{Row, State};
+use std::collections::BTreeMap;
+
+/// Says in each generated file where it comes from.
+pub const NOTE: &str =
+    "<!-- Made by `cargo xtask manual` from the directive rows: edit those. -->\n";
+
+/// A module's page: a heading, then each directive with its facts.
+pub fn render(module: &str, rows: &[&Row]) -> String {
+    let mut page = format!("{NOTE}\n# {module}\n\n");
+    if let Some(file) = rows.iter().map(|row| &row.file).find(|file| !file.is_empty()) {
+        page.push_str(&format!("Source: `{file}`\n\n"));
+    }
+    for row in rows {
+        page.push_str(&directive(row));
+    }
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+/// The index: every module with its directives.
+pub fn index(modules: &BTreeMap<&str, Vec<&Row>>) -> String {
+    let mut page = format!("{NOTE}\n# Directives by module\n\n");
+    page.push_str("Which of Apache's directives are supported: [compat.md](../compat.md).\n\n");
+    for (module, rows) in modules {
+        let names: Vec<String> = rows
+            .iter()
+            .map(|row| format!("[{}]({module}.md#{})", cell(&row.name), anchor(&row.name)))
+            .collect();
+        page.push_str(&format!("**[{module}]({module}.md)**: {}\n\n", names.join(", ")));
+    }
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+fn directive(row: &Row) -> String {
+    let mut text = format!("## {}\n\n", cell(&row.name));
+    text.push_str(&format!("{}\n\n", row.doc.trim()));
+    text.push_str(&format!("```apache\n{}\n```\n\n", row.syntax.trim()));
+    let mut facts = vec![format!("- Where: {}", contexts(row))];
+    if !row.override_class.is_empty() {
+        facts.push(format!("- AllowOverride: {}", row.override_class));
+    }
+    if !row.default.is_empty() {
+        facts.push(format!("- Default: `{}`", row.default));
+    }
+    if row.state != State::Done || !row.note.is_empty() {
+        let separator = if row.note.is_empty() { "" } else { ": " };
+        facts.push(format!("- State: {}{separator}{}", row.state.word(), row.note));
+    }
+    text.push_str(&facts.join("\n"));
+    text.push_str("\n\n");
+    text
+}
+
+fn contexts(row: &Row) -> String {
+    let word = |name: &String| match name.as_str() {
+        "server" => "server config".to_owned(),
+        "vhost" => "virtual host".to_owned(),
+        "htaccess" => ".htaccess".to_owned(),
+        other => other.to_owned(),
+    };
+    row.contexts.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Text that is safe in a heading and in a table's cell.
+pub fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;").replace('>', "&gt;").replace('\n', " ")
+}
+
+/// The anchor that Markdown renderers give a heading.
+pub fn anchor(heading: &str) -> String {
+    heading
+        .to_lowercase()
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || *letter == '-' || *letter == '_')
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::parse;
+    use super::*;
+
+    #[test]
+    fn a_page_states_the_facts() {
+        let rows = parse(include_str!("sample.json")).unwrap();
+        let page = render("mod_alias", &[&rows[0], &rows[1]]);
+        assert!(page.contains("## Alias\n\nMaps URLs"));
+        assert!(page.contains("- Where: server config, virtual host, directory, .htaccess"));
+        assert!(page.contains("- AllowOverride: FileInfo\n- State: partial: no RedirectRelative"));
+        assert!(page.ends_with("yet\n"));
+    }
+
+    #[test]
+    fn sections_survive_markdown() {
+        assert_eq!(cell("<Directory>"), "&lt;Directory&gt;");
+        assert_eq!(anchor("<Directory>"), "directory");
+    }
+}

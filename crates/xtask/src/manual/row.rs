@@ -1,0 +1,131 @@
+//! Directive rows as the program prints them: one JSON object a line.
+
+use serde_json::Value;
+
+/// How far a directive is supported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Works as in Apache.
+    Done,
+    /// Works in part; the note says what does not.
+    Partial,
+    /// Is an error on purpose; the note says why.
+    Refused,
+    /// Known by name and reported as missing.
+    NotYet,
+}
+
+impl State {
+    /// The word in the tables, and in the rows.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Done => "done",
+            State::Partial => "partial",
+            State::Refused => "refused",
+            State::NotYet => "not yet",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "done" => Some(State::Done),
+            "partial" => Some(State::Partial),
+            "refused" => Some(State::Refused),
+            "not-yet" => Some(State::NotYet),
+            _ => None,
+        }
+    }
+}
+
+/// One directive.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// As written in a configuration; sections with their angle brackets.
+    pub name: String,
+    /// `mod_alias`, or `core`.
+    pub module: String,
+    /// Where it is written, from the root of the checkout.
+    pub file: String,
+    /// Where it may stand.
+    pub contexts: Vec<String>,
+    /// The AllowOverride class, empty where it can't stand in an .htaccess.
+    pub override_class: String,
+    /// The default, empty when there is none.
+    pub default: String,
+    /// The usage line.
+    pub syntax: String,
+    /// What it does, in Markdown.
+    pub doc: String,
+    /// How far it is supported.
+    pub state: State,
+    /// What is missing, or why it is refused.
+    pub note: String,
+}
+
+/// Reads the dump.
+///
+/// # Errors
+/// A line that is no JSON object, lacks a name, module or state, or a name that comes twice in
+/// one module.
+pub fn parse(dump: &str) -> Result<Vec<Row>, String> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (number, line) in dump.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let row = parse_line(line).map_err(|error| format!("row {}: {error}", number + 1))?;
+        let is_same = |other: &Row| other.name == row.name && other.module == row.module;
+        if rows.iter().any(is_same) {
+            return Err(format!("row {}: {} comes twice in {}", number + 1, row.name, row.module));
+        }
+        rows.push(row);
+    }
+    if rows.is_empty() { Err("the program printed no rows".to_owned()) } else { Ok(rows) }
+}
+
+fn parse_line(line: &str) -> Result<Row, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let text = |key: &str| value[key].as_str().unwrap_or("").to_owned();
+    let required = |key: &str| match value[key].as_str() {
+        Some(word) if !word.is_empty() => Ok(word.to_owned()),
+        _ => Err(format!("no `{key}`")),
+    };
+    let contexts = value["contexts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let state = required("state")?;
+    Ok(Row {
+        name: required("name")?,
+        module: required("module")?,
+        file: text("file"),
+        contexts: contexts.iter().filter_map(|word| word.as_str()).map(str::to_owned).collect(),
+        override_class: text("override"),
+        default: text("default"),
+        syntax: text("syntax"),
+        doc: text("doc"),
+        state: State::parse(&state).ok_or_else(|| format!("unknown state `{state}`"))?,
+        note: text("note"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_read() {
+        let rows = parse(include_str!("sample.json")).unwrap();
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[1].override_class, "FileInfo");
+        assert_eq!(rows[1].contexts.len(), 4);
+        assert_eq!(rows[3].state, State::Refused);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        assert!(parse("").is_err());
+        assert_eq!(
+            parse("{\"module\":\"core\",\"state\":\"done\"}").unwrap_err(),
+            "row 1: no `name`"
+        );
+        let odd = "{\"name\":\"A\",\"module\":\"core\",\"state\":\"maybe\"}";
+        assert_eq!(parse(odd).unwrap_err(), "row 1: unknown state `maybe`");
+        let twice = "{\"name\":\"A\",\"module\":\"core\",\"state\":\"done\"}\n".repeat(2);
+        assert_eq!(parse(&twice).unwrap_err(), "row 2: A comes twice in core");
+    }
+}

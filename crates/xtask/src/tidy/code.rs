@@ -1,0 +1,220 @@
+//! Rules on Rust code: lengths, `unsafe`, panics.
+
+use super::mask::{Masked, item_end, line_of};
+use super::{Finding, Source};
+
+/// Lines of one Rust file, its tests not counted.
+const FILE_LINES_MAX: usize = 400;
+/// Lines of one function, from its `fn` to its closing brace.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Characters of one line.
+const LINE_WIDTH_MAX: usize = 100;
+/// Crates that may hold `unsafe`.
+const UNSAFE_CRATES: [&str; 4] = ["crates/rt/", "crates/pcre/", "crates/mpm/", "crates/python/"];
+/// Calls that panic; the part before the bar is looked for, `expect` only on a literal message,
+/// because parsers have an `expect` of their own.
+const PANICS: [&str; 5] = [".unwrap()", ".expect(\"", "panic!(", "todo!(", "unimplemented!("];
+
+/// Runs every rule of this file on one source.
+pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    let all_tests = is_test_file(source.path);
+    file_length(source, masked, all_tests, findings);
+    function_length(source, masked, findings);
+    line_width(source, findings);
+    unsafe_code(source, masked, findings);
+    if !all_tests {
+        panics(source, masked, findings);
+    }
+}
+
+/// Whether a file holds nothing but tests.
+pub fn is_test_file(path: &str) -> bool {
+    path.starts_with("tests/")
+        || path.starts_with("fuzz/")
+        || path.contains("/tests/")
+        || path.contains("/benches/")
+        || path.ends_with("/tests.rs")
+        || path.ends_with("_tests.rs")
+}
+
+fn file_length(source: &Source, masked: &Masked, all_tests: bool, findings: &mut Vec<Finding>) {
+    let lines = masked.test_lines.iter().filter(|&&test| !test).count();
+    if !all_tests && lines > FILE_LINES_MAX {
+        findings.push(Finding {
+            weight: lines - FILE_LINES_MAX,
+            ..source.finding(
+                "file-length",
+                0,
+                format!(
+                    "{lines} lines without tests, at most {FILE_LINES_MAX}: a file is one noun; \
+                     move the second noun to a file of its own"
+                ),
+            )
+        });
+    }
+}
+
+fn function_length(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    let is_type = |start: usize| masked.code[start..].starts_with("fn(");
+    for start in words(&masked.code, "fn").filter(|&start| !is_type(start)) {
+        let end = item_end(&masked.code, start);
+        let first = line_of(&masked.code, start);
+        let lines = line_of(&masked.code, end) - first + 1;
+        if lines > FUNCTION_LINES_MAX {
+            findings.push(Finding {
+                weight: lines - FUNCTION_LINES_MAX,
+                ..source.finding(
+                    "function-length",
+                    first + 1,
+                    format!(
+                        "{lines} lines, at most {FUNCTION_LINES_MAX}: keep the branching here \
+                         and move straight work to helpers below"
+                    ),
+                )
+            });
+        }
+    }
+}
+
+fn line_width(source: &Source, findings: &mut Vec<Finding>) {
+    for (number, line) in source.text.lines().enumerate() {
+        let width = line.chars().count();
+        if width > LINE_WIDTH_MAX {
+            findings.push(source.finding(
+                "line-width",
+                number + 1,
+                format!("{width} columns, at most {LINE_WIDTH_MAX}: break the line"),
+            ));
+        }
+    }
+}
+
+fn unsafe_code(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    let allowed = UNSAFE_CRATES.iter().any(|place| source.path.starts_with(place));
+    let lines: Vec<&str> = source.text.lines().collect();
+    for start in words(&masked.code, "unsafe") {
+        let line = line_of(&masked.code, start);
+        if is_attribute_or_type(&masked.code, start) {
+            continue;
+        }
+        if !allowed {
+            let message = "only crates rt, pcre, mpm and python hold `unsafe`: \
+                           move the call there behind a safe function";
+            findings.push(source.finding("unsafe-place", line + 1, message.to_owned()));
+        } else if !has_safety_note(&lines, line) {
+            let message = "say above it, after `// SAFETY:`, why this is sound \
+                           (`# Safety` in the doc comment of an unsafe fn)";
+            findings.push(source.finding("unsafe-safety", line + 1, message.to_owned()));
+        }
+    }
+}
+
+/// `#[unsafe(no_mangle)]`, `unsafe extern` and `unsafe fn(…)` as a type claim nothing here.
+fn is_attribute_or_type(code: &str, start: usize) -> bool {
+    let after = code.get(start + "unsafe".len()..).unwrap_or("").trim_start();
+    after.starts_with('(') || after.starts_with("extern") || after.starts_with("fn(")
+}
+
+fn has_safety_note(lines: &[&str], line: usize) -> bool {
+    let own = lines.get(line).copied().unwrap_or("");
+    if own.contains("// SAFETY:") {
+        return true;
+    }
+    let above = lines.iter().take(line).rev().map(|text| text.trim_start());
+    let comment = above
+        .skip_while(|text| !text.starts_with("//") && !ends_statement(text))
+        .take_while(|text| text.starts_with("//") || text.starts_with("#["));
+    let mut comment = comment;
+    comment.any(|text| text.contains("SAFETY:") || text.contains("# Safety"))
+}
+
+/// Whether a line closes a statement or opens a block, so that a note above it is not ours.
+fn ends_statement(text: &str) -> bool {
+    text.is_empty() || text.ends_with([';', '{', '}', ','])
+}
+
+fn panics(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    for needle in PANICS {
+        for (start, _) in masked.code.match_indices(needle) {
+            let line = line_of(&masked.code, start);
+            let part_of_word = !needle.starts_with('.') && follows_word(&masked.code, start);
+            if part_of_word || masked.test_lines.get(line) == Some(&true) {
+                continue;
+            }
+            let call = needle.trim_end_matches(['(', ')', '"']);
+            let message = format!(
+                "`{call}` can take a child down: return an error, or make the state a type \
+                 in which it can't happen"
+            );
+            findings.push(source.finding("no-panic", line + 1, message));
+        }
+    }
+}
+
+/// Byte offsets at which `word` stands as a whole word.
+fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    code.match_indices(word).map(|(start, _)| start).filter(move |&start| {
+        let next = code.as_bytes().get(start + word.len());
+        !follows_word(code, start)
+            && next.is_some_and(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+    })
+}
+
+fn follows_word(code: &str, start: usize) -> bool {
+    let before = start.checked_sub(1).and_then(|at| code.as_bytes().get(at));
+    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mask::mask;
+    use super::*;
+
+    fn rules(path: &str, text: &str) -> Vec<(&'static str, usize)> {
+        let mut findings = Vec::new();
+        check(&Source { path, text }, &mask(text), &mut findings);
+        findings.iter().map(|finding| (finding.rule, finding.line)).collect()
+    }
+
+    #[test]
+    fn unsafe_needs_its_crate_and_its_note() {
+        let bare = "fn f() {\n    unsafe { g() }\n}\n";
+        let noted = "fn f() {\n    // SAFETY: g has no conditions.\n    unsafe { g() }\n}\n";
+        let split =
+            "fn f() {\n    // SAFETY: as g says.\n    let x =\n        unsafe { g() };\n}\n";
+        assert_eq!(rules("crates/wire/src/a.rs", noted), [("unsafe-place", 2 + 1)]);
+        assert_eq!(rules("crates/rt/src/a.rs", bare), [("unsafe-safety", 2)]);
+        assert_eq!(rules("crates/rt/src/a.rs", noted), []);
+        assert_eq!(rules("crates/rt/src/a.rs", split), []);
+        assert_eq!(rules("crates/wire/src/a.rs", "#![forbid(unsafe_code)] // unsafe\n"), []);
+    }
+
+    #[test]
+    fn a_note_belongs_to_the_next_statement_alone() {
+        let text = "fn f() {\n    // SAFETY: once.\n    unsafe { g() };\n    unsafe { h() };\n}\n";
+        assert_eq!(rules("crates/rt/src/a.rs", text), [("unsafe-safety", 4)]);
+    }
+
+    #[test]
+    fn panics_are_for_tests() {
+        let text = "fn f() { x.unwrap(); p.expect(b','); debug_panic!(\"\"); }\n\
+                    #[cfg(test)]\nmod tests { fn t() { x.unwrap() } }\n";
+        assert_eq!(rules("crates/wire/src/a.rs", text), [("no-panic", 1)]);
+        assert_eq!(rules("crates/wire/src/tests.rs", text), []);
+        let quoted = "fn f() { x.expect(\"why\"); todo!(); g(\".unwrap()\"); }\n";
+        assert_eq!(rules("crates/wire/src/a.rs", quoted), [("no-panic", 1), ("no-panic", 1)]);
+    }
+
+    #[test]
+    fn lengths_have_limits() {
+        let long = format!("fn f() {{\n{}}}\n", "    g();\n".repeat(FUNCTION_LINES_MAX));
+        assert_eq!(rules("crates/wire/src/a.rs", &long), [("function-length", 1)]);
+        let wide = format!("// {}\n", "é".repeat(LINE_WIDTH_MAX - 3));
+        assert_eq!(rules("crates/wire/src/a.rs", &wide), []);
+        assert_eq!(rules("crates/wire/src/a.rs", &format!("/{wide}")), [("line-width", 1)]);
+        let file = "const A: u8 = 1;\n".repeat(FILE_LINES_MAX + 1);
+        assert_eq!(rules("crates/wire/src/a.rs", &file), [("file-length", 0)]);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{file}}}\n");
+        assert_eq!(rules("crates/wire/src/a.rs", &tests), []);
+    }
+}

@@ -1,0 +1,83 @@
+//! The one shape of source files: a heading, and for modules the order that rule 3 names.
+
+use super::mask::Masked;
+use super::{Finding, Source};
+
+/// Runs the rules on one Rust file.
+pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    heading(source, findings);
+    if is_module(source.path) {
+        module(source, masked, findings);
+    }
+}
+
+fn heading(source: &Source, findings: &mut Vec<Finding>) {
+    let first = source.text.lines().find(|line| !line.starts_with("#!")).unwrap_or("");
+    if !first.starts_with("//!") {
+        let message = "begin with a `//!` line that says what the file is".to_owned();
+        findings.push(source.finding("heading", 1, message));
+    }
+}
+
+/// `crates/modules/src/FAMILY/mod_NAME.rs`, or `mod_NAME/mod.rs` where a module is a folder.
+fn is_module(path: &str) -> bool {
+    let Some(inside) = path.strip_prefix("crates/modules/src/") else { return false };
+    let parts: Vec<&str> = inside.split('/').collect();
+    match parts.as_slice() {
+        [_, file] => file.starts_with("mod_"),
+        [_, folder, file] => folder.starts_with("mod_") && *file == "mod.rs",
+        _ => false,
+    }
+}
+
+fn module(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    let heading: Vec<&str> =
+        source.text.lines().take_while(|line| line.starts_with("//!")).collect();
+    if !heading.iter().any(|line| line.contains("docs/directives/")) {
+        let message = "link the module's page (docs/directives/mod_….md) in the heading".to_owned();
+        findings.push(source.finding("module-shape", 1, message));
+    }
+    let structure = masked.code.find("\npub struct ");
+    match (structure, masked.code.find("Module for ")) {
+        (Some(before), Some(after)) if before < after => {}
+        (_, None) => {
+            let message = "no `impl Module`: a module file holds its module".to_owned();
+            findings.push(source.finding("module-shape", 0, message));
+        }
+        _ => {
+            let message = "the module's `pub struct` stands first, then its `impl Module`";
+            findings.push(source.finding("module-shape", 0, message.to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mask::mask;
+    use super::*;
+
+    fn rules(path: &str, text: &str) -> Vec<&'static str> {
+        let mut findings = Vec::new();
+        check(&Source { path, text }, &mask(text), &mut findings);
+        findings.iter().map(|finding| finding.rule).collect()
+    }
+
+    #[test]
+    fn a_file_begins_with_its_heading() {
+        assert_eq!(rules("crates/wire/src/uri.rs", "use a;\n"), ["heading"]);
+        assert!(rules("crates/wire/src/lib.rs", "#![forbid(unsafe_code)]\n//! Wire.\n").is_empty());
+    }
+
+    #[test]
+    fn a_module_has_its_shape() {
+        let path = "crates/modules/src/mappers/mod_alias.rs";
+        let good = "//! Maps URLs. Manual: docs/directives/mod_alias.md.\n\n\
+                    pub struct Alias;\n\nimpl Module for Alias {}\n";
+        assert!(rules(path, good).is_empty());
+        let late = "//! Maps: docs/directives/mod_alias.md.\nimpl Module for Alias {}\n\
+                    pub struct Alias;\n";
+        assert_eq!(rules(path, late), ["module-shape"]);
+        assert_eq!(rules(path, "//! Maps.\n"), ["module-shape", "module-shape"]);
+        assert!(rules("crates/modules/src/mappers/mod_alias/table.rs", "//! Rows.\n").is_empty());
+    }
+}
