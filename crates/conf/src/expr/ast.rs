@@ -1,0 +1,198 @@
+//! What an expression is made of, after names were resolved and patterns compiled.
+
+use std::net::IpAddr;
+
+use bstr::BString;
+use pcre::Regex;
+
+use super::names::{Table, Variable};
+use crate::values::Subnet;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Root {
+    Bool(Condition),
+    Text(Word),
+}
+
+/// What is true or false.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Condition {
+    Constant(bool),
+    Not(Box<Condition>),
+    /// At least two; true when all are.
+    All(Vec<Condition>),
+    /// At least two; true when one is.
+    Any(Vec<Condition>),
+    Compare(Comparison, Word, Word),
+    Matches {
+        word: Word,
+        regex: Regex,
+        negated: bool,
+    },
+    In(Word, List),
+    Unary(Unary, Word),
+    ModuleUnary {
+        id: u32,
+        word: Word,
+    },
+    /// `-R`: does the client's address lie in the subnet?
+    ClientIn(Subnet),
+    AddressIn(Word, Subnet),
+    Wildcard {
+        word: Word,
+        pattern: Word,
+        kind: Wildcard,
+    },
+    ModuleBinary {
+        id: u32,
+        left: Word,
+        right: Word,
+    },
+}
+
+/// Order or equality, of numbers or of strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Comparison {
+    pub(super) numeric: bool,
+    pub(super) relation: Relation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// Operators with one argument that the core has; what they ask is the manual's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unary {
+    NotEmpty,
+    Empty,
+    Truthy,
+    Directory,
+    Exists,
+    RegularFile,
+    FileNotEmpty,
+    SymbolicLink,
+    Executable,
+    /// `-F`, `-U`, `-A`: a subrequest, by file or by URL.
+    FileAllowed,
+    UrlAllowed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wildcard {
+    /// `-strmatch`
+    Any,
+    /// `-strcmatch`
+    IgnoringCase,
+    /// `-fnmatch`
+    PathName,
+}
+
+/// What stands behind `-in`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum List {
+    Words(Vec<Word>),
+    /// A module's list function.
+    Module {
+        id: u32,
+        argument: Box<Word>,
+    },
+}
+
+/// What has a string as its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Word {
+    Literal(BString),
+    Variable(Variable),
+    Backref(usize),
+    /// Two or more, one behind the other.
+    Concat(Vec<Word>),
+    /// A header, note or environment variable of a computed name.
+    Lookup(Table, Box<Word>),
+    Pure(Pure, Box<Word>),
+    ModuleFunction {
+        id: u32,
+        argument: Box<Word>,
+    },
+}
+
+/// Functions whose value depends on their argument (or a file) alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pure {
+    ToLower,
+    ToUpper,
+    Escape,
+    Unescape,
+    Base64,
+    Unbase64,
+    Md5,
+    Sha1,
+    File,
+    FileSize,
+    Ldap,
+}
+
+impl Condition {
+    /// Is it the same for every request?
+    pub(super) fn is_constant(&self) -> bool {
+        match self {
+            Condition::Constant(_) => true,
+            Condition::Not(inner) => inner.is_constant(),
+            Condition::All(parts) | Condition::Any(parts) => {
+                parts.iter().all(Condition::is_constant)
+            }
+            Condition::Compare(_, left, right) => left.is_constant() && right.is_constant(),
+            Condition::Matches { word, .. } => word.is_constant(),
+            Condition::In(word, List::Words(list)) => {
+                word.is_constant() && list.iter().all(Word::is_constant)
+            }
+            Condition::Unary(Unary::NotEmpty | Unary::Empty | Unary::Truthy, word) => {
+                word.is_constant()
+            }
+            Condition::Wildcard { word, pattern, .. } => {
+                word.is_constant() && pattern.is_constant()
+            }
+            Condition::AddressIn(word, _) => word.is_constant(),
+            Condition::In(_, List::Module { .. })
+            | Condition::Unary(..)
+            | Condition::ModuleUnary { .. }
+            | Condition::ClientIn(_)
+            | Condition::ModuleBinary { .. } => false,
+        }
+    }
+}
+
+impl Word {
+    /// The value, when it is written down.
+    pub(super) fn constant(&self) -> Option<&[u8]> {
+        match self {
+            Word::Literal(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Is it the same for every request?
+    pub(super) fn is_constant(&self) -> bool {
+        match self {
+            Word::Literal(_) => true,
+            Word::Concat(parts) => parts.iter().all(Word::is_constant),
+            Word::Pure(Pure::File | Pure::FileSize, _) => false,
+            Word::Pure(_, argument) => argument.is_constant(),
+            Word::Variable(_)
+            | Word::Backref(_)
+            | Word::Lookup(..)
+            | Word::ModuleFunction { .. } => false,
+        }
+    }
+}
+
+/// An address as `-ipmatch` reads its left side.
+pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

@@ -1,0 +1,29 @@
+//! What the reader has to ask the server that it reads for.
+
+use std::path::Path;
+
+use bstr::BStr;
+
+/// Answers about modules and directives, which `IfModule`, `IfDirective` and `LoadModule` need.
+pub trait Host {
+    /// Is the module active? The name is either form: `alias_module` or `mod_alias.c`.
+    fn module_active(&self, name: &BStr) -> bool;
+
+    /// Does an active module (or the core) have this directive or section (`<Directory`)?
+    fn directive_known(&self, name: &BStr) -> bool;
+
+    /// `LoadModule name file`: makes the module active. `file` is absolute.
+    ///
+    /// # Errors
+    /// The message for the administrator when there is no such module here.
+    fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String>;
+
+    /// `LoadFile file`. Shared objects are not loaded; the default accepts and does nothing.
+    ///
+    /// # Errors
+    /// The message for the administrator.
+    fn load_file(&mut self, file: &Path) -> Result<(), String> {
+        let _ = file;
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! The texts that were read, and positions in them.
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+/// Names one text of [`Sources`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub(crate) u32);
+
+/// A stretch of one source line.
+///
+/// Counted in characters (a byte that is no UTF-8 counts as one), from 1. It never crosses a line:
+/// what goes on behind a continuation is cut at the line's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The text.
+    pub file: FileId,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column of the first character, from 1.
+    pub column: u32,
+    /// How many characters; 0 marks a place between two of them.
+    pub length: u32,
+}
+
+/// One text: a file, an `.htaccess`, the `-C`/`-c` arguments, or a macro's expansion.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Name as Apache prints it: an absolute path, or e.g. `macro 'X' (defined on …) used on …`.
+    pub name: BString,
+    /// The whole text.
+    pub text: Arc<[u8]>,
+}
+
+impl Source {
+    /// Line `number` (from 1) without its line end, or `None` when there are fewer.
+    pub fn line(&self, number: u32) -> Option<&BStr> {
+        let index = usize::try_from(number.checked_sub(1)?).ok()?;
+        let line = self.text.split(|byte| *byte == b'\n').nth(index)?;
+        Some(line.strip_suffix(b"\r").unwrap_or(line).as_bstr())
+    }
+}
+
+/// All texts that were read, by [`FileId`], in the order of reading.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    all: Vec<Source>,
+}
+
+impl Sources {
+    /// No texts.
+    pub fn new() -> Sources {
+        Sources::default()
+    }
+
+    /// Keeps a text and names it.
+    pub fn add(&mut self, name: impl Into<BString>, text: impl Into<Arc<[u8]>>) -> FileId {
+        let id = FileId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+        self.all.push(Source { name: name.into(), text: text.into() });
+        id
+    }
+
+    /// The text, or `None` when the id is of other sources.
+    pub fn get(&self, file: FileId) -> Option<&Source> {
+        self.all.get(usize::try_from(file.0).ok()?)
+    }
+
+    /// The name of the text; empty when the id is of other sources.
+    pub fn name(&self, file: FileId) -> &BStr {
+        self.get(file).map_or(BStr::new(b""), |source| source.name.as_bstr())
+    }
+
+    /// The source line that `span` stands on.
+    pub fn line(&self, span: Span) -> Option<&BStr> {
+        self.get(span.file)?.line(span.line)
+    }
+
+    /// Every text with its id.
+    pub fn iter(&self) -> impl Iterator<Item = (FileId, &Source)> {
+        (0..).map(FileId).zip(&self.all)
+    }
+}

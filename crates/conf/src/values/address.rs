@@ -1,0 +1,265 @@
+//! Addresses and ports as `Listen`, `<VirtualHost>` and `Require ip` take them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What stands where a host is expected.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum VirtualHostName {
+    /// `*` or `_default_`.
+    Any,
+    /// An address, IPv6 in brackets.
+    Ip(IpAddr),
+    /// A name that has to be looked up.
+    Name(String),
+}
+
+/// The address of a `Listen` line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListenAddress {
+    /// Where; `Any` when only the port is given.
+    pub host: VirtualHostName,
+    /// The port.
+    pub port: u16,
+}
+
+impl ListenAddress {
+    /// Parses `80`, `*:80`, `127.0.0.1:80`, `[::1]:80`, `name:80`.
+    ///
+    /// # Errors
+    /// Apache's words, as `set_listener` has them.
+    pub fn parse(text: &[u8]) -> Result<ListenAddress, &'static str> {
+        let parts = split(text).ok_or("Invalid address or port")?;
+        if parts.has_scope {
+            return Err("Scope id is not supported");
+        }
+        let port = parts.port.ok_or("Port must be specified")?;
+        Ok(ListenAddress { host: parts.host.unwrap_or(VirtualHostName::Any), port })
+    }
+}
+
+/// One address of a `<VirtualHost>` line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VirtualHostAddress {
+    /// Which addresses.
+    pub host: VirtualHostName,
+    /// Which port; `None` for all, written as `*` or not at all.
+    pub port: Option<u16>,
+}
+
+impl VirtualHostAddress {
+    /// Parses `*:80`, `*`, `_default_:*`, `10.0.0.1`, `[::1]:443`, `name:80`.
+    ///
+    /// # Errors
+    /// Apache's words, as `get_addresses` of vhost.c has them.
+    pub fn parse(text: &[u8]) -> Result<VirtualHostAddress, &'static str> {
+        let (address, any_port) = match text.strip_suffix(b":*") {
+            Some(address) => (address, true),
+            None => (text, false),
+        };
+        let parts = split(address).ok_or("The address or port is invalid")?;
+        let host = parts.host.ok_or("Missing address for VirtualHost")?;
+        if parts.has_scope {
+            return Err("Scope ids are not supported");
+        }
+        Ok(VirtualHostAddress { host, port: parts.port.filter(|_| !any_port) })
+    }
+}
+
+/// A network: an address and how many of its bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subnet {
+    network: u128,
+    mask: u128,
+    is_v6: bool,
+}
+
+/// The text is no network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubnetError {
+    /// Neither an address nor the start of one.
+    #[error("the specified IP address is invalid")]
+    Address,
+    /// The mask is neither a bit count nor an address of the same kind.
+    #[error("the specified network mask is invalid")]
+    Mask,
+}
+
+impl Subnet {
+    /// Parses `10.1.2.3`, `10.1` (whole octets), `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`.
+    ///
+    /// Bits behind the mask are ignored. Source: `apr_ipsubnet_create`.
+    ///
+    /// # Errors
+    /// [`SubnetError`], which says what part is wrong.
+    pub fn parse(text: &[u8]) -> Result<Subnet, SubnetError> {
+        let text = std::str::from_utf8(text).map_err(|_| SubnetError::Address)?;
+        let (address, mask) = match text.split_once('/') {
+            Some((address, mask)) => (address, Some(mask)),
+            None => (text, None),
+        };
+        let (address, octets) = match address.parse::<IpAddr>() {
+            Ok(address) => (address, None),
+            Err(_) => partial_v4(address).map(|(ip, n)| (IpAddr::V4(ip), Some(n)))?,
+        };
+        let (mask, is_v6) = match (address, mask, octets) {
+            (IpAddr::V4(_), Some(mask), None) => (mask_bits(mask, 32)?, false),
+            (IpAddr::V6(_), Some(mask), None) => (mask_bits(mask, 128)?, true),
+            (_, Some(_), Some(_)) => return Err(SubnetError::Address),
+            (_, None, Some(octets)) => (prefix(octets * 8, 32), false),
+            (IpAddr::V4(_), None, None) => (prefix(32, 32), false),
+            (IpAddr::V6(_), None, None) => (prefix(128, 128), true),
+        };
+        Ok(Subnet { network: bits(address) & mask, mask, is_v6 })
+    }
+
+    /// Does the address lie in it? An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = if self.is_v6 { address } else { address.to_canonical() };
+        address.is_ipv6() == self.is_v6 && bits(address) & self.mask == self.network
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    }
+}
+
+/// The `count` highest of `width` bits.
+fn prefix(count: u32, width: u32) -> u128 {
+    let all = u128::MAX >> (128 - width);
+    all & !all.checked_shr(count).unwrap_or(0)
+}
+
+fn mask_bits(mask: &str, width: u32) -> Result<u128, SubnetError> {
+    if let Ok(count) = mask.parse::<u32>() {
+        // 0 bits would mean "everywhere"; APR refuses it.
+        let usable = (1..=width).contains(&count);
+        return usable.then(|| prefix(count, width)).ok_or(SubnetError::Mask);
+    }
+    if width == 32 {
+        let mask: Ipv4Addr = mask.parse().map_err(|_| SubnetError::Mask)?;
+        return Ok(u128::from(u32::from(mask)));
+    }
+    Err(SubnetError::Mask)
+}
+
+/// `10.1` or `10.1.`: the first octets of an address.
+fn partial_v4(text: &str) -> Result<(Ipv4Addr, u32), SubnetError> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let mut octets = [0u8; 4];
+    let mut count = 0;
+    for (slot, part) in octets.iter_mut().zip(text.split('.')) {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        *slot = part.parse().ok().filter(|_| is_number).ok_or(SubnetError::Address)?;
+        count += 1;
+    }
+    if count != text.split('.').count() {
+        return Err(SubnetError::Address);
+    }
+    let count = u32::try_from(count).map_err(|_| SubnetError::Address)?;
+    Ok((Ipv4Addr::from(octets), count))
+}
+
+struct Parts {
+    host: Option<VirtualHostName>,
+    port: Option<u16>,
+    has_scope: bool,
+}
+
+/// Splits host and port as `apr_parse_addr_port` does: a bare number is a port.
+fn split(text: &[u8]) -> Option<Parts> {
+    let text = std::str::from_utf8(text).ok()?;
+    if text.is_empty() {
+        return None;
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Parts { host: None, port: Some(port(text)?), has_scope: false });
+    }
+    if let Some(inner) = text.strip_prefix('[') {
+        let (address, rest) = inner.split_once(']')?;
+        let (address, has_scope) = match address.split_once('%') {
+            Some((address, _)) => (address, true),
+            None => (address, false),
+        };
+        let address: Ipv6Addr = address.parse().ok()?;
+        let port = match rest.strip_prefix(':') {
+            Some(digits) => Some(port(digits)?),
+            None if rest.is_empty() => None,
+            None => return None,
+        };
+        let host = Some(VirtualHostName::Ip(IpAddr::V6(address)));
+        return Some(Parts { host, port, has_scope });
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, digits)) => (name, Some(port(digits)?)),
+        None => (text, None),
+    };
+    Some(Parts { host: Some(host_name(name)?), port, has_scope: false })
+}
+
+fn host_name(name: &str) -> Option<VirtualHostName> {
+    if name == "*" || name.eq_ignore_ascii_case("_default_") {
+        return Some(VirtualHostName::Any);
+    }
+    if let Ok(address) = name.parse::<Ipv4Addr>() {
+        return Some(VirtualHostName::Ip(IpAddr::V4(address)));
+    }
+    let usable = !name.is_empty() && !name.contains([':', '[', ']', '*', ' ']);
+    usable.then(|| VirtualHostName::Name(name.to_owned()))
+}
+
+fn port(digits: &str) -> Option<u16> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|port| is_number && *port != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listen_lines() {
+        let parse = |text: &str| ListenAddress::parse(text.as_bytes());
+        let any = |port| ListenAddress { host: VirtualHostName::Any, port };
+        assert_eq!(parse("80"), Ok(any(80)));
+        assert_eq!(parse("*:8080"), Ok(any(8080)));
+        let v6 = parse("[::1]:443").unwrap();
+        assert_eq!(v6.host, VirtualHostName::Ip(Ipv6Addr::LOCALHOST.into()));
+        assert_eq!(parse("a.example:81").unwrap().host, VirtualHostName::Name("a.example".into()));
+        assert_eq!(parse("127.0.0.1"), Err("Port must be specified"));
+        assert_eq!(parse("70000"), Err("Invalid address or port"));
+        assert_eq!(parse("0"), Err("Invalid address or port"));
+        assert_eq!(parse("[::1"), Err("Invalid address or port"));
+        assert_eq!(parse("[fe80::1%eth0]:80"), Err("Scope id is not supported"));
+    }
+
+    #[test]
+    fn virtual_host_lines() {
+        let parse = |text: &str| VirtualHostAddress::parse(text.as_bytes());
+        let any = |port| VirtualHostAddress { host: VirtualHostName::Any, port };
+        assert_eq!(parse("*:80"), Ok(any(Some(80))));
+        assert_eq!(parse("*"), Ok(any(None)));
+        assert_eq!(parse("_default_:*"), Ok(any(None)));
+        assert_eq!(parse("80"), Err("Missing address for VirtualHost"));
+        assert_eq!(parse("*:x"), Err("The address or port is invalid"));
+        assert_eq!(parse("10.0.0.1").unwrap().port, None);
+    }
+
+    #[test]
+    fn subnets() {
+        let within = |net: &str, ip: &str| {
+            Subnet::parse(net.as_bytes()).unwrap().contains(ip.parse().unwrap())
+        };
+        assert!(within("10.1", "10.1.255.3") && !within("10.1", "10.2.0.1"));
+        assert!(within("192.168.0.0/255.255.0.0", "192.168.9.9"));
+        assert!(within("10.1.2.3/8", "10.9.9.9") && !within("10.1.2.3", "10.1.2.4"));
+        assert!(within("127.0.0.1", "::ffff:127.0.0.1"));
+        assert!(within("2001:db8::/32", "2001:db8:1::1") && !within("::1", "127.0.0.1"));
+        assert_eq!(Subnet::parse(b"10.0.0.0/33"), Err(SubnetError::Mask));
+        assert_eq!(Subnet::parse(b"10.0.0.256"), Err(SubnetError::Address));
+        assert_eq!(Subnet::parse(b"example.com"), Err(SubnetError::Address));
+        assert_eq!(Subnet::parse(b"1.2.3.4.5"), Err(SubnetError::Address));
+    }
+}

@@ -1,0 +1,72 @@
+//! File names and levels.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The path of `file`, relative to `root` unless it is absolute, with `.` and `..` taken out.
+///
+/// As in Apache the file system is not asked, so a symbolic link before `..` is not followed.
+/// `None` when it climbs above `/` or holds a NUL byte. Source: `ap_server_root_relative`.
+pub fn relative_to(root: &Path, file: &[u8]) -> Option<PathBuf> {
+    if file.contains(&0) {
+        return None;
+    }
+    let joined = root.join(Path::new(OsStr::from_bytes(file)));
+    let mut out = PathBuf::new();
+    for component in joined.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !out.pop() {
+                    return None;
+                }
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                out.push(component);
+            }
+        }
+    }
+    // A slash at the end means a directory, and stays.
+    if file.ends_with(b"/") && out.as_os_str().len() > 1 {
+        out.as_mut_os_string().push("/");
+    }
+    Some(out)
+}
+
+/// The number of a level's name: `emerg` 0 … `debug` 7, `trace1` 8 … `trace8` 15.
+///
+/// As in Apache only the letters that tell it apart are read: `err` for `error`. Case does not count.
+/// Source: `ap_parse_log_level`.
+pub fn log_level(name: &[u8]) -> Option<u8> {
+    const NAMES: [&str; 16] = [
+        "emerg", "alert", "crit", "error", "warn", "notice", "info", "debug", "trace1", "trace2",
+        "trace3", "trace4", "trace5", "trace6", "trace7", "trace8",
+    ];
+    let found = NAMES.iter().position(|known| name.eq_ignore_ascii_case(known.as_bytes()))?;
+    u8::try_from(found).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_and_cleaned() {
+        let root = Path::new("/etc/apache2");
+        let path = |file: &str| relative_to(root, file.as_bytes()).unwrap();
+        assert_eq!(path("conf.d/a.conf"), Path::new("/etc/apache2/conf.d/a.conf"));
+        assert_eq!(path("/var/log/x"), Path::new("/var/log/x"));
+        assert_eq!(path("./a/../b"), Path::new("/etc/apache2/b"));
+        assert_eq!(path("mods/").as_os_str(), "/etc/apache2/mods/");
+        assert_eq!(relative_to(root, b"../../../x"), None);
+        assert_eq!(relative_to(root, b"a\0b"), None);
+    }
+
+    #[test]
+    fn levels() {
+        assert_eq!(log_level(b"Warn"), Some(4));
+        assert_eq!(log_level(b"trace8"), Some(15));
+        assert_eq!(log_level(b"loud"), None);
+    }
+}

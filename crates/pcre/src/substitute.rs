@@ -1,0 +1,98 @@
+//! Filling a template from a match: Apache's `ap_pregsub`.
+
+use crate::captures::Captures;
+
+/// How long a substituted text may become; Apache's `AP_PREGSUB_MAXLEN`.
+pub const MAX_SUBSTITUTION_BYTES: usize = 64 * 1024 * 1024;
+
+/// The substitution would be longer than it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("substitution is longer than {limit} bytes")]
+pub struct TooLong {
+    /// The limit that was reached, in bytes.
+    pub limit: usize,
+}
+
+/// Appends `template` to `out` with `$0`–`$9` and `&` replaced by what the groups matched.
+///
+/// A backslash takes the meaning off a following `$` or `&` and is dropped; before anything else it
+/// stays. A group that is unset is empty. With `captures` of nothing the groups are all empty.
+/// Source: `regsub_core` behind `ap_pregsub`.
+///
+/// # Errors
+/// [`TooLong`] once `out` would exceed `limit` bytes; what was appended stays in `out`.
+pub fn substitute(
+    template: &[u8],
+    subject: &[u8],
+    captures: &Captures,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), TooLong> {
+    let mut rest = template;
+    while let Some((&byte, after)) = rest.split_first() {
+        let (piece, next) = match (byte, after.first()) {
+            (b'&', _) => (captures.text(0, subject).unwrap_or(&[]), after),
+            (b'$', Some(digit @ b'0'..=b'9')) => {
+                let group = captures.text(usize::from(digit - b'0'), subject);
+                (group.unwrap_or(&[]), after.get(1..).unwrap_or(&[]))
+            }
+            (b'\\', Some(b'$' | b'&')) => after.split_at(1),
+            _ => literal(rest),
+        };
+        if out.len() + piece.len() > limit {
+            return Err(TooLong { limit });
+        }
+        out.extend_from_slice(piece);
+        rest = next;
+    }
+    Ok(())
+}
+
+/// The first byte and all that follow it up to the next one that could mean something.
+fn literal(text: &[u8]) -> (&[u8], &[u8]) {
+    let special = |byte: &u8| matches!(byte, b'&' | b'$' | b'\\');
+    let tail = text.get(1..).unwrap_or(&[]);
+    let length = tail.iter().position(special).unwrap_or(tail.len()) + 1;
+    text.split_at(length.min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Flags, Regex};
+
+    fn filled(template: &str) -> String {
+        let subject = b"/old/name.html";
+        let mut captures = Captures::new();
+        let regex = Regex::new(b"^/(\\w+)/(\\w+)(z)?", Flags::default()).unwrap();
+        assert!(regex.captures(subject, &mut captures));
+        let mut out = Vec::new();
+        substitute(template.as_bytes(), subject, &captures, MAX_SUBSTITUTION_BYTES, &mut out)
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn groups_ampersand_and_escapes() {
+        assert_eq!(filled("/new/$2"), "/new/name");
+        assert_eq!(filled("<&>"), "</old/name>");
+        assert_eq!(filled("\\&\\$1\\x"), "&$1\\x");
+        assert_eq!(filled("$3$9$"), "$");
+        assert_eq!(filled("a$b\\"), "a$b\\");
+    }
+
+    #[test]
+    fn the_limit_holds() {
+        let error = substitute(b"abcdef", b"", &Captures::new(), 5, &mut Vec::new());
+        assert_eq!(error, Err(TooLong { limit: 5 }));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn text_without_specials_is_kept(template in "[^$&\\\\]*") {
+            let mut out = Vec::new();
+            substitute(template.as_bytes(), b"", &Captures::new(), usize::MAX, &mut out).unwrap();
+            assert_eq!(out, template.as_bytes());
+        }
+    }
+}
