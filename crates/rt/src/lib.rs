@@ -1,1 +1,31 @@
-//! Placeholder.
+//! One core, one loop: listeners, sockets, timers, sendfile, TLS bytes, file watches and a bounded
+//! pool for work that blocks.
+//!
+//! Everything that belongs to a [`Loop`] stays on its thread (`Rc`, no locks). Two things are
+//! shared by the loops of one process: the [`Watcher`] and the [`BlockingPool`]. Nothing here
+//! knows of HTTP or of the configuration.
+//!
+//! A server that uses this crate ignores `SIGPIPE` (as Rust programs do from the start), because
+//! sendfile(2) has no flag that would hold the signal back.
+
+pub mod blocking;
+pub mod boxes;
+pub mod clock;
+pub mod file;
+pub mod listener;
+pub mod reactor;
+mod socket;
+pub mod stream;
+pub mod timers;
+pub mod turn;
+pub mod watch;
+
+pub use blocking::{BlockingLimits, BlockingPool, PoolError};
+pub use boxes::{Pool, Pooled};
+pub use clock::Clock;
+pub use listener::{AcceptError, Accepted, Acceptor};
+pub use reactor::{Counters, Handle, Loop};
+pub use stream::Stream;
+pub use timers::{Deadline, Sleep};
+pub use turn::Drained;
+pub use watch::{WatchId, Watcher};

@@ -1,0 +1,119 @@
+//! Boxes that a loop uses again: the large state of an active connection is taken when a request
+//! arrives and goes back when the connection falls idle, so that ten thousand idle connections
+//! hold none and a busy one allocates nothing.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+/// A loop's store of used boxes.
+pub struct Pool<T> {
+    shelf: Rc<Shelf<T>>,
+}
+
+struct Shelf<T> {
+    name: &'static str,
+    limit: usize,
+    boxes: RefCell<Vec<Box<T>>>,
+}
+
+impl<T> Pool<T> {
+    /// An empty pool that keeps at most `limit` unused boxes; `name` is for status pages.
+    pub fn new(name: &'static str, limit: usize) -> Self {
+        Self { shelf: Rc::new(Shelf { name, limit, boxes: RefCell::new(Vec::new()) }) }
+    }
+
+    /// A box that was used before, as it was left, or a new one made by `make`.
+    pub fn take(&self, make: impl FnOnce() -> T) -> Pooled<T> {
+        let used = self.shelf.boxes.borrow_mut().pop();
+        let value = used.unwrap_or_else(|| Box::new(make()));
+        Pooled { value: Some(value), shelf: self.shelf.clone() }
+    }
+
+    /// How many unused boxes there are.
+    pub fn idle(&self) -> usize {
+        self.shelf.boxes.borrow().len()
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &'static str {
+        self.shelf.name
+    }
+
+    /// Frees unused boxes until `keep` are left.
+    pub fn shrink(&self, keep: usize) {
+        let surplus: Vec<Box<T>> = {
+            let mut boxes = self.shelf.boxes.borrow_mut();
+            let keep = keep.min(boxes.len());
+            boxes.drain(keep..).collect()
+        };
+        drop(surplus);
+    }
+}
+
+impl<T> Clone for Pool<T> {
+    fn clone(&self) -> Self {
+        Self { shelf: self.shelf.clone() }
+    }
+}
+
+/// A box out of a [`Pool`]; goes back to it when dropped.
+pub struct Pooled<T> {
+    // Always there until the drop.
+    value: Option<Box<T>>,
+    shelf: Rc<Shelf<T>>,
+}
+
+impl<T> Deref for Pooled<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.value {
+            Some(value) => value,
+            None => unreachable!("a pooled box is emptied only by its drop"),
+        }
+    }
+}
+
+impl<T> DerefMut for Pooled<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.value {
+            Some(value) => value,
+            None => unreachable!("a pooled box is emptied only by its drop"),
+        }
+    }
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.value.take() else { return };
+        let mut boxes = self.shelf.boxes.borrow_mut();
+        if boxes.len() < self.shelf.limit {
+            boxes.push(value);
+        } else {
+            drop(boxes);
+            drop(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_back_what_was_used_up_to_the_limit() {
+        let pool = Pool::new("test", 1);
+        let mut first = pool.take(|| Vec::<u8>::with_capacity(100));
+        first.push(1);
+        let second = pool.take(Vec::new);
+        drop(first);
+        drop(second);
+        assert_eq!(pool.idle(), 1);
+        let again = pool.take(|| unreachable!("one is idle"));
+        assert_eq!(*again, [1]);
+        drop(again);
+        pool.shrink(0);
+        assert_eq!(pool.idle(), 0);
+    }
+}

@@ -1,0 +1,141 @@
+//! The loop's cached time. Reading the clock costs about 25 ns; a request asks for the time several
+//! times (deadlines, the access log, the Date field), so one reading a turn serves all of them.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How long the offset between the wall clock and the monotonic clock is believed: the delay after
+/// which a step of the wall clock is seen, in µs.
+const WALL_OFFSET_MAX_AGE_US: u64 = 100_000;
+
+/// The cached time of one loop: refreshed after each wait for events, once per turn.
+#[derive(Debug)]
+pub struct Clock {
+    now_us: Cell<u64>,
+    wall_offset_us: Cell<i64>,
+    offset_read_us: Cell<u64>,
+}
+
+impl Clock {
+    /// A clock that shows the present moment.
+    pub fn new() -> Self {
+        let clock = Self {
+            now_us: Cell::new(0),
+            wall_offset_us: Cell::new(0),
+            offset_read_us: Cell::new(0),
+        };
+        clock.read_offset(monotonic_us());
+        clock
+    }
+
+    /// The monotonic time of this turn, in µs since an arbitrary point (CLOCK_MONOTONIC).
+    #[inline]
+    pub fn now_us(&self) -> u64 {
+        self.now_us.get()
+    }
+
+    /// The monotonic time of this turn, in ms.
+    #[inline]
+    pub fn now_ms(&self) -> u64 {
+        self.now_us.get() / 1000
+    }
+
+    /// The wall clock of this turn, in µs since 1970. A step of the system's clock is seen within
+    /// 100 ms.
+    #[inline]
+    pub fn wall_us(&self) -> u64 {
+        self.now_us.get().saturating_add_signed(self.wall_offset_us.get())
+    }
+
+    /// The wall clock of this turn, in whole seconds since 1970: what a Date field needs.
+    #[inline]
+    pub fn wall_s(&self) -> u64 {
+        self.wall_us() / 1_000_000
+    }
+
+    /// Reads the monotonic clock now and keeps the result as the time of the turn, in µs.
+    pub fn refresh(&self) -> u64 {
+        let now = monotonic_us();
+        self.now_us.set(now);
+        if now.wrapping_sub(self.offset_read_us.get()) >= WALL_OFFSET_MAX_AGE_US {
+            self.read_offset(now);
+        }
+        now
+    }
+
+    /// The monotonic time at this very moment, in µs; the cached time stays as it is.
+    #[inline]
+    pub fn precise_us(&self) -> u64 {
+        monotonic_us()
+    }
+
+    /// The wall clock at this very moment, in µs since 1970.
+    pub fn precise_wall_us(&self) -> u64 {
+        wall_us()
+    }
+
+    fn read_offset(&self, now: u64) {
+        self.now_us.set(now);
+        self.offset_read_us.set(now);
+        self.wall_offset_us.set(wall_us().wrapping_sub(now).cast_signed());
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Whole milliseconds of a duration, rounded up, capped far in the future.
+pub(crate) fn ceil_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+fn monotonic_us() -> u64 {
+    micros(clock_gettime(ClockId::Monotonic))
+}
+
+fn wall_us() -> u64 {
+    micros(clock_gettime(ClockId::Realtime))
+}
+
+fn micros(time: rustix::time::Timespec) -> u64 {
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stays_until_refreshed_and_then_moves() {
+        let clock = Clock::new();
+        let before = clock.now_us();
+        std::thread::sleep(Duration::from_millis(3));
+        assert_eq!(clock.now_us(), before);
+        assert!(clock.precise_us() >= before + 3000);
+        assert!(clock.refresh() >= before + 3000);
+        assert_eq!(clock.now_ms(), clock.now_us() / 1000);
+    }
+
+    #[test]
+    fn wall_clock_is_the_systems() {
+        let clock = Clock::new();
+        let system = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map(|d| d.as_micros() as u64)
+            .unwrap_or(0);
+        assert!(system.abs_diff(clock.wall_us()) < 50_000);
+        assert!(clock.precise_wall_us() >= clock.wall_us().saturating_sub(1000));
+    }
+
+    #[test]
+    fn milliseconds_round_up() {
+        assert_eq!(ceil_ms(Duration::from_micros(1)), 1);
+        assert_eq!(ceil_ms(Duration::from_millis(2)), 2);
+        assert_eq!(ceil_ms(Duration::MAX), u64::MAX);
+    }
+}

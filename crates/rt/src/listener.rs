@@ -1,0 +1,199 @@
+//! Listening sockets: a batch of accepts per turn, and patience when descriptors run out.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use tokio::io::Interest;
+
+use crate::reactor::Handle;
+use crate::socket::{self, Socket};
+
+/// Connections accepted in a row before the other tasks of the loop have their turn.
+const ACCEPT_BATCH_MAX: u32 = 64;
+/// The first wait after the system had no descriptor or memory for a connection; it doubles.
+const BACKOFF_FIRST: Duration = Duration::from_millis(50);
+/// The longest such wait.
+const BACKOFF_MAX: Duration = Duration::from_millis(1600);
+
+/// A connection that was accepted: hand it to [`Stream::new`].
+///
+/// [`Stream::new`]: crate::Stream::new
+#[derive(Debug)]
+pub struct Accepted {
+    /// The socket: non-blocking, close-on-exec.
+    pub fd: OwnedFd,
+    /// The client's address, as the kernel reported it.
+    pub peer: SocketAddr,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// The process or the system is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM).
+    /// Log it, and call `accept` again: it waits before it tries.
+    #[error("no resources to accept a connection: {0}")]
+    Resources(io::Error),
+    /// The listening socket is unusable; stop accepting from it.
+    #[error("the listening socket failed: {0}")]
+    Broken(io::Error),
+}
+
+/// A listening socket on one loop.
+pub struct Acceptor {
+    io: Socket,
+    handle: Handle,
+    batch: Cell<u32>,
+    backoff: Cell<Duration>,
+    wait_first: Cell<bool>,
+    paused: Cell<bool>,
+    resumed: RefCell<Option<Waker>>,
+}
+
+impl Acceptor {
+    /// Takes over a socket that listens already; it is set non-blocking. Must be called on a loop.
+    ///
+    /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        let io = socket::register(fd, Interest::READABLE)?;
+        Ok(Self {
+            io,
+            handle,
+            batch: Cell::new(0),
+            backoff: Cell::new(BACKOFF_FIRST),
+            wait_first: Cell::new(false),
+            paused: Cell::new(false),
+            resumed: RefCell::new(None),
+        })
+    }
+
+    /// Waits for the next connection. Connections that died in the queue are passed over.
+    ///
+    /// After [`AcceptError::Resources`] the next call waits (50 ms, doubling to 1.6 s, until one
+    /// succeeds), so that a server without descriptors does not spin. May be dropped at any point.
+    pub async fn accept(&self) -> Result<Accepted, AcceptError> {
+        if self.wait_first.get() {
+            self.handle.sleep(self.backoff.get()).await;
+            self.wait_first.set(false);
+            self.backoff.set((self.backoff.get() * 2).min(BACKOFF_MAX));
+        }
+        if self.batch.get() >= ACCEPT_BATCH_MAX {
+            self.batch.set(0);
+            tokio::task::yield_now().await;
+        }
+        std::future::poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    /// Accepts a connection that is queued already; `None` when there is none. For the end of a
+    /// generation: call it until `None`, then [`close`](Self::close), so that nobody who was let
+    /// in by the kernel is reset.
+    pub fn try_accept(&self) -> Result<Option<Accepted>, AcceptError> {
+        loop {
+            match rustix::net::acceptfrom_with(self.io.get_ref(), ACCEPT_FLAGS) {
+                Ok((fd, peer)) => {
+                    if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
+                        return Ok(Some(Accepted { fd, peer }));
+                    }
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(errno) if is_of_one_connection(errno) => {}
+                Err(errno) => return Err(classify(errno)),
+            }
+        }
+    }
+
+    /// Makes `accept` wait until [`resume`](Self::resume); the kernel goes on queueing.
+    pub fn pause(&self) {
+        self.paused.set(true);
+    }
+
+    /// Ends a [`pause`](Self::pause).
+    pub fn resume(&self) {
+        self.paused.set(false);
+        if let Some(waker) = self.resumed.take() {
+            waker.wake();
+        }
+    }
+
+    /// Stops listening here and hands the socket back; dropping it closes this process's copy.
+    pub fn close(self) -> OwnedFd {
+        self.io.into_inner()
+    }
+
+    /// The address it listens on.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::try_from(rustix::net::getsockname(self.io.get_ref())?)?)
+    }
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<Result<Accepted, AcceptError>> {
+        if self.paused.get() {
+            self.resumed.replace(Some(cx.waker().clone()));
+            return Poll::Pending;
+        }
+        loop {
+            let mut guard = match self.io.poll_read_ready(cx) {
+                Poll::Ready(Ok(guard)) => guard,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(AcceptError::Broken(error))),
+                Poll::Pending => {
+                    self.batch.set(0);
+                    return Poll::Pending;
+                }
+            };
+            match self.try_accept() {
+                Ok(Some(accepted)) => {
+                    self.batch.set(self.batch.get() + 1);
+                    self.backoff.set(BACKOFF_FIRST);
+                    return Poll::Ready(Ok(accepted));
+                }
+                Ok(None) => guard.clear_ready(),
+                Err(error) => {
+                    self.wait_first.set(matches!(error, AcceptError::Resources(_)));
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Acceptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.get_ref().as_fd()
+    }
+}
+
+const ACCEPT_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// Errors that belong to the connection at the head of the queue: accept(2), "Error handling".
+fn is_of_one_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::CONNRESET
+            | Errno::NETDOWN
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::TIMEDOUT
+            | Errno::PERM
+    )
+}
+
+fn classify(errno: Errno) -> AcceptError {
+    match errno {
+        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => {
+            AcceptError::Resources(errno.into())
+        }
+        other => AcceptError::Broken(other.into()),
+    }
+}

@@ -1,0 +1,248 @@
+//! The loop itself: one thread, one tokio runtime that never leaves it, one [`Handle`] to it all.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinHandle;
+
+use crate::blocking::BlockingPool;
+use crate::clock::Clock;
+use crate::stream::Scratch;
+use crate::timers::{self, Deadline, Sleep, Timers};
+use crate::turn::{self, Drained, Turn};
+use crate::watch::Watcher;
+
+/// Task polls between two looks at the sockets while tasks are still queued. Tokio's 61 cuts a turn
+/// of 64 busy connections into pieces, each with a system call of its own.
+const TASKS_PER_TURN: u32 = 256;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<LoopState>>> = const { RefCell::new(None) };
+}
+
+/// What a loop consists of. Its parts have interior mutability: all is on one thread.
+pub(crate) struct LoopState {
+    pub name: String,
+    pub clock: Clock,
+    pub timers: Timers,
+    pub turn: Turn,
+    pub scratch: RefCell<Scratch>,
+    pub watcher: Option<Arc<Watcher>>,
+    pub blocking: Arc<BlockingPool>,
+    busy_us: Cell<u64>,
+    wakeups: Cell<u64>,
+    turn_began_us: Cell<u64>,
+}
+
+impl LoopState {
+    /// Applies all file events that happened before this call.
+    pub fn drain_now(&self) {
+        if let Some(watcher) = &self.watcher {
+            watcher.drain();
+        }
+    }
+}
+
+/// What a loop has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Time between waking up and waiting again, summed, in µs: the loop's load.
+    pub busy_us: u64,
+    /// How often the loop waited for events.
+    pub wakeups: u64,
+}
+
+/// A loop that is about to start: [`Loop::new`], its options, [`Loop::start`].
+pub struct Loop {
+    name: String,
+    watcher: Option<Arc<Watcher>>,
+    blocking: Option<Arc<BlockingPool>>,
+}
+
+impl Loop {
+    /// A loop called `name`, without a watcher and with a blocking pool of its own.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), watcher: None, blocking: None }
+    }
+
+    /// Runs `main` to its end in a loop with no options, on this thread. Errors: as for `start`.
+    pub fn run<F, Fut>(name: &str, main: F) -> io::Result<Fut::Output>
+    where
+        F: FnOnce(Handle) -> Fut,
+        Fut: Future,
+    {
+        Self::new(name).start(main)
+    }
+
+    /// The file watch that [`Handle::drained`] drains; one per process, shared by its loops.
+    pub fn watcher(mut self, watcher: Arc<Watcher>) -> Self {
+        self.watcher = Some(watcher);
+        self
+    }
+
+    /// The pool for work that blocks; one per process, shared by its loops.
+    pub fn blocking(mut self, pool: Arc<BlockingPool>) -> Self {
+        self.blocking = Some(pool);
+        self
+    }
+
+    /// Runs `main` to its end on this thread; tasks that are still there then are dropped.
+    ///
+    /// Errors: what epoll_create or eventfd give (descriptors used up), and `AlreadyExists` on a
+    /// thread that runs a loop already.
+    pub fn start<F, Fut>(self, main: F) -> io::Result<Fut::Output>
+    where
+        F: FnOnce(Handle) -> Fut,
+        Fut: Future,
+    {
+        if CURRENT.with_borrow(Option::is_some) {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        }
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(TASKS_PER_TURN)
+            .on_thread_park(before_wait)
+            .on_thread_unpark(after_wait)
+            .build_local(LocalOptions::default())?;
+        let state = Rc::new(LoopState {
+            name: self.name,
+            clock: Clock::new(),
+            timers: Timers::default(),
+            turn: Turn::default(),
+            scratch: RefCell::new(Scratch::default()),
+            watcher: self.watcher,
+            blocking: self.blocking.unwrap_or_default(),
+            busy_us: Cell::new(0),
+            wakeups: Cell::new(0),
+            turn_began_us: Cell::new(0),
+        });
+        state.turn_began_us.set(state.clock.now_us());
+        let entered = Entered::new(state.clone());
+        let handle = Handle { state: state.clone() };
+        let output = runtime.block_on(async move {
+            tokio::task::spawn_local(timers::drive(state.clone()));
+            tokio::task::spawn_local(turn::drive(state));
+            // Both have stored their wakers before the first connection asks for them.
+            tokio::task::yield_now().await;
+            main(handle).await
+        });
+        drop(runtime);
+        drop(entered);
+        Ok(output)
+    }
+}
+
+/// Keeps the thread's loop known to the hooks; also when `main` panics.
+struct Entered;
+
+impl Entered {
+    fn new(state: Rc<LoopState>) -> Self {
+        CURRENT.set(Some(state));
+        Self
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}
+
+/// A loop, for whatever runs on it. Cheap to clone; never leaves its thread.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) state: Rc<LoopState>,
+}
+
+impl Handle {
+    /// The loop that runs on this thread; `None` outside of one.
+    pub fn current() -> Option<Self> {
+        CURRENT.with_borrow(|state| state.clone().map(|state| Self { state }))
+    }
+
+    /// The loop's name, as in logs and the scoreboard.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Starts a task on this loop. Dropping the join handle lets the task go on.
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        tokio::task::spawn_local(future)
+    }
+
+    /// The loop's cached time.
+    #[inline]
+    pub fn clock(&self) -> &Clock {
+        &self.state.clock
+    }
+
+    /// The deadline `delay` after the turn's time.
+    #[inline]
+    pub fn deadline(&self, delay: Duration) -> Deadline {
+        Deadline::after(&self.state.clock, delay)
+    }
+
+    /// Resolves once `deadline` has passed: exact to the ms below a second, to 50 ms above.
+    pub fn sleep_until(&self, deadline: Deadline) -> Sleep {
+        Sleep::new(self.state.clone(), deadline)
+    }
+
+    /// Resolves after `delay`.
+    pub fn sleep(&self, delay: Duration) -> Sleep {
+        self.sleep_until(self.deadline(delay))
+    }
+
+    /// Resolves after the file watch has been drained at a moment later than this call's first
+    /// poll: what a request must await, once its last byte has arrived, before it uses anything
+    /// that is validated by generations. All who wait in one turn share one system call.
+    #[inline]
+    pub fn drained(&self) -> Drained<'_> {
+        Drained::new(&self.state)
+    }
+
+    /// Drains the file watch at once, at the price of a system call (about 0.5 µs).
+    pub fn drain_now(&self) {
+        self.state.drain_now();
+    }
+
+    /// The file watch of the process; `None` where every look-up has to stat.
+    pub fn watcher(&self) -> Option<&Arc<Watcher>> {
+        self.state.watcher.as_ref()
+    }
+
+    /// The pool for work that blocks.
+    pub fn blocking(&self) -> &Arc<BlockingPool> {
+        &self.state.blocking
+    }
+
+    /// What this loop has done so far, the present turn included.
+    pub fn counters(&self) -> Counters {
+        let turn = self.state.clock.precise_us().saturating_sub(self.state.turn_began_us.get());
+        Counters { busy_us: self.state.busy_us.get() + turn, wakeups: self.state.wakeups.get() }
+    }
+}
+
+fn before_wait() {
+    CURRENT.with_borrow(|state| {
+        let Some(state) = state else { return };
+        let turn = state.clock.precise_us().saturating_sub(state.turn_began_us.get());
+        state.busy_us.set(state.busy_us.get() + turn);
+    });
+}
+
+fn after_wait() {
+    CURRENT.with_borrow(|state| {
+        let Some(state) = state else { return };
+        state.turn_began_us.set(state.clock.refresh());
+        state.wakeups.set(state.wakeups.get() + 1);
+    });
+}

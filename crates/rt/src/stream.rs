@@ -1,0 +1,374 @@
+//! An accepted connection, plain or TLS.
+//!
+//! The socket is asked only when epoll has said that it can answer, and a read that left room in
+//! the buffer counts as "nothing more": a keep-alive request costs one recv and one send.
+
+mod linger;
+mod scratch;
+mod send_file;
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use tokio::io::Interest;
+
+use crate::listener::Accepted;
+use crate::reactor::{Handle, LoopState};
+use crate::socket::{self, Socket};
+use crate::timers::{Deadline, SlotId};
+
+pub(crate) use scratch::Scratch;
+
+/// Bytes written to one connection before the loop's other tasks have their turn.
+const WRITE_TURN_BYTES: usize = 256 * 1024;
+
+/// A connection on its loop. Dropping it closes the socket at once; see [`Stream::linger`].
+pub struct Stream {
+    io: Socket,
+    state: Rc<LoopState>,
+    timer: SlotId,
+    layer: Layer,
+    peer: SocketAddr,
+    received: u64,
+    sent: u64,
+    /// Readiness was consumed by a look at the socket that read nothing.
+    look_again: bool,
+}
+
+enum Layer {
+    Plain,
+}
+
+impl Stream {
+    /// Registers an accepted connection with this thread's loop, and sets TCP_NODELAY.
+    ///
+    /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
+    pub fn new(accepted: Accepted) -> io::Result<Self> {
+        let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
+        // A connection that is dead already tells so at the first read.
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&accepted.fd, true);
+        let io = socket::register(accepted.fd, Interest::READABLE | Interest::WRITABLE)?;
+        let timer = handle.state.timers.acquire();
+        Ok(Self {
+            io,
+            state: handle.state,
+            timer,
+            layer: Layer::Plain,
+            peer: accepted.peer,
+            received: 0,
+            sent: 0,
+            look_again: false,
+        })
+    }
+
+    /// The client's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The address the client connected to: a system call, so keep the answer where it is needed.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::try_from(rustix::net::getsockname(&self.io)?)?)
+    }
+
+    /// Bytes received from the socket so far, TLS records included.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Bytes handed to the socket so far, TLS records included.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The loop this connection lives on.
+    pub fn handle(&self) -> Handle {
+        Handle { state: self.state.clone() }
+    }
+
+    /// Waits for bytes and appends them to `buffer`, at most as many as its spare capacity takes;
+    /// 0 at the end of the stream. It never makes the buffer grow.
+    ///
+    /// Errors: `TimedOut` at the deadline, `InvalidInput` for a buffer without spare capacity,
+    /// and those of recv(2). May be dropped while it waits; nothing is lost.
+    pub async fn read(&mut self, buffer: &mut Vec<u8>, deadline: Deadline) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.poll_read(cx, buffer, deadline)).await
+    }
+
+    /// As [`read`](Self::read), to be polled.
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        deadline: Deadline,
+    ) -> Poll<io::Result<usize>> {
+        if buffer.capacity() == buffer.len() {
+            return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+        }
+        match self.layer {
+            Layer::Plain => self.poll_recv(cx, buffer, deadline),
+        }
+    }
+
+    /// What has arrived already, without waiting: `WouldBlock` when nothing has.
+    pub fn try_read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        match self.poll_read(&mut cx, buffer, Deadline::NEVER) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Waits until a read would find something (bytes, the end, an error), reading nothing. While
+    /// it waits, the connection keeps no buffer: this is where idle connections stand.
+    ///
+    /// Errors: `TimedOut` at the deadline.
+    pub async fn readable(&mut self, deadline: Deadline) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.poll_readable(cx, deadline)).await
+    }
+
+    /// As [`readable`](Self::readable), to be polled.
+    pub fn poll_readable(
+        &mut self,
+        cx: &mut Context<'_>,
+        deadline: Deadline,
+    ) -> Poll<io::Result<()>> {
+        if self.look_again {
+            return Poll::Ready(Ok(()));
+        }
+        match self.io.poll_read_ready(cx) {
+            Poll::Ready(Ok(mut guard)) => {
+                guard.retain_ready();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => self.poll_deadline(cx, deadline),
+        }
+    }
+
+    /// Resolves when the client has closed or reset the connection; bytes that it sends meanwhile
+    /// stay unread. For use beside the wait for a backend. Never times out.
+    pub async fn hangup(&mut self) {
+        std::future::poll_fn(|cx| self.poll_hangup(cx)).await;
+    }
+
+    fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Ok(mut guard) = ready!(self.io.poll_read_ready(cx)) else {
+                return Poll::Ready(());
+            };
+            if guard.ready().is_read_closed() || guard.ready().is_error() {
+                return Poll::Ready(());
+            }
+            guard.clear_ready();
+            self.look_again = true;
+        }
+    }
+
+    /// Writes what the socket takes at once: `WouldBlock` when it takes nothing. Bytes that were
+    /// taken count as written, though a TLS session may still hold some of them: end with
+    /// [`flush`](Self::flush).
+    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_send(bytes, SendFlags::empty())
+    }
+
+    /// Writes all of `bytes`. `timeout` is for one wait without any progress, as Apache's
+    /// `Timeout` is.
+    ///
+    /// Errors: `TimedOut`, `BrokenPipe`, `ConnectionReset`, others of send(2).
+    pub async fn write_all(&mut self, bytes: &[u8], timeout: Duration) -> io::Result<()> {
+        self.send_all(bytes, SendFlags::empty(), timeout).await
+    }
+
+    /// As [`write_all`](Self::write_all), when more follows at once: the kernel holds back the
+    /// last, incomplete segment (MSG_MORE).
+    pub async fn write_more(&mut self, bytes: &[u8], timeout: Duration) -> io::Result<()> {
+        self.send_all(bytes, SendFlags::MORE, timeout).await
+    }
+
+    /// Writes all parts, in as few packets as they need; `parts` is used up.
+    pub async fn write_vectored(
+        &mut self,
+        mut parts: &mut [IoSlice<'_>],
+        timeout: Duration,
+    ) -> io::Result<()> {
+        let mut turn = 0;
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            match self.try_send_vectored(parts) {
+                Ok(count) => {
+                    IoSlice::advance_slices(&mut parts, count);
+                    turn = self.pace(turn + count, parts.is_empty()).await;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable(timeout).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.flush(timeout).await
+    }
+
+    /// Waits until all that was taken by [`try_write`](Self::try_write) has gone to the socket.
+    pub async fn flush(&mut self, _timeout: Duration) -> io::Result<()> {
+        match self.layer {
+            Layer::Plain => Ok(()),
+        }
+    }
+
+    /// Says that nothing more will be written: a FIN, behind a close_notify in TLS.
+    pub fn shutdown_write(&mut self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.io, Shutdown::Write)?)
+    }
+
+    async fn send_all(
+        &mut self,
+        mut bytes: &[u8],
+        flags: SendFlags,
+        timeout: Duration,
+    ) -> io::Result<()> {
+        let mut turn = 0;
+        while !bytes.is_empty() {
+            match self.try_send(bytes, flags) {
+                Ok(count) => {
+                    bytes = bytes.get(count..).unwrap_or_default();
+                    turn = self.pace(turn + count, bytes.is_empty()).await;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable(timeout).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.flush(timeout).await
+    }
+
+    /// Lets the other tasks run after [`WRITE_TURN_BYTES`]; returns the bytes of the new turn.
+    async fn pace(&self, turn: usize, last: bool) -> usize {
+        if turn < WRITE_TURN_BYTES || last {
+            return turn;
+        }
+        tokio::task::yield_now().await;
+        0
+    }
+
+    fn try_send(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+        match self.layer {
+            Layer::Plain => self.send_raw(bytes, flags),
+        }
+    }
+
+    fn try_send_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.layer {
+            Layer::Plain => {
+                let count = self.io.try_io(Interest::WRITABLE, |fd| {
+                    let mut control = SendAncillaryBuffer::default();
+                    let flags = SendFlags::NOSIGNAL;
+                    Ok(rustix::net::sendmsg(fd, parts, &mut control, flags)?)
+                })?;
+                self.sent += count as u64;
+                Ok(count)
+            }
+        }
+    }
+
+    fn send_raw(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+        let flags = flags | SendFlags::NOSIGNAL;
+        let send = |fd: &OwnedFd| Ok(rustix::net::send(fd, bytes, flags)?);
+        let count = self.io.try_io(Interest::WRITABLE, send)?;
+        self.sent += count as u64;
+        Ok(count)
+    }
+
+    /// Receives into the spare capacity of `buffer`, as the socket gives it.
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        deadline: Deadline,
+    ) -> Poll<io::Result<usize>> {
+        let spare = buffer.capacity() - buffer.len();
+        if std::mem::take(&mut self.look_again) {
+            match self.recv_raw(buffer) {
+                Err(Errno::WOULDBLOCK) => {}
+                other => return Poll::Ready(other.map_err(io::Error::from)),
+            }
+        }
+        loop {
+            let mut guard = match self.io.poll_read_ready(cx) {
+                Poll::Ready(Ok(guard)) => guard,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    ready!(self.poll_deadline(cx, deadline))?;
+                    continue;
+                }
+            };
+            let outcome = rustix::net::recv(
+                guard.get_inner(),
+                rustix::buffer::spare_capacity(buffer),
+                RecvFlags::empty(),
+            );
+            match outcome {
+                Ok((count, _)) => {
+                    // Less than asked for: the socket is empty. Asking it again would cost a
+                    // system call that finds nothing; an end of stream stays marked regardless.
+                    if count < spare && count > 0 {
+                        guard.clear_ready();
+                    }
+                    self.received += count as u64;
+                    return Poll::Ready(Ok(count));
+                }
+                Err(Errno::WOULDBLOCK) => guard.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Poll::Ready(Err(errno.into())),
+            }
+        }
+    }
+
+    fn recv_raw(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
+        let spare = rustix::buffer::spare_capacity(buffer);
+        let (count, _) = rustix::net::recv(&self.io, spare, RecvFlags::empty())?;
+        self.received += count as u64;
+        Ok(count)
+    }
+
+    /// Waits until the socket takes bytes again, or is broken.
+    async fn writable(&mut self, timeout: Duration) -> io::Result<()> {
+        let deadline = Deadline::after(&self.state.clock, timeout);
+        std::future::poll_fn(|cx| match self.io.poll_write_ready(cx) {
+            Poll::Ready(guard) => {
+                guard?.retain_ready();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => self.poll_deadline(cx, deadline),
+        })
+        .await
+    }
+
+    /// Pending until the deadline, then `TimedOut`.
+    fn poll_deadline(&self, cx: &Context<'_>, deadline: Deadline) -> Poll<io::Result<()>> {
+        if deadline.has_passed(&self.state.clock) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.state.timers.arm(self.timer, deadline, cx.waker(), self.state.clock.now_ms());
+        Poll::Pending
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.state.timers.release(self.timer);
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.get_ref().as_fd()
+    }
+}

@@ -1,0 +1,76 @@
+//! Files on their way out: sendfile(2) in slices, so that one fast client does not hold the loop,
+//! and never from a disk that would make it wait.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::io::Interest;
+
+use super::{Layer, Stream, WRITE_TURN_BYTES};
+use crate::file;
+
+impl Stream {
+    /// Sends `head` and then `len` bytes of `file` from `offset`, the head in one packet with the
+    /// first bytes of the file. `timeout` is for one wait without any progress.
+    ///
+    /// Errors: `UnexpectedEof` when the file has become shorter than `offset + len`: bytes are
+    /// missing on the connection, so it can only be closed. `TimedOut`, `BrokenPipe`,
+    /// `ConnectionReset`; `WouldBlock` when a cold file finds the blocking pool full.
+    pub async fn send_file(
+        &mut self,
+        head: &[u8],
+        file: &File,
+        offset: u64,
+        len: u64,
+        timeout: Duration,
+    ) -> io::Result<()> {
+        if len == 0 {
+            return self.write_all(head, timeout).await;
+        }
+        self.write_more(head, timeout).await?;
+        match self.layer {
+            Layer::Plain => self.send_file_plain(file, offset, len, timeout).await,
+        }
+    }
+
+    async fn send_file_plain(
+        &mut self,
+        file: &File,
+        mut offset: u64,
+        mut len: u64,
+        timeout: Duration,
+    ) -> io::Result<()> {
+        while len > 0 {
+            let slice = usize::try_from(len).unwrap_or(usize::MAX).min(WRITE_TURN_BYTES);
+            // Files are read ahead in order, so the last byte of the slice speaks for all of it.
+            if !file::is_resident(file, offset + slice as u64 - 1)? {
+                file::warm(&self.state.blocking.clone(), file, offset, slice).await?;
+            }
+            let end = offset + slice as u64;
+            while offset < end {
+                let rest = usize::try_from(end - offset).unwrap_or(slice);
+                match self.sendfile_raw(file, &mut offset, rest) {
+                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(count) => len -= count as u64,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.writable(timeout).await?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if len > 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    fn sendfile_raw(&mut self, file: &File, offset: &mut u64, len: usize) -> io::Result<usize> {
+        let send = |fd: &OwnedFd| Ok(rustix::fs::sendfile(fd, file, Some(offset), len)?);
+        let count = self.io.try_io(Interest::WRITABLE, send)?;
+        self.sent += count as u64;
+        Ok(count)
+    }
+}

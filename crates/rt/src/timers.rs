@@ -1,0 +1,261 @@
+//! Deadlines of one loop, for ten thousand connections whose deadlines move with every request.
+//!
+//! A connection owns a slot. Moving its deadline writes one number into the slot; the queue is
+//! touched only when the new deadline lies before the slot's entry in it. An entry that comes due
+//! looks at the slot and goes back to the queue when the deadline has moved on. So a request costs
+//! no queue operation, and one tokio timer serves the whole loop.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::clock::{Clock, ceil_ms};
+use crate::reactor::LoopState;
+
+/// Deadlines this far away or farther are rounded up to [`COARSE_STEP_MS`]; nearer ones are exact.
+const COARSE_FROM_MS: u64 = 1000;
+/// The resolution of far deadlines: many that end together share one wake-up.
+const COARSE_STEP_MS: u64 = 50;
+/// The queue is rebuilt when outdated entries outnumber the slots by this factor.
+const STALE_FACTOR_MAX: usize = 4;
+/// Below this length the queue is never rebuilt.
+const REBUILD_FROM_ENTRIES: usize = 1024;
+/// The longest sleep of the loop's timer; it wakes, finds nothing, and sleeps again.
+const SLEEP_MAX_MS: u64 = 3_600_000;
+
+/// A moment on the loop's monotonic clock, in ms. Made by [`Handle::deadline`].
+///
+/// [`Handle::deadline`]: crate::Handle::deadline
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(u64);
+
+impl Deadline {
+    /// A deadline that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The deadline at `ms` on the loop's monotonic clock ([`Clock::now_ms`]).
+    pub const fn at_ms(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// The moment, in ms on the loop's monotonic clock.
+    pub const fn as_ms(self) -> u64 {
+        self.0
+    }
+
+    /// `delay` after the time that `clock` shows.
+    pub fn after(clock: &Clock, delay: Duration) -> Self {
+        Self(clock.now_us().div_ceil(1000).saturating_add(ceil_ms(delay)))
+    }
+
+    /// True when the cached time of `clock` has reached the deadline.
+    pub fn has_passed(self, clock: &Clock) -> bool {
+        self.0 <= clock.now_ms()
+    }
+}
+
+/// The deadlines of one loop.
+#[derive(Default)]
+pub(crate) struct Timers {
+    inner: RefCell<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    entries: BinaryHeap<Reverse<(u64, u32)>>,
+    due: Vec<Waker>,
+    driver: Option<Waker>,
+    /// When the driver wakes by itself, in ms.
+    driver_due: u64,
+}
+
+struct Slot {
+    deadline: u64,
+    /// The due time of the one entry that counts for this slot; `u64::MAX` without one.
+    scheduled: u64,
+    waker: Option<Waker>,
+}
+
+/// A slot in [`Timers`], given back by [`Timers::release`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotId(u32);
+
+impl Timers {
+    /// Takes a slot for one connection or sleeper.
+    pub fn acquire(&self) -> SlotId {
+        let mut queue = self.inner.borrow_mut();
+        if let Some(id) = queue.free.pop() {
+            return SlotId(id);
+        }
+        queue.slots.push(Slot { deadline: u64::MAX, scheduled: u64::MAX, waker: None });
+        SlotId(u32::try_from(queue.slots.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Gives a slot back. Its queue entry stays and is used by the slot's next owner.
+    pub fn release(&self, id: SlotId) {
+        let waker = {
+            let mut queue = self.inner.borrow_mut();
+            queue.free.push(id.0);
+            let slot = &mut queue.slots[id.0 as usize];
+            slot.deadline = u64::MAX;
+            slot.waker.take()
+        };
+        // Dropped after the borrow: it can be the last reference to a task that owns timers.
+        drop(waker);
+    }
+
+    /// Wakes `waker` once `deadline` has passed; replaces what the slot held.
+    pub fn arm(&self, id: SlotId, deadline: Deadline, waker: &Waker, now_ms: u64) {
+        let mut queue = self.inner.borrow_mut();
+        let slot = &mut queue.slots[id.0 as usize];
+        slot.deadline = deadline.0;
+        let old = match &slot.waker {
+            Some(known) if known.will_wake(waker) => None,
+            _ => slot.waker.replace(waker.clone()),
+        };
+        let mut driver = None;
+        if deadline.0 < slot.scheduled {
+            driver = queue.schedule(id.0, deadline.0, now_ms);
+        }
+        drop(queue);
+        drop(old);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Wakes all whose deadline is at or before `now_ms`; returns when to come back, in ms.
+    fn fire(&self, now_ms: u64) -> u64 {
+        let mut due = {
+            let mut queue = self.inner.borrow_mut();
+            queue.collect_due(now_ms);
+            std::mem::take(&mut queue.due)
+        };
+        for waker in due.drain(..) {
+            waker.wake();
+        }
+        let mut queue = self.inner.borrow_mut();
+        queue.due = due;
+        queue.driver_due = queue.entries.peek().map_or(u64::MAX, |entry| entry.0.0);
+        queue.driver_due
+    }
+}
+
+impl Queue {
+    /// Puts an entry for the slot into the queue; returns the driver when it would wake too late.
+    fn schedule(&mut self, id: u32, deadline: u64, now_ms: u64) -> Option<Waker> {
+        if deadline == u64::MAX {
+            return None;
+        }
+        let due = if deadline.saturating_sub(now_ms) >= COARSE_FROM_MS {
+            deadline.next_multiple_of(COARSE_STEP_MS)
+        } else {
+            deadline
+        };
+        // An entry that is due no later than the rounded time is early enough already.
+        if due >= self.slots[id as usize].scheduled {
+            return None;
+        }
+        self.slots[id as usize].scheduled = due;
+        self.entries.push(Reverse((due, id)));
+        self.rebuild_if_stale();
+        if due < self.driver_due { self.driver.clone() } else { None }
+    }
+
+    fn collect_due(&mut self, now_ms: u64) {
+        while let Some(&Reverse((due, id))) = self.entries.peek() {
+            if due > now_ms {
+                return;
+            }
+            self.entries.pop();
+            let slot = &mut self.slots[id as usize];
+            if slot.scheduled != due {
+                continue;
+            }
+            slot.scheduled = u64::MAX;
+            if slot.deadline <= now_ms {
+                slot.deadline = u64::MAX;
+                self.due.extend(slot.waker.take());
+            } else {
+                let deadline = slot.deadline;
+                self.schedule(id, deadline, now_ms);
+            }
+        }
+    }
+
+    fn rebuild_if_stale(&mut self) {
+        let limit = (self.slots.len() * STALE_FACTOR_MAX).max(REBUILD_FROM_ENTRIES);
+        if self.entries.len() <= limit {
+            return;
+        }
+        let slots = &self.slots;
+        self.entries.retain(|entry| slots[entry.0.1 as usize].scheduled == entry.0.0);
+    }
+}
+
+/// The task that owns the loop's only tokio timer.
+pub(crate) async fn drive(state: Rc<LoopState>) {
+    let mut sleep = pin!(tokio::time::sleep(Duration::from_millis(SLEEP_MAX_MS)));
+    std::future::poll_fn(move |cx| {
+        state.timers.inner.borrow_mut().driver = Some(cx.waker().clone());
+        loop {
+            let now_ms = state.clock.refresh() / 1000;
+            let due = state.timers.fire(now_ms);
+            let wait = due.saturating_sub(now_ms).min(SLEEP_MAX_MS);
+            if wait == 0 {
+                continue;
+            }
+            sleep.as_mut().reset(tokio::time::Instant::now() + Duration::from_millis(wait));
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::<()>::Pending;
+            }
+        }
+    })
+    .await;
+}
+
+/// Resolves when its deadline has passed. Made by [`Handle::sleep_until`].
+///
+/// [`Handle::sleep_until`]: crate::Handle::sleep_until
+pub struct Sleep {
+    state: Rc<LoopState>,
+    slot: SlotId,
+    deadline: Deadline,
+}
+
+impl Sleep {
+    pub(crate) fn new(state: Rc<LoopState>, deadline: Deadline) -> Self {
+        let slot = state.timers.acquire();
+        Self { state, slot, deadline }
+    }
+
+    /// Moves the deadline; counts from the next poll on.
+    pub fn reset(&mut self, deadline: Deadline) {
+        self.deadline = deadline;
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.deadline.has_passed(&self.state.clock) {
+            return Poll::Ready(());
+        }
+        self.state.timers.arm(self.slot, self.deadline, cx.waker(), self.state.clock.now_ms());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.state.timers.release(self.slot);
+    }
+}

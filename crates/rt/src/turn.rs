@@ -1,0 +1,96 @@
+//! A loop turn: receive from all ready sockets, drain the watch once, then answer.
+//!
+//! The first connection that has read its request queues the turn task, behind all tasks that are
+//! ready at that moment; when it runs, one read of the inotify descriptor serves everybody who
+//! asked meanwhile. The read is later than the arrival of each of their requests, so whatever was
+//! written before a request was sent has moved its generations by then.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::reactor::LoopState;
+
+/// The waiters of the present turn.
+#[derive(Default)]
+pub(crate) struct Turn {
+    waiting: RefCell<Vec<Waker>>,
+    woken: RefCell<Vec<Waker>>,
+    /// The number of the turn that collects waiters; all turns below it are drained.
+    current: Cell<u64>,
+    task: RefCell<Option<Waker>>,
+}
+
+impl Turn {
+    fn join(&self, waker: &Waker) {
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.push(waker.clone());
+        if waiting.len() == 1
+            && let Some(task) = &*self.task.borrow()
+        {
+            task.wake_by_ref();
+        }
+    }
+
+    fn finish(&self, state: &LoopState) {
+        if self.waiting.borrow().is_empty() {
+            return;
+        }
+        let mut woken = self.woken.borrow_mut();
+        std::mem::swap(&mut *self.waiting.borrow_mut(), &mut *woken);
+        state.clock.refresh();
+        state.drain_now();
+        self.current.set(self.current.get() + 1);
+        for waker in woken.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+/// The task that drains once for all who wait.
+pub(crate) async fn drive(state: Rc<LoopState>) {
+    std::future::poll_fn(move |cx| {
+        let stored = state.turn.task.borrow().as_ref().is_some_and(|w| w.will_wake(cx.waker()));
+        if !stored {
+            *state.turn.task.borrow_mut() = Some(cx.waker().clone());
+        }
+        state.turn.finish(&state);
+        Poll::<()>::Pending
+    })
+    .await;
+}
+
+/// Resolves after the watch has been drained at a moment later than the first poll; at once in a
+/// loop without a watcher. Made by [`Handle::drained`].
+///
+/// [`Handle::drained`]: crate::Handle::drained
+pub struct Drained<'h> {
+    state: &'h LoopState,
+    turn: Option<u64>,
+}
+
+impl<'h> Drained<'h> {
+    pub(crate) fn new(state: &'h LoopState) -> Self {
+        Self { state, turn: None }
+    }
+}
+
+impl Future for Drained<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let turn = &self.state.turn;
+        match self.turn {
+            None if self.state.watcher.is_none() => Poll::Ready(()),
+            Some(joined) if turn.current.get() > joined => Poll::Ready(()),
+            _ => {
+                let current = turn.current.get();
+                turn.join(cx.waker());
+                self.turn = Some(current);
+                Poll::Pending
+            }
+        }
+    }
+}

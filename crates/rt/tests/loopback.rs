@@ -1,0 +1,122 @@
+//! Connections over real loopback sockets.
+
+use std::io::{IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use rt::{Acceptor, Deadline, Handle, Loop, Stream};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Runs `server` with the first connection to a new listener, and `client` on a thread beside it.
+fn serve_one<T: Send + 'static, F, Fut>(
+    client: impl FnOnce(TcpStream) -> T + Send + 'static,
+    server: F,
+) -> T
+where
+    F: FnOnce(Handle, Stream) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = thread::spawn(move || client(TcpStream::connect(address).unwrap()));
+    Loop::run("test", |handle| async move {
+        let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
+        let accepted = acceptor.accept().await.unwrap();
+        server(handle, Stream::new(accepted).unwrap()).await;
+    })
+    .unwrap();
+    client.join().unwrap()
+}
+
+#[test]
+fn answers_what_it_read() {
+    let answer = serve_one(
+        |mut client| {
+            client.write_all(b"ping").unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).unwrap();
+            answer
+        },
+        |handle, mut stream| async move {
+            let mut buffer = Vec::with_capacity(100);
+            let deadline = handle.deadline(TIMEOUT);
+            assert_eq!(stream.read(&mut buffer, deadline).await.unwrap(), 4);
+            assert_eq!(buffer, b"ping");
+            stream.write_all(b"po", TIMEOUT).await.unwrap();
+            let mut parts = [IoSlice::new(b"n"), IoSlice::new(b""), IoSlice::new(b"g")];
+            stream.write_vectored(&mut parts, TIMEOUT).await.unwrap();
+            assert_eq!((stream.received(), stream.sent()), (4, 4));
+            assert!(stream.peer().ip().is_loopback());
+            assert!(stream.local_addr().unwrap().port() > 0);
+            stream.linger().await;
+        },
+    );
+    assert_eq!(answer, b"pong");
+}
+
+#[test]
+fn one_byte_at_a_time_arrives_whole() {
+    serve_one(
+        |mut client| {
+            for byte in b"0123456789" {
+                client.write_all(&[*byte]).unwrap();
+                thread::sleep(Duration::from_millis(2));
+            }
+        },
+        |handle, mut stream| async move {
+            let mut buffer = Vec::with_capacity(100);
+            let deadline = handle.deadline(TIMEOUT);
+            while stream.read(&mut buffer, deadline).await.unwrap() > 0 {}
+            assert_eq!(buffer, b"0123456789");
+        },
+    );
+}
+
+#[test]
+fn a_full_buffer_is_read_on_without_new_bytes() {
+    serve_one(
+        |mut client| {
+            client.write_all(b"0123456789").unwrap();
+            let _ = client.read(&mut [0]);
+        },
+        |handle, mut stream| async move {
+            let deadline = handle.deadline(TIMEOUT);
+            let mut all = Vec::new();
+            while all.len() < 10 {
+                let mut buffer = Vec::with_capacity(4);
+                stream.read(&mut buffer, deadline).await.unwrap();
+                assert!(buffer.capacity() == 4);
+                all.extend(buffer);
+            }
+            assert_eq!(all, b"0123456789");
+            let error = stream.read(&mut Vec::new(), deadline).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        },
+    );
+}
+
+#[test]
+fn waits_end_at_their_deadline() {
+    serve_one(
+        |mut client| {
+            let _ = client.read(&mut [0]);
+        },
+        |handle, mut stream| async move {
+            let mut buffer = Vec::with_capacity(4);
+            for wait in [30, 80] {
+                let before = handle.clock().precise_us();
+                let deadline = handle.deadline(Duration::from_millis(wait));
+                let error = stream.read(&mut buffer, deadline).await.unwrap_err();
+                assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+                let took = (handle.clock().precise_us() - before) / 1000;
+                assert!((wait..wait + 40).contains(&took), "{took} ms instead of {wait}");
+            }
+            let passed = handle.deadline(Duration::ZERO);
+            assert!(stream.readable(passed).await.is_err());
+            assert_ne!(Deadline::NEVER, passed);
+        },
+    );
+}
