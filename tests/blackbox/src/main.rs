@@ -1,2 +1,190 @@
-//! The black-box tests.
-fn main() {}
+//! `blackbox`: the tests that are data.
+//!
+//! ```text
+//! blackbox record [FILTER…]   ask the installed apache2, write its answers into the files
+//! blackbox check  [FILTER…]   do the recordings still hold for the installed apache2?
+//! blackbox run    [FILTER…]   does Tamarack do the same?  --expect-gaps FILE, --list
+//! ```
+//!
+//! A filter is a part of `area/name`. The format is described in tests/README.md.
+
+mod answer;
+mod client;
+mod compare;
+mod escape;
+mod gaps;
+mod parse;
+mod place;
+mod program;
+mod render;
+mod run;
+mod testfile;
+mod tls;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use gaps::Gaps;
+use program::Program;
+use run::{Case, Mode, run_file};
+use testfile::TestFile;
+
+/// Files that run at the same time. Most of a file's time is waiting.
+const WORKERS: usize = 6;
+
+fn main() -> ExitCode {
+    match start() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("blackbox: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn start() -> Result<bool, String> {
+    let mut arguments = std::env::args().skip(1);
+    let mode = match arguments.next().as_deref() {
+        Some("record") => Mode::Record,
+        Some("check") => Mode::Check,
+        Some("run") => Mode::Run,
+        _ => return Err("record|check|run [--expect-gaps FILE] [FILTER…]".into()),
+    };
+    let mut gaps = Gaps::default();
+    let mut filters = Vec::new();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--expect-gaps" => {
+                gaps = Gaps::load(Path::new(&arguments.next().ok_or("--expect-gaps FILE")?))?;
+            }
+            _ => filters.push(argument),
+        }
+    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
+    let program = match mode {
+        Mode::Run => Program::tamarack(tests)?,
+        Mode::Record | Mode::Check => Program::Apache,
+    };
+    let version = program.version()?;
+    let recorded = std::fs::read_to_string(tests.join("RECORDED")).unwrap_or_default();
+    let other_version = mode == Mode::Check && recorded.trim() != version;
+    let files = load_all(tests, &filters)?;
+    let started = Instant::now();
+    let cases = run_all(files, &program, mode, tests)?;
+    if mode == Mode::Record {
+        std::fs::write(tests.join("RECORDED"), format!("{version}\n"))
+            .map_err(|e| e.to_string())?;
+    }
+    let good = report(&cases, &gaps, filters.is_empty());
+    println!("{version}, {:.1} s", started.elapsed().as_secs_f64());
+    if other_version {
+        println!("recorded from {}: differences are told, not counted", recorded.trim());
+    }
+    Ok(good || other_version)
+}
+
+fn load_all(tests: &Path, filters: &[String]) -> Result<Vec<TestFile>, String> {
+    let mut paths = Vec::new();
+    collect(tests, &mut paths).map_err(|e| format!("{}: {e}", tests.display()))?;
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let relative = path.strip_prefix(tests).unwrap_or(&path).display().to_string();
+        if filters.is_empty() || filters.iter().any(|filter| relative.contains(filter.as_str())) {
+            files.push(testfile::load(&path, tests)?);
+        }
+    }
+    if files.is_empty() { Err("no test file has such a name".into()) } else { Ok(files) }
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else if path.extension().is_some_and(|kind| kind == "test" || kind == "cli") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Runs the files on a few threads; in record mode writes them.
+fn run_all(
+    mut files: Vec<TestFile>,
+    program: &Program,
+    mode: Mode,
+    tests: &Path,
+) -> Result<Vec<Case>, String> {
+    let root = rustix::process::geteuid().is_root();
+    files.retain(|file| {
+        if file.needs_root && !root {
+            println!("skipped (needs root): {}", file.name);
+        }
+        root || !file.needs_root
+    });
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    let slots: Vec<Mutex<TestFile>> = files.into_iter().map(Mutex::new).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Ok(mut file) = slot.lock() else {
+                        continue;
+                    };
+                    let mut cases = run_file(&mut file, program, mode, tests);
+                    if mode == Mode::Record
+                        && let Err(error) = std::fs::write(&file.path, file.to_text())
+                    {
+                        let failure = Some(error.to_string());
+                        cases.push(Case { name: file.name.clone(), requests: 0, failure });
+                    }
+                    if let Ok(mut results) = results.lock() {
+                        results.extend(cases);
+                    }
+                }
+            });
+        }
+    });
+    let mut cases = results.into_inner().map_err(|_| "a test thread panicked")?;
+    cases.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(cases)
+}
+
+/// Prints failures and the summary; whether all is as it should be. `whole`: all files ran, so a gap
+/// that did not show up is gone.
+fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
+    let (mut passed, mut failed, mut known) = (0, 0, 0);
+    let mut requests = 0;
+    for case in cases {
+        requests += case.requests;
+        match (&case.failure, gaps.contains(&case.name)) {
+            (None, false) => passed += 1,
+            (None, true) => {
+                failed += 1;
+                println!("\x1b[31mnow passes, take it off the list of gaps\x1b[0m {}", case.name);
+            }
+            (Some(_), true) => known += 1,
+            (Some(failure), false) => {
+                failed += 1;
+                println!("\x1b[31mFAILED\x1b[0m {}\n{}", case.name, failure.trim_end());
+            }
+        }
+    }
+    let lost =
+        if whole { gaps.not_among(cases.iter().map(|case| case.name.as_str())) } else { vec![] };
+    for name in &lost {
+        println!("\x1b[31mno such case, take it off the list of gaps\x1b[0m {name}");
+    }
+    failed += lost.len();
+    if known > 0 {
+        println!("{known} known gaps");
+    }
+    println!("{passed} passed, {failed} failed ({requests} requests)");
+    failed == 0
+}

@@ -1,0 +1,152 @@
+//! What was expected against what came, line by line.
+
+/// How strictly lines are held against each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// A connection's answers: the order of fields does not matter, `*` is any value, and a canned
+    /// body only has to be there.
+    Answer,
+    /// Logs, and commands on the program that was recorded: equal.
+    Exact,
+    /// Commands on Tamarack: as `Exact` where the command succeeds; where it fails, and on
+    /// standard error, each recorded line has to appear, in this order.
+    Output,
+}
+
+/// `None` when they agree, else both sides as a coloured difference.
+pub fn difference(expected: &[String], got: &[String], rule: Rule) -> Option<String> {
+    let agree = match rule {
+        Rule::Exact => expected == got,
+        Rule::Output => outputs_agree(expected, got),
+        Rule::Answer => {
+            let expected = in_order(expected.to_vec());
+            let got = in_order(without_canned(&expected, got));
+            let same = expected.len() == got.len()
+                && expected.iter().zip(&got).all(|(expected, got)| line_agrees(expected, got));
+            return if same { None } else { Some(show(&expected, &got)) };
+        }
+    };
+    if agree { None } else { Some(show(expected, got)) }
+}
+
+fn line_agrees(expected: &str, got: &str) -> bool {
+    expected == got
+        || expected.strip_suffix('*').is_some_and(|field| {
+            field.starts_with("< ") && field.ends_with(": ") && got.starts_with(field)
+        })
+}
+
+/// Sorts the fields of each head by name; fields of one name keep their order.
+fn in_order(mut lines: Vec<String>) -> Vec<String> {
+    let mut start = 0;
+    while start < lines.len() {
+        let fields = |line: &&String| line.starts_with("< ");
+        let count = lines.iter().skip(start).take_while(fields).count();
+        if count > 1
+            && let Some(head) = lines.get_mut(start + 1..start + count)
+        {
+            head.sort_by_cached_key(|line| line.split(": ").next().unwrap_or("").to_owned());
+        }
+        start += count.max(1);
+    }
+    lines
+}
+
+/// Where a canned body is expected, any body will do.
+fn without_canned(expected: &[String], got: &[String]) -> Vec<String> {
+    if !expected.iter().any(|line| line == "body canned") {
+        return got.to_vec();
+    }
+    let is_body = |line: &&String| line.starts_with('|') || line.starts_with("body ");
+    let mut out: Vec<String> = got.iter().filter(|line| !is_body(line)).cloned().collect();
+    if out.len() < got.len()
+        && let Some(at) = expected.iter().position(|line| line == "body canned")
+    {
+        out.insert(at.min(out.len()), "body canned".to_owned());
+    }
+    out
+}
+
+fn outputs_agree(expected: &[String], got: &[String]) -> bool {
+    let part = |lines: &[String], word: &str| -> Vec<String> {
+        let after = lines.iter().skip_while(|line| *line != word).skip(1);
+        after.take_while(|line| line.starts_with('|')).cloned().collect()
+    };
+    let succeeded = expected.first().is_some_and(|line| line == "exit 0");
+    let (out, err) = (part(expected, "out"), part(expected, "err"));
+    let out_agrees =
+        if succeeded { out == part(got, "out") } else { appear_in_order(&out, &part(got, "out")) };
+    expected.first() == got.first() && out_agrees && appear_in_order(&err, &part(got, "err"))
+}
+
+fn appear_in_order(expected: &[String], got: &[String]) -> bool {
+    let mut rest = got.iter();
+    expected.iter().all(|line| rest.any(|other| other == line))
+}
+
+/// Lines of both sides in the expected order: `-` is missing, `+` should not be there.
+fn show(expected: &[String], got: &[String]) -> String {
+    const RED: &str = "\x1b[31m";
+    const GREEN: &str = "\x1b[32m";
+    const PLAIN: &str = "\x1b[0m";
+    let mut text = String::new();
+    let mut rest = got;
+    for line in expected {
+        match rest.iter().position(|other| line_agrees(line, other)) {
+            Some(at) => {
+                for extra in rest.iter().take(at) {
+                    text.push_str(&format!("      {GREEN}+ {extra}{PLAIN}\n"));
+                }
+                text.push_str(&format!("        {line}\n"));
+                rest = rest.get(at + 1..).unwrap_or_default();
+            }
+            None => text.push_str(&format!("      {RED}- {line}{PLAIN}\n")),
+        }
+    }
+    for extra in rest {
+        text.push_str(&format!("      {GREEN}+ {extra}{PLAIN}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rule, difference};
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn agree(expected: &str, got: &str, rule: Rule) -> bool {
+        difference(&lines(expected), &lines(got), rule).is_none()
+    }
+
+    #[test]
+    fn the_order_of_fields_is_free_and_their_values_are_not() {
+        let expected = "< HTTP/1.1 200 OK\n< Date: *\n< A: 1\n<\n| x";
+        assert!(agree(expected, "< HTTP/1.1 200 OK\n< A: 1\n< Date: now\n<\n| x", Rule::Answer));
+        assert!(!agree(expected, "< HTTP/1.1 200 OK\n< A: 2\n< Date: now\n<\n| x", Rule::Answer));
+        assert!(!agree(expected, "< HTTP/1.1 200 OK\n< A: 1\n<\n| x", Rule::Answer));
+        assert!(!agree(
+            expected,
+            "< HTTP/1.1 200 OK\n< Date: n\n< A: 1\n< B: 1\n<\n| x",
+            Rule::Answer
+        ));
+    }
+
+    #[test]
+    fn a_canned_body_has_to_be_there() {
+        let expected = "< HTTP/1.1 404 Not Found\n<\nbody canned\n= open";
+        assert!(agree(expected, "< HTTP/1.1 404 Not Found\n<\n| own\n= open", Rule::Answer));
+        assert!(!agree(expected, "< HTTP/1.1 404 Not Found\n<\n= open", Rule::Answer));
+    }
+
+    #[test]
+    fn a_failing_command_may_say_more() {
+        let expected = "exit 1\nerr\n| AH1\n| AH2";
+        assert!(agree(expected, "exit 1\nerr\n| AH1\n| caret\n| AH2", Rule::Output));
+        assert!(!agree(expected, "exit 1\nerr\n| AH2\n| AH1", Rule::Output));
+        assert!(!agree(expected, "exit 0\nerr\n| AH1\n| AH2", Rule::Output));
+        assert!(!agree("exit 0\nout\n| a", "exit 0\nout\n| a\n| b", Rule::Output));
+    }
+}

@@ -1,0 +1,265 @@
+//! Where a test file lives while it runs: a folder of its own with the file tree, the
+//! configuration, and ports that nobody else has.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crate::testfile::{Entry, TestFile};
+
+/// Ports are taken from here up: five digits each, so that lengths do not change, and below the
+/// range that the kernel hands out by itself.
+const FIRST_PORT: u16 = 11_000;
+const LAST_PORT: u16 = 32_000;
+/// 2022-01-01T00:00:00Z, the age of every file that names no other.
+const DEFAULT_MTIME_S: u64 = 1_640_995_200;
+
+static NEXT_PLACE: AtomicU32 = AtomicU32::new(0);
+static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
+
+/// A folder and ports for one run of one test file. The folder goes away with it.
+#[derive(Debug)]
+pub struct Place {
+    /// Always of the same length, because paths show in bodies.
+    pub root: PathBuf,
+    /// PORT, PORT2, …
+    pub ports: Vec<u16>,
+}
+
+impl Place {
+    /// Makes the folder, the tree and the configuration.
+    pub fn build(file: &TestFile, certificates: &Path) -> Result<Place, String> {
+        let number = NEXT_PLACE.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id() % 10_000_000;
+        let root = PathBuf::from(format!("/tmp/blackbox.{pid:07}.{number:05}"));
+        let place = Place { root, ports: (0..file.ports).map(|_| free_port()).collect() };
+        place.fill(file, certificates).map_err(|e| format!("{}: {e}", place.root.display()))?;
+        Ok(place)
+    }
+
+    fn fill(&self, file: &TestFile, certificates: &Path) -> std::io::Result<()> {
+        fs::create_dir(&self.root)?;
+        for folder in ["conf", "htdocs", "logs", "run"] {
+            fs::create_dir(self.root.join(folder))?;
+        }
+        fs::write(self.root.join("conf/mime.types"), MIME_TYPES)?;
+        if file.modules.iter().any(|module| module == "ssl") {
+            fs::create_dir(self.root.join("tls"))?;
+            for entry in fs::read_dir(certificates)? {
+                let from = entry?.path();
+                if let Some(name) = from.file_name() {
+                    fs::copy(&from, self.root.join("tls").join(name))?;
+                }
+            }
+        }
+        for entry in &file.tree {
+            self.entry(entry)?;
+        }
+        self.settle(file)?;
+        let config = self.fill_text(&file.config);
+        let base = if file.bare { config } else { self.base(file, &config)? };
+        fs::write(self.root.join("conf/httpd.conf"), base)
+    }
+
+    fn base(&self, file: &TestFile, config: &str) -> std::io::Result<String> {
+        fs::write(self.root.join("conf/test.conf"), config)?;
+        let root = self.root.display();
+        let mut text = format!(
+            "ServerRoot \"{root}\"\nPidFile \"{root}/run/httpd.pid\"\n\
+             DefaultRuntimeDir \"{root}/run\"\nMutex file:{root}/run default\n\
+             ErrorLog \"{root}/logs/error.log\"\n"
+        );
+        for port in &self.ports {
+            text.push_str(&format!("Listen 127.0.0.1:{port}\n"));
+        }
+        let modules = ["mpm_event".to_owned()];
+        for module in modules.iter().chain(&file.modules) {
+            text.push_str(&format!(
+                "LoadModule {module}_module \"{}/mod_{module}.so\"\n",
+                crate::program::MODULES
+            ));
+        }
+        if rustix::process::geteuid().is_root() {
+            text.push_str("User www-data\nGroup www-data\n");
+        }
+        text.push_str(&format!("ServerName localhost\nDocumentRoot \"{root}/htdocs\"\n"));
+        if file.modules.iter().any(|module| module == "mime") {
+            text.push_str("TypesConfig conf/mime.types\n");
+        }
+        text.push_str("Include conf/test.conf\n");
+        Ok(text)
+    }
+
+    fn entry(&self, entry: &Entry) -> std::io::Result<()> {
+        let path = self.root.join(&entry.path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        if let Some(target) = &entry.link {
+            symlink(self.fill_text(target), &path)?;
+        } else if entry.path.ends_with('/') {
+            fs::create_dir_all(&path)?;
+        } else {
+            fs::write(&path, self.content(entry)?)?;
+        }
+        Ok(())
+    }
+
+    fn content(&self, entry: &Entry) -> std::io::Result<Vec<u8>> {
+        let mut content = self.fill_bytes(&entry.content);
+        if let Some(size) = option(entry, "size").and_then(|size| size.parse::<usize>().ok()) {
+            // Numbered lines, so that a range shows where it was cut.
+            let line = |at: usize| format!("{:07}\n", at * 8).into_bytes();
+            content = (0..size.div_ceil(8)).flat_map(line).take(size).collect();
+        }
+        if option(entry, "gzip").is_some() {
+            let mut out =
+                flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::default());
+            out.write_all(&content)?;
+            content = out.finish()?;
+        }
+        Ok(content)
+    }
+
+    /// Modes, owners and times last: writing into a folder changes its time, and a mode can close it.
+    fn settle(&self, file: &TestFile) -> std::io::Result<()> {
+        let mut folders = vec![self.root.join("htdocs")];
+        for entry in file.tree.iter().rev() {
+            let path = self.root.join(&entry.path);
+            if let Some(uid) = option(entry, "uid").and_then(|uid| uid.parse().ok()) {
+                lchown(&path, Some(uid), None)?;
+            }
+            if entry.link.is_some() {
+                continue;
+            }
+            set_time(&path, option(entry, "mtime").map_or(Some(DEFAULT_MTIME_S), parse_time))?;
+            if let Some(mode) = option(entry, "mode") {
+                let mode = u32::from_str_radix(mode, 8).map_err(std::io::Error::other)?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            }
+            let mut parent = path.parent();
+            while let Some(folder) = parent.filter(|folder| *folder != self.root) {
+                if !folders.iter().any(|known| known == folder) {
+                    folders.push(folder.to_owned());
+                }
+                parent = folder.parent();
+            }
+        }
+        let named = |path: &Path| file.tree.iter().any(|entry| self.root.join(&entry.path) == path);
+        folders.retain(|folder| !named(folder));
+        folders.iter().try_for_each(|folder| set_time(folder, Some(DEFAULT_MTIME_S)))
+    }
+
+    /// `@ROOT@`, `@PORT@` … → what they are this time.
+    pub fn fill_text(&self, text: &str) -> String {
+        let mut text = text.replace("@ROOT@", &self.root.display().to_string());
+        for (name, port) in self.port_names() {
+            text = text.replace(&name, &port);
+        }
+        text
+    }
+
+    /// The same for bytes that go out.
+    pub fn fill_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.fill_text(text).into_bytes(),
+            Err(_) => bytes.to_vec(),
+        }
+    }
+
+    /// What they are this time → `@ROOT@`, `@PORT@` ….
+    pub fn unfill(&self, text: &str) -> String {
+        let mut text = text.replace(&self.root.display().to_string(), "@ROOT@");
+        for (name, port) in self.port_names() {
+            text = text.replace(&port, &name);
+        }
+        text
+    }
+
+    fn port_names(&self) -> impl Iterator<Item = (String, String)> {
+        self.ports.iter().enumerate().map(|(at, port)| {
+            let name = if at == 0 { "@PORT@".into() } else { format!("@PORT{}@", at + 1) };
+            (name, port.to_string())
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::env::var_os("KEEP").is_none() {
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+fn option<'a>(entry: &'a Entry, key: &str) -> Option<&'a str> {
+    entry.options.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+fn set_time(path: &Path, seconds: Option<u64>) -> std::io::Result<()> {
+    let seconds =
+        seconds.ok_or_else(|| std::io::Error::other("mtime is not YYYY-MM-DDThh:mm:ss"))?;
+    fs::File::open(path)?.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// `YYYY-MM-DDThh:mm:ss` (UTC) → seconds since 1970.
+fn parse_time(text: &str) -> Option<u64> {
+    let numbers: Vec<i64> =
+        text.split(['-', 'T', ':']).map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let &[year, month, day, hour, minute, second] = numbers.as_slice() else {
+        return None;
+    };
+    // Days since 1970 of a civil date, with years that begin in March.
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let of_era = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_era - 719_468;
+    u64::try_from(days * 86_400 + hour * 3_600 + minute * 60 + second).ok()
+}
+
+/// A port that could be bound a moment ago.
+fn free_port() -> u16 {
+    let span = LAST_PORT - FIRST_PORT;
+    let offset = u16::try_from(std::process::id().wrapping_mul(97) % u32::from(span)).unwrap_or(0);
+    loop {
+        let step = NEXT_PORT.fetch_add(1, Ordering::Relaxed) % span;
+        let port = FIRST_PORT + (offset + step) % span;
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+const MIME_TYPES: &str = "\
+# Types for the tests; the server's own file may know others.
+text/html\t\t\thtml htm
+text/plain\t\t\ttxt asc
+text/css\t\t\tcss
+text/javascript\t\tjs
+text/xml\t\t\txml
+image/png\t\t\tpng
+image/gif\t\t\tgif
+image/jpeg\t\t\tjpeg jpg
+image/svg+xml\t\t\tsvg svgz
+application/json\t\tjson
+application/pdf\t\t\tpdf
+application/octet-stream\tbin
+application/x-tar\t\ttar
+application/zip\t\t\tzip
+";
+
+#[cfg(test)]
+mod tests {
+    use super::parse_time;
+
+    #[test]
+    fn a_date_becomes_seconds() {
+        assert_eq!(parse_time("1970-01-01T00:00:00"), Some(0));
+        assert_eq!(parse_time("2022-01-01T00:00:00"), Some(super::DEFAULT_MTIME_S));
+        assert_eq!(parse_time("2024-02-29T12:00:01"), Some(1_709_208_001));
+        assert_eq!(parse_time("yesterday"), None);
+    }
+}

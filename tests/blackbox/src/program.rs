@@ -1,0 +1,188 @@
+//! The two programs: the real Apache that recordings come from, and Tamarack.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::place::Place;
+
+/// Where Debian keeps Apache's modules. Tamarack knows them by name alone.
+pub const MODULES: &str = "/usr/lib/apache2/modules";
+const APACHE: &str = "/usr/sbin/apache2";
+const START_LIMIT: Duration = Duration::from_secs(15);
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+const COMMAND_LIMIT: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(4);
+
+/// Which server is asked.
+#[derive(Debug, Clone)]
+pub enum Program {
+    /// The installed apache2.
+    Apache,
+    /// The program under test, by path.
+    Tamarack(PathBuf),
+}
+
+impl Program {
+    /// `TAMARACK` from the environment, else the newer of target/release and target/debug.
+    pub fn tamarack(tests: &Path) -> Result<Program, String> {
+        if let Some(path) = std::env::var_os("TAMARACK") {
+            return Ok(Program::Tamarack(path.into()));
+        }
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .unwrap_or_else(|| OsString::from(tests.join("../target")));
+        let built = ["release", "debug"].map(|kind| Path::new(&target).join(kind).join("tamarack"));
+        let age = |path: &PathBuf| path.metadata().and_then(|meta| meta.modified()).ok();
+        let newest = built.into_iter().filter(|path| path.is_file()).max_by_key(age);
+        newest.map(Program::Tamarack).ok_or_else(|| "no tamarack: build it or set TAMARACK".into())
+    }
+
+    /// Whether this is what recordings are made from.
+    pub fn is_apache(&self) -> bool {
+        matches!(self, Program::Apache)
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Program::Apache => Path::new(APACHE),
+            Program::Tamarack(path) => path,
+        }
+    }
+
+    /// Its name as it appears at the start of its own messages.
+    pub fn name(&self) -> String {
+        self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// First line of `-v`.
+    pub fn version(&self) -> Result<String, String> {
+        let output = self.command().arg("-v").output();
+        let output = output.map_err(|e| format!("{}: {e}", self.path().display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().next().unwrap_or_default();
+        Ok(line.trim_start_matches("Server version: ").to_owned())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.path());
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("TZ", "UTC");
+        command.env("LANG", "C.UTF-8").env("BLACKBOX", "from the environment");
+        command.stdin(Stdio::null()).process_group(0);
+        command
+    }
+
+    /// Runs it with arguments and waits for its end.
+    pub fn run(&self, arguments: &[String], place: &Place) -> Result<Output, String> {
+        let say = |e: std::io::Error| format!("{}: {e}", self.path().display());
+        let mut command = self.command();
+        command.args(arguments).current_dir(&place.root);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(say)?;
+        let pid = Pid::from_child(&child);
+        let status = wait(&mut child, COMMAND_LIMIT);
+        if status.is_none() {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let mut output = child.wait_with_output().map_err(say)?;
+        if status.is_none() {
+            output.stderr.extend_from_slice(b"(still running, killed)\n");
+        }
+        Ok(output)
+    }
+
+    /// Starts it as a server in the foreground and waits until it has its sockets.
+    pub fn serve(&self, place: &Place) -> Result<Server, String> {
+        let say = |e: std::io::Error| format!("{}: {e}", self.path().display());
+        let log = |name: &str| File::create(place.root.join("logs").join(name)).map_err(say);
+        let mut command = self.command();
+        command.args(["-X", "-d"]).arg(&place.root).arg("-f").arg("conf/httpd.conf");
+        command.current_dir(&place.root);
+        command.stdout(log("stdout")?).stderr(log("stderr")?);
+        let child = command.spawn().map_err(say)?;
+        let mut server = Server { child, root: place.root.clone() };
+        let end = Instant::now() + START_LIMIT;
+        while !place.root.join("run/httpd.pid").exists() {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("it did not start ({status}):\n{}", server.complaints()));
+            }
+            if Instant::now() > end {
+                return Err(format!("no run/httpd.pid after {START_LIMIT:?}"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(server)
+    }
+}
+
+/// A server that runs. Dropping it kills it.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    root: PathBuf,
+}
+
+impl Server {
+    /// Ends it in order; an error when it had died, does not stop, or panicked on the way.
+    pub fn stop(mut self) -> Result<(), String> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Err(format!("the server died ({status}):\n{}", self.complaints()));
+        }
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let Some(_) = wait(&mut self.child, STOP_LIMIT) else {
+            return Err(format!("still running {STOP_LIMIT:?} after SIGTERM"));
+        };
+        let said = self.complaints();
+        match said.lines().find(|line| line.contains("panicked at")) {
+            Some(line) => Err(format!("it panicked: {line}")),
+            None => Ok(()),
+        }
+    }
+
+    fn complaints(&self) -> String {
+        ["stdout", "stderr", "error.log"]
+            .iter()
+            .filter_map(|name| std::fs::read(self.root.join("logs").join(name)).ok())
+            .map(|text| String::from_utf8_lossy(&text).into_owned())
+            .collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Ends a server that a command left behind, if its PidFile names a process of this place.
+pub fn end_detached(place: &Place) {
+    let Ok(text) = std::fs::read_to_string(place.root.join("run/httpd.pid")) else {
+        return;
+    };
+    let Some(pid) = text.trim().parse().ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let command = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+    let command = std::fs::read(command).unwrap_or_default();
+    if String::from_utf8_lossy(&command).contains(&place.root.display().to_string()) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + limit;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < end => std::thread::sleep(POLL),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! An answer → the lines of a test file, with what can't be the same twice replaced.
+//!
+//! What is replaced, and nothing else: `Date` and `Server` (`*`); the length of compressed bodies
+//! and of the server's own error pages (`*`); the folder and the ports of the run; the boundary of
+//! multipart bodies; dates in log lines; and the file's own masks.
+
+use std::io::Read;
+
+use regex::Regex;
+
+use crate::answer::{Answer, Head};
+use crate::escape::escape;
+use crate::place::Place;
+
+/// Longer bodies stand in the file as a hash.
+const BODY_SHOWN_BYTES: usize = 6 * 1024;
+/// How Apache's own pages begin; own error pages are not compared.
+const CANNED: &[u8] = b"<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.01//EN\" \
+    \"http://www.w3.org/TR/html4/strict.dtd\">\n<html><head>\n<title>";
+const BOUNDARY: &str = "BOUNDARY";
+
+/// Turns answers, outputs and logs into lines.
+pub struct Renderer<'a> {
+    place: &'a Place,
+    masks: Vec<(Regex, String)>,
+}
+
+impl<'a> Renderer<'a> {
+    /// With the masks of a test file.
+    pub fn new(place: &'a Place, masks: &[(String, String)]) -> Result<Self, String> {
+        let compile = |(pattern, with): &(String, String)| -> Result<_, String> {
+            Ok((Regex::new(pattern).map_err(|e| e.to_string())?, with.clone()))
+        };
+        let mut compiled = vec![(
+            Regex::new(r"\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}(:[0-9]{2}){3} [+-][0-9]{4}\]")
+                .map_err(|e| e.to_string())?,
+            "[TIME]".to_owned(),
+        )];
+        for mask in masks {
+            compiled.push(compile(mask)?);
+        }
+        Ok(Renderer { place, masks: compiled })
+    }
+
+    /// Heads, body and trailers of an answer.
+    pub fn answer(&self, answer: &Answer) -> Vec<String> {
+        let mut lines = Vec::new();
+        for head in &answer.interim {
+            self.head(head, &[], &mut lines);
+        }
+        let mut body = answer.body.clone();
+        let mut mark = None;
+        if let Some(head) = &answer.head {
+            let mut replaced = vec![("date", "*"), ("server", "*")];
+            let canned = is_canned(head, &body);
+            if canned {
+                replaced.push(("content-length", "*"));
+                mark = (!body.is_empty()).then(|| "body canned".to_owned());
+                body.clear();
+            }
+            if head.field("Content-Encoding").is_some_and(|coding| coding.ends_with(b"gzip"))
+                && let Some(text) = gunzip(&body)
+            {
+                replaced.push(("content-length", "*"));
+                mark = Some("body gzip".to_owned());
+                body = text;
+            }
+            let boundary = boundary(head);
+            let mut head = head.clone();
+            if let Some(boundary) = &boundary {
+                body = replace(&body, boundary, BOUNDARY.as_bytes());
+                for (_, value) in &mut head.fields {
+                    *value = replace(value, boundary, BOUNDARY.as_bytes());
+                }
+            }
+            self.head(&head, &replaced, &mut lines);
+        }
+        lines.extend(mark);
+        self.body(&body, &mut lines);
+        for (name, value) in &answer.trailers {
+            lines.push(self.mask(&format!("= trailer {name}: {}", escape(value))));
+        }
+        if let Some(what) = &answer.broken {
+            lines.push(format!("= broken: {what}"));
+        }
+        lines
+    }
+
+    fn head(&self, head: &Head, replaced: &[(&str, &str)], lines: &mut Vec<String>) {
+        lines.push(self.mask(&format!("< {}", escape(&head.status_line))));
+        for (name, value) in &head.fields {
+            let with = replaced.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            lines.push(match with {
+                Some((_, with)) => format!("< {name}: {with}"),
+                None => self.mask(&format!("< {name}: {}", escape(value))),
+            });
+        }
+        lines.push("<".to_owned());
+    }
+
+    fn body(&self, body: &[u8], lines: &mut Vec<String>) {
+        let odd = body.iter().filter(|&&byte| !(9..127).contains(&byte)).count();
+        if body.len() > BODY_SHOWN_BYTES || odd * 4 > body.len() {
+            let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, body);
+            let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            lines.push(format!("body length={} sha256={hex}", body.len()));
+            return;
+        }
+        self.text(body, lines);
+    }
+
+    /// Text as `| ` lines.
+    pub fn text(&self, text: &[u8], lines: &mut Vec<String>) {
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let shown = match line.strip_suffix(b"\n") {
+                Some(b"") => "|".to_owned(),
+                Some(line) => format!("| {}", escape(line)),
+                None => format!("|- {}", escape(line)),
+            };
+            lines.push(self.mask(&shown));
+        }
+    }
+
+    /// What a command said and how it ended; its name and folder are replaced.
+    pub fn output(&self, output: &std::process::Output, program: &str) -> Vec<String> {
+        let code = output.status.code().map_or("signal".to_owned(), |code| code.to_string());
+        let mut lines = vec![format!("exit {code}")];
+        for (word, bytes) in [("out", &output.stdout), ("err", &output.stderr)] {
+            if !bytes.is_empty() {
+                lines.push(word.to_owned());
+                let text = String::from_utf8_lossy(bytes);
+                let mut shown = Vec::new();
+                self.text(text.as_bytes(), &mut shown);
+                let start = format!("| {program}: ");
+                lines.extend(shown.into_iter().map(|line| match line.strip_prefix(&start) {
+                    Some(rest) => format!("| PROGRAM: {rest}"),
+                    None => line,
+                }));
+            }
+        }
+        lines
+    }
+
+    fn mask(&self, line: &str) -> String {
+        let mut line = self.place.unfill(line);
+        for (pattern, with) in &self.masks {
+            line = pattern.replace_all(&line, with.as_str()).into_owned();
+        }
+        line
+    }
+}
+
+/// Apache's own page, or the head of one: its wording and length are the server's own.
+fn is_canned(head: &Head, body: &[u8]) -> bool {
+    let html = head.field("Content-Type").is_some_and(|kind| kind.starts_with(b"text/html"));
+    let unchanged = head.status() < 300 || head.field("Last-Modified").is_some();
+    html && !unchanged && (body.is_empty() || body.starts_with(CANNED))
+        || body.starts_with(CANNED) && head.status() == 200
+}
+
+fn gunzip(body: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = flate2::read::MultiGzDecoder::new(body).read_to_end(&mut text);
+    (read.is_ok() && !body.is_empty()).then_some(text)
+}
+
+fn boundary(head: &Head) -> Option<Vec<u8>> {
+    let kind = head.field("Content-Type").filter(|kind| kind.starts_with(b"multipart/"))?;
+    let at = kind.windows(9).position(|window| window == b"boundary=")?;
+    kind.get(at + 9..).map(<[u8]>::to_vec)
+}
+
+fn replace(bytes: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while !what.is_empty()
+        && let Some(at) = rest.windows(what.len()).position(|window| window == what)
+    {
+        out.extend_from_slice(rest.get(..at).unwrap_or_default());
+        out.extend_from_slice(with);
+        rest = rest.get(at + what.len()..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    out
+}

@@ -1,0 +1,355 @@
+//! One test file against one program: set up, ask, write down, compare.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::answer::{self, Answer};
+use crate::client::{Client, End, Fill};
+use crate::compare::{Rule, difference};
+use crate::place::Place;
+use crate::program::{Program, end_detached};
+use crate::render::Renderer;
+use crate::testfile::{Block, Connection, Item, Step, TestFile};
+use crate::tls::Tls;
+
+/// How long an answer may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// How long a connection has to stay quiet to count as open: when nothing is known about it, when
+/// the recording says open, and when the server has announced the close or the recording says so.
+const OPEN_UNKNOWN: Duration = Duration::from_millis(200);
+const OPEN_EXPECTED: Duration = Duration::from_millis(30);
+const CLOSE_EXPECTED: Duration = Duration::from_secs(6);
+/// Log lines are written after the last byte has left.
+const LOG_SETTLES: Duration = Duration::from_millis(60);
+
+/// One connection, command or log check.
+#[derive(Debug)]
+pub struct Case {
+    /// `area/name: title`.
+    pub name: String,
+    /// Requests or commands in it.
+    pub requests: usize,
+    /// What is wrong.
+    pub failure: Option<String>,
+}
+
+/// What the recordings are held against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// Write down what the real server does.
+    Record,
+    /// Recordings against the real server.
+    Check,
+    /// Tamarack against the recordings and its own marked differences.
+    Run,
+}
+
+/// Runs a file. In [`Mode::Record`] its recordings are replaced.
+pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path) -> Vec<Case> {
+    let before = file.clone();
+    match Session::new(&before, program, mode, tests).and_then(|session| session.all(file)) {
+        Ok(cases) => cases,
+        Err(failure) => {
+            let name = |item| title(&before, item);
+            let count = |item: &Item| item.blocks().len();
+            let fail = |item| Case {
+                name: name(item),
+                requests: count(item),
+                failure: Some(failure.clone()),
+            };
+            before.items.iter().map(fail).collect()
+        }
+    }
+}
+
+struct Session<'a> {
+    file: &'a TestFile,
+    program: &'a Program,
+    mode: Mode,
+    place: Place,
+    tls: Tls,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        file: &'a TestFile,
+        program: &'a Program,
+        mode: Mode,
+        tests: &Path,
+    ) -> Result<Self, String> {
+        let certificates = tests.join("tls");
+        let place = Place::build(file, &certificates)?;
+        Ok(Session { file, program, mode, place, tls: Tls::new(&certificates) })
+    }
+
+    fn all(&self, file: &mut TestFile) -> Result<Vec<Case>, String> {
+        let renderer = Renderer::new(&self.place, &self.file.masks)?;
+        let serves = |item: &Item| matches!(item, Item::Connection(_));
+        let mut server = None;
+        if self.file.items.iter().any(serves) {
+            server = Some(self.program.serve(&self.place)?);
+        }
+        let mut cases = Vec::new();
+        let (logs, live): (Vec<&mut Item>, Vec<&mut Item>) = file
+            .items
+            .iter_mut()
+            .partition(|item| matches!(item, Item::Log(_) | Item::ErrorLog(..)));
+        for item in live {
+            let name = title(self.file, item);
+            let requests = item.blocks().len();
+            let failure = match item {
+                Item::Connection(connection) => self.connection(connection, &renderer),
+                Item::Command(block) => self.command(block, &renderer),
+                Item::Log(_) | Item::ErrorLog(..) => None,
+            };
+            cases.push(Case { name, requests, failure });
+        }
+        if !logs.is_empty() {
+            std::thread::sleep(LOG_SETTLES);
+        }
+        if let Some(Err(failure)) = server.map(|server| server.stop()) {
+            let name = format!("{}: the server's end", self.file.name);
+            cases.push(Case { name, requests: 0, failure: Some(failure) });
+        }
+        end_detached(&self.place);
+        for item in logs {
+            let name = title(self.file, item);
+            let failure = self.log(item, &renderer);
+            cases.push(Case { name, requests: 0, failure });
+        }
+        Ok(cases)
+    }
+
+    fn connection(&self, connection: &mut Connection, renderer: &Renderer) -> Option<String> {
+        let options = connection.options.clone();
+        let mut client = match Client::connect(&options, &self.place, &self.tls) {
+            Ok(client) => client,
+            Err(failure) => return Some(failure),
+        };
+        let mut failures = String::new();
+        let mut at = 0;
+        while at < connection.requests.len() {
+            let rest = connection.requests.get(at + 1..).unwrap_or_default();
+            let group = 1 + rest.iter().take_while(|block| block.pipelined).count();
+            let blocks = connection.requests.get(at..at + group).unwrap_or_default();
+            self.send(&mut client, blocks);
+            for _ in 0..group {
+                let last = at + 1 == connection.requests.len();
+                let Some(block) = connection.requests.get_mut(at) else {
+                    break;
+                };
+                let session = client
+                    .session(&self.tls)
+                    .filter(|_| at == 0 && options.iter().any(|word| word == "show"));
+                let mut lines: Vec<String> =
+                    session.map(|session| format!("= tls {session}")).into_iter().collect();
+                let answer = answer::read(&mut client, &method(block), limit());
+                match &answer {
+                    Some(answer) => lines.extend(renderer.answer(answer)),
+                    None => lines.push("= no answer".into()),
+                }
+                if last || answer.is_none() {
+                    lines.push(self.end(&mut client, answer.as_ref(), block));
+                    if !client.buffer.is_empty() {
+                        let more = client.buffer.split(|&byte| byte == b'\r').next();
+                        let more = crate::escape::escape(more.unwrap_or_default());
+                        lines.push(format!("= more came: {more}"));
+                    }
+                }
+                let shown = answer.map(|answer| answer.body).unwrap_or_default();
+                let shown = self.place.unfill(&String::from_utf8_lossy(&shown));
+                if let Some(failure) = self.judge(block, lines, &shown, Rule::Answer) {
+                    let sent = block.source.iter().find(|line| line.starts_with('>'));
+                    let sent = sent.map_or("", String::as_str);
+                    failures.push_str(&format!("    request {}: {sent}\n{failure}", at + 1));
+                }
+                at += 1;
+            }
+        }
+        (!failures.is_empty()).then_some(failures)
+    }
+
+    fn send(&self, client: &mut Client, blocks: &[Block]) {
+        let mut bytes = Vec::new();
+        for step in blocks.iter().flat_map(|block| &block.steps) {
+            if let Step::Send(more) = step {
+                bytes.extend(self.place.fill_bytes(more));
+                continue;
+            }
+            client.send(&std::mem::take(&mut bytes));
+            match step {
+                Step::Pause(millis) => std::thread::sleep(Duration::from_millis(*millis)),
+                Step::HalfClose => client.half_close(),
+                Step::WaitInterim => {
+                    if client.buffer.is_empty() {
+                        client.fill(limit());
+                    }
+                }
+                Step::Send(_) => {}
+            }
+        }
+        client.send(&bytes);
+    }
+
+    /// Whether the server leaves the connection open after the last answer.
+    fn end(&self, client: &mut Client, answer: Option<&Answer>, block: &Block) -> String {
+        let recorded = |word: &str| {
+            let expected = expected(block, self.mode);
+            self.mode != Mode::Record && expected.iter().any(|line| line.starts_with(word))
+        };
+        let announced = answer.and_then(|answer| answer.head.as_ref()).is_some_and(|head| {
+            head.field("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"))
+        });
+        let wait = match () {
+            () if announced || recorded("= closed") || recorded("= cut") => CLOSE_EXPECTED,
+            () if recorded("= open") => OPEN_EXPECTED,
+            () => OPEN_UNKNOWN,
+        };
+        let end = Instant::now() + wait;
+        while client.fill(end) == Fill::More {}
+        match &client.end {
+            None => "= open".into(),
+            Some(End::Closed) => "= closed".into(),
+            Some(End::Cut) => "= cut off without close_notify".into(),
+            Some(End::Alert(alert)) => format!("= alert {alert}"),
+        }
+    }
+
+    fn command(&self, block: &mut Block, renderer: &Renderer) -> Option<String> {
+        let arguments = split_words(&self.place.fill_text(&block.argument));
+        let output = match self.program.run(&arguments, &self.place) {
+            Ok(output) => output,
+            Err(failure) => return Some(failure),
+        };
+        let lines = renderer.output(&output, &self.program.name());
+        let shown = lines.join("\n");
+        let rule = if self.program.is_apache() { Rule::Exact } else { Rule::Output };
+        self.judge(block, lines, &shown, rule)
+    }
+
+    fn log(&self, item: &mut Item, renderer: &Renderer) -> Option<String> {
+        let read = |name: &str| {
+            let path = self.place.root.join(self.place.fill_text(name));
+            std::fs::read(&path).map_err(|e| format!("    {}: {e}\n", path.display()))
+        };
+        match item {
+            Item::Log(block) => {
+                let text = match read(&block.argument) {
+                    Ok(text) => text,
+                    Err(failure) => return Some(failure),
+                };
+                let mut lines = Vec::new();
+                renderer.text(&text, &mut lines);
+                let shown = lines.join("\n");
+                self.judge(block, lines, &shown, Rule::Exact)
+            }
+            Item::ErrorLog(_, must, text) => {
+                let log = match read("logs/error.log") {
+                    Ok(log) => self.place.unfill(&String::from_utf8_lossy(&log)),
+                    Err(failure) => return Some(failure),
+                };
+                (log.contains(text.as_str()) != *must)
+                    .then(|| format!("    the error log is:\n{log}\n"))
+            }
+            Item::Connection(_) | Item::Command(_) => None,
+        }
+    }
+
+    /// Compares, or writes down.
+    fn judge(
+        &self,
+        block: &mut Block,
+        lines: Vec<String>,
+        shown: &str,
+        rule: Rule,
+    ) -> Option<String> {
+        let broken = lines.iter().find(|line| line.starts_with("= broken"));
+        let mut failure = String::new();
+        for (must, text) in &block.assertions {
+            if shown.contains(text.as_str()) != *must {
+                let word = if *must { "contains" } else { "lacks" };
+                failure.push_str(&format!("      not so: {word} {text}\n"));
+            }
+        }
+        match self.mode {
+            Mode::Record => {
+                if let Some(broken) = broken {
+                    failure.push_str(&format!("      {broken}\n"));
+                }
+                block.recorded = lines;
+            }
+            Mode::Check | Mode::Run => {
+                let expected = expected(block, self.mode);
+                if expected.is_empty() && rule == Rule::Answer {
+                    failure.push_str("      nothing is recorded: `blackbox record`\n");
+                } else if let Some(difference) = difference(expected, &lines, rule) {
+                    failure.push_str(&difference);
+                }
+            }
+        }
+        (!failure.is_empty()).then_some(failure)
+    }
+}
+
+fn expected(block: &Block, mode: Mode) -> &[String] {
+    match &block.differs {
+        Some((_, ours)) if mode == Mode::Run => ours,
+        _ => &block.recorded,
+    }
+}
+
+fn limit() -> Instant {
+    Instant::now() + ANSWER_LIMIT
+}
+
+/// How an item is called in results.
+fn title(file: &TestFile, item: &Item) -> String {
+    let title = match item {
+        Item::Connection(connection) => connection.title.clone(),
+        Item::Command(block) => format!("command {}", block.argument),
+        Item::Log(block) => format!("log {}", block.argument),
+        Item::ErrorLog(_, true, text) => format!("error-log contains {text}"),
+        Item::ErrorLog(_, false, text) => format!("error-log lacks {text}"),
+    };
+    format!("{}: {title}", file.name)
+}
+
+fn method(block: &Block) -> String {
+    let first = block.steps.iter().find_map(|step| match step {
+        Step::Send(bytes) => Some(bytes),
+        _ => None,
+    });
+    let skip = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    let word = first.into_iter().flatten().skip_while(skip).take_while(|byte| **byte != b' ');
+    String::from_utf8_lossy(&word.copied().collect::<Vec<u8>>()).into_owned()
+}
+
+/// Words of a command line; quotes of both kinds hold spaces together.
+fn split_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for letter in text.chars() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, ' ') => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_words;
+
+    #[test]
+    fn quotes_hold_words_together() {
+        assert_eq!(split_words("-C \"Define A b\" '' x"), ["-C", "Define A b", "", "x"]);
+    }
+}
