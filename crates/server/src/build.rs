@@ -1,0 +1,248 @@
+//! From a tree of directives to a server: each directive finds its row, each row writes to its
+//! module's configuration, virtual hosts inherit from the main server, `post_config` has its say.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span, suggest};
+
+use crate::core::Core;
+use crate::directive::{Cx, ErasedRow, Fault, State, Target};
+use crate::host::{Host, HostDraft, Server};
+use crate::module::Module;
+use crate::scope::{Override, Places};
+use crate::slots::{Registry, Slots};
+
+/// A configuration while it is being built.
+pub struct Build {
+    /// The active modules.
+    pub registry: Arc<Registry>,
+    /// The texts that spans point into.
+    pub sources: Sources,
+    /// The names that `Define` set.
+    pub defines: Defines,
+    /// What relative file names are relative to.
+    pub server_root: PathBuf,
+    /// What was found wrong so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The main server.
+    pub main: HostDraft,
+    /// The virtual hosts, in order; not yet merged with the main server until
+    /// [`Build::finish`] runs `post_config`.
+    pub hosts: Vec<HostDraft>,
+    /// Whether anything may be done that has effects (make a certificate, ask a passphrase): false
+    /// for `-t`.
+    pub for_real: bool,
+}
+
+impl Build {
+    /// A build with nothing in it.
+    pub fn new(registry: Arc<Registry>, tree: &conf::Tree, for_real: bool) -> Build {
+        let main = HostDraft::new(&registry);
+        Build {
+            registry,
+            sources: tree.sources.clone(),
+            defines: tree.defines.clone(),
+            server_root: tree.server_root.clone(),
+            diagnostics: Vec::new(),
+            main,
+            hosts: Vec::new(),
+            for_real,
+        }
+    }
+
+    /// Applies the directives, merges the hosts, runs `post_config`; `None` if there was an error.
+    /// The diagnostics tell what was found, errors and warnings.
+    pub fn finish(mut self, nodes: &[Node]) -> (Option<Server>, Vec<Diagnostic>, Sources) {
+        self.apply_main(nodes);
+        for host in &mut self.hosts {
+            host.server = self.registry.merge_server(&self.main.server, &host.server);
+            host.dir = self.registry.merge_dir(&self.main.dir, &host.dir);
+        }
+        if !self.has_errors() {
+            let registry = self.registry.clone();
+            for hook in registry.hooks.post_config() {
+                hook(&mut self);
+            }
+        }
+        let failed = self.has_errors();
+        let Build { registry, sources, defines, server_root, diagnostics, main, hosts, .. } = self;
+        let server =
+            (!failed).then(|| Server::assemble(registry, defines, server_root, main, hosts));
+        (server, diagnostics, sources)
+    }
+
+    fn apply_main(&mut self, nodes: &[Node]) {
+        let mut main = self.main.clone();
+        let mut target = Target {
+            server: &mut main.server,
+            dir: &mut main.dir,
+            place: Places::SERVER,
+            container: None,
+            path: None,
+            limited: None,
+            allowed: Override::ALL,
+            allowed_names: None,
+            nonfatal: Override::NONE,
+            span: Span::default(),
+            directive: "",
+            build: self,
+        };
+        target.apply(nodes);
+        self.main = main;
+    }
+
+    /// The configuration of one module in the main server (or a host draft), for `post_config`.
+    pub fn server_config<'s, M: Module>(&self, slots: &'s Slots) -> Option<&'s M::Server> {
+        slots.get::<M::Server>(self.registry.slot_of::<M>()?)
+    }
+
+    /// Whether an error was found.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    /// Adds an error.
+    pub fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(span, message));
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::warning(span, "", message));
+    }
+
+    /// A file name, relative to ServerRoot unless absolute (`ap_server_root_relative`).
+    pub fn path(&self, name: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.server_root.join(Path::new(std::ffi::OsStr::from_bytes(name)))
+    }
+}
+
+impl Target<'_> {
+    /// Applies directives here, one by one; what is wrong goes to the build's diagnostics.
+    pub fn apply(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            let before = (self.span, self.directive);
+            if let Err(found) = self.apply_one(node) {
+                self.build.diagnostics.push(*found);
+            }
+            (self.span, self.directive) = before;
+        }
+    }
+
+    fn apply_one(&mut self, node: &Node) -> Result<(), Box<Diagnostic>> {
+        let registry = self.build.registry.clone();
+        let name = node.name.to_string();
+        let Some(row) = registry.row(&name).filter(|row| row.is_section == node.is_section())
+        else {
+            return Err(Box::new(self.unknown(node, &name)));
+        };
+        self.span = node.span;
+        self.directive = row.name;
+        if !row.places.contains(self.place) {
+            return Err(Box::new(self.wrong_place(node, row)));
+        }
+        if self.place == Places::HTACCESS && !self.may_override(row) {
+            if self.nonfatal.intersects(row.allow) {
+                self.build.warn(node.span, format!("{name} in .htaccess forbidden by AllowOverride"));
+                return Ok(());
+            }
+            return Err(Box::new(node.error(format!("{name} not allowed here"))));
+        }
+        match row.state {
+            State::Refused(reason) => {
+                let refused = node.error(format!("{} is refused: {reason}", row.name));
+                return Err(Box::new(refused.with_help("see docs/refused.md")));
+            }
+            State::NotYet => self.build.warn(node.span, format!("{} does nothing yet", row.name)),
+            _ => {}
+        }
+        row.set(self, node).map_err(|fault| Box::new(fault.diagnostic(node, row)))
+    }
+
+    fn unknown(&self, node: &Node, name: &str) -> Diagnostic {
+        let shown = if node.is_section() { format!("<{name}") } else { name.to_owned() };
+        let found = node.error(format!(
+            "Invalid command '{shown}', perhaps misspelled or defined by a module not included in \
+             the server configuration"
+        ));
+        let names = self.build.registry.rows().map(|row| row.name);
+        match suggest(name, names) {
+            Some(near) => found.with_help(format!("did you mean {near}?")),
+            None => found,
+        }
+    }
+
+    fn wrong_place(&self, node: &Node, row: &ErasedRow) -> Diagnostic {
+        let shown = if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() };
+        let message = match self.container {
+            Some(container) if self.place != Places::HTACCESS => {
+                format!("{shown} not allowed in <{container}> context")
+            }
+            _ => format!("{shown} not allowed here"),
+        };
+        node.error(message).with_help(format!("it may stand in: {}", row.places))
+    }
+
+    /// Whether AllowOverride and AllowOverrideList let the directive stand in `.htaccess`.
+    fn may_override(&self, row: &ErasedRow) -> bool {
+        let listed = self.allowed_names.as_ref().is_some_and(|names| {
+            names.iter().any(|name| name.eq_ignore_ascii_case(row.name))
+        });
+        listed || self.allowed.intersects(row.allow) || row.allow.is_none()
+    }
+
+    /// The core's directory configuration being written.
+    pub fn core_dir(&mut self) -> &mut <Core as Module>::Dir {
+        let slot = self.build.registry.slot_of::<Core>().unwrap_or(0);
+        let Some(dir) = self.dir.edit(slot) else { unreachable!("core is always there") };
+        dir
+    }
+
+    /// The core's server configuration being written.
+    pub fn core_server(&mut self) -> &mut <Core as Module>::Server {
+        let slot = self.build.registry.slot_of::<Core>().unwrap_or(0);
+        let Some(server) = self.server.edit(slot) else { unreachable!("core is always there") };
+        server
+    }
+
+    /// A context of another module, so that its rows can be used from here.
+    pub fn cx<'a, M: Module>(&'a mut self) -> Option<Cx<'a, '_, M>>
+    where
+        Self: 'a,
+    {
+        let _ = self.build.registry.slot_of::<M>()?;
+        None
+    }
+}
+
+impl Fault {
+    fn diagnostic(self, node: &Node, row: &ErasedRow) -> Diagnostic {
+        let mut found = node.error(self.message);
+        found.span = self.span.or(found.span);
+        let help = self.help.or_else(|| {
+            (!row.syntax.is_empty()).then(|| format!("usage: {} {}", row.name, row.syntax))
+        });
+        match help {
+            Some(help) => found.with_help(help),
+            None => found,
+        }
+    }
+}
+
+impl From<Diagnostic> for Fault {
+    fn from(found: Diagnostic) -> Fault {
+        Fault { message: found.message, span: found.span, help: found.help }
+    }
+}
+
+/// A directive's arguments as one text.
+pub(crate) fn raw(node: &Node) -> Arg {
+    Arg { text: node.args.bytes().to_owned(), span: node.args.whole_span() }
+}
+
+/// What `<VirtualHost>` and the whole make of a draft.
+pub(crate) fn host_of(draft: &HostDraft, id: u32, registry: &Registry) -> Host {
+    Host::from_draft(draft, id, registry)
+}

@@ -1,0 +1,46 @@
+//! One connection as modules see it (`conn_rec`).
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::host::Host;
+
+/// A connection.
+pub struct Client {
+    /// Unique within the server's life.
+    pub id: u64,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// Our end: the address it was accepted on.
+    pub local: SocketAddr,
+    /// The host that the address alone selects; requests may select another by name.
+    pub base_host: Arc<Host>,
+    /// The TLS session, on a TLS connection.
+    pub tls: Option<Rc<rt::tls::Session>>,
+    /// Requests answered before the current one.
+    pub keepalives: Cell<u32>,
+    /// Bytes received from the socket before decryption (for `%I`).
+    pub bytes_in: Cell<u64>,
+    /// Bytes sent to the socket after encryption (for `%O`).
+    pub bytes_out: Cell<u64>,
+    /// The other end has gone away.
+    pub aborted: Cell<bool>,
+    /// The keep-alive state after the current request: `+`, `-` or `X` of `%X`.
+    pub keepalive: Cell<KeepAlive>,
+    /// The identifier in log lines (`%{c}L`), made when first asked for.
+    pub log_id: Cell<Option<[u8; 12]>>,
+}
+
+/// What happens to the connection after the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// Not decided yet.
+    #[default]
+    Unknown,
+    /// It is closed.
+    Close,
+    /// It stays open for another request.
+    Open,
+}

@@ -1,0 +1,46 @@
+//! Output filters: what may change an answer between the handler and the connection.
+
+use crate::body::Body;
+use crate::request::Request;
+
+/// Where in the chain a filter stands (`AP_FTYPE_*`); lower stages see the answer first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stage(pub u8);
+
+impl Stage {
+    /// The resource itself is changed (server-side includes).
+    pub const RESOURCE: Stage = Stage(10);
+    /// The content as a whole (compression, headers).
+    pub const CONTENT_SET: Stage = Stage(20);
+    /// The message (ranges).
+    pub const PROTOCOL: Stage = Stage(30);
+    /// Transfer codings.
+    pub const TRANSCODE: Stage = Stage(40);
+}
+
+/// A filter at work on one answer. It is applied once, when the handler is done and before
+/// anything is sent: it may look at and change status and headers, and wraps the body.
+pub trait OutputFilter {
+    /// Changes the answer; gives back the body to send.
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
+}
+
+/// A filter that configuration can name (`SetOutputFilter`, `FilterProvider`).
+pub struct FilterDef {
+    /// Its name: `DEFLATE`.
+    pub name: &'static str,
+    /// Its stage.
+    pub stage: Stage,
+    /// Makes one for an answer; `None` where it has nothing to do.
+    pub make: fn(&mut Request) -> Option<Box<dyn OutputFilter>>,
+}
+
+/// A filter attached to an answer.
+pub struct Attached {
+    /// The name it was attached by.
+    pub name: std::borrow::Cow<'static, str>,
+    /// Its stage.
+    pub stage: Stage,
+    /// The filter.
+    pub filter: Box<dyn OutputFilter>,
+}

@@ -1,0 +1,352 @@
+//! Hooks: how a module takes part in a request, a connection, and the server's life.
+//!
+//! A request hook is registered with a question, `wants`, which is asked once per distinct merged
+//! configuration and never per request ([`crate::plan`]). Order is Apache's: by rank, then by
+//! `after` and `before`, then by load order.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::build::Build;
+use crate::filter::FilterDef;
+use crate::module::Module;
+use crate::request::Request;
+use crate::slots::{Registry, Slots};
+
+/// The phases of a request, in Apache's order (docs/decisions, reference of phases).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Phase {
+    /// After the head was read; on the host's own configuration. Run all.
+    PostReadRequest,
+    /// Before anything else is known; mod_cache's place. Run first.
+    QuickHandler,
+    /// On the still escaped URL. Run first.
+    PreTranslateName,
+    /// URL to file name. Run first.
+    TranslateName,
+    /// File name to configuration; OPTIONS * and TRACE answer here. Run first.
+    MapToStorage,
+    /// All sections are merged. Run all.
+    PostPerdirConfig,
+    /// Main request only. Run all.
+    HeaderParser,
+    /// Access by anything but identity. Run all.
+    AccessChecker,
+    /// Authorisation without a user. Run first.
+    AccessCheckerEx,
+    /// Whether authentication must run even if access was granted. Run first.
+    ForceAuthn,
+    /// Authentication. Run first.
+    CheckUserId,
+    /// Authorisation. Run first.
+    AuthChecker,
+    /// The media type, handler and encodings. Run first.
+    TypeChecker,
+    /// Last changes before the answer. Run all.
+    Fixups,
+    /// Output filters of an ordinary answer. Run all.
+    InsertFilter,
+    /// Output filters of an error answer. Run all.
+    InsertErrorFilter,
+    /// The answer itself. Run first.
+    Handler,
+    /// After the answer was sent. Run all.
+    LogTransaction,
+}
+
+impl Phase {
+    /// How many there are.
+    pub const COUNT: usize = Phase::LogTransaction as usize + 1;
+}
+
+/// Where in its phase a hook stands (`APR_HOOK_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(pub i32);
+
+impl Rank {
+    /// `APR_HOOK_REALLY_FIRST`
+    pub const REALLY_FIRST: Rank = Rank(-10);
+    /// `APR_HOOK_FIRST`
+    pub const FIRST: Rank = Rank(0);
+    /// `APR_HOOK_MIDDLE`
+    pub const MIDDLE: Rank = Rank(10);
+    /// `APR_HOOK_LAST`
+    pub const LAST: Rank = Rank(20);
+    /// `APR_HOOK_REALLY_LAST`
+    pub const REALLY_LAST: Rank = Rank(30);
+}
+
+/// What a hook decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not mine: ask the next.
+    Declined,
+    /// Done my part (in a run-first phase: and nobody else need be asked).
+    Ok,
+    /// The request is answered; go straight to logging.
+    Done,
+    /// The request ends with this status (RFC 9110 §15).
+    Status(u16),
+}
+
+/// What a hook answers: at once, or when a future is done.
+pub enum Answer<'r> {
+    /// At once.
+    Now(Verdict),
+    /// It has to wait (a password hash, a look-up, a subrequest); only then is anything boxed.
+    Wait(Pin<Box<dyn Future<Output = Verdict> + 'r>>),
+}
+
+impl Answer<'_> {
+    /// [`Verdict::Declined`]
+    pub const DECLINED: Answer<'static> = Answer::Now(Verdict::Declined);
+    /// [`Verdict::Ok`]
+    pub const OK: Answer<'static> = Answer::Now(Verdict::Ok);
+    /// [`Verdict::Done`]
+    pub const DONE: Answer<'static> = Answer::Now(Verdict::Done);
+
+    /// [`Verdict::Status`]
+    pub const fn status(status: u16) -> Answer<'static> {
+        Answer::Now(Verdict::Status(status))
+    }
+}
+
+/// A module's configuration as merged for the request at hand.
+pub struct Bound<'a, M: Module> {
+    /// Of the (virtual) host.
+    pub server: &'a M::Server,
+    /// Of the directory, with all sections merged.
+    pub dir: &'a M::Dir,
+}
+
+impl<M: Module> Clone for Bound<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M: Module> Copy for Bound<'_, M> {}
+
+/// A hook that takes part in requests.
+pub type RequestHook<M> = for<'r> fn(Bound<'r, M>, &'r mut Request) -> Answer<'r>;
+
+/// A hook bound to a configuration, ready to run.
+pub trait Run {
+    /// Runs it.
+    fn run<'r>(&'r self, request: &'r mut Request) -> Answer<'r>;
+}
+
+struct BoundHook<M: Module> {
+    server: Arc<M::Server>,
+    dir: Arc<M::Dir>,
+    run: RequestHook<M>,
+}
+
+impl<M: Module> Run for BoundHook<M> {
+    fn run<'r>(&'r self, request: &'r mut Request) -> Answer<'r> {
+        (self.run)(Bound { server: &self.server, dir: &self.dir }, request)
+    }
+}
+
+type Bind = Box<dyn Fn(&Slots, &Slots) -> Option<Box<dyn Run>> + Send + Sync>;
+
+/// A registered request hook.
+pub struct HookDef {
+    /// The owning module's `FILE`.
+    pub module: &'static str,
+    /// Its place in the phase.
+    pub rank: Rank,
+    /// Runs after these modules' hooks of the phase (by `FILE`).
+    pub after: &'static [&'static str],
+    /// Runs before these.
+    pub before: &'static [&'static str],
+    /// What it does depends on configuration, URI path and file system alone: not on headers, the
+    /// client, time or chance. An answer that only pure hooks took part in can be reused.
+    pub pure: bool,
+    /// For [`Phase::Handler`]: the handler name it answers to; `None`: asked for every request.
+    pub handler: Option<&'static str>,
+    bind: Bind,
+}
+
+impl HookDef {
+    /// Asks `wants` and, if yes, binds the hook to (server, directory) configurations.
+    pub fn bind(&self, server: &Slots, dir: &Slots) -> Option<Box<dyn Run>> {
+        (self.bind)(server, dir)
+    }
+
+    /// The same hook, after those of `modules`.
+    pub fn after(&mut self, modules: &'static [&'static str]) -> &mut Self {
+        self.after = modules;
+        self
+    }
+
+    /// The same hook, before those of `modules`.
+    pub fn before(&mut self, modules: &'static [&'static str]) -> &mut Self {
+        self.before = modules;
+        self
+    }
+
+    /// Declares the hook pure: see [`HookDef::pure`].
+    pub fn pure(&mut self) -> &mut Self {
+        self.pure = true;
+        self
+    }
+
+    /// Restricts a handler hook to requests whose handler has this name.
+    pub fn handles(&mut self, name: &'static str) -> &mut Self {
+        self.handler = Some(name);
+        self
+    }
+}
+
+/// `post_config`: everything is read; check it as a whole, make shared things. Errors go to the
+/// build's diagnostics.
+pub type PostConfig = fn(&mut Build);
+
+/// Everything that the active modules registered.
+#[derive(Default)]
+pub struct HookTable {
+    phases: [Vec<HookDef>; Phase::COUNT],
+    post_config: Vec<PostConfig>,
+    filters: Vec<Arc<FilterDef>>,
+    providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
+}
+
+impl HookTable {
+    /// The hooks of a phase, in order.
+    pub fn phase(&self, phase: Phase) -> &[HookDef] {
+        &self.phases[phase as usize]
+    }
+
+    /// The `post_config` hooks in load order.
+    pub fn post_config(&self) -> &[PostConfig] {
+        &self.post_config
+    }
+
+    /// A filter by name; names are case-insensitive.
+    pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
+        self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// A provider (`ap_lookup_provider`); names are case-insensitive.
+    pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
+        let (_, found) = self.providers.iter().find(|((in_group, called), _)| {
+            *in_group == group && called.eq_ignore_ascii_case(name)
+        })?;
+        found.clone().downcast::<T>().ok()
+    }
+
+    /// All providers of a group, with their names.
+    pub fn providers<T: Any + Send + Sync>(&self, group: &str) -> Vec<(&'static str, Arc<T>)> {
+        let of_group = self.providers.iter().filter(|((in_group, _), _)| *in_group == group);
+        of_group.filter_map(|((_, n), p)| Some((*n, p.clone().downcast::<T>().ok()?))).collect()
+    }
+
+    /// Orders each phase; `load_order` lists the modules' `FILE`s.
+    pub(crate) fn sort(&mut self, load_order: &[&'static str]) {
+        for phase in &mut self.phases {
+            let place = |file: &str| load_order.iter().position(|f| *f == file);
+            phase.sort_by_key(|hook| (hook.rank, place(hook.module)));
+            settle(phase);
+        }
+    }
+}
+
+/// Moves each hook behind those it must follow, and otherwise keeps the order.
+fn settle(hooks: &mut Vec<HookDef>) {
+    let mut waiting: Vec<HookDef> = std::mem::take(hooks);
+    while !waiting.is_empty() {
+        let must_wait = |hook: &HookDef| {
+            waiting.iter().any(|other| {
+                other.module != hook.module
+                    && (hook.after.contains(&other.module) || other.before.contains(&hook.module))
+            })
+        };
+        // A cycle can only be a mistake of ours; then the order by rank stands.
+        let next = waiting.iter().position(|hook| !must_wait(hook)).unwrap_or(0);
+        hooks.push(waiting.remove(next));
+    }
+}
+
+/// Where a module registers its hooks.
+pub struct Hooks<'t, M: Module> {
+    slot: usize,
+    table: &'t mut HookTable,
+    module: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<'t, M: Module> Hooks<'t, M> {
+    pub(crate) fn new(slot: usize, table: &'t mut HookTable) -> Hooks<'t, M> {
+        Hooks { slot, table, module: std::marker::PhantomData }
+    }
+
+    /// A request hook: `wants` is asked once per merged configuration.
+    pub fn on(
+        &mut self,
+        phase: Phase,
+        rank: Rank,
+        wants: fn(Bound<'_, M>) -> bool,
+        run: RequestHook<M>,
+    ) -> &mut HookDef {
+        let slot = self.slot;
+        let bind: Bind = Box::new(move |server, dir| {
+            let server = server.share::<M::Server>(slot)?;
+            let dir = dir.share::<M::Dir>(slot)?;
+            if !wants(Bound { server: &server, dir: &dir }) {
+                return None;
+            }
+            Some(Box::new(BoundHook::<M> { server, dir, run }))
+        });
+        let hooks = &mut self.table.phases[phase as usize];
+        hooks.push(HookDef {
+            module: M::FILE,
+            rank,
+            after: &[],
+            before: &[],
+            pure: false,
+            handler: None,
+            bind,
+        });
+        let last = hooks.len() - 1;
+        &mut hooks[last]
+    }
+
+    /// A handler for requests whose handler has `name` (`SetHandler name`).
+    pub fn handler(&mut self, name: &'static str, run: RequestHook<M>) -> &mut HookDef {
+        self.on(Phase::Handler, Rank::MIDDLE, |_| true, run).handles(name)
+    }
+
+    /// Called when everything is read.
+    pub fn post_config(&mut self, run: PostConfig) {
+        self.table.post_config.push(run);
+    }
+
+    /// An output filter that configuration can name.
+    pub fn output_filter(&mut self, filter: FilterDef) {
+        self.table.filters.push(Arc::new(filter));
+    }
+
+    /// A provider (`ap_register_provider`): something that another module looks up by group and
+    /// name when configuration is read, as `authn` / `file`.
+    pub fn provider<T: Any + Send + Sync>(
+        &mut self,
+        group: &'static str,
+        name: &'static str,
+        provider: T,
+    ) {
+        self.table.providers.insert((group, name), Arc::new(provider));
+    }
+}
+
+/// Always: for hooks that every configuration wants.
+pub fn always<M: Module>(_: Bound<'_, M>) -> bool {
+    true
+}
+
+/// Looks a provider up in a registry; the usual call while configuration is read.
+pub fn provider<T: Any + Send + Sync>(reg: &Registry, group: &str, name: &str) -> Option<Arc<T>> {
+    reg.hooks.provider(group, name)
+}

@@ -1,0 +1,105 @@
+//! The server as configured, and its (virtual) hosts (`server_rec`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use conf::{Arg, Defines, Span};
+
+use crate::core::{Core, CoreServer};
+use crate::slots::{Registry, Slots};
+use crate::vhost::VhostTable;
+
+/// A host while the configuration is being built.
+#[derive(Clone)]
+pub struct HostDraft {
+    /// Where `<VirtualHost>` stands; the default span for the main server.
+    pub span: Span,
+    /// The arguments of `<VirtualHost>`.
+    pub addresses: Vec<Arg>,
+    /// Server configurations.
+    pub server: Slots,
+    /// Directory configurations in force before any section matched (`lookup_defaults`).
+    pub dir: Slots,
+}
+
+impl HostDraft {
+    /// A host of which nothing is said.
+    pub fn new(registry: &Registry) -> HostDraft {
+        HostDraft {
+            span: Span::default(),
+            addresses: Vec::new(),
+            server: registry.empty_server(),
+            dir: registry.empty_dir(),
+        }
+    }
+}
+
+/// A (virtual) host; the main server is one too.
+pub struct Host {
+    /// Its place in [`Server::hosts`]; the main server is 0.
+    pub id: u32,
+    /// Server configurations, merged with the main server's.
+    pub server: Slots,
+    /// Directory configurations in force before any section matched (`lookup_defaults`).
+    pub dir: Slots,
+    /// The core's server configuration.
+    pub core: Arc<CoreServer>,
+    /// Where `<VirtualHost>` stands: file name and line; `None` for the main server.
+    pub defined_at: Option<(String, u32)>,
+    /// The arguments of `<VirtualHost>`.
+    pub addresses: Vec<Arg>,
+}
+
+impl Host {
+    pub(crate) fn from_draft(draft: &HostDraft, id: u32, registry: &Registry) -> Host {
+        let slot = registry.slot_of::<Core>().unwrap_or(0);
+        Host {
+            id,
+            server: draft.server.clone(),
+            dir: draft.dir.clone(),
+            core: draft.server.share::<CoreServer>(slot).unwrap_or_default(),
+            defined_at: None,
+            addresses: draft.addresses.clone(),
+        }
+    }
+
+    /// Whether this is the main server.
+    pub fn is_main(&self) -> bool {
+        self.id == 0
+    }
+}
+
+/// A whole configuration, checked and merged: read-only, shared by all loops of a process.
+pub struct Server {
+    /// The active modules.
+    pub registry: Arc<Registry>,
+    /// The names that `Define` set.
+    pub defines: Defines,
+    /// What relative file names are relative to.
+    pub server_root: PathBuf,
+    /// The main server, then the virtual hosts in order.
+    pub hosts: Vec<Arc<Host>>,
+    /// Which host answers where and to what name.
+    pub vhosts: VhostTable,
+}
+
+impl Server {
+    pub(crate) fn assemble(
+        registry: Arc<Registry>,
+        defines: Defines,
+        server_root: PathBuf,
+        main: HostDraft,
+        drafts: Vec<HostDraft>,
+    ) -> Server {
+        let all = std::iter::once(&main).chain(&drafts).zip(0u32..);
+        let hosts: Vec<Arc<Host>> =
+            all.map(|(draft, id)| Arc::new(Host::from_draft(draft, id, &registry))).collect();
+        let vhosts = VhostTable::new(&hosts);
+        Server { registry, defines, server_root, hosts, vhosts }
+    }
+
+    /// The main server.
+    pub fn main(&self) -> &Arc<Host> {
+        &self.hosts[0]
+    }
+}

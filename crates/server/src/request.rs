@@ -1,0 +1,272 @@
+//! One request and the answer that is being made for it (`request_rec`).
+
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use wire::method::Method;
+use wire::table::Table;
+
+use crate::body::Body;
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::filter::{Attached, OutputFilter, Stage};
+use crate::host::Host;
+use crate::inlet::BodyIn;
+use crate::module::Module;
+use crate::plan::Plan;
+
+/// A request.
+pub struct Request {
+    /// The loop that serves it.
+    pub engine: Rc<Engine>,
+    /// The connection it came on.
+    pub client: Rc<Client>,
+    /// The (virtual) host it is for.
+    pub host: Arc<Host>,
+    /// The hooks and the configuration in force; the host's own until sections are merged.
+    pub plan: Rc<Plan>,
+
+    /// The request line as it came, for logs.
+    pub request_line: Vec<u8>,
+    /// The method. HEAD is GET with [`Request::header_only`].
+    pub method: Method,
+    /// The method as it came (`HEAD`, or an extension's name).
+    pub method_name: Cow<'static, [u8]>,
+    /// HEAD: no body leaves.
+    pub header_only: bool,
+    /// The protocol version as thousands: HTTP/1.1 is 1001.
+    pub protocol: u16,
+    /// HTTP/0.9: no head leaves.
+    pub simple: bool,
+    /// The target as it came, with query.
+    pub unparsed_uri: Vec<u8>,
+    /// The path, unescaped and normalised.
+    pub uri: Vec<u8>,
+    /// The query, without the question mark.
+    pub args: Option<Vec<u8>>,
+    /// The scheme and authority of an absolute-form target.
+    pub absolute: Option<Box<Absolute>>,
+    /// The host name asked for, lower case and without port, where one was given and valid.
+    pub hostname: Option<Vec<u8>>,
+    /// The port in the Host field or target.
+    pub named_port: Option<u16>,
+    /// The request's header fields.
+    pub headers_in: Table,
+    /// The request's trailer fields.
+    pub trailers_in: Table,
+    /// The request's body.
+    pub body_in: BodyIn,
+    /// When it was received: microseconds since the epoch.
+    pub time_us: u64,
+    /// The end user's address (mod_remoteip may change it).
+    pub useragent_addr: std::net::SocketAddr,
+    /// Nobody else may be answered by a copy of this answer (`no_cache`).
+    pub no_cache: bool,
+    /// Conditional headers are not looked at (`no_local_copy`).
+    pub no_local_copy: bool,
+
+    /// The file the path was translated to.
+    pub filename: Vec<u8>,
+    /// The same, canonical; what directory sections are matched against.
+    pub canonical_filename: Vec<u8>,
+    /// What follows the file's path in the URI.
+    pub path_info: Vec<u8>,
+    /// Whether path_info was looked at or is forbidden (`AcceptPathInfo`, `used_path_info`).
+    pub used_path_info: PathInfoUse,
+    /// What stands at `filename`.
+    pub file: FileInfo,
+
+    /// The user that authenticated.
+    pub user: Option<Vec<u8>>,
+    /// How (`Basic`).
+    pub auth_type: Option<Cow<'static, str>>,
+    /// The handler that shall answer (`SetHandler`, `AddHandler`, internal ones).
+    pub handler: Option<Cow<'static, [u8]>>,
+    /// The media type, without charset added by `AddDefaultCharset`.
+    pub content_type: Option<Vec<u8>>,
+    /// Content codings, outermost last.
+    pub content_encoding: Option<Vec<u8>>,
+    /// Languages of the content.
+    pub content_languages: Vec<Vec<u8>>,
+    /// Variables (`subprocess_env`).
+    pub env: Table,
+    /// Notes from one module to another.
+    pub notes: Table,
+
+    /// The status of the answer.
+    pub status: u16,
+    /// The status line after the version, where it is not the standard one.
+    pub status_line: Option<Vec<u8>>,
+    /// The answer's header fields.
+    pub headers_out: Table,
+    /// Header fields that also stand in error answers (`err_headers_out`).
+    pub err_headers_out: Table,
+    /// The answer's trailer fields.
+    pub trailers_out: Table,
+    /// The answer's body.
+    pub body: Body,
+    /// The modification time of what is sent, microseconds since the epoch.
+    pub mtime_us: Option<u64>,
+    /// Body bytes sent (`%b`).
+    pub bytes_sent: u64,
+    /// Output filters, in stage order.
+    pub filters: Vec<Attached>,
+    /// Methods for an `Allow` field that handlers added.
+    pub allowed: wire::method::MethodSet,
+    /// The answer must be chunked or end with the connection: its length is not known.
+    pub chunked: bool,
+
+    /// The request that was internally redirected to this one.
+    pub prev: Option<Box<Request>>,
+    /// What is known of the main request, in a subrequest.
+    pub main: Option<Box<MainRequest>>,
+    /// Whether only hooks that are pure took part so far.
+    pub pure: bool,
+    /// Internal redirects and subrequests on the way to this one.
+    pub depth: Depth,
+    /// Values of the request's own that modules keep.
+    extensions: Vec<(TypeId, Box<dyn Any>)>,
+}
+
+/// Scheme and authority of an absolute-form target.
+#[derive(Clone, Debug)]
+pub struct Absolute {
+    /// `http`, `https`, …
+    pub scheme: Vec<u8>,
+    /// Host and port as they came.
+    pub authority: Vec<u8>,
+}
+
+/// What a subrequest knows of the request that made it.
+#[derive(Clone)]
+pub struct MainRequest {
+    /// The main request's plan: authorisation is not repeated under the very same one.
+    pub plan: Rc<Plan>,
+    /// The main request's path.
+    pub uri: Vec<u8>,
+    /// The main request's file.
+    pub filename: Vec<u8>,
+}
+
+/// How deep we are in internal redirects and subrequests (`LimitInternalRecursion`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Depth {
+    /// Internal redirects.
+    pub redirects: u16,
+    /// Subrequests.
+    pub subrequests: u16,
+}
+
+/// `AcceptPathInfo`, as a handler sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathInfoUse {
+    /// The handler's own default.
+    #[default]
+    Default,
+    /// Trailing path information is taken.
+    Accept,
+    /// It makes the request a 404.
+    Reject,
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileInfo {
+    /// What it is.
+    pub kind: FileKind,
+    /// Length in bytes.
+    pub size: u64,
+    /// Modification time, microseconds since the epoch.
+    pub mtime_us: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Device.
+    pub device: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// The kind of a directory entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileKind {
+    /// Nothing is there (or it was not looked at).
+    #[default]
+    None,
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// Anything else.
+    Other,
+}
+
+impl Request {
+    /// A module's directory configuration as merged for this request.
+    pub fn dir_of<M: Module>(&self) -> Option<&M::Dir> {
+        let slot = self.engine.server.registry.slot_of::<M>()?;
+        self.plan.dir.get::<M::Dir>(slot)
+    }
+
+    /// A module's server configuration of the request's host.
+    pub fn server_of<M: Module>(&self) -> Option<&M::Server> {
+        let slot = self.engine.server.registry.slot_of::<M>()?;
+        self.host.server.get::<M::Server>(slot)
+    }
+
+    /// Keeps a value for later phases of this request.
+    pub fn keep<T: Any>(&mut self, value: T) {
+        let id = TypeId::of::<T>();
+        self.extensions.retain(|(of, _)| *of != id);
+        self.extensions.push((id, Box::new(value)));
+    }
+
+    /// A value kept before.
+    pub fn kept<T: Any>(&self) -> Option<&T> {
+        let id = TypeId::of::<T>();
+        self.extensions.iter().find(|(of, _)| *of == id)?.1.downcast_ref()
+    }
+
+    /// A value kept before, for writing.
+    pub fn kept_mut<T: Any>(&mut self) -> Option<&mut T> {
+        let id = TypeId::of::<T>();
+        self.extensions.iter_mut().find(|(of, _)| *of == id)?.1.downcast_mut()
+    }
+
+    /// Whether this is the request that the client sent (`ap_is_initial_req`).
+    pub fn is_initial(&self) -> bool {
+        self.main.is_none() && self.prev.is_none()
+    }
+
+    /// Attaches an output filter behind those of its stage.
+    pub fn add_filter(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        stage: Stage,
+        filter: Box<dyn OutputFilter>,
+    ) {
+        let at = self.filters.partition_point(|attached| attached.stage <= stage);
+        self.filters.insert(at, Attached { name: name.into(), stage, filter });
+    }
+
+    /// Attaches a registered output filter by name; false if there is none of that name.
+    pub fn add_filter_named(&mut self, name: &[u8]) -> bool {
+        let Some(def) = self.engine.server.registry.hooks.filter(name).cloned() else {
+            return false;
+        };
+        if let Some(filter) = (def.make)(self) {
+            self.add_filter(def.name, def.stage, filter);
+        }
+        true
+    }
+
+    /// Takes a filter off again by name.
+    pub fn remove_filter(&mut self, name: &str) {
+        self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
+    }
+}

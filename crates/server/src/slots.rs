@@ -1,0 +1,143 @@
+//! One configuration value per module, and the registry that says which module has which slot.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::directive::ErasedRow;
+use crate::hooks::HookTable;
+use crate::module::{AnyConfig, Config, ErasedModule, Module};
+
+/// The modules that are active in a configuration, their rows, and their hooks in order.
+pub struct Registry {
+    modules: Vec<&'static dyn ErasedModule>,
+    index: HashMap<TypeId, usize>,
+    rows: HashMap<String, ErasedRow>,
+    server_defaults: Slots,
+    dir_defaults: Slots,
+    /// Every hook, provider and filter of the active modules.
+    pub hooks: HookTable,
+}
+
+impl Registry {
+    /// A registry of `modules`, in load order; hooks are sorted by rank and by after/before.
+    pub fn new(modules: Vec<&'static dyn ErasedModule>) -> Registry {
+        let mut rows = HashMap::new();
+        let mut hooks = HookTable::default();
+        let (mut server, mut dir) = (Vec::new(), Vec::new());
+        for (slot, module) in modules.iter().enumerate() {
+            for row in module.rows(slot) {
+                rows.entry(row.name.to_ascii_lowercase()).or_insert(row);
+            }
+            module.register(slot, &mut hooks);
+            let (of_server, of_dir) = module.defaults();
+            server.push(of_server);
+            dir.push(of_dir);
+        }
+        hooks.sort(&modules.iter().map(|module| module.file()).collect::<Vec<_>>());
+        Registry {
+            index: modules.iter().enumerate().map(|(slot, m)| (m.type_id(), slot)).collect(),
+            rows,
+            modules,
+            server_defaults: Slots(server),
+            dir_defaults: Slots(dir),
+            hooks,
+        }
+    }
+
+    /// The active modules in load order.
+    pub fn modules(&self) -> &[&'static dyn ErasedModule] {
+        &self.modules
+    }
+
+    /// The slot of a module, if it is active.
+    pub fn slot_of<M: Module>(&self) -> Option<usize> {
+        self.index.get(&TypeId::of::<M>()).copied()
+    }
+
+    /// Whether a module is active, by `alias_module` or `mod_alias.c`.
+    pub fn is_active(&self, name: &str) -> bool {
+        self.modules.iter().any(|module| module.name() == name || module.file() == name)
+    }
+
+    /// The row of a directive; names are case-insensitive.
+    pub fn row(&self, name: &str) -> Option<&ErasedRow> {
+        self.rows.get(&name.to_ascii_lowercase())
+    }
+
+    /// All rows, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = &ErasedRow> {
+        self.rows.values()
+    }
+
+    /// Server configurations with nothing said.
+    pub fn empty_server(&self) -> Slots {
+        self.server_defaults.clone()
+    }
+
+    /// Directory configurations with nothing said.
+    pub fn empty_dir(&self) -> Slots {
+        self.dir_defaults.clone()
+    }
+
+    /// Merges server configurations module by module.
+    pub fn merge_server(&self, outer: &Slots, inner: &Slots) -> Slots {
+        self.merge(&self.server_defaults, outer, inner, |m, o, i| m.merge_server(o, i))
+    }
+
+    /// Merges directory configurations module by module.
+    pub fn merge_dir(&self, outer: &Slots, inner: &Slots) -> Slots {
+        self.merge(&self.dir_defaults, outer, inner, |m, o, i| m.merge_dir(o, i))
+    }
+
+    fn merge(
+        &self,
+        defaults: &Slots,
+        outer: &Slots,
+        inner: &Slots,
+        merge: impl Fn(&dyn ErasedModule, &AnyConfig, &AnyConfig) -> Option<Arc<AnyConfig>>,
+    ) -> Slots {
+        let merged = self.modules.iter().enumerate().filter_map(|(slot, module)| {
+            let (default, outer, inner) =
+                (defaults.0.get(slot)?, outer.0.get(slot)?, inner.0.get(slot)?);
+            // Nothing said in the inner place: share the outer value. (The other way round is
+            // not the same: a rule may drop or rebase what is said on the inside alone.)
+            if Arc::ptr_eq(inner, default) {
+                return Some(outer.clone());
+            }
+            merge(*module, &**outer, &**inner)
+        });
+        Slots(merged.collect())
+    }
+}
+
+/// One configuration value per active module, shared until it is edited.
+#[derive(Clone)]
+pub struct Slots(Vec<Arc<AnyConfig>>);
+
+impl Slots {
+    /// The value in a slot; `None` only if `T` is not the slot's type.
+    pub fn get<T: Config>(&self, slot: usize) -> Option<&T> {
+        self.0.get(slot)?.downcast_ref::<T>()
+    }
+
+    /// The value in a slot, shared.
+    pub fn share<T: Config>(&self, slot: usize) -> Option<Arc<T>> {
+        self.0.get(slot)?.clone().downcast::<T>().ok()
+    }
+
+    /// The value in a slot, for writing.
+    pub fn edit<T: Config>(&mut self, slot: usize) -> Option<&mut T> {
+        let value = self.0.get_mut(slot)?;
+        if Arc::get_mut(value).is_none() {
+            let own = value.downcast_ref::<T>()?.clone();
+            *value = Arc::new(own);
+        }
+        Arc::get_mut(value)?.downcast_mut::<T>()
+    }
+
+    /// Whether both share every value: then they are one configuration.
+    pub fn same(&self, other: &Slots) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+}
