@@ -7,8 +7,8 @@ use std::sync::Arc;
 use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span, suggest};
 
 use crate::core::Core;
-use crate::directive::{Cx, ErasedRow, Fault, State, Target};
-use crate::host::{Host, HostDraft, Server};
+use crate::directive::{ErasedRow, Fault, State, Target};
+use crate::host::{HostDraft, Server};
 use crate::module::Module;
 use crate::scope::{Override, Places};
 use crate::slots::{Registry, Slots};
@@ -206,15 +206,6 @@ impl Target<'_> {
         let Some(server) = self.server.edit(slot) else { unreachable!("core is always there") };
         server
     }
-
-    /// A context of another module, so that its rows can be used from here.
-    pub fn cx<'a, M: Module>(&'a mut self) -> Option<Cx<'a, '_, M>>
-    where
-        Self: 'a,
-    {
-        let _ = self.build.registry.slot_of::<M>()?;
-        None
-    }
 }
 
 impl Fault {
@@ -240,9 +231,4 @@ impl From<Diagnostic> for Fault {
 /// A directive's arguments as one text.
 pub(crate) fn raw(node: &Node) -> Arg {
     Arg { text: node.args.bytes().to_owned(), span: node.args.whole_span() }
-}
-
-/// What `<VirtualHost>` and the whole make of a draft.
-pub(crate) fn host_of(draft: &HostDraft, id: u32, registry: &Registry) -> Host {
-    Host::from_draft(draft, id, registry)
 }

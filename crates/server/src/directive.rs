@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use conf::{Arg, Node, Span};
 
-use crate::build::Build;
+use crate::build::{Build, raw};
 use crate::module::Module;
 use crate::scope::{Override, Places};
 use crate::slots::Slots;
@@ -272,8 +272,10 @@ impl ErasedRow {
 fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Node) -> Set {
     let mut cx = Cx::<M>::new(target, slot);
     match row.takes {
-        Takes::Raw(set) => return set(&mut cx, &node.raw_arg()),
-        Takes::Section(set) => return set(&mut cx, &node.raw_arg(), node.children()),
+        Takes::Raw(set) => return set(&mut cx, &raw(node)),
+        Takes::Section(set) => {
+            return set(&mut cx, &raw(node), node.children.as_deref().unwrap_or_default());
+        }
         _ => {}
     }
     let args = node.words()?;

@@ -221,6 +221,11 @@ impl HookTable {
         &self.phases[phase as usize]
     }
 
+    /// All phases, indexed by [`Phase`].
+    pub fn all_phases(&self) -> &[Vec<HookDef>; Phase::COUNT] {
+        &self.phases
+    }
+
     /// The `post_config` hooks in load order.
     pub fn post_config(&self) -> &[PostConfig] {
         &self.post_config

@@ -1,0 +1,116 @@
+//! File system paths: canonical form, and what stands at one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use crate::request::{FileInfo, FileKind};
+
+/// Why a path could not be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatError {
+    /// Nothing is there.
+    Missing,
+    /// A component can't be searched.
+    Denied,
+    /// A symbolic link that the options do not allow.
+    SymlinkForbidden,
+    /// Anything else.
+    Other,
+}
+
+/// A directory entry, a link not followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What is there.
+    pub info: FileInfo,
+    /// Whether it is a symbolic link.
+    pub is_symlink: bool,
+}
+
+/// What stands at `path`, links followed.
+pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
+    rustix::fs::stat(path).map(|stat| info(&stat)).map_err(stat_error)
+}
+
+/// What stands at `path`, the last link not followed.
+pub fn lstat(path: &[u8]) -> Result<Entry, StatError> {
+    let stat = rustix::fs::lstat(path).map_err(stat_error)?;
+    let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    Ok(Entry { info: info(&stat), is_symlink })
+}
+
+/// A path as the standard library wants it.
+pub fn as_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+/// The facts of `stat`.
+pub fn info(stat: &Stat) -> FileInfo {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::Regular,
+        FileType::Directory => FileKind::Directory,
+        _ => FileKind::Other,
+    };
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
+    FileInfo {
+        kind,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime_us: seconds * 1_000_000 + stat.st_mtime_nsec as u64 / 1000,
+        inode: stat.st_ino,
+        device: stat.st_dev,
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    }
+}
+
+fn stat_error(error: Errno) -> StatError {
+    match error {
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => StatError::Missing,
+        Errno::ACCESS => StatError::Denied,
+        _ => StatError::Other,
+    }
+}
+
+/// The path without `.`, `..` and doubled slashes; `None` if it is not absolute, leaves the root,
+/// or holds a NUL byte. A slash at the end stays.
+pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
+    if path.first() != Some(&b'/') || path.contains(&0) {
+        return None;
+    }
+    let mut out: Vec<u8> = Vec::with_capacity(path.len());
+    for segment in path.split(|byte| *byte == b'/').filter(|s| !s.is_empty()) {
+        match segment {
+            b"." => {}
+            b".." => out.truncate(out.iter().rposition(|byte| *byte == b'/')?),
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    let is_directory = path.ends_with(b"/") || path.ends_with(b"/.") || path.ends_with(b"/..");
+    if is_directory || out.is_empty() {
+        out.push(b'/');
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn dots_and_doubled_slashes_go() {
+        assert_eq!(canonical(b"/a//b/./c").as_deref(), Some(&b"/a/b/c"[..]));
+        assert_eq!(canonical(b"/a/../b/").as_deref(), Some(&b"/b/"[..]));
+        assert_eq!(canonical(b"/..").as_deref(), None);
+        assert_eq!(canonical(b"/").as_deref(), Some(&b"/"[..]));
+        assert_eq!(canonical(b"a"), None);
+        assert_eq!(canonical(b"/a\0b"), None);
+    }
+}

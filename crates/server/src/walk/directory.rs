@@ -1,0 +1,214 @@
+//! The directory walk: from the root to the file, one path segment at a time.
+//!
+//! Source: `ap_directory_walk` (server/request.c).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::core::{AllowOverride, OptionFlags};
+use crate::log::Level;
+use crate::path;
+use crate::plan::Layer;
+use crate::request::{FileInfo, FileKind, Request};
+use crate::scope::Override;
+use crate::section::{Matches, Section};
+use crate::walk::{Walked, enter, htaccess, inside, match_names, symlink};
+
+/// The most segments a path may have; more is a 403.
+pub const SEGMENT_LIMIT: usize = 512;
+
+/// Merges `<Directory>` sections and `.htaccess` files along the request's file name, shortest
+/// first, then `<DirectoryMatch>`; splits what is no file off into `path_info`.
+pub fn directories(request: &mut Request) -> Walked {
+    let Some(full) = path::canonical(&request.filename) else {
+        request.log_core(Level::Error, 28, "invalid path in request", None);
+        return Walked::Status(403);
+    };
+    let ends_in_slash = full.last() == Some(&b'/');
+    let mut walk = Walk {
+        layer: request.layer.clone(),
+        here: b"/".to_vec(),
+        found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
+    };
+    let mut rest: &[u8] = full.get(1..).unwrap_or_default();
+    let mut depth = 1;
+    loop {
+        if let Err(status) = walk.enter_directory(request, depth) {
+            return Walked::Status(status);
+        }
+        let (segment, after) = match rest.iter().position(|byte| *byte == b'/') {
+            Some(slash) => (&rest[..slash], &rest[slash..]),
+            None => (rest, &rest[rest.len()..]),
+        };
+        if segment.is_empty() {
+            break;
+        }
+        depth += 1;
+        if depth > SEGMENT_LIMIT {
+            return Walked::Status(403);
+        }
+        walk.here.extend_from_slice(segment);
+        match walk.step(request) {
+            Ok(FileKind::Directory) => {
+                if after.is_empty() && !ends_in_slash {
+                    // `GET /dir`: the directory's own configuration applies, the name keeps its
+                    // shape so that mod_dir can redirect.
+                    walk.here.push(b'/');
+                    if let Err(status) = walk.enter_directory(request, depth) {
+                        return Walked::Status(status);
+                    }
+                    walk.here.pop();
+                    rest = b"";
+                    break;
+                }
+                walk.here.push(b'/');
+                rest = after.get(1..).unwrap_or_default();
+            }
+            Ok(_) => {
+                rest = after;
+                break;
+            }
+            Err(status) => return Walked::Status(status),
+        }
+    }
+    let path_info = rest.to_vec();
+    walk.finish(request, path_info)
+}
+
+/// Where the walk stands.
+struct Walk {
+    layer: Rc<Layer>,
+    /// The path so far; a directory's ends in a slash.
+    here: Vec<u8>,
+    /// What stands there.
+    found: FileInfo,
+}
+
+impl Walk {
+    /// Applies the sections for this very directory, then its `.htaccess`.
+    fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), u16> {
+        let host = request.host.clone();
+        for section in host.core.directories_at(depth) {
+            let matched = match &section.matches {
+                Matches::Path(path) => *path == self.here,
+                Matches::Wildcard(pattern) => wildcard_matches(pattern, &self.here),
+                _ => false,
+            };
+            if matched {
+                self.layer = inside(request, &self.layer, section);
+            }
+        }
+        let allow = self.allow_override(request);
+        let list = request.core_of(&self.layer).allow_override_list.get().cloned();
+        if allow.classes == Override::NONE && list.as_ref().is_none_or(|list| list.is_empty()) {
+            return Ok(());
+        }
+        if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
+            self.layer = inside(request, &self.layer, &section);
+        }
+        Ok(())
+    }
+
+    fn allow_override(&self, request: &Request) -> AllowOverride {
+        request.core_of(&self.layer).allow_override.or(AllowOverride::default())
+    }
+
+    /// Looks at the path so far; follows a symbolic link if the options allow it.
+    fn step(&mut self, request: &mut Request) -> Result<FileKind, u16> {
+        let options = request.core_of(&self.layer).options.flags();
+        request.trace_path(&self.here);
+        let info = if options.has(OptionFlags::FOLLOW_SYMLINKS) {
+            path::stat(&self.here)
+        } else {
+            symlink::stat(&self.here, options)
+        };
+        match info {
+            Ok(info) => {
+                self.found = info;
+                Ok(info.kind)
+            }
+            Err(path::StatError::Missing) => {
+                self.found = FileInfo::default();
+                Ok(FileKind::None)
+            }
+            Err(path::StatError::SymlinkForbidden) => {
+                let why = "Symbolic link not allowed or link target not accessible";
+                request.log_core(Level::Error, 37, why, Some(&self.here));
+                Err(403)
+            }
+            Err(path::StatError::Denied) => {
+                let why = "access denied because search permissions are missing on a component \
+                           of the path";
+                request.log_core(Level::Error, 35, why, Some(&self.here));
+                Err(403)
+            }
+            Err(path::StatError::Other) => {
+                request.log_core(Level::Error, 36, "access failed", Some(&self.here));
+                Err(403)
+            }
+        }
+    }
+
+    /// `<DirectoryMatch>` on the whole, then the request is told what was found.
+    fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Walked {
+        let host = request.host.clone();
+        for section in host.core.directory_matches() {
+            let Matches::Regex(regex) = &section.matches else { continue };
+            if match_names(regex, &self.here, request) {
+                self.layer = inside(request, &self.layer, section);
+            }
+        }
+        request.filename = self.here;
+        request.path_info = path_info;
+        request.file = self.found;
+        request.canonical_filename.clone_from(&request.filename);
+        enter(request, self.layer);
+        Walked::On
+    }
+}
+
+fn wildcard_matches(pattern: &[u8], here: &[u8]) -> bool {
+    let pathname = conf::fnmatch::Flags { pathname: true, ..conf::fnmatch::Flags::default() };
+    conf::fnmatch::fnmatch(pattern, here, pathname)
+}
+
+/// `<Directory>` sections as the walk wants them: by number of segments, regular expressions apart.
+#[derive(Default)]
+pub struct DirectorySections {
+    by_depth: Vec<Vec<Arc<Section>>>,
+    regexes: Vec<Arc<Section>>,
+}
+
+impl DirectorySections {
+    /// Sorts `sections` (`ap_core_reorder_directories`); order of appearance is kept per depth.
+    pub fn sort(sections: &[Arc<Section>]) -> DirectorySections {
+        let mut sorted = DirectorySections::default();
+        for section in sections {
+            let path = match &section.matches {
+                Matches::Path(path) | Matches::Wildcard(path) => path,
+                _ => {
+                    sorted.regexes.push(section.clone());
+                    continue;
+                }
+            };
+            let depth = path.iter().filter(|byte| **byte == b'/').count();
+            if sorted.by_depth.len() <= depth {
+                sorted.by_depth.resize_with(depth + 1, Vec::new);
+            }
+            if let Some(of_depth) = sorted.by_depth.get_mut(depth) {
+                of_depth.push(section.clone());
+            }
+        }
+        sorted
+    }
+
+    /// Those of a path with this many slashes.
+    pub fn at(&self, depth: usize) -> &[Arc<Section>] {
+        self.by_depth.get(depth).map_or(&[], Vec::as_slice)
+    }
+
+    /// `<DirectoryMatch>` and `<Directory ~>`.
+    pub fn regexes(&self) -> &[Arc<Section>] {
+        &self.regexes
+    }
+}

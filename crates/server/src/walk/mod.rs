@@ -1,0 +1,184 @@
+//! Walking a request through the sections that match it, ending in one merged configuration.
+//!
+//! Source: `ap_location_walk`, `ap_directory_walk`, `ap_file_walk`, `ap_if_walk` (server/request.c).
+
+mod directory;
+mod htaccess;
+mod symlink;
+
+pub use directory::directories;
+pub use htaccess::HtaccessCache;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pcre::{Captures, Regex};
+
+use crate::expr;
+use crate::plan::Layer;
+use crate::request::Request;
+use crate::section::{Matches, Section};
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// The request's layer is the merged configuration.
+    On,
+    /// The request ends with this status.
+    Status(u16),
+}
+
+/// The most that `<If>` may be nested.
+const IF_DEPTH_LIMIT: usize = 32;
+
+/// Goes back to the host's own configuration, before any section.
+pub fn back_to_host(request: &mut Request) {
+    let root = request.engine.plans.root(&request.host);
+    enter(request, root);
+}
+
+/// Makes `layer` the request's configuration.
+pub fn enter(request: &mut Request, layer: Rc<Layer>) {
+    if Rc::ptr_eq(&layer, &request.layer) {
+        return;
+    }
+    request.plan = request.engine.plans.plan(&request.engine.server.registry, &layer);
+    request.layer = layer;
+}
+
+/// `<Location>` and `<LocationMatch>`, then `<If>`.
+pub fn locations(request: &mut Request) -> Walked {
+    let host = request.host.clone();
+    let mut layer = request.layer.clone();
+    for section in host.core.locations.iter() {
+        if location_matches(section, request) {
+            layer = inside(request, &layer, section);
+        }
+    }
+    enter(request, layer);
+    ifs(request)
+}
+
+/// `<Files>` and `<FilesMatch>`, then `<If>`.
+pub fn files(request: &mut Request) -> Walked {
+    let core = request.plan.core.clone();
+    let name = match request.filename.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => request.filename.get(slash + 1..).unwrap_or_default().to_vec(),
+        None => return Walked::On,
+    };
+    if name.is_empty() || core.files.is_empty() {
+        return Walked::On;
+    }
+    let mut layer = request.layer.clone();
+    for section in core.files.iter() {
+        let matched = match &section.matches {
+            Matches::Path(path) => *path == name,
+            Matches::Wildcard(pattern) => {
+                conf::fnmatch::fnmatch(pattern, &name, conf::fnmatch::Flags::PERIOD_FREE)
+            }
+            Matches::Regex(regex) => match_names(regex, &name, request),
+            Matches::If(_) | Matches::Always => false,
+        };
+        if matched {
+            layer = inside(request, &layer, section);
+        }
+    }
+    enter(request, layer);
+    Walked::On
+}
+
+/// `<If>`, `<ElseIf>`, `<Else>`, and those inside the ones that hold.
+pub fn ifs(request: &mut Request) -> Walked {
+    let mut done = 0;
+    for _ in 0..IF_DEPTH_LIMIT {
+        let core = request.plan.core.clone();
+        let Some(fresh) = core.ifs.get(done..).filter(|fresh| !fresh.is_empty()) else {
+            return Walked::On;
+        };
+        done = core.ifs.len();
+        let mut layer = request.layer.clone();
+        for section in fresh {
+            match condition_holds(section, request) {
+                Ok(true) => layer = inside(request, &layer, section),
+                Ok(false) => {}
+                Err(status) => return Walked::Status(status),
+            }
+        }
+        enter(request, layer);
+    }
+    Walked::Status(500)
+}
+
+fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, u16> {
+    let Matches::If(condition) = &section.matches else { return Ok(false) };
+    request.pure = false;
+    for earlier in &condition.none_of {
+        if expr::holds(earlier, request)? {
+            return Ok(false);
+        }
+    }
+    condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))
+}
+
+/// The layer that a section makes of `outer`.
+pub(crate) fn inside(request: &Request, outer: &Layer, section: &Arc<Section>) -> Rc<Layer> {
+    let engine = &request.engine;
+    engine.plans.inside(&engine.server.registry, outer, section.id, &section.dir)
+}
+
+fn location_matches(section: &Section, request: &mut Request) -> bool {
+    match &section.matches {
+        Matches::Path(path) => is_prefix(path, &request.uri),
+        Matches::Wildcard(pattern) => {
+            conf::fnmatch::fnmatch(pattern, &request.uri, conf::fnmatch::Flags::PATHNAME)
+        }
+        Matches::Regex(regex) => {
+            let uri = std::mem::take(&mut request.uri);
+            let matched = match_names(regex, &uri, request);
+            request.uri = uri;
+            matched
+        }
+        Matches::If(_) | Matches::Always => false,
+    }
+}
+
+/// Whether `path` is `uri` or a whole-segment prefix of it.
+fn is_prefix(path: &[u8], uri: &[u8]) -> bool {
+    let Some(rest) = uri.strip_prefix(path) else { return false };
+    path.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'))
+}
+
+/// Matches a regular expression; named groups go to the environment as `MATCH_NAME`.
+pub(crate) fn match_names(regex: &Regex, subject: &[u8], request: &mut Request) -> bool {
+    if regex.names().is_empty() {
+        return regex.is_match(subject);
+    }
+    let mut captures = Captures::default();
+    if !regex.captures(subject, &mut captures) {
+        return false;
+    }
+    for (name, index) in regex.names() {
+        let value = captures.get(*index).and_then(|range| subject.get(range));
+        let Some(value) = value else { continue };
+        let mut key = b"MATCH_".to_vec();
+        key.extend(name.iter().map(u8::to_ascii_uppercase));
+        request.env.set(&key, value);
+        request.pure = false;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_prefix;
+
+    #[test]
+    fn a_location_matches_whole_segments() {
+        assert!(is_prefix(b"/a", b"/a"));
+        assert!(is_prefix(b"/a", b"/a/b"));
+        assert!(!is_prefix(b"/a", b"/ab"));
+        assert!(is_prefix(b"/a/", b"/a/b"));
+        assert!(!is_prefix(b"/a/", b"/a"));
+        assert!(is_prefix(b"/", b"/x"));
+    }
+}
