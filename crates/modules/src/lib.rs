@@ -1,1 +1,52 @@
-//! Placeholder.
+//! Every module that is built in, one folder per family of Apache's tree.
+
+pub mod aaa;
+pub mod arch;
+pub mod cache;
+pub mod core;
+pub mod filters;
+pub mod generators;
+pub mod http;
+pub mod loggers;
+pub mod mappers;
+pub mod metadata;
+pub mod ssl;
+
+use server::core::Core;
+use server::module::{ErasedModule, module};
+
+/// All of them, in the order that a static httpd would list them.
+pub fn all() -> Vec<&'static dyn ErasedModule> {
+    vec![
+        module::<Core>(),
+        module::<core::mod_so::So>(),
+        module::<core::mod_watchdog::Watchdog>(),
+        module::<loggers::mod_log_config::LogConfig>(),
+        module::<loggers::mod_logio::Logio>(),
+        module::<metadata::mod_version::Version>(),
+        module::<arch::mod_unixd::Unixd>(),
+        module::<core::mod_macro::Macro>(),
+        module::<cache::mod_socache_shmcb::SocacheShmcb>(),
+        module::<aaa::mod_access_compat::AccessCompat>(),
+        module::<aaa::mod_auth_basic::AuthBasic>(),
+        module::<aaa::mod_authn_core::AuthnCore>(),
+        module::<aaa::mod_authn_file::AuthnFile>(),
+        module::<aaa::mod_authz_core::AuthzCore>(),
+        module::<aaa::mod_authz_groupfile::AuthzGroupfile>(),
+        module::<aaa::mod_authz_host::AuthzHost>(),
+        module::<aaa::mod_authz_user::AuthzUser>(),
+        module::<filters::mod_filter::Filter>(),
+        module::<filters::mod_deflate::Deflate>(),
+        module::<filters::mod_reqtimeout::Reqtimeout>(),
+        module::<generators::mod_autoindex::Autoindex>(),
+        module::<generators::mod_status::Status>(),
+        module::<http::mod_mime::Mime>(),
+        module::<mappers::mod_alias::Alias>(),
+        module::<mappers::mod_dir::Dir>(),
+        module::<mappers::mod_negotiation::Negotiation>(),
+        module::<metadata::mod_env::Env>(),
+        module::<metadata::mod_headers::Headers>(),
+        module::<metadata::mod_setenvif::Setenvif>(),
+        module::<ssl::mod_ssl::Ssl>(),
+    ]
+}

@@ -34,10 +34,7 @@ pub enum Chunk {
 pub trait BodyStream {
     /// The next piece; `None` at the end. An error ends the connection, because the status has
     /// already left.
-    fn poll_chunk(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Chunk>>>;
+    fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>>;
 }
 
 /// The body of an answer.

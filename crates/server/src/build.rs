@@ -82,8 +82,10 @@ impl Build {
             path: None,
             limited: None,
             allowed: Override::ALL,
+            allowed_options: None,
             allowed_names: None,
             nonfatal: Override::NONE,
+            nonfatal_unknown: false,
             span: Span::default(),
             directive: "",
             build: self,
@@ -136,7 +138,12 @@ impl Target<'_> {
         let name = node.name.to_string();
         let Some(row) = registry.row(&name).filter(|row| row.is_section == node.is_section())
         else {
-            return Err(Box::new(self.unknown(node, &name)));
+            let unknown = self.unknown(node, &name);
+            if self.nonfatal_unknown {
+                self.build.warn(node.span, unknown.message);
+                return Ok(());
+            }
+            return Err(Box::new(unknown));
         };
         self.span = node.span;
         self.directive = row.name;
@@ -145,7 +152,8 @@ impl Target<'_> {
         }
         if self.place == Places::HTACCESS && !self.may_override(row) {
             if self.nonfatal.intersects(row.allow) {
-                self.build.warn(node.span, format!("{name} in .htaccess forbidden by AllowOverride"));
+                self.build
+                    .warn(node.span, format!("{name} in .htaccess forbidden by AllowOverride"));
                 return Ok(());
             }
             return Err(Box::new(node.error(format!("{name} not allowed here"))));
@@ -187,9 +195,10 @@ impl Target<'_> {
 
     /// Whether AllowOverride and AllowOverrideList let the directive stand in `.htaccess`.
     fn may_override(&self, row: &ErasedRow) -> bool {
-        let listed = self.allowed_names.as_ref().is_some_and(|names| {
-            names.iter().any(|name| name.eq_ignore_ascii_case(row.name))
-        });
+        let listed = self
+            .allowed_names
+            .as_ref()
+            .is_some_and(|names| names.iter().any(|name| name.eq_ignore_ascii_case(row.name)));
         listed || self.allowed.intersects(row.allow) || row.allow.is_none()
     }
 

@@ -18,7 +18,7 @@ pub struct Client {
     /// The host that the address alone selects; requests may select another by name.
     pub base_host: Arc<Host>,
     /// The TLS session, on a TLS connection.
-    pub tls: Option<Rc<rt::tls::Session>>,
+    pub tls: Option<Rc<TlsFacts>>,
     /// Requests answered before the current one.
     pub keepalives: Cell<u32>,
     /// Bytes received from the socket before decryption (for `%I`).
@@ -43,4 +43,23 @@ pub enum KeepAlive {
     Close,
     /// It stays open for another request.
     Open,
+}
+
+/// What is known of a TLS session.
+#[derive(Clone, Debug, Default)]
+pub struct TlsFacts {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub protocol: &'static str,
+    /// The suite's number (IANA).
+    pub cipher_suite: u16,
+    /// The name the client asked for (SNI), lower case.
+    pub server_name: Option<Vec<u8>>,
+    /// The application protocol agreed on (ALPN).
+    pub alpn: Option<Vec<u8>>,
+    /// The client's certificates in DER, its own first.
+    pub peer_certificates: Vec<Vec<u8>>,
+    /// Whether the session was resumed.
+    pub resumed: bool,
+    /// What verification of the client's certificate found: empty for success or none sent.
+    pub verify_error: Option<String>,
 }

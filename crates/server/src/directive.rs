@@ -46,8 +46,14 @@ impl Fault {
     }
 }
 
-impl<S: Into<String>> From<S> for Fault {
-    fn from(message: S) -> Fault {
+impl From<String> for Fault {
+    fn from(message: String) -> Fault {
+        Fault::new(message)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(message: &str) -> Fault {
         Fault::new(message)
     }
 }
@@ -151,10 +157,14 @@ pub struct Target<'t> {
     pub limited: Option<MethodSet>,
     /// What `.htaccess` may override here.
     pub allowed: Override,
+    /// The option words that `.htaccess` may set (`AllowOverride Options=…`); `None` for all.
+    pub allowed_options: Option<crate::core::OptionFlags>,
     /// The names of `AllowOverrideList`, lower case.
     pub allowed_names: Option<std::sync::Arc<Vec<String>>>,
     /// Whether a directive that is not allowed is skipped with a log line (`Nonfatal=`).
     pub nonfatal: Override,
+    /// Whether an unknown directive is skipped with a log line (`Nonfatal=Unknown`).
+    pub nonfatal_unknown: bool,
     /// The directive being applied.
     pub span: Span,
     /// The name of the directive being applied, as the row spells it.

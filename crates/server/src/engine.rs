@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::host::Server;
 use crate::plan::PlanCache;
+use crate::walk::HtaccessCache;
 
 /// One loop's state. Nothing in it is shared with another loop but the configuration.
 pub struct Engine {
@@ -11,4 +12,6 @@ pub struct Engine {
     pub server: Arc<Server>,
     /// Merged configurations and their plans.
     pub plans: PlanCache,
+    /// Parsed `.htaccess` files.
+    pub htaccess: HtaccessCache,
 }

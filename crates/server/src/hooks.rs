@@ -213,6 +213,10 @@ pub struct HookTable {
     post_config: Vec<PostConfig>,
     filters: Vec<Arc<FilterDef>>,
     providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
+    satisfy: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
+    /// Some hook decides access by URI, not by configuration alone: then authorisation is never
+    /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
+    pub auth_by_uri: bool,
 }
 
 impl HookTable {
@@ -248,6 +252,11 @@ impl HookTable {
     pub fn providers<T: Any + Send + Sync>(&self, group: &str) -> Vec<(&'static str, Arc<T>)> {
         let of_group = self.providers.iter().filter(|((in_group, _), _)| *in_group == group);
         of_group.filter_map(|((_, n), p)| Some((*n, p.clone().downcast::<T>().ok()?))).collect()
+    }
+
+    /// Whether `Satisfy Any` is in force in a directory (mod_access_compat tells).
+    pub fn satisfy_any(&self, dir: &Slots) -> bool {
+        self.satisfy.as_ref().is_some_and(|ask| ask(dir))
     }
 
     /// Orders each phase; `load_order` lists the modules' `FILE`s.
@@ -322,6 +331,17 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// A handler for requests whose handler has `name` (`SetHandler name`).
     pub fn handler(&mut self, name: &'static str, run: RequestHook<M>) -> &mut HookDef {
         self.on(Phase::Handler, Rank::MIDDLE, |_| true, run).handles(name)
+    }
+
+    /// Tells whether `Satisfy Any` is in force (`ap_satisfies`).
+    pub fn satisfies_any(&mut self, ask: fn(&M::Dir) -> bool) {
+        let slot = self.slot;
+        self.table.satisfy = Some(Box::new(move |dir| dir.get::<M::Dir>(slot).is_some_and(ask)));
+    }
+
+    /// Declares that this module decides access by URI (`AP_AUTH_INTERNAL_PER_URI`).
+    pub fn decides_access_by_uri(&mut self) {
+        self.table.auth_by_uri = true;
     }
 
     /// Called when everything is read.

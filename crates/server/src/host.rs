@@ -6,8 +6,10 @@ use std::sync::Arc;
 use conf::{Arg, Defines, Span};
 
 use crate::core::{Core, CoreServer};
+use crate::hooks::Phase;
 use crate::slots::{Registry, Slots};
 use crate::vhost::VhostTable;
+use crate::walk::DirectorySections;
 
 /// A host while the configuration is being built.
 #[derive(Clone)]
@@ -44,6 +46,8 @@ pub struct Host {
     pub dir: Slots,
     /// The core's server configuration.
     pub core: Arc<CoreServer>,
+    /// `<Directory>` sections, sorted for the walk.
+    pub directories: DirectorySections,
     /// Where `<VirtualHost>` stands: file name and line; `None` for the main server.
     pub defined_at: Option<(String, u32)>,
     /// The arguments of `<VirtualHost>`.
@@ -53,11 +57,13 @@ pub struct Host {
 impl Host {
     pub(crate) fn from_draft(draft: &HostDraft, id: u32, registry: &Registry) -> Host {
         let slot = registry.slot_of::<Core>().unwrap_or(0);
+        let core: Arc<CoreServer> = draft.server.share(slot).unwrap_or_default();
         Host {
             id,
+            directories: DirectorySections::sort(&core.directories),
             server: draft.server.clone(),
             dir: draft.dir.clone(),
-            core: draft.server.share::<CoreServer>(slot).unwrap_or_default(),
+            core,
             defined_at: None,
             addresses: draft.addresses.clone(),
         }
@@ -81,6 +87,8 @@ pub struct Server {
     pub hosts: Vec<Arc<Host>>,
     /// Which host answers where and to what name.
     pub vhosts: VhostTable,
+    /// Whether any module takes part in [`crate::hooks::Phase::PreTranslateName`].
+    pub has_pre_translate: bool,
 }
 
 impl Server {
@@ -95,7 +103,8 @@ impl Server {
         let hosts: Vec<Arc<Host>> =
             all.map(|(draft, id)| Arc::new(Host::from_draft(draft, id, &registry))).collect();
         let vhosts = VhostTable::new(&hosts);
-        Server { registry, defines, server_root, hosts, vhosts }
+        let has_pre_translate = !registry.hooks.phase(Phase::PreTranslateName).is_empty();
+        Server { registry, defines, server_root, hosts, vhosts, has_pre_translate }
     }
 
     /// The main server.

@@ -41,6 +41,8 @@ pub struct Plan {
     pub dir: Slots,
     /// The core's directory configuration.
     pub core: Arc<CoreDir>,
+    /// `Satisfy Any`
+    pub satisfy_any: bool,
     phases: [Box<[PlannedHook]>; Phase::COUNT],
 }
 
@@ -72,6 +74,7 @@ impl Plan {
             id: layer.id,
             server: layer.host.server.clone(),
             dir: layer.dir.clone(),
+            satisfy_any: registry.hooks.satisfy_any(&layer.dir),
             core: layer.dir.share::<CoreDir>(slot).unwrap_or_default(),
             phases,
         }

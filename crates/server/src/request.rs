@@ -10,12 +10,13 @@ use wire::table::Table;
 
 use crate::body::Body;
 use crate::client::Client;
+use crate::core::{Core, CoreDir};
 use crate::engine::Engine;
 use crate::filter::{Attached, OutputFilter, Stage};
 use crate::host::Host;
 use crate::inlet::BodyIn;
 use crate::module::Module;
-use crate::plan::Plan;
+use crate::plan::{Layer, Plan};
 
 /// A request.
 pub struct Request {
@@ -25,7 +26,9 @@ pub struct Request {
     pub client: Rc<Client>,
     /// The (virtual) host it is for.
     pub host: Arc<Host>,
-    /// The hooks and the configuration in force; the host's own until sections are merged.
+    /// The merged configuration in force; the host's own until sections are merged.
+    pub layer: Rc<Layer>,
+    /// What that configuration has to do.
     pub plan: Rc<Plan>,
 
     /// The request line as it came, for logs.
@@ -124,6 +127,10 @@ pub struct Request {
     pub main: Option<Box<MainRequest>>,
     /// Whether only hooks that are pure took part so far.
     pub pure: bool,
+    /// Paths that were looked at, where somebody wants to know (the resource cache).
+    pub trace: Option<Vec<Vec<u8>>>,
+    /// A subrequest for a file, not a URI: the name phases are left out.
+    pub file_lookup: bool,
     /// Internal redirects and subrequests on the way to this one.
     pub depth: Depth,
     /// Values of the request's own that modules keep.
@@ -148,6 +155,10 @@ pub struct MainRequest {
     pub uri: Vec<u8>,
     /// The main request's file.
     pub filename: Vec<u8>,
+    /// The user of the main request.
+    pub user: Option<Vec<u8>>,
+    /// How the user of the main request authenticated.
+    pub auth_type: Option<Cow<'static, str>>,
 }
 
 /// How deep we are in internal redirects and subrequests (`LimitInternalRecursion`).
@@ -217,6 +228,25 @@ impl Request {
     pub fn server_of<M: Module>(&self) -> Option<&M::Server> {
         let slot = self.engine.server.registry.slot_of::<M>()?;
         self.host.server.get::<M::Server>(slot)
+    }
+
+    /// The core's directory configuration of a layer.
+    pub fn core_of<'l>(&self, layer: &'l Layer) -> &'l CoreDir {
+        let slot = self.engine.server.registry.slot_of::<Core>().unwrap_or(0);
+        let Some(core) = layer.dir.get(slot) else { unreachable!("core is always there") };
+        core
+    }
+
+    /// Notes that a path was looked at, so that a cached answer can depend on it.
+    pub fn trace_path(&mut self, path: &[u8]) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(path.to_vec());
+        }
+    }
+
+    /// Whether this is a subrequest that begins with a file name.
+    pub fn is_file_lookup(&self) -> bool {
+        self.file_lookup
     }
 
     /// Keeps a value for later phases of this request.

@@ -52,3 +52,13 @@ crate::config! {
         pub limit_request_field_size: Setting<usize>,
     }
 }
+
+impl CoreServer {
+    /// `AccessFileName`, by default `.htaccess`.
+    pub fn access_file_names(&self) -> impl Iterator<Item = &[u8]> {
+        const DEFAULT: &[u8] = b".htaccess";
+        let names = self.access_file_names.get();
+        let default = names.is_none().then_some(DEFAULT);
+        names.into_iter().flatten().map(Vec::as_slice).chain(default)
+    }
+}

@@ -12,7 +12,7 @@ use crate::plan::Layer;
 use crate::request::{FileInfo, FileKind, Request};
 use crate::scope::Override;
 use crate::section::{Matches, Section};
-use crate::walk::{Walked, enter, htaccess, inside, match_names, symlink};
+use crate::walk::{PATHNAME, Walked, enter, htaccess, inside, match_names, symlink};
 
 /// The most segments a path may have; more is a 403.
 pub const SEGMENT_LIMIT: usize = 512;
@@ -88,10 +88,10 @@ impl Walk {
     /// Applies the sections for this very directory, then its `.htaccess`.
     fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), u16> {
         let host = request.host.clone();
-        for section in host.core.directories_at(depth) {
+        for section in host.directories.at(depth) {
             let matched = match &section.matches {
                 Matches::Path(path) => *path == self.here,
-                Matches::Wildcard(pattern) => wildcard_matches(pattern, &self.here),
+                Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, &self.here, PATHNAME),
                 _ => false,
             };
             if matched {
@@ -152,7 +152,7 @@ impl Walk {
     /// `<DirectoryMatch>` on the whole, then the request is told what was found.
     fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Walked {
         let host = request.host.clone();
-        for section in host.core.directory_matches() {
+        for section in host.directories.regexes() {
             let Matches::Regex(regex) = &section.matches else { continue };
             if match_names(regex, &self.here, request) {
                 self.layer = inside(request, &self.layer, section);
@@ -165,11 +165,6 @@ impl Walk {
         enter(request, self.layer);
         Walked::On
     }
-}
-
-fn wildcard_matches(pattern: &[u8], here: &[u8]) -> bool {
-    let pathname = conf::fnmatch::Flags { pathname: true, ..conf::fnmatch::Flags::default() };
-    conf::fnmatch::fnmatch(pattern, here, pathname)
 }
 
 /// `<Directory>` sections as the walk wants them: by number of segments, regular expressions apart.

@@ -180,4 +180,3 @@ impl conf::Host for Questions<'_> {
         Err("LoadModule not allowed here".to_owned())
     }
 }
-

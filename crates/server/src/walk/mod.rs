@@ -6,7 +6,7 @@ mod directory;
 mod htaccess;
 mod symlink;
 
-pub use directory::directories;
+pub use directory::{DirectorySections, directories};
 pub use htaccess::HtaccessCache;
 
 use std::rc::Rc;
@@ -30,6 +30,10 @@ pub enum Walked {
 
 /// The most that `<If>` may be nested.
 const IF_DEPTH_LIMIT: usize = 32;
+
+/// Wildcards of `<Location>` and `<Directory>` do not match a slash.
+pub(crate) const PATHNAME: conf::fnmatch::Flags =
+    conf::fnmatch::Flags { pathname: true, period: false, ignoring_case: false, no_escape: false };
 
 /// Goes back to the host's own configuration, before any section.
 pub fn back_to_host(request: &mut Request) {
@@ -74,7 +78,7 @@ pub fn files(request: &mut Request) -> Walked {
         let matched = match &section.matches {
             Matches::Path(path) => *path == name,
             Matches::Wildcard(pattern) => {
-                conf::fnmatch::fnmatch(pattern, &name, conf::fnmatch::Flags::PERIOD_FREE)
+                conf::fnmatch::fnmatch(pattern, &name, Default::default())
             }
             Matches::Regex(regex) => match_names(regex, &name, request),
             Matches::If(_) | Matches::Always => false,
@@ -129,9 +133,7 @@ pub(crate) fn inside(request: &Request, outer: &Layer, section: &Arc<Section>) -
 fn location_matches(section: &Section, request: &mut Request) -> bool {
     match &section.matches {
         Matches::Path(path) => is_prefix(path, &request.uri),
-        Matches::Wildcard(pattern) => {
-            conf::fnmatch::fnmatch(pattern, &request.uri, conf::fnmatch::Flags::PATHNAME)
-        }
+        Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, &request.uri, PATHNAME),
         Matches::Regex(regex) => {
             let uri = std::mem::take(&mut request.uri);
             let matched = match_names(regex, &uri, request);
@@ -158,7 +160,7 @@ pub(crate) fn match_names(regex: &Regex, subject: &[u8], request: &mut Request) 
         return false;
     }
     for (name, index) in regex.names() {
-        let value = captures.get(*index).and_then(|range| subject.get(range));
+        let value = captures.text(*index, subject);
         let Some(value) = value else { continue };
         let mut key = b"MATCH_".to_vec();
         key.extend(name.iter().map(u8::to_ascii_uppercase));

@@ -1,0 +1,3 @@
+//! Apache's `modules/arch/unix`.
+
+pub mod mod_unixd;

@@ -1,0 +1,3 @@
+//! Apache's `modules/cache`.
+
+pub mod mod_socache_shmcb;

@@ -1,0 +1,5 @@
+//! Apache's `modules/filters`.
+
+pub mod mod_deflate;
+pub mod mod_filter;
+pub mod mod_reqtimeout;

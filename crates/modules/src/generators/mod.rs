@@ -1,0 +1,4 @@
+//! Apache's `modules/generators`.
+
+pub mod mod_autoindex;
+pub mod mod_status;

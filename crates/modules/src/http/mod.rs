@@ -1,0 +1,3 @@
+//! Apache's `modules/http`.
+
+pub mod mod_mime;

@@ -1,0 +1,6 @@
+//! Apache's `modules/metadata`.
+
+pub mod mod_env;
+pub mod mod_headers;
+pub mod mod_setenvif;
+pub mod mod_version;

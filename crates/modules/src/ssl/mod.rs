@@ -1,0 +1,3 @@
+//! Apache's `modules/ssl`.
+
+pub mod mod_ssl;
