@@ -1,0 +1,260 @@
+//! What a child gets from the supervisor.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use crate::scoreboard::{LoopSlot, ProcessSlot, Scoreboard};
+use crate::settings::{ListenAddress, Settings};
+use crate::shared::Shared;
+
+/// A child: one process of one generation.
+pub struct Child {
+    /// Its place in the shape, from 0. A replacement has the place of the one that it replaces,
+    /// and so have its successors in later generations.
+    pub slot: usize,
+    /// The generation whose configuration it serves, from 1.
+    pub generation: u32,
+    /// One seat per loop, at least one.
+    pub loops: Vec<LoopSeat>,
+    /// Its part of the scoreboard.
+    pub process: ProcessSlot,
+    /// Orders from the supervisor and reports to it.
+    pub control: Control,
+    /// The whole scoreboard, for reading.
+    pub scoreboard: Scoreboard,
+    /// The shared regions.
+    pub shared: Shared,
+    /// The settings that its generation was loaded with.
+    pub settings: Arc<Settings>,
+}
+
+/// What one loop gets.
+pub struct LoopSeat {
+    /// Its number within the process, from 0.
+    pub index: usize,
+    /// Its number over all processes of the shape, from 0.
+    pub number: usize,
+    /// The sockets it accepts from: one per `Listen`, and more where sockets of loops that are no
+    /// longer there were handed to it. They don't block.
+    pub sockets: Vec<ListeningSocket>,
+    /// Its slot in the scoreboard, which it alone writes.
+    pub slot: LoopSlot,
+}
+
+/// A listening socket of one loop (or, in worker and prefork, shared by all).
+///
+/// The supervisor holds it open too: a child that closes it resets nobody's connection. On
+/// [`Order::Graceful`] accept until nothing is queued any more, then close.
+#[derive(Debug)]
+pub struct ListeningSocket {
+    /// The socket.
+    pub socket: TcpListener,
+    /// Which of [`Settings::listeners`] it belongs to.
+    pub listener: usize,
+    /// What its `Listen` line asked for.
+    pub address: ListenAddress,
+    /// The line's protocol.
+    pub protocol: Arc<str>,
+}
+
+/// An order of the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Accept what is queued, close the listeners, finish every request in flight, answer the next
+    /// request of idle connections with `Connection: close`, then exit with 0.
+    Graceful,
+    /// Exit now. The supervisor kills who is still there after
+    /// [`STOP_DEADLINE`](crate::supervisor::STOP_DEADLINE).
+    Stop,
+}
+
+/// Byte of [`Order::Graceful`].
+const GRACEFUL: u8 = b'G';
+/// Byte of [`Order::Stop`].
+const STOP: u8 = b'S';
+/// Byte of [`Control::report_ready`].
+const READY: u8 = b'R';
+/// Byte of [`Control::exhausted`].
+const EXHAUSTED: u8 = b'X';
+
+impl Order {
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Self::Graceful => GRACEFUL,
+            Self::Stop => STOP,
+        }
+    }
+}
+
+/// The child's end of the line to the supervisor. Clones share the line.
+#[derive(Clone, Debug)]
+pub struct Control {
+    stream: Arc<UnixStream>,
+}
+
+impl Control {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        Self { stream: Arc::new(stream) }
+    }
+
+    /// Every loop accepts: the supervisor may tell the generation before to finish.
+    pub fn report_ready(&self) {
+        self.report(READY);
+    }
+
+    /// `MaxConnectionsPerChild` is reached: the supervisor starts a successor and, when that is
+    /// ready, sends [`Order::Graceful`]. Go on accepting until then.
+    pub fn exhausted(&self) {
+        self.report(EXHAUSTED);
+    }
+
+    /// The next order, or `None` when there is none now. The end of the line (the supervisor
+    /// died) is [`Order::Graceful`], and so is an error on it.
+    ///
+    /// Doesn't block. Wait for the descriptor ([`AsFd`]) to be readable; after an order it may
+    /// be waited for again, since [`Order::Stop`] can follow [`Order::Graceful`]. After the end
+    /// of the line it is readable for ever: see [`Control::is_orphan`].
+    pub fn order(&self) -> Option<Order> {
+        let mut byte = [0u8];
+        match rustix::io::read(&self.stream, &mut byte) {
+            Ok(0) => Some(Order::Graceful),
+            Ok(_) if byte == [STOP] => Some(Order::Stop),
+            Ok(_) => Some(Order::Graceful),
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Err(_) => Some(Order::Graceful),
+        }
+    }
+
+    /// Blocks until an order comes or `timeout` is over. For the main thread of a child whose
+    /// loops run on threads of their own.
+    pub fn wait_order(&self, timeout: Option<Duration>) -> Option<Order> {
+        let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
+        let mut polled = [PollFd::new(&*self.stream, PollFlags::IN)];
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => self.order(),
+        }
+    }
+
+    /// Whether the supervisor is gone.
+    pub fn is_orphan(&self) -> bool {
+        let mut byte = [0u8];
+        let peeked = rustix::net::recv(
+            &*self.stream,
+            &mut byte[..],
+            rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT,
+        );
+        !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
+    }
+
+    fn report(&self, byte: u8) {
+        // A supervisor that is gone needs no report, and one byte always fits.
+        let _ = rustix::net::send(
+            &*self.stream,
+            &[byte],
+            rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT,
+        );
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// What a child reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    Ready,
+    Exhausted,
+}
+
+/// The supervisor's end of the line to one child.
+#[derive(Debug)]
+pub(crate) struct ControlLine {
+    stream: UnixStream,
+}
+
+impl ControlLine {
+    /// A line: the supervisor's end and the child's.
+    pub(crate) fn pair() -> io::Result<(Self, Control)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        theirs.set_nonblocking(true)?;
+        Ok((Self { stream: ours }, Control::new(theirs)))
+    }
+
+    /// Sends an order; a child that is already gone gets none.
+    pub(crate) fn send(&self, order: Order) {
+        let _ = rustix::net::send(
+            &self.stream,
+            &[order.byte()],
+            rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT,
+        );
+    }
+
+    /// The reports that have come in, and whether the child has closed its end.
+    pub(crate) fn reports(&self) -> (Vec<Report>, bool) {
+        let mut reports = Vec::new();
+        let mut bytes = [0u8; 16];
+        loop {
+            match rustix::io::read(&self.stream, &mut bytes) {
+                Ok(0) => return (reports, true),
+                Ok(count) => reports.extend(bytes[..count].iter().filter_map(|byte| match *byte {
+                    READY => Some(Report::Ready),
+                    EXHAUSTED => Some(Report::Exhausted),
+                    _ => None,
+                })),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return (reports, false),
+                Err(_) => return (reports, true),
+            }
+        }
+    }
+}
+
+impl AsFd for ControlLine {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_reports_cross_the_line() {
+        let (line, control) = ControlLine::pair().unwrap();
+        assert_eq!(control.order(), None);
+        assert!(!control.is_orphan());
+        line.send(Order::Graceful);
+        line.send(Order::Stop);
+        assert!(!control.is_orphan());
+        assert_eq!(control.wait_order(None), Some(Order::Graceful));
+        assert_eq!(control.order(), Some(Order::Stop));
+        control.report_ready();
+        control.clone().exhausted();
+        assert_eq!(line.reports(), (vec![Report::Ready, Report::Exhausted], false));
+        drop(line);
+        assert!(control.is_orphan());
+        assert_eq!(control.order(), Some(Order::Graceful));
+    }
+
+    #[test]
+    fn a_dead_child_is_seen() {
+        let (line, control) = ControlLine::pair().unwrap();
+        control.report_ready();
+        drop(control);
+        assert_eq!(line.reports(), (vec![Report::Ready], true));
+        line.send(Order::Stop);
+    }
+}

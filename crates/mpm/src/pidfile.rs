@@ -1,0 +1,175 @@
+//! The pid file: written when the sockets are bound, locked while the supervisor lives.
+//!
+//! The lock (fcntl, so that no child inherits it) is what tells a running supervisor from a number
+//! that was left behind and now belongs to some other process.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::unistd::Pid;
+
+/// No pid file is longer than this.
+const PID_FILE_BYTES_MAX: u64 = 64;
+
+/// What a pid file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Running {
+    /// There is no pid file, or none that holds a number.
+    NoPidFile,
+    /// The process is gone, or isn't a Tamarack that wrote this file.
+    Stale(i32),
+    /// A supervisor is running.
+    Running(i32),
+}
+
+/// Reads the pid file at `path` and checks that the process it names holds it. Fails when the
+/// file is there but can't be read.
+pub fn state(path: &Path) -> io::Result<Running> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Running::NoPidFile),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    match (&file).take(PID_FILE_BYTES_MAX).read_to_string(&mut text) {
+        Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
+        _ => {}
+    }
+    let Some(pid) = text.trim().parse::<i32>().ok().filter(|pid| *pid > 0) else {
+        return Ok(Running::NoPidFile);
+    };
+    // A holder in another pid namespace is shown as 0: the number in the file is then not to be
+    // trusted here.
+    let holder = lock_holder(&file)?;
+    Ok(if holder == Some(pid) { Running::Running(pid) } else { Running::Stale(pid) })
+}
+
+/// The process that holds the file's lock.
+fn lock_holder(file: &File) -> io::Result<Option<i32>> {
+    let mut lock = whole_file(libc::F_WRLCK);
+    fcntl(file.as_fd(), FcntlArg::F_GETLK(&mut lock))?;
+    Ok((i32::from(lock.l_type) != libc::F_UNLCK).then_some(lock.l_pid))
+}
+
+fn whole_file(kind: i32) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
+}
+
+/// The pid file of this process. Removed by [`PidFile::remove`] only.
+#[derive(Debug)]
+pub struct PidFile {
+    path: PathBuf,
+    /// Open as long as the lock is to hold.
+    _file: File,
+}
+
+/// What [`PidFile::write`] found at the place before.
+#[derive(Debug)]
+pub enum Written {
+    /// Written; there was none.
+    Fresh(PidFile),
+    /// Written over one that a server left behind (AH00098).
+    OverStale(PidFile),
+    /// Not written: a supervisor with this pid is running.
+    AlreadyRunning(i32),
+}
+
+impl PidFile {
+    /// Writes this process's pid, so that no reader sees a file without it.
+    pub fn write(path: &Path) -> io::Result<Written> {
+        let before = state(path)?;
+        let own = Pid::this().as_raw();
+        if let Running::Running(pid) = before
+            && pid != own
+        {
+            return Ok(Written::AlreadyRunning(pid));
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{own}"));
+        let temporary = path.with_file_name(name);
+        let _ = fs::remove_file(&temporary);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&temporary)?;
+        let written = writeln!(file, "{own}")
+            .and_then(|()| Ok(fcntl(file.as_fd(), FcntlArg::F_SETLK(&whole_file(libc::F_WRLCK)))?))
+            .and_then(|_| fs::rename(&temporary, path));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        let pid_file = Self { path: path.to_owned(), _file: file };
+        Ok(match before {
+            Running::Stale(_) => Written::OverStale(pid_file),
+            _ => Written::Fresh(pid_file),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the file, when it is still this process's.
+    pub fn remove(self) -> io::Result<()> {
+        // Not through `state`: closing another descriptor of the file would release the lock,
+        // which is no matter here, and a process never conflicts with itself.
+        let text = fs::read_to_string(&self.path)?;
+        if text.trim() == Pid::this().to_string() {
+            fs::remove_file(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("mpm-pid-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_number_without_a_lock_is_stale() {
+        let path = path("stale");
+        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
+        fs::write(&path, "1\n").unwrap();
+        assert_eq!(state(&path).unwrap(), Running::Stale(1));
+        fs::write(&path, "what\n").unwrap();
+        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
+        fs::write(&path, [0xff; 10]).unwrap();
+        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
+        fs::write(&path, "-1").unwrap();
+        assert_eq!(state(&path).unwrap(), Running::NoPidFile);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn it_replaces_what_was_left_behind_and_is_removed() {
+        let path = path("write");
+        fs::write(&path, "1\n").unwrap();
+        let Written::OverStale(file) = PidFile::write(&path).unwrap() else { panic!() };
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+        file.remove().unwrap();
+        assert!(!path.exists());
+        let Written::Fresh(file) = PidFile::write(&path).unwrap() else { panic!() };
+        fs::write(&path, "1\n").unwrap();
+        file.remove().unwrap();
+        assert!(path.exists(), "another server's file stays");
+        fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,369 @@
+//! Piped logs: programs that read log lines from a pipe (`|prog`, `||prog`, `|$shell command`).
+//!
+//! The supervisor keeps both ends of every pipe open, so that a reader can die and be
+//! started again without a line being lost that fits into the pipe. The write end never blocks: a
+//! reader that is too slow loses lines, which are counted, and never holds up serving.
+//!
+//! As in Apache, every restart starts the readers anew; those of the generation before end by
+//! end of file when its last child is gone.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// A reader that is to end is sent SIGTERM when it hasn't this long after its end of file.
+pub const READER_END_DEADLINE: Duration = Duration::from_secs(5);
+/// What the pipe is grown to where the system allows it (`/proc/sys/fs/pipe-max-size`).
+pub const PIPE_BYTES: usize = 1 << 20;
+/// A reader that lives shorter than this is started again after a pause.
+const QUICK_DEATH: Duration = Duration::from_secs(1);
+/// The longest pause before a reader is started again.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// No command of a piped log has more words than this.
+const WORDS_MAX: usize = 4096;
+
+/// The command of a piped log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PipeSpec {
+    /// `|prog arg …` and `||prog arg …`: run as it is. At least one word.
+    Program(Vec<Vec<u8>>),
+    /// `|$command`: run by `/bin/sh -c`.
+    Shell(Vec<u8>),
+}
+
+impl PipeSpec {
+    /// Parses a log's target. `None` when it doesn't begin with `|` or names no program.
+    pub fn parse(target: &[u8]) -> Option<Self> {
+        let command = target.strip_prefix(b"|")?;
+        if let Some(command) = command.strip_prefix(b"$") {
+            let command = command.trim_ascii();
+            return (!command.is_empty()).then(|| Self::Shell(command.to_vec()));
+        }
+        let words = split_words(command.strip_prefix(b"|").unwrap_or(command));
+        (!words.is_empty()).then_some(Self::Program(words))
+    }
+
+    /// The command as a message shows it.
+    pub fn display(&self) -> String {
+        let bytes = match self {
+            Self::Program(words) => words.join(&b' '),
+            Self::Shell(command) => command.clone(),
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn command(&self) -> Command {
+        let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        match self {
+            Self::Program(words) => {
+                let mut words = words.iter().map(|bytes| word(bytes));
+                let mut command = Command::new(words.next().unwrap_or_default());
+                command.args(words);
+                command
+            }
+            Self::Shell(line) => {
+                let mut command = Command::new("/bin/sh");
+                command.arg("-c").arg(word(line));
+                command
+            }
+        }
+    }
+}
+
+/// Splits a command as `apr_tokenize_to_argv` does: blanks separate words, quotes of either kind
+/// hold one together, a backslash takes the next byte as it is.
+fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    let mut rest = command.iter().copied().peekable();
+    while words.len() < WORDS_MAX {
+        while rest.next_if(u8::is_ascii_whitespace).is_some() {}
+        if rest.peek().is_none() {
+            break;
+        }
+        let quote = rest.next_if(|byte| matches!(byte, b'"' | b'\''));
+        let mut word = Vec::new();
+        while let Some(byte) = rest.next() {
+            match (byte, quote) {
+                (b'\\', _) => word.extend(rest.next()),
+                (byte, Some(quote)) if byte == quote => break,
+                (byte, None) if byte.is_ascii_whitespace() => break,
+                _ => word.push(byte),
+            }
+        }
+        words.push(word);
+    }
+    words
+}
+
+/// The end of a piped log that is written to. Never blocks.
+#[derive(Debug)]
+pub struct PipeWriter {
+    fd: OwnedFd,
+}
+
+impl PipeWriter {
+    /// Writes one or more whole lines. False when they were dropped because the pipe is full or
+    /// nobody can read it any more: count it
+    /// ([`Scoreboard::count_dropped_log_lines`](crate::Scoreboard::count_dropped_log_lines)).
+    ///
+    /// Up to 4096 bytes (PIPE_BUF) go in whole or not at all. More can be cut when the pipe is
+    /// nearly full; the rest is then dropped.
+    pub fn write(&self, lines: &[u8]) -> bool {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            match rustix::io::write(&self.fd, rest) {
+                Ok(count) => rest = rest.get(count..).unwrap_or(&[]),
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Another handle on the same pipe.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()? })
+    }
+}
+
+impl AsFd for PipeWriter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl From<PipeWriter> for OwnedFd {
+    fn from(writer: PipeWriter) -> Self {
+        writer.fd
+    }
+}
+
+/// All readers of piped logs. The supervisor's; children empty theirs after the fork.
+#[derive(Default)]
+pub struct PipedLogs {
+    readers: Vec<Reader>,
+}
+
+struct Reader {
+    spec: PipeSpec,
+    generation: u32,
+    /// The running program.
+    pid: Option<Pid>,
+    started: Instant,
+    quick_deaths: u32,
+    /// When to start it again.
+    restart_at: Option<Instant>,
+    /// Both ends of the pipe; `None` once the reader is to end.
+    ends: Option<(OwnedFd, OwnedFd)>,
+    /// When a reader that is to end is sent SIGTERM.
+    end_by: Option<Instant>,
+}
+
+/// What [`PipedLogs::reaped`] says of a process.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reaped {
+    /// No reader.
+    Stranger,
+    /// A reader that was to end.
+    Ended,
+    /// A reader that was not to end: its command.
+    Died(String),
+}
+
+impl PipedLogs {
+    /// Starts a reader for `generation`, or finds the one already started.
+    pub(crate) fn open(&mut self, spec: &PipeSpec, generation: u32) -> io::Result<PipeWriter> {
+        let existing = self
+            .readers
+            .iter()
+            .find(|reader| reader.generation == generation && reader.spec == *spec)
+            .and_then(|reader| reader.ends.as_ref());
+        if let Some((_, write_end)) = existing {
+            return Ok(PipeWriter { fd: write_end.try_clone()? });
+        }
+        let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&write_end, true)?;
+        // Refused above the system's limit for ordinary users: then the default size serves.
+        let _ = rustix::pipe::fcntl_setpipe_size(&write_end, PIPE_BYTES);
+        let writer = PipeWriter { fd: write_end.try_clone()? };
+        let mut reader = Reader {
+            spec: spec.clone(),
+            generation,
+            pid: None,
+            started: Instant::now(),
+            quick_deaths: 0,
+            restart_at: None,
+            ends: Some((read_end, write_end)),
+            end_by: None,
+        };
+        reader.start()?;
+        self.readers.push(reader);
+        Ok(writer)
+    }
+
+    /// Notes that a process has ended.
+    pub(crate) fn reaped(&mut self, pid: Pid, now: Instant) -> Reaped {
+        let Some(position) = self.readers.iter().position(|reader| reader.pid == Some(pid)) else {
+            return Reaped::Stranger;
+        };
+        let Some(reader) = self.readers.get_mut(position) else { return Reaped::Stranger };
+        reader.pid = None;
+        if reader.ends.is_none() {
+            self.readers.remove(position);
+            return Reaped::Ended;
+        }
+        let lived = now.saturating_duration_since(reader.started);
+        reader.quick_deaths = if lived < QUICK_DEATH { reader.quick_deaths + 1 } else { 0 };
+        reader.restart_at = Some(now + pause(reader.quick_deaths));
+        Reaped::Died(reader.spec.display())
+    }
+
+    /// Starts again what is due, and sends SIGTERM to who didn't end in time. Returns what could
+    /// not be started.
+    pub(crate) fn turn(&mut self, now: Instant) -> Vec<String> {
+        let mut failures = Vec::new();
+        for reader in &mut self.readers {
+            if reader.restart_at.is_some_and(|at| at <= now) {
+                reader.restart_at = None;
+                if let Err(error) = reader.start() {
+                    failures.push(format!("{}: {error}", reader.spec.display()));
+                    reader.quick_deaths += 1;
+                    reader.restart_at = Some(now + pause(reader.quick_deaths));
+                }
+            }
+            if reader.end_by.is_some_and(|by| by <= now) {
+                reader.end_by = None;
+                if let Some(pid) = reader.pid {
+                    let _ = kill(pid, Signal::SIGTERM);
+                }
+            }
+        }
+        failures
+    }
+
+    /// When [`PipedLogs::turn`] has something to do next.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        self.readers.iter().flat_map(|reader| [reader.restart_at, reader.end_by]).flatten().min()
+    }
+
+    /// Ends the readers of generations for which `is_over` holds: they see end of file when the
+    /// last process that writes to them is gone.
+    pub(crate) fn end(&mut self, is_over: impl Fn(u32) -> bool, now: Instant) {
+        for reader in &mut self.readers {
+            if is_over(reader.generation) && reader.ends.take().is_some() {
+                reader.restart_at = None;
+                reader.end_by = Some(now + READER_END_DEADLINE);
+            }
+        }
+        self.readers.retain(|reader| reader.ends.is_some() || reader.pid.is_some());
+    }
+
+    /// Whether any reader is running.
+    pub(crate) fn is_running(&self) -> bool {
+        self.readers.iter().any(|reader| reader.pid.is_some())
+    }
+
+    /// Forgets all readers, in a child.
+    pub(crate) fn forget(&mut self) {
+        self.readers.clear();
+    }
+}
+
+impl Reader {
+    fn start(&mut self) -> io::Result<()> {
+        let Some((read_end, _)) = &self.ends else { return Ok(()) };
+        // A process group of its own, so that an interrupt typed at a terminal ends the server
+        // and lets the reader read to the end.
+        let child = self
+            .spec
+            .command()
+            .stdin(Stdio::from(read_end.try_clone()?))
+            .process_group(0)
+            .spawn()?;
+        self.pid = i32::try_from(child.id()).ok().map(Pid::from_raw);
+        self.started = Instant::now();
+        Ok(())
+    }
+}
+
+/// The pause before a reader is started again: none at first, then doubling.
+fn pause(quick_deaths: u32) -> Duration {
+    match quick_deaths {
+        0 | 1 => Duration::ZERO,
+        more => Duration::from_millis(100 << more.min(12)).min(PAUSE_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_parse_as_apache_reads_them() {
+        let words = |list: &[&str]| {
+            PipeSpec::Program(list.iter().map(|word| word.as_bytes().to_vec()).collect())
+        };
+        let parse = |text: &str| PipeSpec::parse(text.as_bytes());
+        assert_eq!(parse("|/bin/cat >x"), Some(words(&["/bin/cat", ">x"])));
+        assert_eq!(parse("||rotatelogs 'a b' \"c d\""), Some(words(&["rotatelogs", "a b", "c d"])));
+        assert_eq!(parse("| a\\ b  c"), Some(words(&["a b", "c"])));
+        assert_eq!(parse("|$cat >> x"), Some(PipeSpec::Shell(b"cat >> x".to_vec())));
+        assert_eq!(parse("|"), None);
+        assert_eq!(parse("|$ "), None);
+        assert_eq!(parse("logs/access.log"), None);
+    }
+
+    #[test]
+    fn a_full_pipe_drops_and_does_not_block() {
+        let mut pipes = PipedLogs::default();
+        let spec = PipeSpec::parse(b"|/bin/sleep 60").unwrap();
+        let writer = pipes.open(&spec, 1).unwrap();
+        let line = [b'x'; 4096];
+        let written = (0..10_000).take_while(|_| writer.write(&line)).count();
+        assert!((1..10_000).contains(&written), "{written}");
+        let pid = pipes.readers[0].pid.unwrap();
+        pipes.end(|_| true, Instant::now());
+        kill(pid, Signal::SIGKILL).unwrap();
+        nix::sys::wait::waitpid(pid, None).unwrap();
+        assert_eq!(pipes.reaped(pid, Instant::now()), Reaped::Ended);
+        assert!(!pipes.is_running());
+    }
+
+    #[test]
+    fn a_dead_reader_is_started_again_and_loses_nothing_that_fits() {
+        let mut pipes = PipedLogs::default();
+        let path = std::env::temp_dir().join(format!("mpm-pipe-{}", std::process::id()));
+        let line = format!("|$cat >> {}", path.display());
+        let writer = pipes.open(&PipeSpec::parse(line.as_bytes()).unwrap(), 1).unwrap();
+        let first = pipes.readers[0].pid.unwrap();
+        // The reader runs in a group of its own: the shell and its cat.
+        nix::sys::signal::killpg(first, Signal::SIGKILL).unwrap();
+        nix::sys::wait::waitpid(first, None).unwrap();
+        assert!(matches!(pipes.reaped(first, Instant::now()), Reaped::Died(_)));
+        assert!(writer.write(b"kept\n"));
+        assert!(pipes.next_turn().unwrap() <= Instant::now());
+        assert!(pipes.turn(Instant::now()).is_empty());
+        let second = pipes.readers[0].pid.unwrap();
+        drop(writer);
+        pipes.end(|_| true, Instant::now());
+        nix::sys::wait::waitpid(second, None).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept\n");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        assert_eq!(pause(1), Duration::ZERO);
+        assert!(pause(2) < pause(3));
+        assert_eq!(pause(40), PAUSE_MAX);
+    }
+}

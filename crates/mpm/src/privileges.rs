@@ -1,0 +1,101 @@
+//! What a child gives up before it serves: root, root directory, umask of rights.
+
+use std::io;
+
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::{Gid, Uid, chdir, chroot, initgroups, setgid, setgroups, setuid};
+
+use crate::settings::{Identity, Settings};
+
+/// A step that failed: Apache's message number and text.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}: {source}")]
+pub struct PrivilegeFailure {
+    /// Apache's message number.
+    pub number: u32,
+    /// What failed.
+    pub text: String,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Whether this process is root.
+pub fn is_root() -> bool {
+    Uid::effective().is_root()
+}
+
+/// Changes root and user as the settings say, for the whole process. Who isn't root stays who he
+/// is, as in Apache. To be called while the process has one thread.
+pub fn drop_privileges(settings: &Settings) -> Result<(), PrivilegeFailure> {
+    if is_root() {
+        if let Some(root) = &settings.chroot {
+            let failure = |number, what: &str| {
+                let text = format!("{what} {}", root.display());
+                move |errno| PrivilegeFailure { number, text, source: io::Error::from(errno) }
+            };
+            chdir(root).map_err(failure(2158, "can't chdir to"))?;
+            chroot(root).map_err(failure(2159, "can't chroot to"))?;
+            chdir("/").map_err(failure(2159, "can't chdir to / of"))?;
+        }
+        if let Some(identity) = &settings.identity {
+            become_user(identity)?;
+        }
+    }
+    if let Some(directory) = &settings.core_dump_directory {
+        // Changing the user cleared it; without it the kernel writes no core.
+        let failure = |errno| PrivilegeFailure {
+            number: 2162,
+            text: "prctl(PR_SET_DUMPABLE) failed: this child will not core dump".to_owned(),
+            source: io::Error::from(errno),
+        };
+        prctl::set_dumpable(true).map_err(failure)?;
+        let _ = chdir(directory);
+    }
+    Ok(())
+}
+
+fn become_user(identity: &Identity) -> Result<(), PrivilegeFailure> {
+    let (user, group) = (Uid::from_raw(identity.user), Gid::from_raw(identity.group));
+    let failure = |number, text: String| {
+        move |errno| PrivilegeFailure { number, text, source: io::Error::from(errno) }
+    };
+    setgid(group).map_err(failure(2156, format!("setgid: unable to set group id to {group}")))?;
+    match &identity.user_name {
+        Some(name) => initgroups(name, group).map_err(failure(
+            2157,
+            format!("initgroups: unable to set groups for user {}", name.to_string_lossy()),
+        ))?,
+        None => setgroups(&[group])
+            .map_err(failure(2157, format!("setgroups: unable to set group {group}")))?,
+    }
+    setuid(user).map_err(failure(2162, format!("setuid: unable to change to uid: {user}")))?;
+    if !user.is_root() && setuid(Uid::from_raw(0)).is_ok() {
+        return Err(PrivilegeFailure {
+            number: 2162,
+            text: "setuid: root could be taken back".to_owned(),
+            source: io::ErrorKind::PermissionDenied.into(),
+        });
+    }
+    Ok(())
+}
+
+/// Raises the soft limit on descriptors to the hard one; children inherit it. Returns the limit.
+pub fn raise_descriptor_limit() -> io::Result<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(hard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let hard = raise_descriptor_limit().unwrap();
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (hard, hard));
+    }
+}

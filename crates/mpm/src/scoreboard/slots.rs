@@ -1,0 +1,151 @@
+//! The writers' side of the scoreboard.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use super::layout::{LoopCells, ProcessCells};
+use super::{Status, now_us};
+use crate::shared::store_bytes;
+
+/// The process's own slot.
+#[derive(Clone, Copy)]
+pub struct ProcessSlot {
+    pub(super) cells: &'static ProcessCells,
+    pub(super) index: usize,
+}
+
+impl ProcessSlot {
+    /// Its number in the scoreboard. Not the place in the shape: children of two generations
+    /// share a place, never a slot.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Publishes the CPU time that the process has used (getrusage), in microseconds.
+    pub fn set_cpu_times(&self, user_us: u64, system_us: u64) {
+        self.cells.cpu_user_us.store(user_us, Ordering::Relaxed);
+        self.cells.cpu_system_us.store(system_us, Ordering::Relaxed);
+    }
+}
+
+/// A loop's own slot: one writer, so every update is a plain load and store.
+#[derive(Clone, Copy)]
+pub struct LoopSlot {
+    pub(super) cells: &'static LoopCells,
+}
+
+/// How many connections a loop has, by what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// All.
+    pub total: u64,
+    /// Reading a request.
+    pub reading: u64,
+    /// Sending a response.
+    pub writing: u64,
+    /// Idle between two requests.
+    pub keep_alive: u64,
+    /// Closing (lingering).
+    pub closing: u64,
+}
+
+/// What `ExtendedStatus` shows of a request. Texts are cut to the slot's room.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestNote<'a> {
+    /// The client's address or name.
+    pub client: &'a [u8],
+    /// The virtual host, `name:port`.
+    pub vhost: &'a [u8],
+    /// The request line.
+    pub request: &'a [u8],
+    /// The protocol (`http/1.1`, `h2`).
+    pub protocol: &'a [u8],
+}
+
+impl LoopSlot {
+    /// Sets the status letter.
+    pub fn set_status(&self, status: Status) {
+        self.cells.status.store(u64::from(status as u8), Ordering::Relaxed);
+    }
+
+    /// A request's head is read and its answer begins. `note` only with `ExtendedStatus`.
+    pub fn request_begin(&self, note: Option<&RequestNote<'_>>) {
+        if let Some(note) = note {
+            self.write_note(note);
+            self.cells.last_used_us.store(now_us(), Ordering::Relaxed);
+        }
+        self.set_status(Status::Writing);
+    }
+
+    /// An answer is sent: `bytes` of it, `duration_us` after the request's first byte.
+    pub fn request_end(&self, bytes: u64, duration_us: u64) {
+        add(&self.cells.accesses, 1);
+        add(&self.cells.bytes, bytes);
+        add(&self.cells.duration_us, duration_us);
+        self.cells.last_duration_us.store(duration_us, Ordering::Relaxed);
+    }
+
+    /// Counts many answers at once, for loops that keep their own counters and publish them
+    /// once a turn.
+    pub fn add_requests(&self, accesses: u64, bytes: u64, duration_us: u64) {
+        add(&self.cells.accesses, accesses);
+        add(&self.cells.bytes, bytes);
+        add(&self.cells.duration_us, duration_us);
+    }
+
+    /// When the slot was last used, in microseconds since the epoch.
+    pub fn set_last_used_us(&self, time_us: u64) {
+        self.cells.last_used_us.store(time_us, Ordering::Relaxed);
+    }
+
+    /// Requests and bytes of the connection whose request the slot shows.
+    pub fn set_connection_counts(&self, accesses: u64, bytes: u64) {
+        self.cells.connection_accesses.store(accesses, Ordering::Relaxed);
+        self.cells.connection_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts accepted connections.
+    pub fn add_accepted(&self, connections: u64) {
+        add(&self.cells.accepted, connections);
+    }
+
+    /// Publishes the loop's connections.
+    pub fn set_connections(&self, counts: ConnectionCounts) {
+        let cells = self.cells;
+        for (cell, count) in [
+            (&cells.connections, counts.total),
+            (&cells.reading, counts.reading),
+            (&cells.writing, counts.writing),
+            (&cells.keep_alive, counts.keep_alive),
+            (&cells.closing, counts.closing),
+        ] {
+            cell.store(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds time that the loop was not waiting.
+    pub fn add_busy_us(&self, busy_us: u64) {
+        add(&self.cells.busy_us, busy_us);
+    }
+
+    /// The loop still turns: once a second or so.
+    pub fn heartbeat(&self, time_us: u64) {
+        self.cells.heartbeat_us.store(time_us, Ordering::Relaxed);
+    }
+
+    fn write_note(&self, note: &RequestNote<'_>) {
+        let cells = self.cells;
+        let before = cells.sequence.load(Ordering::Relaxed);
+        cells.sequence.store(before | 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        store_bytes(&cells.client, note.client);
+        store_bytes(&cells.vhost, note.vhost);
+        store_bytes(&cells.request, note.request);
+        store_bytes(&cells.protocol, note.protocol);
+        cells.sequence.store((before | 1).wrapping_add(1), Ordering::Release);
+    }
+}
+
+/// Adds without a locked instruction: the caller is the only writer.
+fn add(cell: &AtomicU64, amount: u64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+}

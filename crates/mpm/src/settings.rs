@@ -1,0 +1,123 @@
+//! What the supervisor needs to know of a configuration.
+
+use std::ffi::CString;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::shape::Shape;
+
+/// Apache's `ListenBackLog` default.
+pub const DEFAULT_BACKLOG: u32 = 511;
+
+/// Everything that the supervisor takes from a configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// One per `Listen` line, in the order of the file.
+    pub listeners: Vec<Listener>,
+    /// `User` and `Group`. `None` when the program was not started as root, or is to stay as it
+    /// is; applied by children only when the supervisor runs as root.
+    pub identity: Option<Identity>,
+    /// `ChrootDir` of mod_unixd: children change their root to it before they drop privileges.
+    pub chroot: Option<PathBuf>,
+    /// `CoreDumpDirectory`: children may dump core, and run in this directory.
+    pub core_dump_directory: Option<PathBuf>,
+    /// `PidFile`, an absolute path.
+    pub pid_file: PathBuf,
+    /// How many processes, and how many loops in each.
+    pub shape: Shape,
+    /// `ServerLimit`: how many processes the scoreboard has room for, at least. Read at start
+    /// only; more processes than fit are cut at a restart, with a warning.
+    pub server_limit: usize,
+    /// `GracefulShutdownTimeout`; `None` (0 in the file) waits for ever.
+    pub graceful_shutdown_timeout: Option<Duration>,
+    /// `MaxConnectionsPerChild`, 0 for no limit. Handed on to children, which call
+    /// [`Control::exhausted`](crate::child::Control::exhausted) when they have had enough.
+    pub max_connections_per_child: u64,
+    /// `ExtendedStatus`: whether loops note the request in the scoreboard.
+    pub extended_status: bool,
+}
+
+/// How the program was started; known from the command line before any configuration is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Leaves the terminal; the parent exits once the first generation is ready.
+    Detach,
+    /// `-DFOREGROUND`: stays, with children.
+    Foreground,
+    /// `-X`: stays, and serves in this one process without children.
+    OneProcess,
+}
+
+/// A `Listen` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Where to listen.
+    pub address: ListenAddress,
+    /// The protocol named by the line (`https`), or what its port implies. Opaque here.
+    pub protocol: Arc<str>,
+    /// `ListenBackLog` ([`DEFAULT_BACKLOG`]).
+    pub backlog: u32,
+    /// `AcceptFilter` for the protocol.
+    pub accept_filter: AcceptFilter,
+}
+
+/// The address of a `Listen` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ListenAddress {
+    /// `Listen 80`: every address of the host, IPv6 and IPv4 by one socket where there is IPv6.
+    Any {
+        /// The port.
+        port: u16,
+    },
+    /// `Listen 192.0.2.1:80`, `Listen [::]:80`. An IPv6 socket takes IPv4 too when its address
+    /// is `::`, as in Apache built with v4-mapped addresses (Debian's is).
+    Socket(SocketAddr),
+}
+
+impl ListenAddress {
+    /// The port.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Any { port } => *port,
+            Self::Socket(address) => address.port(),
+        }
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    /// As Apache names it in messages: `[::]:80` is what `Listen 80` asks for.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any { port } => write!(out, "[::]:{port}"),
+            Self::Socket(address) if matches!(address.ip(), IpAddr::V4(_)) => {
+                write!(out, "{address}")
+            }
+            Self::Socket(address) => write!(out, "{address}"),
+        }
+    }
+}
+
+/// `AcceptFilter`, as Linux has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AcceptFilter {
+    /// `none`: the kernel hands over a connection as soon as it is established.
+    None,
+    /// `data` (the default for http and https): `TCP_DEFER_ACCEPT`, the kernel waits for the
+    /// first bytes.
+    #[default]
+    Data,
+}
+
+/// Who the children are: `User` and `Group`, looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// User id.
+    pub user: u32,
+    /// Group id.
+    pub group: u32,
+    /// The user's name, for its supplementary groups (initgroups); `None` when the id has none.
+    pub user_name: Option<CString>,
+}
