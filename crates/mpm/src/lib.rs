@@ -9,6 +9,8 @@
 //! `mod_status` reads is [`scoreboard::Scoreboard`], and the number of loops comes from
 //! [`cpus::Cpus`] through [`Shape`].
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
 pub mod child;
 pub mod cpus;
 pub mod daemon;

@@ -1,6 +1,8 @@
 //! Memory that the supervisor and all children share, made before the first fork and kept across
 //! generations.
 
+#![expect(unsafe_code, reason = "memory shared between processes")]
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};

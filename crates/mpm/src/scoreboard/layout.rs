@@ -1,5 +1,7 @@
 //! The cells of the scoreboard, as they lie in memory.
 
+#![expect(unsafe_code, reason = "memory shared between processes")]
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::shared::Cells;
