@@ -1,0 +1,38 @@
+# Tamarack: what a person does with the checkout. The recipes live in make/.
+
+BENCH_ARGS ?=
+
+.PHONY: help run test record bench bench-publish manual fuzz clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|'
+
+run: ## build, then serve site/ on http://127.0.0.1:8080 and https://127.0.0.1:8443
+	@make/run
+
+test: ## install what the tests need (as root), then run all of them
+	@make/test
+
+record: ## ask the installed apache2 anew what the black-box tests expect
+	@make/need apache2:apache2 htpasswd:apache2-utils openssl:openssl
+	cargo run --package blackbox -- record
+
+bench: ## measure CPU time per request beside Apache, nginx, h2o and the floor
+	@make/rust
+	@make/need cc:gcc wrk:wrk openssl:openssl taskset:util-linux python3:python3
+	@make/need --optional apache2:apache2 nginx:nginx h2o:h2o
+	cargo build --release --package tamarack
+	python3 -m bench $(BENCH_ARGS)
+
+bench-publish: ## put the newest result into README.md and its picture
+	python3 -m bench.publish
+
+manual: ## write docs/directives/ and docs/compat.md from the directive rows
+	cargo xtask manual
+
+fuzz: ## run every fuzz target for ten minutes
+	fuzz/run
+
+clean: ## remove what was built and what `make run` left
+	cargo clean
+	rm -rf var bench/floor/floor

@@ -1,0 +1,1 @@
+"""Measures CPU time per request of Tamarack and its peers on one machine."""

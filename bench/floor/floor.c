@@ -1,0 +1,113 @@
+/*
+ * The floor: one epoll loop that parses nothing and sends a canned answer.
+ *
+ * What it costs is the kernel's TCP path and one recv and one send per request; no server that
+ * answers over a socket can cost less on the same machine.
+ *
+ * usage: floor PORT FILE    (FILE is the body; it is read once)
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BODY_MAX = 1 << 20, HEAD_MAX = 512, EVENTS_MAX = 256, REQUEST_MAX = 16384 };
+
+static char answer[HEAD_MAX + BODY_MAX];
+static size_t answer_length;
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void make_answer(const char *path)
+{
+    static char body[BODY_MAX];
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        fail(path);
+    }
+    size_t length = fread(body, 1, sizeof body, file);
+    fclose(file);
+    int head = snprintf(answer, HEAD_MAX,
+                        "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/html\r\n"
+                        "Content-Length: %zu\r\n\r\n", length);
+    memcpy(answer + head, body, length);
+    answer_length = (size_t)head + length;
+}
+
+static int listener(int port)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int on = 1;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 1024) < 0) {
+        fail("listen");
+    }
+    return fd;
+}
+
+static void watch(int poll, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    if (epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event) < 0) {
+        fail("epoll_ctl");
+    }
+}
+
+static void accept_all(int poll, int listening)
+{
+    int on = 1;
+    int fd;
+    while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        watch(poll, fd);
+    }
+}
+
+/* One recv, one send: whatever came in is taken for one request. */
+static void serve(int fd)
+{
+    char request[REQUEST_MAX];
+    ssize_t length = recv(fd, request, sizeof request, 0);
+    if (length <= 0 && !(length < 0 && errno == EAGAIN)) {
+        close(fd);
+    } else if (length > 0 &&
+               send(fd, answer, answer_length, MSG_NOSIGNAL) != (ssize_t)answer_length) {
+        close(fd);
+    }
+}
+
+int main(int count, char **words)
+{
+    if (count != 3) {
+        fprintf(stderr, "usage: floor PORT FILE\n");
+        return 2;
+    }
+    make_answer(words[2]);
+    int listening = listener(atoi(words[1]));
+    int poll = epoll_create1(EPOLL_CLOEXEC);
+    watch(poll, listening);
+    struct epoll_event events[EVENTS_MAX];
+    for (;;) {
+        int ready = epoll_wait(poll, events, EVENTS_MAX, -1);
+        for (int at = 0; at < ready; at++) {
+            if (events[at].data.fd == listening) {
+                accept_all(poll, listening);
+            } else {
+                serve(events[at].data.fd);
+            }
+        }
+    }
+}

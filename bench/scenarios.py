@@ -1,0 +1,74 @@
+"""What is measured: each scenario is a set of cells that run interleaved, and their load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import load, site
+from .load import Load
+from .servers import KINDS, Server, Setup
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One setup of a scenario; the name tells cells of one server apart."""
+
+    name: str
+    setup: Setup
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Servers in setups under one kind of load."""
+
+    name: str
+    title: str
+    path: str
+    variants: tuple[Variant, ...]
+    servers: tuple[str, ...]
+    run: Callable[[int, Server, str, float], Load]
+
+    def cells(self, wanted: set[str]) -> list[tuple[type[Server], Variant]]:
+        """The cells of the servers that are wanted and installed."""
+        kinds = [kind for kind in KINDS
+                 if kind.name in wanted and kind.name in self.servers and kind.path()]
+        return [(kind, variant) for kind in kinds for variant in self.variants]
+
+
+def _wrk(cpu: int, server: Server, path: str, seconds: float) -> Load:
+    return load.wrk(cpu, server.url(path), seconds)
+
+
+def _handshakes(cpu: int, server: Server, path: str, seconds: float) -> Load:
+    return load.handshakes(cpu, server.port, path, seconds)
+
+
+def _plain(name: str = "") -> Variant:
+    return Variant(name, Setup())
+
+
+_TLS = Variant("", Setup(tls=True))
+_PEERS = ("tamarack", "h2o", "nginx", "apache")
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario("plain", "1 KiB file, keep-alive, no log", site.SMALL, (_plain(),),
+             ("floor", *_PEERS), _wrk),
+    Scenario("tls", "1 KiB file over TLS, keep-alive, no log", site.SMALL, (_TLS,),
+             _PEERS, _wrk),
+    Scenario("handshakes", "full TLS handshakes, ECDSA P-256, one request each", site.SMALL,
+             (_TLS,), _PEERS, _handshakes),
+    Scenario("log", "1 KiB file, combined log in a buffer against no log", site.SMALL,
+             (_plain("off"), Variant("on", Setup(log=True))),
+             ("tamarack", "nginx", "apache"), _wrk),
+    Scenario("htaccess", "1 KiB file four folders deep, two .htaccess on the way", site.DEEP,
+             (_plain("none"), Variant("all", Setup(overrides=True))),
+             ("tamarack", "apache"), _wrk),
+    Scenario("large", "100 KiB file, keep-alive, no log", site.LARGE, (_plain(),),
+             _PEERS, _wrk),
+)
+
+# Measured apart: memory is counted once per server, not in rounds of CPU time.
+IDLE = "idle"
+IDLE_SERVERS = ("tamarack", "nginx", "h2o", "apache")
+NAMES = (*(scenario.name for scenario in SCENARIOS), IDLE)
