@@ -1,0 +1,32 @@
+//! The TLS building blocks behind mod_ssl's directives: cipher strings, protocols, certificates,
+//! keys, client verification, OCSP, session tickets and caches, the `SSL_*` variables. It knows
+//! rustls and X.509, and neither the server nor its configuration language: what cannot be
+//! honoured comes back as a [`Finding`] that names its directive, and the module adds file and line.
+
+pub mod certs;
+pub mod ciphers;
+pub mod finding;
+pub mod keys;
+pub mod passphrase;
+pub mod pem;
+pub mod protocols;
+pub mod resolver;
+pub mod server_config;
+
+mod legacy_key;
+
+pub use finding::{Finding, Severity};
+
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+
+/// The house's crypto provider: aws-lc-rs, with all of its suites and groups.
+pub fn provider() -> CryptoProvider {
+    rustls::crypto::aws_lc_rs::default_provider()
+}
+
+/// [`provider`], shared.
+pub fn shared_provider() -> Arc<CryptoProvider> {
+    Arc::new(provider())
+}

@@ -1,0 +1,169 @@
+//! SSLProtocol: which protocol versions a host speaks.
+//! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslprotocol>, `ssl_cmd_protocol_parse`.
+
+use rustls::SupportedProtocolVersion;
+use rustls::version::{TLS12, TLS13};
+
+use crate::Finding;
+
+const DIRECTIVE: &str = "SSLProtocol";
+
+/// The versions that remain of an SSLProtocol line. Default: TLS 1.2 and 1.3, which is what
+/// `all -SSLv3` has in rustls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocols {
+    /// TLS 1.2 is spoken.
+    pub tls12: bool,
+    /// TLS 1.3 is spoken.
+    pub tls13: bool,
+}
+
+impl Default for Protocols {
+    fn default() -> Self {
+        Self { tls12: true, tls13: true }
+    }
+}
+
+impl Protocols {
+    /// The versions as rustls wants them.
+    pub fn versions(self) -> Vec<&'static SupportedProtocolVersion> {
+        let mut versions = Vec::new();
+        if self.tls13 {
+            versions.push(&TLS13);
+        }
+        if self.tls12 {
+            versions.push(&TLS12);
+        }
+        versions
+    }
+}
+
+/// Reads the words of an SSLProtocol line. `all` means what rustls has, without a word; SSLv3,
+/// TLSv1 and TLSv1.1 that are asked for by name are reported.
+///
+/// # Errors
+/// An unknown word, SSLv2, or a line of which nothing remains.
+pub fn parse<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<(Protocols, Vec<Finding>), Finding> {
+    let mut chosen = Set::default();
+    let mut findings = Vec::new();
+    for written in words {
+        let (sign, word) = split_sign(written);
+        let set = set_of(word)
+            .ok_or_else(|| Finding::error(DIRECTIVE, format!("Illegal protocol '{word}'")))?;
+        if set.sslv2 {
+            if sign != Some('-') {
+                return Err(Finding::error(DIRECTIVE, "SSLv2 is no longer supported"));
+            }
+            continue;
+        }
+        if set.legacy && sign != Some('-') {
+            findings.push(Finding::warning(
+                DIRECTIVE,
+                format!("{word} cannot be spoken: connections with it are refused (TLSv1.2 and TLSv1.3 are available)"),
+            ));
+        }
+        match sign {
+            Some('-') => chosen.remove(set),
+            Some(_) => chosen.add(set),
+            None => {
+                if chosen.any() {
+                    findings.push(overrides(word));
+                }
+                chosen = set;
+            }
+        }
+    }
+    if !chosen.tls12 && !chosen.tls13 {
+        return Err(Finding::error(DIRECTIVE, "No SSL protocols available [hint: SSLProtocol]")
+            .numbered(2231));
+    }
+    Ok((Protocols { tls12: chosen.tls12, tls13: chosen.tls13 }, findings))
+}
+
+fn overrides(word: &str) -> Finding {
+    let message = format!(
+        "Protocol '{word}' overrides already set parameter(s). Check if a +/- prefix is missing."
+    );
+    Finding::warning(DIRECTIVE, message).numbered(2532)
+}
+
+#[derive(Clone, Copy, Default)]
+struct Set {
+    sslv2: bool,
+    legacy: bool,
+    tls12: bool,
+    tls13: bool,
+}
+
+impl Set {
+    fn any(self) -> bool {
+        self.legacy || self.tls12 || self.tls13
+    }
+
+    fn add(&mut self, other: Self) {
+        self.legacy |= other.legacy;
+        self.tls12 |= other.tls12;
+        self.tls13 |= other.tls13;
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.legacy &= !other.legacy;
+        self.tls12 &= !other.tls12;
+        self.tls13 &= !other.tls13;
+    }
+}
+
+fn split_sign(word: &str) -> (Option<char>, &str) {
+    match word.chars().next() {
+        Some(sign @ ('+' | '-')) => (Some(sign), word.get(1..).unwrap_or_default()),
+        _ => (None, word),
+    }
+}
+
+fn set_of(word: &str) -> Option<Set> {
+    let none = Set::default();
+    Some(match word.to_ascii_lowercase().as_str() {
+        "sslv2" => Set { sslv2: true, ..none },
+        "sslv3" | "tlsv1" | "tlsv1.1" => Set { legacy: true, ..none },
+        "tlsv1.2" => Set { tls12: true, ..none },
+        "tlsv1.3" => Set { tls13: true, ..none },
+        "all" => Set { tls12: true, tls13: true, ..none },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> (Protocols, usize) {
+        let (protocols, findings) = parse(line.split_whitespace()).unwrap();
+        (protocols, findings.len())
+    }
+
+    #[test]
+    fn all_is_quiet() {
+        assert_eq!(read("all -SSLv3"), (Protocols::default(), 0));
+        assert_eq!(read("all -SSLv2 -SSLv3 -TLSv1 -TLSv1.1"), (Protocols::default(), 0));
+    }
+
+    #[test]
+    fn named_legacy_is_reported() {
+        assert_eq!(read("TLSv1.1 +TLSv1.2"), (Protocols { tls12: true, tls13: false }, 1));
+    }
+
+    #[test]
+    fn a_bare_word_overrides() {
+        assert_eq!(read("TLSv1.2 TLSv1.3"), (Protocols { tls12: false, tls13: true }, 1));
+        assert_eq!(read("-all +tlsv1.3"), (Protocols { tls12: false, tls13: true }, 0));
+    }
+
+    #[test]
+    fn nothing_left_is_an_error() {
+        assert_eq!(parse(["TLSv1"]).unwrap_err().number, Some(2231));
+        assert!(parse(["TLSv9"]).is_err());
+        assert!(parse(["+SSLv2"]).is_err());
+    }
+}

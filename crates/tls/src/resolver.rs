@@ -1,0 +1,72 @@
+//! The choice among a host's certificates (RSA and ECDSA side by side) by what the client can
+//! verify, each with the OCSP response that is stapled to it at the time.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::CertificateDer;
+
+/// A host's certificates, in the order of their directives.
+#[derive(Debug)]
+pub struct HostCertificates {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Replaced as a whole when a staple comes or goes; read once per handshake.
+    current: RwLock<Arc<CertifiedKey>>,
+}
+
+impl HostCertificates {
+    /// The certificates of one host.
+    pub fn new(keys: Vec<Arc<CertifiedKey>>) -> Self {
+        let entries = keys.into_iter().map(|key| Entry { current: RwLock::new(key) });
+        Self { entries: entries.collect() }
+    }
+
+    /// How many certificates there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The chain of the certificate at `index`, leaf first.
+    pub fn chain(&self, index: usize) -> Option<Vec<CertificateDer<'static>>> {
+        Some(self.entries.get(index)?.current().cert.clone())
+    }
+
+    /// Staples `response` to the certificate at `index`, or takes the staple away.
+    pub fn staple(&self, index: usize, response: Option<Vec<u8>>) {
+        let Some(entry) = self.entries.get(index) else { return };
+        let mut key = CertifiedKey::clone(&entry.current());
+        key.ocsp = response;
+        *entry.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+    }
+
+    /// The position of the certificate that this client gets: the first in the order of the
+    /// client's signature schemes, as OpenSSL chooses.
+    pub fn choose(&self, hello: &ClientHello<'_>) -> Option<usize> {
+        hello.signature_schemes().iter().find_map(|scheme| {
+            let can_sign = |entry: &Entry| entry.current().key.choose_scheme(&[*scheme]).is_some();
+            self.entries.iter().position(can_sign)
+        })
+    }
+}
+
+impl ResolvesServerCert for HostCertificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.entries.get(self.choose(&hello)?)?.current())
+    }
+}
+
+impl Entry {
+    fn current(&self) -> Arc<CertifiedKey> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,169 @@
+//! One host's typed settings turned into rustls's `ServerConfig`.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, ProducesTickets, StoresServerSessions};
+use rustls_pki_types::CertificateDer;
+
+use crate::certs::{self, Host, Pair};
+use crate::passphrase::Passphrases;
+use crate::protocols::Protocols;
+use crate::resolver::HostCertificates;
+use crate::{Finding, Severity, ciphers, pem};
+
+/// As OpenSSL: so many tickets after a TLS 1.3 handshake.
+const TLS13_TICKETS: usize = 2;
+
+/// The settings of one virtual host with `SSLEngine on`.
+#[derive(Debug, Default)]
+pub struct HostTls {
+    /// `servername:port`, as Apache's messages name a virtual host.
+    pub id: String,
+    /// ServerName without the port, which the certificate should be for.
+    pub server_name: String,
+    /// SSLCertificateFile with SSLCertificateKeyFile, in order.
+    pub certificates: Vec<Pair>,
+    /// SSLCertificateChainFile.
+    pub chain_file: Option<Vec<u8>>,
+    /// SSLProtocol.
+    pub protocols: Protocols,
+    /// SSLCipherSuite. Default: [`ciphers::DEFAULT`].
+    pub cipher_suite: Option<String>,
+    /// `SSLCipherSuite TLSv1.3`. Default: OpenSSL's order.
+    pub cipher_suite_tls13: Option<String>,
+    /// SSLHonorCipherOrder. Default: off.
+    pub honor_cipher_order: bool,
+    /// SSLVerifyClient with all that belongs to it. Default: no certificate is asked for.
+    pub verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// Protocols for ALPN, as `http/1.1`, preferred first.
+    pub alpn: Vec<Vec<u8>>,
+    /// SSLSessionCache. Default: none.
+    pub sessions: Option<Arc<dyn StoresServerSessions>>,
+    /// SSLSessionTickets. Default: none are given.
+    pub ticketer: Option<Arc<dyn ProducesTickets>>,
+}
+
+/// What a host's settings became.
+#[derive(Debug)]
+pub struct BuiltHost {
+    /// For rustls.
+    pub config: Arc<ServerConfig>,
+    /// The certificates, for stapling and the SSL_SERVER_* variables.
+    pub certificates: Arc<HostCertificates>,
+    /// Warnings and remarks; no errors.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads the files, checks everything, and builds the configuration.
+///
+/// # Errors
+/// All findings there are, when one of them is an error.
+pub fn build(host: &HostTls, passphrases: &mut Passphrases<'_>) -> Result<BuiltHost, Vec<Finding>> {
+    let mut findings = Vec::new();
+    let provider = provider(host, &mut findings);
+    let certificates = Arc::new(certificates(host, passphrases, &mut findings));
+    if findings.iter().any(|finding| finding.severity == Severity::Error) {
+        return Err(findings);
+    }
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&host.protocols.versions());
+    let builder = match builder {
+        Ok(builder) => builder,
+        Err(error) => {
+            findings.push(Finding::error("SSLProtocol", error.to_string()));
+            return Err(findings);
+        }
+    };
+    let builder = match &host.verifier {
+        Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(certificates.clone());
+    settle(host, &mut config);
+    Ok(BuiltHost { config: Arc::new(config), certificates, findings })
+}
+
+fn settle(host: &HostTls, config: &mut ServerConfig) {
+    config.ignore_client_order = host.honor_cipher_order;
+    config.alpn_protocols = host.alpn.clone();
+    config.session_storage = match &host.sessions {
+        Some(sessions) => sessions.clone(),
+        None => Arc::new(NoServerSessionStorage {}),
+    };
+    if let Some(ticketer) = &host.ticketer {
+        config.ticketer = ticketer.clone();
+    }
+    let resumable = host.sessions.is_some() || host.ticketer.is_some();
+    config.send_tls13_tickets = if resumable { TLS13_TICKETS } else { 0 };
+}
+
+fn provider(host: &HostTls, findings: &mut Vec<Finding>) -> CryptoProvider {
+    let mut suites = match &host.cipher_suite_tls13 {
+        Some(spec) => match ciphers::tls13(spec) {
+            Ok(choice) => {
+                findings.extend(choice.findings);
+                choice.suites
+            }
+            Err(finding) => {
+                findings.push(finding);
+                Vec::new()
+            }
+        },
+        None => ciphers::tls13_default(),
+    };
+    let spec = host.cipher_suite.as_deref().unwrap_or(ciphers::DEFAULT);
+    let choice = ciphers::tls12(spec);
+    findings.extend(choice.findings);
+    if host.protocols.tls12 && choice.suites.is_empty() {
+        findings.push(ciphers::nothing_left(spec));
+    }
+    suites.extend(choice.suites);
+    CryptoProvider { cipher_suites: suites, ..crate::provider() }
+}
+
+fn certificates(
+    host: &HostTls,
+    passphrases: &mut Passphrases<'_>,
+    findings: &mut Vec<Finding>,
+) -> HostCertificates {
+    let chain = chain(host, findings);
+    let id = Host { id: &host.id, name: &host.server_name };
+    let mut keys = Vec::new();
+    for (index, pair) in host.certificates.iter().enumerate() {
+        match certs::load(pair, index, id, &chain, passphrases, findings) {
+            Ok(key) => keys.push(key),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    if host.certificates.is_empty() {
+        let message =
+            format!("Failed to configure at least one certificate and key for {}", host.id);
+        findings.push(Finding::error("SSLCertificateFile", message).numbered(2572));
+    }
+    HostCertificates::new(keys)
+}
+
+fn chain(host: &HostTls, findings: &mut Vec<Finding>) -> Vec<CertificateDer<'static>> {
+    const DIRECTIVE: &str = "SSLCertificateChainFile";
+    let Some(path) = &host.chain_file else { return Vec::new() };
+    match certs::read(DIRECTIVE, path) {
+        Ok(text) => {
+            let chain = pem::certificates(&text);
+            if chain.is_empty() {
+                let message = "Failed to configure CA certificate chain!";
+                findings.push(Finding::error(DIRECTIVE, message).numbered(1903));
+            }
+            chain
+        }
+        Err(finding) => {
+            findings.push(finding);
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
