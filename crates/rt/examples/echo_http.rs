@@ -1,0 +1,51 @@
+//! A canned answer of 1 KiB for every request on this substrate, and nothing else: what the layers
+//! above are measured against. `echo_http ADDRESS [watch]`; with `watch`, each request awaits the
+//! drain of a file watch, as a server that caches files does.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rt::{Acceptor, Handle, Loop, Stream, Watcher};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn main() -> std::io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8099".to_owned());
+    let watch = std::env::args().nth(2).is_some();
+    let listener = TcpListener::bind(address)?;
+    let mut engine = Loop::new("echo");
+    if watch {
+        let watcher = Watcher::new()?;
+        watcher.watch_dir(&std::env::temp_dir());
+        engine = engine.watcher(Arc::new(watcher));
+    }
+    engine.start(|handle| async move {
+        let acceptor = Acceptor::from_fd(OwnedFd::from(listener))?;
+        loop {
+            let Ok(accepted) = acceptor.accept().await else { continue };
+            let stream = Stream::new(accepted)?;
+            handle.spawn_local(answer(handle.clone(), stream));
+        }
+    })?
+}
+
+async fn answer(handle: Handle, mut stream: Stream) {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n";
+    let answer = [head.as_bytes(), &[b'x'; 1024]].concat();
+    let mut buffer = Vec::with_capacity(4096);
+    loop {
+        buffer.clear();
+        while !buffer.ends_with(b"\r\n\r\n") {
+            match stream.read(&mut buffer, handle.deadline(TIMEOUT)).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+        handle.drained().await;
+        if stream.write_all(&answer, TIMEOUT).await.is_err() {
+            return;
+        }
+    }
+}

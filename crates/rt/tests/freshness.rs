@@ -1,0 +1,214 @@
+//! What the watch sees, and when.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rt::{Loop, WatchId, Watcher};
+
+/// A new directory that goes with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name =
+            format!("rt-watch-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs `change` and tells which of `ids` have moved.
+fn moved(watcher: &Watcher, ids: &[WatchId], change: impl FnOnce()) -> Vec<bool> {
+    watcher.drain();
+    let before: Vec<u64> = ids.iter().map(|id| watcher.generation(*id)).collect();
+    let stamp = watcher.stamp();
+    change();
+    watcher.drain();
+    let moved: Vec<bool> =
+        ids.iter().zip(before).map(|(id, before)| watcher.generation(*id) != before).collect();
+    assert_eq!(watcher.stamp() != stamp, moved.contains(&true));
+    moved
+}
+
+#[test]
+fn a_name_moves_by_its_own_events_alone() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let [page, log] = [folder.0.join("page"), folder.0.join("log")];
+    let name = watcher.watch_name(&folder.0, b"page").unwrap();
+    let other = watcher.watch_name(&folder.0, b".htaccess").unwrap();
+    let ids = [name, other];
+    assert_eq!(watcher.watch_name(&folder.0, b"page"), Some(name));
+    let only_name = vec![true, false];
+    assert_eq!(moved(&watcher, &ids, || fs::write(&page, "1").unwrap()), only_name);
+    assert_eq!(moved(&watcher, &ids, || fs::write(&page, "2").unwrap()), only_name);
+    let mode = fs::Permissions::from_mode(0o600);
+    assert_eq!(moved(&watcher, &ids, || fs::set_permissions(&page, mode).unwrap()), only_name);
+    assert_eq!(moved(&watcher, &ids, || fs::write(&log, "x").unwrap()), vec![false, false]);
+    assert_eq!(moved(&watcher, &ids, || fs::rename(&log, &page).unwrap()), only_name);
+    assert_eq!(moved(&watcher, &ids, || fs::rename(&page, &log).unwrap()), only_name);
+    assert_eq!(moved(&watcher, &ids, || fs::hard_link(&log, &page).unwrap()), only_name);
+    assert_eq!(moved(&watcher, &ids, || fs::remove_file(&page).unwrap()), only_name);
+    assert_eq!(moved(&watcher, &ids, || ()), vec![false, false]);
+}
+
+#[test]
+fn a_directory_moves_by_all_events_in_it() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let ids = [watcher.watch_dir(&folder.0).unwrap()];
+    assert_eq!(moved(&watcher, &ids, || fs::write(folder.0.join("new"), "1").unwrap()), [true]);
+    assert_eq!(moved(&watcher, &ids, || fs::create_dir(folder.0.join("sub")).unwrap()), [true]);
+    assert_eq!(moved(&watcher, &ids, || fs::write(folder.0.join("sub/x"), "1").unwrap()), [false]);
+}
+
+#[test]
+fn a_directory_that_changes_or_goes_moves_its_names() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let path = folder.0.join("sub");
+    fs::create_dir(&path).unwrap();
+    let parent = watcher.watch_name(&folder.0, b"sub").unwrap();
+    let ids = [watcher.watch_name(&path, b"page").unwrap(), parent];
+    let mode = fs::Permissions::from_mode(0o711);
+    assert_eq!(moved(&watcher, &ids, || fs::set_permissions(&path, mode).unwrap()), [true, true]);
+    let away = folder.0.join("away");
+    assert_eq!(moved(&watcher, &ids, || fs::rename(&path, &away).unwrap()), [true, true]);
+    assert_eq!(moved(&watcher, &ids, || fs::create_dir(&path).unwrap()), [false, true]);
+    // The same path is another directory now.
+    let again = watcher.watch_name(&path, b"page").unwrap();
+    assert_ne!(again, ids[0]);
+    let write = || fs::write(path.join("page"), "1").unwrap();
+    assert_eq!(moved(&watcher, &[again, ids[0]], write), [true, false]);
+    assert_eq!(moved(&watcher, &ids, || fs::remove_dir(&away).unwrap()), [true, false]);
+    assert_eq!(watcher.load(), (2, 2));
+}
+
+#[test]
+fn a_renamed_ancestor_moves_the_pair_in_its_parent() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let deep = folder.0.join("a/b/c");
+    fs::create_dir_all(&deep).unwrap();
+    let ids = [
+        watcher.watch_name(&folder.0, b"a").unwrap(),
+        watcher.watch_name(&folder.0.join("a"), b"b").unwrap(),
+        watcher.watch_name(&deep, b"page").unwrap(),
+    ];
+    let rename = || fs::rename(folder.0.join("a/b"), folder.0.join("a/x")).unwrap();
+    assert_eq!(moved(&watcher, &ids, rename), [false, true, false]);
+}
+
+#[test]
+fn the_oldest_directories_go_at_the_limit_and_their_ids_move() {
+    let folder = Folder::new();
+    let watcher = Watcher::with_limit(4).unwrap();
+    let mut ids = Vec::new();
+    let mut before = Vec::new();
+    for number in 0..6 {
+        let path = folder.0.join(number.to_string());
+        fs::create_dir(&path).unwrap();
+        assert!(watcher.watch_names(&path, &[b"x", b"y"], &mut ids));
+        before = ids.iter().map(|id| watcher.generation(*id)).collect();
+    }
+    assert!(watcher.load().0 <= 4);
+    watcher.drain();
+    let newest = *ids.last().unwrap();
+    assert_eq!(watcher.generation(newest), *before.last().unwrap());
+    assert!(watcher.generation(ids[0]) > 0);
+}
+
+#[test]
+fn what_can_not_be_trusted_is_refused() {
+    let watcher = Watcher::new().unwrap();
+    assert_eq!(watcher.watch_dir(Path::new("/proc/self")), None);
+    assert_eq!(watcher.watch_dir(Path::new("/does/not/exist")), None);
+    assert_eq!(watcher.watch_name(Path::new("/etc/passwd"), b"x"), None);
+}
+
+#[test]
+fn names_without_end_do_not_fill_the_table() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let first = watcher.watch_name(&folder.0, b"first").unwrap();
+    let before = watcher.generation(first);
+    for number in 0..10_000 {
+        assert!(watcher.watch_name(&folder.0, format!("{number}").as_bytes()).is_some());
+    }
+    assert!(watcher.load().1 <= 4096);
+    assert_ne!(watcher.generation(first), before);
+}
+
+#[test]
+fn an_overflown_queue_moves_everything() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let limit: u32 = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events")
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    if limit > 50_000 {
+        return;
+    }
+    let quiet = Folder::new();
+    let ids = [watcher.watch_name(&quiet.0, b"x").unwrap()];
+    watcher.watch_dir(&folder.0).unwrap();
+    let flood = || {
+        let [one, two] = [folder.0.join("1"), folder.0.join("2")];
+        fs::write(&one, "").unwrap();
+        for _ in 0..limit / 4 + 10 {
+            fs::rename(&one, &two).unwrap();
+            fs::rename(&two, &one).unwrap();
+        }
+    };
+    assert_eq!(moved(&watcher, &ids, flood), [true]);
+}
+
+/// The property that all caching rests on: a write that ended before the drain was asked for has
+/// moved its generation when the drain has come.
+#[test]
+fn a_write_is_seen_by_the_next_drain_ten_thousand_times() {
+    let folder = Folder::new();
+    let watcher = Arc::new(Watcher::new().unwrap());
+    // Kept open: ext4 writes a file that is truncated and closed to the disk.
+    let page = fs::File::create(folder.0.join("page")).unwrap();
+    let id = watcher.watch_name(&folder.0, b"page").unwrap();
+    Loop::new("test")
+        .watcher(watcher.clone())
+        .start(|handle| async move {
+            // Two neighbours keep joining and finishing turns of their own.
+            for _ in 0..2 {
+                let neighbour = handle.clone();
+                handle.spawn_local(async move {
+                    loop {
+                        neighbour.drained().await;
+                        tokio::task::yield_now().await;
+                    }
+                });
+            }
+            for round in 0..10_000_u32 {
+                let before = watcher.generation(id);
+                page.write_all_at(&round.to_be_bytes(), 0).unwrap();
+                handle.drained().await;
+                assert_ne!(watcher.generation(id), before, "round {round}");
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn without_a_watcher_nobody_waits() {
+    Loop::run("test", |handle| async move { handle.drained().await }).unwrap();
+}
