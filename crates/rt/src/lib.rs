@@ -17,6 +17,7 @@ pub mod reactor;
 mod socket;
 pub mod stream;
 pub mod timers;
+pub mod tls;
 pub mod turn;
 pub mod watch;
 
@@ -27,5 +28,6 @@ pub use listener::{AcceptError, Accepted, Acceptor};
 pub use reactor::{Counters, Handle, Loop};
 pub use stream::Stream;
 pub use timers::{Deadline, Sleep};
+pub use tls::{TlsError, TlsInfo};
 pub use turn::Drained;
 pub use watch::{WatchId, Watcher};

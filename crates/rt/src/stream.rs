@@ -3,6 +3,7 @@
 //! The socket is asked only when epoll has said that it can answer, and a read that left room in
 //! the buffer counts as "nothing more": a keep-alive request costs one recv and one send.
 
+mod encrypted;
 mod linger;
 mod scratch;
 mod send_file;
@@ -22,6 +23,7 @@ use crate::listener::Accepted;
 use crate::reactor::{Handle, LoopState};
 use crate::socket::{self, Socket};
 use crate::timers::{Deadline, SlotId};
+use crate::tls::Session;
 
 pub(crate) use scratch::Scratch;
 
@@ -43,6 +45,7 @@ pub struct Stream {
 
 enum Layer {
     Plain,
+    Tls(Box<Session>),
 }
 
 impl Stream {
@@ -113,6 +116,7 @@ impl Stream {
         }
         match self.layer {
             Layer::Plain => self.poll_recv(cx, buffer, deadline),
+            Layer::Tls(_) => self.poll_decrypt(cx, buffer, deadline),
         }
     }
 
@@ -141,6 +145,12 @@ impl Stream {
     ) -> Poll<io::Result<()>> {
         if self.look_again {
             return Poll::Ready(Ok(()));
+        }
+        if let Layer::Tls(session) = &mut self.layer {
+            if session.has_plain() || session.peer_closed() {
+                return Poll::Ready(Ok(()));
+            }
+            session.shrink();
         }
         match self.io.poll_read_ready(cx) {
             Poll::Ready(Ok(mut guard)) => {
@@ -216,14 +226,16 @@ impl Stream {
     }
 
     /// Waits until all that was taken by [`try_write`](Self::try_write) has gone to the socket.
-    pub async fn flush(&mut self, _timeout: Duration) -> io::Result<()> {
-        match self.layer {
-            Layer::Plain => Ok(()),
+    pub async fn flush(&mut self, timeout: Duration) -> io::Result<()> {
+        while !self.push_outgoing()? {
+            self.writable(timeout).await?;
         }
+        Ok(())
     }
 
     /// Says that nothing more will be written: a FIN, behind a close_notify in TLS.
     pub fn shutdown_write(&mut self) -> io::Result<()> {
+        self.close_tls()?;
         Ok(rustix::net::shutdown(&self.io, Shutdown::Write)?)
     }
 
@@ -261,6 +273,7 @@ impl Stream {
     fn try_send(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
         match self.layer {
             Layer::Plain => self.send_raw(bytes, flags),
+            Layer::Tls(_) => self.try_encrypt(bytes, flags),
         }
     }
 
@@ -275,6 +288,7 @@ impl Stream {
                 self.sent += count as u64;
                 Ok(count)
             }
+            Layer::Tls(_) => self.try_encrypt_gathered(parts),
         }
     }
 
@@ -340,7 +354,10 @@ impl Stream {
 
     /// Waits until the socket takes bytes again, or is broken.
     async fn writable(&mut self, timeout: Duration) -> io::Result<()> {
-        let deadline = Deadline::after(&self.state.clock, timeout);
+        self.writable_until(Deadline::after(&self.state.clock, timeout)).await
+    }
+
+    async fn writable_until(&mut self, deadline: Deadline) -> io::Result<()> {
         std::future::poll_fn(|cx| match self.io.poll_write_ready(cx) {
             Poll::Ready(guard) => {
                 guard?.retain_ready();
@@ -364,6 +381,12 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.state.timers.release(self.timer);
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 

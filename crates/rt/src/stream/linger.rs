@@ -19,7 +19,7 @@ impl Stream {
     /// Closes the connection as Apache's ap_lingering_close does: sends FIN, then reads and drops
     /// what the client still sends until it closes too, at most 2 s per wait and 30 s in all.
     pub async fn linger(mut self) {
-        if self.shutdown_write().is_err() {
+        if self.flush(LINGER_READ).await.is_err() || self.shutdown_write().is_err() {
             return;
         }
         let end = Deadline::after(&self.state.clock, LINGER_TOTAL);

@@ -29,9 +29,12 @@ impl Stream {
         if len == 0 {
             return self.write_all(head, timeout).await;
         }
-        self.write_more(head, timeout).await?;
         match self.layer {
-            Layer::Plain => self.send_file_plain(file, offset, len, timeout).await,
+            Layer::Plain => {
+                self.write_more(head, timeout).await?;
+                self.send_file_plain(file, offset, len, timeout).await
+            }
+            Layer::Tls(_) => self.send_file_encrypted(head, file, offset, len, timeout).await,
         }
     }
 

@@ -1,0 +1,230 @@
+//! A TLS session without a socket: ciphertext in, plaintext out, and the other way.
+
+use std::sync::Arc;
+
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{Error, ServerConfig};
+
+/// The largest piece of plaintext that [`Session::encrypt`] takes: four records.
+pub(crate) const ENCRYPT_BYTES_MAX: usize = 64 * 1024;
+/// Room for what the records around a piece of plaintext need, a key update among them.
+const RECORD_OVERHEAD_BYTES: usize = 1024;
+
+/// One connection's session. Its buffers are empty, and hold no memory, when the connection idles.
+pub(crate) struct Session {
+    connection: UnbufferedServerConnection,
+    server_name: Option<Box<str>>,
+    /// Ciphertext that does not make a whole record yet.
+    incoming: Vec<u8>,
+    /// Records that the socket has not taken yet.
+    outgoing: Vec<u8>,
+    /// Plaintext that the reader's buffer had no room for.
+    plain: Vec<u8>,
+    peer_closed: bool,
+}
+
+impl Session {
+    /// A session that begins with the bytes of a ClientHello, which were looked at already.
+    pub fn new(
+        config: Arc<ServerConfig>,
+        server_name: Option<&str>,
+        hello: Vec<u8>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            connection: UnbufferedServerConnection::new(config)?,
+            server_name: server_name.map(|name| name.to_ascii_lowercase().into()),
+            incoming: hello,
+            outgoing: Vec::new(),
+            plain: Vec::new(),
+            peer_closed: false,
+        })
+    }
+
+    pub fn connection(&self) -> &UnbufferedServerConnection {
+        &self.connection
+    }
+
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// True once the client has said that it sends nothing more.
+    pub fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// Ciphertext that waits for the rest of its record; new bytes belong behind it.
+    pub fn incoming(&self) -> &[u8] {
+        &self.incoming
+    }
+
+    /// Records to be sent.
+    pub fn outgoing(&self) -> &[u8] {
+        &self.outgoing
+    }
+
+    /// `count` bytes of [`outgoing`](Self::outgoing) are sent.
+    pub fn sent(&mut self, count: usize) {
+        self.outgoing.drain(..count.min(self.outgoing.len()));
+    }
+
+    /// Keeps records that the socket did not take.
+    pub fn keep_outgoing(&mut self, records: &[u8]) {
+        self.outgoing.extend_from_slice(records);
+    }
+
+    pub fn has_plain(&self) -> bool {
+        !self.plain.is_empty()
+    }
+
+    /// Moves plaintext to the reader's buffer, as much as its spare capacity takes.
+    pub fn take_plain(&mut self, buffer: &mut Vec<u8>) -> usize {
+        let count = self.plain.len().min(buffer.capacity() - buffer.len());
+        buffer.extend(self.plain.drain(..count));
+        count
+    }
+
+    /// Gives the memory of empty buffers back.
+    pub fn shrink(&mut self) {
+        for buffer in [&mut self.incoming, &mut self.outgoing, &mut self.plain] {
+            if buffer.is_empty() && buffer.capacity() > 0 {
+                *buffer = Vec::new();
+            }
+        }
+    }
+
+    /// Digests the kept ciphertext alone: the ClientHello at the start.
+    pub fn digest_kept(&mut self) -> Result<(), Error> {
+        let mut records = std::mem::take(&mut self.incoming);
+        self.digest(&mut records, &mut Vec::new())
+    }
+
+    /// Digests `records`, which begin with [`incoming`](Self::incoming); plaintext is appended to
+    /// `buffer` as far as its spare capacity goes, and kept beyond that. What rustls wants to say
+    /// is appended to [`outgoing`](Self::outgoing), after an error too: the alert.
+    pub fn digest(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
+        self.incoming.clear();
+        let mut done = 0;
+        loop {
+            let rest = records.get_mut(done..).unwrap_or_default();
+            match self.step(rest, buffer) {
+                Ok((consumed, more)) => {
+                    done += consumed;
+                    if !more {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    // The alert that rustls has made of the error.
+                    while let Ok((_, true)) = self.step(&mut [], buffer) {}
+                    return Err(error);
+                }
+            }
+        }
+        self.incoming.extend_from_slice(records.get(done..).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Encrypts at most [`ENCRYPT_BYTES_MAX`] of `plain` into `out`, which is overwritten, behind
+    /// the records that still wait. Returns how much of `out` is to be sent.
+    pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
+        while self.step(&mut [], &mut Vec::new())?.1 {}
+        let waiting = self.outgoing.len();
+        let room = waiting + plain.len() + RECORD_OVERHEAD_BYTES;
+        if out.len() < room {
+            out.resize(room, 0);
+        }
+        let Some((front, back)) = out.split_at_mut_checked(waiting) else { return Ok(0) };
+        front.copy_from_slice(&self.outgoing);
+        let status = self.connection.process_tls_records(&mut []);
+        let ConnectionState::WriteTraffic(mut traffic) = status.state? else {
+            return Err(Error::HandshakeNotComplete);
+        };
+        let count = match traffic.encrypt(plain, back) {
+            Ok(count) => count,
+            Err(EncryptError::InsufficientSize(needed)) => {
+                out.resize(waiting + needed.required_size, 0);
+                let back = out.get_mut(waiting..).unwrap_or_default();
+                traffic.encrypt(plain, back).map_err(|_| Error::EncryptError)?
+            }
+            Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
+        };
+        self.outgoing.clear();
+        Ok(waiting + count)
+    }
+
+    /// Appends a close_notify to [`outgoing`](Self::outgoing).
+    pub fn close(&mut self) {
+        while let Ok((_, true)) = self.step(&mut [], &mut Vec::new()) {}
+        let status = self.connection.process_tls_records(&mut []);
+        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
+            let mut alert = [0; 256];
+            if let Ok(count) = traffic.queue_close_notify(&mut alert) {
+                self.outgoing.extend_from_slice(alert.get(..count).unwrap_or_default());
+            }
+        }
+    }
+
+    /// One state of rustls: how many bytes it consumed, and whether there is more to do.
+    fn step(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> Result<(usize, bool), Error> {
+        let UnbufferedStatus { mut discard, state, .. } =
+            self.connection.process_tls_records(records);
+        match state? {
+            ConnectionState::ReadTraffic(mut traffic) => {
+                while let Some(record) = traffic.next_record() {
+                    let record = record?;
+                    discard += record.discard;
+                    deliver(record.payload, buffer, &mut self.plain);
+                }
+                Ok((discard, true))
+            }
+            ConnectionState::EncodeTlsData(mut data) => {
+                encode(&mut data, &mut self.outgoing)?;
+                Ok((discard, true))
+            }
+            // "Sent" as far as rustls is concerned: it waits in `outgoing`.
+            ConnectionState::TransmitTlsData(data) => {
+                data.done();
+                Ok((discard, true))
+            }
+            ConnectionState::PeerClosed => {
+                self.peer_closed = true;
+                Ok((discard, true))
+            }
+            ConnectionState::Closed => {
+                self.peer_closed = true;
+                Ok((discard, false))
+            }
+            // Early data is not configured, so that state never comes.
+            _ => Ok((discard, false)),
+        }
+    }
+}
+
+fn deliver(payload: &[u8], buffer: &mut Vec<u8>, rest: &mut Vec<u8>) {
+    let room = if rest.is_empty() { buffer.capacity() - buffer.len() } else { 0 };
+    let (now, later) = payload.split_at(room.min(payload.len()));
+    buffer.extend_from_slice(now);
+    rest.extend_from_slice(later);
+}
+
+fn encode(
+    data: &mut rustls::unbuffered::EncodeTlsData<'_, rustls::server::ServerConnectionData>,
+    outgoing: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let start = outgoing.len();
+    let needed = match data.encode(&mut []) {
+        Ok(_) => return Ok(()),
+        Err(EncodeError::InsufficientSize(needed)) => needed.required_size,
+        Err(error) => return Err(Error::General(error.to_string())),
+    };
+    outgoing.resize(start + needed, 0);
+    let written = data.encode(outgoing.get_mut(start..).unwrap_or_default());
+    outgoing.truncate(start + written.as_ref().copied().unwrap_or(0));
+    written.map(|_| ()).map_err(|error| Error::General(error.to_string()))
+}
