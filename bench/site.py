@@ -52,6 +52,7 @@ def _certificate(site: Site) -> None:
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
          "-nodes", "-days", "30", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-addext", "basicConstraints=critical,CA:FALSE",
          "-keyout", str(site.key), "-out", str(site.certificate)],
         check=True, capture_output=True)
     # Servers that drop root before they read the key must still be able to.
