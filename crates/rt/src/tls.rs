@@ -24,6 +24,8 @@ const HELLO_READ_BYTES: usize = 4096;
 const HELLO_BYTES_MAX: usize = 80 * 1024;
 /// The alert "unrecognized_name" (RFC 8446, 6): no configuration serves this client.
 const ALERT_REFUSED: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+/// The alert "decode_error", where rustls finds no ClientHello and says nothing itself.
+const ALERT_UNREADABLE: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
 /// Why a connection did not become a TLS connection.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +105,7 @@ fn offer(
         // Reading from a slice fails only when rustls has more than it wants.
         if acceptor.read_tls(&mut bytes).is_err() {
             let error = rustls::Error::General("the ClientHello is too long".into());
-            return Err((error, Vec::new()));
+            return Err((error, ALERT_UNREADABLE.to_vec()));
         }
         match acceptor.accept() {
             Ok(None) => {}
@@ -111,6 +113,9 @@ fn offer(
             Err((error, mut alert)) => {
                 let mut encoded = Vec::new();
                 let _ = alert.write_all(&mut encoded);
+                if encoded.is_empty() {
+                    encoded.extend(ALERT_UNREADABLE);
+                }
                 return Err((error, encoded));
             }
         }
