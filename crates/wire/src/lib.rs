@@ -5,12 +5,16 @@
 //! their memory when they are cleared.
 #![forbid(unsafe_code)]
 
+pub mod chars;
+pub mod host;
 pub mod list;
 pub mod method;
 pub mod request;
 pub mod status;
 pub mod table;
+pub mod uri;
 
+pub use host::RequestHost;
 pub use method::{Method, MethodRegistry, MethodSet};
 pub use request::{
     Body, HeadError, HeadFlags, HeadLimits, HeadOptions, HeadParser, LogLevel, Progress,

@@ -31,7 +31,8 @@ flags! {
     AUTHORIZATION = 11, "There is an `Authorization` field.";
     ACCEPT_ENCODING = 12, "There is an `Accept-Encoding` field.";
     COOKIE = 13, "There is a `Cookie` field.";
-    ABSOLUTE = 14, "The target is in absolute form (`GET http://host/path`).";
+    TARGET_HOST = 14, "The target has a host: it is in absolute form (`GET http://host/path`), \
+        or the method is `CONNECT`.";
     CLOSE_AFTER = 15, "The connection can't be kept: both `Content-Length` and \
         `Transfer-Encoding` were sent.";
     TE = 16, "There is a `TE` field.";

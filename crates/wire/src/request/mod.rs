@@ -3,8 +3,13 @@
 //! A head that has arrived whole and is well-formed takes the fast path (httparse). Everything
 //! else goes line by line through the exact rules of `ap_read_request`, and gets Apache's answer.
 
+mod fast;
+mod fields;
 mod flags;
+mod line;
 mod parser;
+#[cfg(test)]
+mod tests;
 
 pub use flags::HeadFlags;
 pub use parser::HeadParser;
@@ -12,6 +17,7 @@ pub use parser::HeadParser;
 use crate::method::{Method, MethodRegistry};
 use crate::status::Status;
 use crate::table::Table;
+use crate::uri::{Target, TargetError};
 
 /// A protocol version as Apache counts: 1000 × major + minor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -86,7 +92,23 @@ pub struct HeadError {
     /// Text of the log line, after the number. Bytes of the client are in it: escape them.
     pub message: Vec<u8>,
     /// HTML for the error page (Apache's note `error-notes`); empty when there is none.
-    pub notes: Vec<u8>,
+    pub notes: &'static str,
+}
+
+impl HeadError {
+    pub(crate) fn new(
+        status: Status,
+        log_number: u32,
+        level: LogLevel,
+        message: impl Into<Vec<u8>>,
+    ) -> Box<HeadError> {
+        Box::new(HeadError { status, log_number, level, message: message.into(), notes: "" })
+    }
+
+    pub(crate) fn with_notes(mut self: Box<Self>, notes: &'static str) -> Box<Self> {
+        self.notes = notes;
+        self
+    }
 }
 
 /// Level of a log line that this crate proposes.
@@ -108,11 +130,8 @@ pub enum Body {
     None,
     /// `Content-Length`, bytes.
     Length(u64),
-    /// `Transfer-Encoding: chunked`.
+    /// `Transfer-Encoding` whose last coding is `chunked`. Codings before it are left in the body.
     Chunked,
-    /// `Transfer-Encoding` whose last coding is chunked, with others before it: whoever reads the
-    /// body gets 501.
-    UnknownCoding,
 }
 
 /// A request's head. It is recycled: [`RequestHead::clear`] keeps the memory.
@@ -122,6 +141,8 @@ pub struct RequestHead {
     method_len: usize,
     target: (usize, usize),
     protocol: (usize, usize),
+    path: (usize, usize),
+    query: Option<(usize, usize)>,
     /// The method's number; `HEAD` has that of `GET`.
     pub method: Method,
     /// `HEAD`.
@@ -143,6 +164,8 @@ impl Default for RequestHead {
             method_len: 0,
             target: (0, 0),
             protocol: (0, 0),
+            path: (0, 0),
+            query: None,
             method: Method::INVALID,
             header_only: false,
             version: Version::HTTP_10,
@@ -165,6 +188,8 @@ impl RequestHead {
         self.method_len = 0;
         self.target = (0, 0);
         self.protocol = (0, 0);
+        self.path = (0, 0);
+        self.query = None;
         self.method = Method::INVALID;
         self.header_only = false;
         self.version = Version::HTTP_10;
@@ -188,11 +213,61 @@ impl RequestHead {
         self.line.get(self.target.0..self.target.1).unwrap_or_default()
     }
 
+    /// The path as it was sent, still escaped: `/` when an absolute target has none, `*` for
+    /// `OPTIONS *` and for `OPTIONS` of a target without a path (`r->uri` before it is unescaped).
+    pub fn path(&self) -> &[u8] {
+        match self.line.get(self.path.0..self.path.1) {
+            Some(path) if !path.is_empty() => path,
+            _ if self.method == Method::OPTIONS => b"*",
+            _ => b"/",
+        }
+    }
+
+    /// What follows the first `?` of the target (`r->args`).
+    pub fn query(&self) -> Option<&[u8]> {
+        self.query.and_then(|(start, end)| self.line.get(start..end))
+    }
+
+    /// The host, port and user of an absolute target or of `CONNECT` are found by splitting the
+    /// target again.
+    pub fn split_target(&self) -> Result<Target<'_>, TargetError> {
+        Target::of_request(self.target(), self.method == Method::CONNECT)
+    }
+
+    /// An absolute target must be of `http` or `https`: anything else is 400, after the checks of
+    /// host and `Expect`, unless a proxy takes the request.
+    pub fn has_known_scheme(&self) -> bool {
+        match self.target().first() {
+            Some(b'/' | b'*' | b'?') => true,
+            _ => self.split_target().is_ok_and(|target| match target.scheme {
+                Some(scheme) => {
+                    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
+                }
+                None => true,
+            }),
+        }
+    }
+
+    /// The client wants an `Expect`ation that nobody can meet: 417 (`ap_check_request_header`).
+    /// Apache closes the connection after it.
+    pub fn check_expect(&self) -> Result<(), Box<HeadError>> {
+        if !self.flags.has(HeadFlags::EXPECT) || self.flags.has(HeadFlags::EXPECT_CONTINUE) {
+            return Ok(());
+        }
+        let expect = self.headers.get(b"Expect").unwrap_or_default();
+        if expect.is_empty() {
+            return Ok(());
+        }
+        let mut message = b"client sent an unrecognized expectation value of Expect: ".to_vec();
+        message.extend_from_slice(expect);
+        Err(HeadError::new(417, 570, LogLevel::Info, message))
+    }
+
     /// The protocol as it was sent, `HTTP/0.9` for a simple request (`%H`).
     pub fn protocol(&self) -> &[u8] {
         match self.line.get(self.protocol.0..self.protocol.1) {
             Some(sent) if !sent.is_empty() => sent,
-            _ if self.version == Version::HTTP_09 => b"HTTP/0.9",
+            _ if self.is_simple() => b"HTTP/0.9",
             _ => b"HTTP/1.0",
         }
     }

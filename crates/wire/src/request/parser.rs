@@ -1,13 +1,45 @@
 //! The incremental parser of request heads.
 
-use super::{HeadError, HeadFlags, Version};
-use super::{HeadLimits, HeadOptions, LogLevel, Progress, RequestHead};
-use crate::method::Method;
+use super::fields::{self, TOO_LARGE, TOO_MANY, refuse};
+use super::{HeadError, HeadLimits, HeadOptions, LogLevel, Progress, RequestHead, Version};
+use super::{fast, line};
+use crate::chars::{is_token, trim_blanks_end, trim_blanks_start};
+
+/// An unfinished line is refused as too long only from this size on; Apache reads as much before
+/// it looks (`HUGE_STRING_LEN`).
+const UNFINISHED_LINE_BYTES: usize = 8192;
+
+/// Blank lines allowed before a request when `LimitRequestFields` is 0.
+const BLANK_LINES: usize = 100;
 
 /// Parser state that lives across reads of one head. Call [`HeadParser::reset`] between requests.
+///
+/// Bytes are looked at once: however slowly they arrive, the work is linear.
 #[derive(Debug, Default, Clone)]
 pub struct HeadParser {
+    /// Bytes whose lines are done with.
+    at: usize,
+    /// Bytes known to hold no line end beyond `at`.
     scanned: usize,
+    /// Blank lines seen before the request line.
+    blank_lines: usize,
+    in_fields: bool,
+    /// Fields added so far.
+    fields: usize,
+    /// The last field line, held back because the next line may continue it.
+    pending: Vec<u8>,
+}
+
+/// Why a line can't be taken.
+enum BadLine {
+    TooLong,
+    /// A bare LF in strict mode, or a NUL.
+    Invalid,
+}
+
+struct Line<'a> {
+    text: &'a [u8],
+    next: usize,
 }
 
 impl HeadParser {
@@ -16,9 +48,24 @@ impl HeadParser {
         HeadParser::default()
     }
 
-    /// Ready for the next head.
+    /// Ready for the next head; keeps the memory.
     pub fn reset(&mut self) {
-        *self = HeadParser::default();
+        self.at = 0;
+        self.scanned = 0;
+        self.blank_lines = 0;
+        self.in_fields = false;
+        self.fields = 0;
+        self.pending.clear();
+    }
+
+    /// Whether a request has begun: a byte other than line ends before it has been seen.
+    pub fn has_begun(&self) -> bool {
+        self.in_fields || self.scanned > self.at
+    }
+
+    /// Whether the request line is complete (`reqtimeout` and logs ask).
+    pub fn has_line(&self) -> bool {
+        self.in_fields
     }
 
     /// Parses `buf`, which holds the head from its first byte on and grows from call to call,
@@ -30,44 +77,163 @@ impl HeadParser {
         limits: &HeadLimits,
         options: &HeadOptions<'_>,
     ) -> Progress {
-        self.scanned = buf.len();
-        let mut fields = [const { std::mem::MaybeUninit::uninit() }; 100];
-        let mut request = httparse::Request::new(&mut []);
-        match request.parse_with_uninit_headers(buf, &mut fields) {
-            Ok(httparse::Status::Complete(consumed)) if consumed > limits.line_bytes => {
-                refuse(414, 565, "request-line exceeds LimitRequestLine")
+        let is_untouched = self.scanned == 0 && self.at == 0;
+        if is_untouched && buf.first().is_some_and(|byte| is_token(*byte)) {
+            if let Some(consumed) = fast::parse(head, buf, limits, options) {
+                return match fields::finish(head, limits) {
+                    Ok(()) => Progress::Done { consumed },
+                    Err(error) => Progress::Error(error),
+                };
             }
-            Ok(httparse::Status::Complete(consumed)) => {
-                let name = request.method.unwrap_or_default().as_bytes();
-                let target = request.path.unwrap_or_default().as_bytes();
-                head.line.extend_from_slice(name);
-                head.line.push(b' ');
-                head.line.extend_from_slice(target);
-                head.method_len = name.len();
-                head.target = (name.len() + 1, head.line.len());
-                head.line.extend_from_slice(b" HTTP/1.1");
-                head.protocol = (head.target.1 + 1, head.line.len());
-                head.method = Method::of(name, options.methods);
-                head.header_only = name == b"HEAD";
-                head.version = Version(1000 + u32::from(request.version.unwrap_or(1)));
-                for field in request.headers.iter() {
-                    head.flags.set(HeadFlags::of_field(field.name.as_bytes()));
-                    head.headers.add(field.name.as_bytes(), field.value);
-                }
-                Progress::Done { consumed }
+            head.clear();
+        }
+        match self.parse_lines(head, buf, limits, options) {
+            Ok(Some(consumed)) => Progress::Done { consumed },
+            Ok(None) => Progress::NeedMore,
+            Err(error) => Progress::Error(error),
+        }
+    }
+
+    /// The exact way, line by line.
+    fn parse_lines(
+        &mut self,
+        head: &mut RequestHead,
+        buf: &[u8],
+        limits: &HeadLimits,
+        options: &HeadOptions<'_>,
+    ) -> Result<Option<usize>, Box<HeadError>> {
+        while !self.in_fields {
+            let found = self.next_line(buf, limits.line_bytes, options.strict);
+            let Some(found) = found.map_err(|bad| bad_request_line(head, bad, limits))? else {
+                return Ok(None);
+            };
+            self.at = found.next;
+            self.scanned = found.next;
+            let most = if limits.fields == 0 { BLANK_LINES } else { limits.fields };
+            if found.text.is_empty() && self.blank_lines < most {
+                self.blank_lines += 1;
+                continue;
             }
-            Ok(httparse::Status::Partial) => Progress::NeedMore,
-            Err(_) => refuse(400, 566, "malformed request line"),
+            line::parse(head, found.text, options)?;
+            if head.version == Version::HTTP_09 {
+                return Ok(Some(self.at));
+            }
+            self.in_fields = true;
+        }
+        loop {
+            let found = self.next_line(buf, limits.field_bytes, options.strict);
+            let Some(found) = found.map_err(|bad| bad_field_line(buf, self.at, bad))? else {
+                return Ok(None);
+            };
+            self.at = found.next;
+            self.scanned = found.next;
+            if self.take_field_line(head, found.text, limits, options)? {
+                fields::finish(head, limits)?;
+                return Ok(Some(self.at));
+            }
+        }
+    }
+
+    /// The next whole line, without its end; `None` when it is not complete yet.
+    fn next_line<'a>(
+        &mut self,
+        buf: &'a [u8],
+        limit: usize,
+        strict: bool,
+    ) -> Result<Option<Line<'a>>, BadLine> {
+        let unseen = buf.get(self.scanned..).unwrap_or_default();
+        let Some(offset) = unseen.iter().position(|byte| *byte == b'\n') else {
+            self.scanned = buf.len();
+            let pending = buf.len().saturating_sub(self.at);
+            let is_too_long = pending >= UNFINISHED_LINE_BYTES && pending > limit + 1;
+            return if is_too_long { Err(BadLine::TooLong) } else { Ok(None) };
+        };
+        let end = self.scanned + offset;
+        let with_cr = buf.get(self.at..end).unwrap_or_default();
+        let without_cr = with_cr.strip_suffix(b"\r");
+        let text = without_cr.unwrap_or(with_cr);
+        if text.len() > limit + 1 {
+            return Err(BadLine::TooLong);
+        }
+        if (strict && without_cr.is_none()) || text.contains(&0) {
+            return Err(BadLine::Invalid);
+        }
+        Ok(Some(Line { text, next: end + 1 }))
+    }
+
+    /// Takes one line of the fields; true when it was the blank line at the end.
+    fn take_field_line(
+        &mut self,
+        head: &mut RequestHead,
+        text: &[u8],
+        limits: &HeadLimits,
+        options: &HeadOptions<'_>,
+    ) -> Result<bool, Box<HeadError>> {
+        if matches!(text.first(), Some(b' ' | b'\t')) {
+            self.fold(text, limits)?;
+            return Ok(false);
+        }
+        if !self.pending.is_empty() {
+            self.fields += 1;
+            if limits.fields != 0 && self.fields > limits.fields {
+                let message = "Number of request headers exceeds LimitRequestFields";
+                let error = HeadError::new(400, 563, LogLevel::Info, message);
+                return Err(error.with_notes(TOO_MANY));
+            }
+            fields::add(&mut head.headers, &self.pending, options.strict)?;
+            self.pending.clear();
+        }
+        self.pending.extend_from_slice(trim_blanks_end(text));
+        Ok(text.is_empty())
+    }
+
+    /// Joins a continuation line to the field before it with one space (RFC 9112 section 5.2).
+    fn fold(&mut self, text: &[u8], limits: &HeadLimits) -> Result<(), Box<HeadError>> {
+        if self.pending.is_empty() {
+            return Err(refuse(3442, "Line folding encountered before first header line", b""));
+        }
+        let text = trim_blanks_end(trim_blanks_start(text));
+        if text.is_empty() {
+            return Err(refuse(3443, "Empty folded line encountered", b""));
+        }
+        if self.pending.len() + text.len() + 2 >= limits.field_bytes {
+            let name = self.pending.split(|byte| *byte == b':').next().unwrap_or_default();
+            let before = "Request header exceeds LimitRequestFieldSize after folding: ";
+            return Err(refuse(562, before, name).with_notes(TOO_LARGE));
+        }
+        self.pending.push(b' ');
+        self.pending.extend_from_slice(text);
+        Ok(())
+    }
+}
+
+fn bad_request_line(head: &mut RequestHead, bad: BadLine, limits: &HeadLimits) -> Box<HeadError> {
+    head.version = Version::HTTP_10;
+    match bad {
+        BadLine::TooLong => {
+            let message = format!(
+                "request failed: client's request-line exceeds LimitRequestLine (longer than {})",
+                limits.line_bytes
+            );
+            HeadError::new(414, 565, LogLevel::Info, message)
+        }
+        BadLine::Invalid => {
+            HeadError::new(400, 566, LogLevel::Info, "request failed: malformed request line")
         }
     }
 }
 
-fn refuse(status: u16, log_number: u32, message: &str) -> Progress {
-    Progress::Error(Box::new(HeadError {
-        status,
-        log_number,
-        level: LogLevel::Error,
-        message: message.into(),
-        notes: Vec::new(),
-    }))
+fn bad_field_line(buf: &[u8], at: usize, bad: BadLine) -> Box<HeadError> {
+    match bad {
+        BadLine::TooLong => {
+            let text = buf.get(at..).unwrap_or_default();
+            let end = text.iter().take(80).position(|byte| *byte == b':').unwrap_or(0);
+            let (colon, name) = if end > 0 { (": ", &text[..end]) } else { ("", &text[..0]) };
+            let before = format!("Request header exceeds LimitRequestFieldSize{colon}");
+            refuse(561, &before, name).with_notes(TOO_LARGE)
+        }
+        BadLine::Invalid => {
+            HeadError::new(400, 567, LogLevel::Info, "request failed: error reading the headers")
+        }
+    }
 }

@@ -1,0 +1,239 @@
+//! Host names as requests give them: syntax checks, port, and which of the two places counts
+//! (`ap_update_vhost_from_headers` up to the choice of a virtual host, `fix_hostname`).
+
+use std::net::Ipv6Addr;
+
+use crate::chars::decimal;
+use crate::request::{HeadError, HeadFlags, LogLevel, RequestHead, Version};
+use crate::uri::Target;
+
+/// The host that a request asks for. Recycled like the head.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct RequestHost {
+    name: Vec<u8>,
+    /// The request named a host, perhaps an empty one (`r->hostname` is not NULL).
+    pub is_given: bool,
+    /// Port from the `Host` field or the target; 0 when none was given.
+    pub port: u16,
+    /// The name is an IPv6 address (without its brackets).
+    pub is_ipv6: bool,
+}
+
+impl RequestHost {
+    /// No host yet.
+    pub const fn new() -> Self {
+        RequestHost { name: Vec::new(), is_given: false, port: 0, is_ipv6: false }
+    }
+
+    /// Forgets the host and keeps the memory.
+    pub fn clear(&mut self) {
+        self.name.clear();
+        self.is_given = false;
+        self.port = 0;
+        self.is_ipv6 = false;
+    }
+
+    /// The host's name in lower case, without port, brackets and trailing dot (`r->hostname`).
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Finds the host of a request whose head is complete.
+    ///
+    /// `scheme` is the connection's (`http` or `https`): an absolute target of another scheme
+    /// does not name a host. In strict mode the `Host` field is replaced by the target's host.
+    ///
+    /// On error (400) the name is what the target gave, else empty, as Apache shows it.
+    pub fn resolve(
+        &mut self,
+        head: &mut RequestHead,
+        scheme: &[u8],
+        strict: bool,
+    ) -> Result<(), Box<HeadError>> {
+        self.clear();
+        if head.flags.has(HeadFlags::TARGET_HOST) {
+            return self.resolve_from_target(head, scheme, strict);
+        }
+        self.resolve_from_field(head, strict)
+    }
+
+    /// An HTTP/1.1 request must name its host (RFC 9112 section 3.2); Apache asks it of later
+    /// versions too, where a host in the target is enough.
+    pub fn check_presence(&self, head: &RequestHead) -> Result<(), Box<HeadError>> {
+        let missing_name = !self.is_given && head.version >= Version::HTTP_11;
+        let missing_field = head.version == Version::HTTP_11 && !head.flags.has(HeadFlags::HOST);
+        if missing_name || missing_field {
+            let mut message = b"client sent HTTP/1.1 request without hostname \
+                (see RFC2616 section 14.23): "
+                .to_vec();
+            message.extend_from_slice(head.path());
+            return Err(HeadError::new(400, 569, LogLevel::Debug, message));
+        }
+        Ok(())
+    }
+
+    fn resolve_from_target(
+        &mut self,
+        head: &mut RequestHead,
+        scheme: &[u8],
+        strict: bool,
+    ) -> Result<(), Box<HeadError>> {
+        let is_connect = head.method == crate::Method::CONNECT;
+        let Ok(target) = Target::of_request(head.target(), is_connect) else {
+            return self.resolve_from_field(head, strict);
+        };
+        let names_us = target.scheme.is_some_and(|sent| sent.eq_ignore_ascii_case(scheme));
+        let Some(host) = target.host.filter(|_| is_connect || names_us) else {
+            head.flags.unset(HeadFlags::TARGET_HOST);
+            return self.resolve_from_field(head, strict);
+        };
+        self.is_given = true;
+        self.port = target.port_number();
+        self.name.extend_from_slice(host);
+        if !self.name.is_empty() {
+            self.is_ipv6 = host.contains(&b':');
+            self.check_name(strict)?;
+        }
+        if strict && head.flags.has(HeadFlags::HOST) {
+            let field = host_field(&self.name, self.is_ipv6, target.port);
+            head.headers.set(b"Host", &field);
+        }
+        Ok(())
+    }
+
+    fn resolve_from_field(
+        &mut self,
+        head: &RequestHead,
+        strict: bool,
+    ) -> Result<(), Box<HeadError>> {
+        let Some(field) = head.headers.get(b"Host").filter(|field| !field.is_empty()) else {
+            return Ok(());
+        };
+        if field.iter().all(u8::is_ascii_digit) {
+            if strict {
+                return Err(malformed(field));
+            }
+            self.name.extend_from_slice(field);
+            self.is_given = true;
+            return Ok(());
+        }
+        let split = split_port(field).ok_or_else(|| malformed(field))?;
+        self.port = split.port;
+        self.name.extend_from_slice(split.host);
+        self.is_ipv6 = split.is_ipv6;
+        if self.check_name(strict).is_err() {
+            self.clear();
+            return Err(malformed(field));
+        }
+        self.is_given = true;
+        Ok(())
+    }
+
+    /// Lower case, no trailing dot; refuses what can't be a host name.
+    fn check_name(&mut self, strict: bool) -> Result<(), Box<HeadError>> {
+        let valid = if self.is_ipv6 {
+            is_ipv6_text(&self.name)
+        } else {
+            let clean = !self.name.windows(2).any(|pair| pair == b"..")
+                && !self.name.iter().any(|byte| matches!(byte, b'/' | b'\\'));
+            if clean && self.name.last() == Some(&b'.') {
+                self.name.pop();
+            }
+            clean && (!strict || is_strict_name(&self.name))
+        };
+        self.name.make_ascii_lowercase();
+        if valid { Ok(()) } else { Err(malformed(&self.name)) }
+    }
+}
+
+struct HostAndPort<'a> {
+    host: &'a [u8],
+    port: u16,
+    is_ipv6: bool,
+}
+
+/// Splits `host[:port]` from its end (`apr_parse_addr_port`).
+fn split_port(field: &[u8]) -> Option<HostAndPort<'_>> {
+    let digits = field.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, port) = field.split_at(field.len() - digits);
+    let (mut host, mut number) = (field, 0);
+    if let (Some(name), false) = (before.strip_suffix(b":"), port.is_empty()) {
+        number = decimal(port).filter(|port| (1..=65535).contains(port))? as u16;
+        host = name;
+    }
+    if host.is_empty() {
+        return None;
+    }
+    match host.strip_prefix(b"[") {
+        Some(literal) => {
+            let address = literal.strip_suffix(b"]")?;
+            std::str::from_utf8(address).ok()?.parse::<Ipv6Addr>().ok()?;
+            Some(HostAndPort { host: address, port: number, is_ipv6: true })
+        }
+        None => Some(HostAndPort { host, port: number, is_ipv6: false }),
+    }
+}
+
+/// `fix_hostname_v6_literal`.
+fn is_ipv6_text(name: &[u8]) -> bool {
+    let mut double_colons = 0;
+    for (at, byte) in name.iter().enumerate() {
+        let next = name.get(at + 1);
+        match byte {
+            b':' if next == Some(&b':') => double_colons += 1,
+            b':' if next == Some(&b'.') => return false,
+            b'.' if matches!(next, Some(b':' | b'.')) => return false,
+            b':' | b'.' => {}
+            _ if byte.is_ascii_hexdigit() => {}
+            _ => return false,
+        }
+    }
+    double_colons <= 1
+}
+
+/// Letters, digits, hyphen, underscore and dots; a name of digits alone must be an IPv4 address,
+/// and the last label begins with a letter (`strict_hostname_check`).
+fn is_strict_name(name: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if !name.iter().all(allowed) {
+        return false;
+    }
+    if name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+        let leading_zero =
+            |label: &[u8]| matches!(label, [b'0', next, ..] if next.is_ascii_digit());
+        let labels = name.split(|byte| *byte == b'.');
+        return name.first() != Some(&b'.')
+            && labels.clone().count() == 4
+            && !labels.clone().any(leading_zero);
+    }
+    match name.iter().rposition(|byte| *byte == b'.') {
+        Some(dot) => name.get(dot + 1).is_none_or(u8::is_ascii_alphabetic),
+        None => true,
+    }
+}
+
+/// The `Host` field for a host out of the target (`construct_host_header`).
+fn host_field(name: &[u8], is_ipv6: bool, port: Option<&[u8]>) -> Vec<u8> {
+    let mut field = Vec::with_capacity(name.len() + 8);
+    if is_ipv6 {
+        field.push(b'[');
+    }
+    field.extend_from_slice(name);
+    if is_ipv6 {
+        field.push(b']');
+    }
+    if let Some(port) = port {
+        field.push(b':');
+        field.extend_from_slice(port);
+    }
+    field
+}
+
+fn malformed(field: &[u8]) -> Box<HeadError> {
+    let mut message = b"Client sent malformed Host header: ".to_vec();
+    message.extend_from_slice(field);
+    HeadError::new(400, 550, LogLevel::Debug, message)
+}
+
+#[cfg(test)]
+mod tests;

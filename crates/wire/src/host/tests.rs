@@ -1,0 +1,50 @@
+use super::*;
+use crate::request::{HeadLimits, HeadOptions, HeadParser};
+
+fn host_of(line: &str, field: &str, strict: bool) -> (RequestHost, RequestHead) {
+    let bytes = format!("{line} HTTP/1.1\r\nHost: {field}\r\n\r\n");
+    let methods = crate::MethodRegistry::new();
+    let options =
+        HeadOptions { strict, registered_methods: false, allow_http09: true, methods: &methods };
+    let mut head = RequestHead::new();
+    HeadParser::new().parse(&mut head, bytes.as_bytes(), &HeadLimits::default(), &options);
+    let mut host = RequestHost::new();
+    let _ = host.resolve(&mut head, b"http", strict);
+    (host, head)
+}
+
+// Apache 2.4.71: SERVER_NAME with UseCanonicalName Off.
+#[test]
+fn names_are_lower_case_without_port_and_dot() {
+    for (field, name, port) in [
+        ("A.B.", "a.b", 0),
+        ("a:080", "a", 80),
+        ("[::FFFF:1.2.3.4]", "::ffff:1.2.3.4", 0),
+        ("[::1]:80", "::1", 80),
+        ("1.2.3.4.", "1.2.3.4", 0),
+        (".a", ".a", 0),
+    ] {
+        let (host, _) = host_of("GET /", field, true);
+        assert_eq!((host.name(), host.port), (name.as_bytes(), port), "{field}");
+        assert!(host.is_given);
+    }
+}
+
+// Apache 2.4.71: strict replaces the field by the target's host, unsafe leaves it.
+#[test]
+fn the_target_comes_before_the_field() {
+    for (target, strict, name, field) in [
+        ("http://A.B:80/", true, "a.b", "a.b:80"),
+        ("http://a:/", true, "a", "a:"),
+        ("http://a:70000/", true, "a", "a:70000"),
+        ("http://[::1]:8/", true, "::1", "[::1]:8"),
+        ("http:///x", true, "", ""),
+        ("http://A.B/", false, "a.b", "h"),
+        ("https://a/", true, "h", "h"),
+        ("http:/a", true, "h", "h"),
+    ] {
+        let (host, head) = host_of(&format!("GET {target}"), "h", strict);
+        assert_eq!(host.name(), name.as_bytes(), "{target}");
+        assert_eq!(head.header(b"Host"), Some(field.as_bytes()), "{target}");
+    }
+}

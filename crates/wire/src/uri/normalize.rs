@@ -1,0 +1,223 @@
+//! Dots and slashes of a path (`ap_normalize_path`, `ap_getparents`, `ap_no2slash`).
+
+use super::unescape::escaped_byte;
+
+/// What [`normalize_path`] does beside resolving `.` and `..` segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Normalize {
+    /// A path that does not begin with a slash is allowed (`ALLOW_RELATIVE`).
+    pub allow_relative: bool,
+    /// `..` may not climb above the root (`NOT_ABOVE_ROOT`); else it stays at the root.
+    pub not_above_root: bool,
+    /// Escapes of unreserved characters are decoded (`DECODE_UNRESERVED`).
+    pub decode_unreserved: bool,
+    /// Runs of slashes are one (`MERGE_SLASHES`).
+    pub merge_slashes: bool,
+    /// `;parameters` of segments are dropped (`DROP_PARAMETERS`).
+    pub drop_parameters: bool,
+}
+
+impl Normalize {
+    /// What Apache does to every request's path before anything else
+    /// (`ap_process_request_internal`), with `MergeSlashes` as configured.
+    pub const fn request(merge_slashes: bool) -> Self {
+        Normalize {
+            allow_relative: false,
+            not_above_root: true,
+            decode_unreserved: true,
+            merge_slashes,
+            drop_parameters: false,
+        }
+    }
+}
+
+/// Normalises a path in place; false when the path is refused (400): it does not begin with a
+/// slash, climbs above the root, or has a bad escape while escapes are decoded.
+pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
+    if path.first() != Some(&b'/') {
+        if path == b"*" {
+            return true;
+        }
+        if !how.allow_relative && !path.is_empty() {
+            return false;
+        }
+    }
+    if is_plain(path) {
+        return !path.is_empty() || how.allow_relative;
+    }
+    let mut ok = true;
+    let (mut read, mut write) = (0, 0);
+    while let Some(mut byte) = path.get(read).copied() {
+        // A segment begins at `read` when what was written so far ends in a slash.
+        if write == 0 || path[write - 1] == b'/' {
+            if let Some(after) = skip_dot_segment(path, read, how) {
+                if after.is_parent {
+                    ok &= climb(path, &mut write, how);
+                }
+                read = after.next;
+                continue;
+            }
+        }
+        if byte == b'%' && how.decode_unreserved {
+            match escaped_byte(path, read) {
+                Some(plain) if is_unreserved(plain) => {
+                    byte = plain;
+                    read += 2;
+                }
+                Some(_) => {}
+                None => ok = false,
+            }
+        }
+        if byte == b';' && how.drop_parameters {
+            read += path[read..].iter().position(|b| *b == b'/').unwrap_or(path.len() - read);
+            continue;
+        }
+        if byte == b'/' && how.merge_slashes && write > 0 && path[write - 1] == b'/' {
+            read += 1;
+            continue;
+        }
+        path[write] = byte;
+        write += 1;
+        read += 1;
+    }
+    path.truncate(write);
+    ok
+}
+
+/// Nothing to do: no escape, parameter, double slash or segment that begins with a dot.
+fn is_plain(path: &[u8]) -> bool {
+    let mut last = b'/';
+    for (at, byte) in path.iter().enumerate() {
+        let odd = match byte {
+            b'%' | b';' => true,
+            b'.' => last == b'/',
+            b'/' => last == b'/' && at > 0,
+            _ => false,
+        };
+        if odd {
+            return false;
+        }
+        last = *byte;
+    }
+    true
+}
+
+struct DotSegment {
+    next: usize,
+    is_parent: bool,
+}
+
+/// Recognises `.` or `..` as a whole segment at `at`; `next` is after its slash.
+fn skip_dot_segment(path: &[u8], at: usize, how: Normalize) -> Option<DotSegment> {
+    let after_one = dot(path, at, how)?;
+    if let Some(next) = segment_end(path, after_one, how) {
+        return Some(DotSegment { next, is_parent: false });
+    }
+    let after_two = dot(path, after_one, how)?;
+    let next = segment_end(path, after_two, how)?;
+    Some(DotSegment { next, is_parent: true })
+}
+
+/// Position after a dot, plain or (where escapes are decoded) escaped.
+fn dot(path: &[u8], at: usize, how: Normalize) -> Option<usize> {
+    match path.get(at)? {
+        b'.' => Some(at + 1),
+        b'%' if how.decode_unreserved && escaped_byte(path, at) == Some(b'.') => Some(at + 3),
+        _ => None,
+    }
+}
+
+/// Position after the segment's end, when it ends here.
+fn segment_end(path: &[u8], at: usize, how: Normalize) -> Option<usize> {
+    match path.get(at) {
+        None => Some(at),
+        Some(b'/') => Some(at + 1),
+        Some(b';') if how.drop_parameters => {
+            let rest = path.get(at..)?;
+            Some(rest.iter().position(|byte| *byte == b'/').map_or(path.len(), |len| at + len + 1))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Takes back the last segment written; false when there is none and that is refused.
+fn climb(path: &[u8], write: &mut usize, how: Normalize) -> bool {
+    if *write <= 1 {
+        return !how.not_above_root;
+    }
+    let before = path.get(..*write - 1).unwrap_or_default();
+    *write = before.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    true
+}
+
+/// RFC 3986 section 2.3.
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// Resolves `.` and `..`, staying at the root (`ap_getparents`).
+pub fn resolve_dots(path: &mut Vec<u8>) {
+    normalize_path(path, Normalize { allow_relative: true, ..Normalize::default() });
+}
+
+/// Makes runs of slashes one (`ap_no2slash`).
+pub fn no_double_slashes(path: &mut Vec<u8>) {
+    path.dedup_by(|next, before| *next == b'/' && *before == b'/');
+}
+
+/// Number of slashes in a path (`ap_count_dirs`).
+pub fn directory_slashes(path: &[u8]) -> usize {
+    path.iter().filter(|byte| **byte == b'/').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalize(path: &str) -> Option<String> {
+        let mut bytes = path.as_bytes().to_vec();
+        normalize_path(&mut bytes, Normalize::request(true))
+            .then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    // Apache 2.4.71: 400 (AH10244) for these.
+    #[test]
+    fn above_the_root_is_refused() {
+        for path in ["/../", "/%2e%2e/", "/.%2e/a.txt", "/..", "/a/../../b", "foo", "/%zz"] {
+            assert_eq!(normalize(path), None, "{path}");
+        }
+    }
+
+    // Apache 2.4.71: PATH_INFO of /cgi/echo//a//b/./c/../d is /a/b/d.
+    #[test]
+    fn segments_are_resolved() {
+        for (path, result) in [
+            ("/cgi/echo//a//b/./c/../d", "/cgi/echo/a/b/d"),
+            ("/./a.txt", "/a.txt"),
+            ("/.", "/"),
+            ("/a/..", "/"),
+            ("/a/b/..", "/a/"),
+            ("/%61.txt", "/a.txt"),
+            ("/a%2fb%20", "/a%2fb%20"),
+            ("/..a/.b/c./...", "/..a/.b/c./..."),
+            ("/a;p/b", "/a;p/b"),
+            ("//", "/"),
+            ("*", "*"),
+        ] {
+            assert_eq!(normalize(path).as_deref(), Some(result), "{path}");
+        }
+    }
+
+    #[test]
+    fn options_of_normalisation() {
+        let mut path = b"/a;p=1/..;q/b;r".to_vec();
+        let how = Normalize { drop_parameters: true, ..Normalize::default() };
+        assert!(normalize_path(&mut path, how));
+        assert_eq!(path, b"/b");
+        let mut path = b"/../a//b".to_vec();
+        resolve_dots(&mut path);
+        assert_eq!(path, b"/a//b");
+        no_double_slashes(&mut path);
+        assert_eq!(path, b"/a/b");
+    }
+}
