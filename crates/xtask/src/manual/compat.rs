@@ -81,12 +81,15 @@ fn summary(lines: &[Line]) -> String {
     let count = |state| lines.iter().filter(|line| line.state() == state).count();
     format!(
         "Of {} directives {} are done, {} partial, {} refused on purpose \
-         ([why](refused.md)), {} not there yet.\nA directive that is not there is an error at \
-         start with its line, never ignored.\n",
+         ([why](refused.md)),\n{} accepted without effect because what they tune is not here, \
+         and {} not there yet.\n\nA directive without a link is an error at start, with its \
+         file, line and column. One that is linked\nand not there yet is read, and a warning \
+         names its line.\n",
         lines.len(),
         count(State::Done),
         count(State::Partial),
         count(State::Refused),
+        count(State::Accepted),
         count(State::NotYet)
     )
 }

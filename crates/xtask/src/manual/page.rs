@@ -40,7 +40,7 @@ pub fn index(modules: &BTreeMap<&str, Vec<&Row>>) -> String {
 fn directive(row: &Row) -> String {
     let mut text = format!("## {}\n\n", cell(&row.name));
     text.push_str(&format!("{}\n\n", row.doc.trim()));
-    text.push_str(&format!("```apache\n{}\n```\n\n", row.syntax.trim()));
+    text.push_str(&format!("```apache\n{}\n```\n\n", usage(row)));
     let mut facts = vec![format!("- Where: {}", contexts(row))];
     if !row.override_class.is_empty() {
         facts.push(format!("- AllowOverride: {}", row.override_class));
@@ -55,6 +55,19 @@ fn directive(row: &Row) -> String {
     text.push_str(&facts.join("\n"));
     text.push_str("\n\n");
     text
+}
+
+/// The usage line. Rows may hold the arguments alone, and a section's name without brackets.
+fn usage(row: &Row) -> String {
+    let syntax = row.syntax.trim();
+    if syntax.starts_with(row.name.as_str()) || syntax.starts_with('<') {
+        syntax.to_owned()
+    } else if let Some(section) = row.name.strip_prefix('<') {
+        let section = section.trim_end_matches('>');
+        format!("<{section} {syntax}> … </{section}>")
+    } else {
+        format!("{} {syntax}", row.name).trim_end().to_owned()
+    }
 }
 
 fn contexts(row: &Row) -> String {
@@ -94,6 +107,16 @@ mod tests {
         assert!(page.contains("- Where: server config, virtual host, directory, .htaccess"));
         assert!(page.contains("- AllowOverride: FileInfo\n- State: partial: no RedirectRelative"));
         assert!(page.ends_with("yet\n"));
+    }
+
+    #[test]
+    fn a_usage_line_begins_with_its_name() {
+        let mut rows = parse(include_str!("sample.json")).unwrap();
+        assert_eq!(usage(&rows[0]), "Alias [URL-path] file-path");
+        rows[0].syntax = "[URL-path] file-path".to_owned();
+        assert_eq!(usage(&rows[0]), "Alias [URL-path] file-path");
+        rows[2].syntax = "path".to_owned();
+        assert_eq!(usage(&rows[2]), "<Directory path> … </Directory>");
     }
 
     #[test]

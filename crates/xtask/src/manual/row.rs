@@ -11,6 +11,8 @@ pub enum State {
     Partial,
     /// Is an error on purpose; the note says why.
     Refused,
+    /// Is read and has no effect, because what it tunes is not here; the note says what.
+    Accepted,
     /// Known by name and reported as missing.
     NotYet,
 }
@@ -22,6 +24,7 @@ impl State {
             State::Done => "done",
             State::Partial => "partial",
             State::Refused => "refused",
+            State::Accepted => "accepted",
             State::NotYet => "not yet",
         }
     }
@@ -31,6 +34,7 @@ impl State {
             "done" => Some(State::Done),
             "partial" => Some(State::Partial),
             "refused" => Some(State::Refused),
+            "accepted" => Some(State::Accepted),
             "not-yet" => Some(State::NotYet),
             _ => None,
         }
@@ -52,7 +56,7 @@ pub struct Row {
     pub override_class: String,
     /// The default, empty when there is none.
     pub default: String,
-    /// The usage line.
+    /// The arguments, with or without the name before them.
     pub syntax: String,
     /// What it does, in Markdown.
     pub doc: String,

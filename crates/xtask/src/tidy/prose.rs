@@ -8,7 +8,7 @@ const ANY_FILE_LINES_MAX: usize = 800;
 /// Files that hold data or somebody else's text.
 const DATA: [&str; 8] = ["lock", "csv", "types", "json", "svg", "baseline", "pem", "test"];
 /// Names that say nothing of what is inside.
-const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "misc", "shared"];
+const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "misc"];
 /// Words that promise, postpone or apologise, and what to do with each.
 const WORDS: [(&str, &str); 7] = [
     ("TODO", "do it, or write what is missing into docs/ under its name"),
