@@ -1,17 +1,116 @@
 //! What one loop has of its own: caches, clocks, its slot in the scoreboard.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use rt::{Handle, Pool};
+
+use crate::connection::Active;
 use crate::host::Server;
 use crate::plan::PlanCache;
+use crate::resource::Resources;
 use crate::walk::HtaccessCache;
+
+/// The most unused request buffers that a loop keeps.
+const ACTIVE_LIMIT: usize = 256;
 
 /// One loop's state. Nothing in it is shared with another loop but the configuration.
 pub struct Engine {
     /// The configuration.
     pub server: Arc<Server>,
+    /// The loop.
+    pub handle: Handle,
     /// Merged configurations and their plans.
     pub plans: PlanCache,
     /// Parsed `.htaccess` files.
     pub htaccess: HtaccessCache,
+    /// Files that were answered before.
+    pub resources: Resources,
+    /// The loop is to end: every answer closes its connection.
+    pub draining: Cell<bool>,
+    /// Connections that are open.
+    pub connections: Connections,
+    /// The loop's slot in the scoreboard.
+    pub slot: mpm::LoopSlot,
+    /// The whole scoreboard, for status pages.
+    pub scoreboard: mpm::Scoreboard,
+    pub(crate) actives: Pool<Active>,
+    next_connection: Cell<u64>,
+    date: Cell<(u64, [u8; 29])>,
+}
+
+/// How many connections a loop has.
+#[derive(Default)]
+pub struct Connections {
+    open: Cell<usize>,
+}
+
+impl Connections {
+    /// One more.
+    pub fn opened(&self) {
+        self.open.set(self.open.get() + 1);
+    }
+
+    /// One less.
+    pub fn closed(&self) {
+        self.open.set(self.open.get().saturating_sub(1));
+    }
+
+    /// How many.
+    pub fn open(&self) -> usize {
+        self.open.get()
+    }
+}
+
+impl Engine {
+    /// The engine of a loop.
+    pub fn new(
+        server: Arc<Server>,
+        handle: Handle,
+        slot: mpm::LoopSlot,
+        scoreboard: mpm::Scoreboard,
+    ) -> Rc<Engine> {
+        Rc::new(Engine {
+            server,
+            handle,
+            plans: PlanCache::default(),
+            htaccess: HtaccessCache::default(),
+            resources: Resources::default(),
+            draining: Cell::new(false),
+            connections: Connections::default(),
+            slot,
+            scoreboard,
+            actives: Pool::new("request buffers", ACTIVE_LIMIT),
+            next_connection: Cell::new(1),
+            date: Cell::new((0, [0; 29])),
+        })
+    }
+
+    /// A number for a connection, unique in this loop.
+    pub fn next_connection_id(&self) -> u64 {
+        let id = self.next_connection.get();
+        self.next_connection.set(id + 1);
+        id
+    }
+
+    /// The present second as RFC 9110 writes it (section 5.6.7), formatted once per second.
+    pub fn date(&self) -> [u8; 29] {
+        let now = self.handle.clock().wall_s();
+        let (second, text) = self.date.get();
+        if second == now {
+            return text;
+        }
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(now);
+        let formatted = httpdate::fmt_http_date(time);
+        let mut text = [b' '; 29];
+        text.copy_from_slice(formatted.as_bytes().get(..29).unwrap_or(&[b' '; 29]));
+        self.date.set((now, text));
+        text
+    }
+
+    /// Counts an answer in the scoreboard.
+    pub fn count(&self, bytes: u64) {
+        self.slot.add_requests(1, bytes, 0);
+    }
 }

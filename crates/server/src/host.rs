@@ -89,6 +89,10 @@ pub struct Server {
     pub vhosts: VhostTable,
     /// Whether any module takes part in [`crate::hooks::Phase::PreTranslateName`].
     pub has_pre_translate: bool,
+    /// Apache's methods and those of `RegisterHttpMethod`.
+    pub methods: wire::MethodRegistry,
+    /// The `Server` field.
+    pub banner: String,
 }
 
 impl Server {
@@ -104,7 +108,16 @@ impl Server {
             all.map(|(draft, id)| Arc::new(Host::from_draft(draft, id, &registry))).collect();
         let vhosts = VhostTable::new(&hosts);
         let has_pre_translate = !registry.hooks.phase(Phase::PreTranslateName).is_empty();
-        Server { registry, defines, server_root, hosts, vhosts, has_pre_translate }
+        Server {
+            registry,
+            defines,
+            server_root,
+            hosts,
+            vhosts,
+            has_pre_translate,
+            methods: wire::MethodRegistry::new(),
+            banner: "Tamarack".to_owned(),
+        }
     }
 
     /// The main server.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wire::method::Method;
-use wire::table::Table;
+use wire::host::RequestHost;
+use wire::{HeadError, HeadFlags, Method, Table};
 
 use crate::body::Body;
 use crate::client::Client;
@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::inlet::BodyIn;
 use crate::module::Module;
 use crate::plan::{Layer, Plan};
+use crate::resource::Resource;
 
 /// A request.
 pub struct Request {
@@ -134,7 +135,9 @@ pub struct Request {
     /// Internal redirects and subrequests on the way to this one.
     pub depth: Depth,
     /// Values of the request's own that modules keep.
-    extensions: Vec<(TypeId, Box<dyn Any>)>,
+    pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
+    /// What the parser noticed about the fields.
+    pub flags: HeadFlags,
 }
 
 /// Scheme and authority of an absolute-form target.
@@ -218,6 +221,187 @@ pub enum FileKind {
 }
 
 impl Request {
+    /// A request of which nothing is known but its place.
+    pub fn blank(
+        engine: Rc<Engine>,
+        client: Rc<Client>,
+        layer: Rc<Layer>,
+        plan: Rc<Plan>,
+    ) -> Request {
+        Request {
+            host: layer.host.clone(),
+            useragent_addr: client.peer,
+            time_us: engine.handle.clock().wall_us(),
+            engine,
+            client,
+            layer,
+            plan,
+            request_line: Vec::new(),
+            method: Method::GET,
+            method_name: Cow::Borrowed(b"GET"),
+            header_only: false,
+            protocol: 1001,
+            simple: false,
+            unparsed_uri: Vec::new(),
+            uri: Vec::new(),
+            args: None,
+            absolute: None,
+            hostname: None,
+            named_port: None,
+            headers_in: Table::new(),
+            trailers_in: Table::new(),
+            body_in: BodyIn::default(),
+            no_cache: false,
+            no_local_copy: false,
+            filename: Vec::new(),
+            canonical_filename: Vec::new(),
+            path_info: Vec::new(),
+            used_path_info: PathInfoUse::Default,
+            file: FileInfo::default(),
+            user: None,
+            auth_type: None,
+            handler: None,
+            content_type: None,
+            content_encoding: None,
+            content_languages: Vec::new(),
+            env: Table::new(),
+            notes: Table::new(),
+            status: 200,
+            status_line: None,
+            headers_out: Table::new(),
+            err_headers_out: Table::new(),
+            trailers_out: Table::new(),
+            body: Body::Empty,
+            mtime_us: None,
+            bytes_sent: 0,
+            filters: Vec::new(),
+            allowed: wire::MethodSet::EMPTY,
+            chunked: false,
+            prev: None,
+            main: None,
+            pure: true,
+            trace: None,
+            file_lookup: false,
+            depth: Depth::default(),
+            extensions: Vec::new(),
+            flags: HeadFlags::NONE,
+        }
+    }
+
+    /// Makes this the next request of its connection, forgetting everything of the one before but
+    /// keeping its memory.
+    pub fn renew(&mut self) {
+        let mut old = Request::blank(
+            self.engine.clone(),
+            self.client.clone(),
+            self.layer.clone(),
+            self.plan.clone(),
+        );
+        for (old, kept) in [
+            (&mut old.request_line, &mut self.request_line),
+            (&mut old.unparsed_uri, &mut self.unparsed_uri),
+            (&mut old.uri, &mut self.uri),
+            (&mut old.filename, &mut self.filename),
+            (&mut old.canonical_filename, &mut self.canonical_filename),
+            (&mut old.path_info, &mut self.path_info),
+        ] {
+            kept.clear();
+            std::mem::swap(old, kept);
+        }
+        for (old, kept) in [
+            (&mut old.headers_in, &mut self.headers_in),
+            (&mut old.env, &mut self.env),
+            (&mut old.notes, &mut self.notes),
+            (&mut old.headers_out, &mut self.headers_out),
+            (&mut old.err_headers_out, &mut self.err_headers_out),
+        ] {
+            kept.clear();
+            std::mem::swap(old, kept);
+        }
+        old.hostname = self.hostname.take();
+        *self = old;
+    }
+
+    /// Takes over a parsed head; its fields move, so that nothing is copied.
+    pub fn take_head(&mut self, head: &mut wire::RequestHead) {
+        self.method = head.method;
+        self.header_only = head.header_only;
+        self.method_name = match head.method_name() {
+            b"GET" => Cow::Borrowed(b"GET"),
+            b"HEAD" => Cow::Borrowed(b"HEAD"),
+            b"POST" => Cow::Borrowed(b"POST"),
+            other => Cow::Owned(other.to_vec()),
+        };
+        self.protocol = head.version.0 as u16;
+        self.simple = head.is_simple();
+        self.request_line.extend_from_slice(head.line());
+        self.unparsed_uri.extend_from_slice(head.target());
+        self.uri.extend_from_slice(head.path());
+        self.args = head.query().map(<[u8]>::to_vec);
+        self.flags = head.flags;
+        std::mem::swap(&mut self.headers_in, &mut head.headers);
+    }
+
+    /// Finds the host that the request is for: by name, among those of the connection's address.
+    pub fn find_host(
+        &mut self,
+        host: &mut RequestHost,
+        head: &mut wire::RequestHead,
+    ) -> Result<(), Box<HeadError>> {
+        let strict = self.client.base_host.core.strict_protocol();
+        let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
+        host.resolve(head, scheme, strict)?;
+        host.check_presence(head)?;
+        if host.is_given {
+            let mut name = self.hostname.take().unwrap_or_default();
+            name.clear();
+            name.extend_from_slice(host.name());
+            self.hostname = Some(name);
+        } else {
+            self.hostname = None;
+        }
+        self.named_port = (host.port != 0).then_some(host.port);
+        let selected = self.engine.server.vhosts.select(&self.client, host, head.path());
+        if selected.id != self.host.id {
+            let root = self.engine.plans.root(selected);
+            self.plan = self.engine.plans.plan(&self.engine.server.registry, &root);
+            self.host = root.host.clone();
+            self.layer = root;
+        }
+        head.check_expect()?;
+        Ok(())
+    }
+
+    /// The target as the client sent it, before internal redirects.
+    pub fn original_target(&self) -> &[u8] {
+        let mut first = self;
+        while let Some(prev) = &first.prev {
+            first = prev;
+        }
+        &first.unparsed_uri
+    }
+
+    /// Becomes what was answered the short way, for the log.
+    pub fn take_over(&mut self, resource: &Resource) {
+        self.layer = resource.layer.clone();
+        self.plan = resource.plan.clone();
+        self.filename.clone_from(&resource.filename);
+        self.uri.clone_from(&resource.uri);
+        self.content_type.clone_from(&resource.content_type);
+        self.handler.clone_from(&resource.handler);
+        self.file = resource.file;
+        self.bytes_sent = resource.file.size;
+        self.status = 200;
+    }
+
+    /// Values kept by a subrequest become this request's.
+    pub(crate) fn adopt_kept(&mut self, kept: Vec<(TypeId, Box<dyn Any>)>) {
+        for (id, value) in kept {
+            self.extensions.retain(|(of, _)| *of != id);
+            self.extensions.push((id, value));
+        }
+    }
+
     /// A module's directory configuration as merged for this request.
     pub fn dir_of<M: Module>(&self) -> Option<&M::Dir> {
         let slot = self.engine.server.registry.slot_of::<M>()?;

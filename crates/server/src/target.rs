@@ -1,15 +1,37 @@
 //! The request target: normalised, then unescaped.
+//!
+//! Source: `ap_process_request_internal` (server/request.c).
 
+use wire::uri::{Normalize, Slashes, normalize_path, unescape_url};
+
+use crate::core::EncodedSlashes;
+use crate::log::Level;
 use crate::request::Request;
 
 /// Normalises the escaped path (`ap_normalize_path`): dot segments, doubled slashes.
 pub fn normalize(request: &mut Request) -> Result<(), u16> {
-    let _ = request;
-    Ok(())
+    let merge_slashes = request.host.core.merge_slashes.or(true);
+    if normalize_path(&mut request.uri, Normalize::request(merge_slashes)) {
+        return Ok(());
+    }
+    let uri = request.unparsed_uri.clone();
+    request.log_core(Level::Error, 10244, "invalid URI path", Some(&uri));
+    Err(400)
 }
 
 /// Unescapes the path (`ap_unescape_url` under `AllowEncodedSlashes`).
 pub fn unescape(request: &mut Request) -> Result<(), u16> {
-    let _ = request;
-    Ok(())
+    let slashes = match request.host.core.allow_encoded_slashes.or(EncodedSlashes::Off) {
+        EncodedSlashes::Off => Slashes::Forbid,
+        EncodedSlashes::On => Slashes::Decode,
+        EncodedSlashes::NoDecode => Slashes::Keep,
+    };
+    unescape_url(&mut request.uri, slashes).map_err(|error| {
+        if error.status() == 404 {
+            let uri = request.uri.clone();
+            let why = "found %2f (encoded '/') in URI path, returning 404";
+            request.log_core(Level::Info, 26, why, Some(&uri));
+        }
+        error.status()
+    })
 }

@@ -5,6 +5,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use wire::host::RequestHost;
+
+use crate::client::Client;
 use crate::host::Host;
 
 /// Hosts by address and name.
@@ -21,6 +24,12 @@ impl VhostTable {
     /// The host for a connection to `local`, before any name is known.
     pub fn by_address(&self, local: SocketAddr) -> &Arc<Host> {
         let _ = local;
+        &self.main
+    }
+
+    /// The host for a request on `client` that asks for `host`; `path` is for `ServerPath`.
+    pub fn select(&self, client: &Client, host: &RequestHost, path: &[u8]) -> &Arc<Host> {
+        let _ = (client, host, path);
         &self.main
     }
 }

@@ -92,5 +92,14 @@ crate::config! {
         pub files: Append<Arc<Section>>,
         /// `<If>`, `<ElseIf>`, `<Else>`, in order of appearance.
         pub ifs: Append<Arc<Section>>,
+        /// `LimitRequestBody`, bytes; 0 for no limit.
+        pub limit_request_body: Setting<u64>,
+    }
+}
+
+impl CoreDir {
+    /// `LimitRequestBody`, by default 1 GiB; `None` for no limit.
+    pub fn limit_request_body(&self) -> Option<u64> {
+        Some(self.limit_request_body.or(1 << 30)).filter(|limit| *limit > 0)
     }
 }

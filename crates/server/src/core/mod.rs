@@ -6,7 +6,7 @@ mod dir_config;
 mod server_config;
 
 pub use dir_config::{AllowOverride, CoreDir, OptionFlags, Options};
-pub use server_config::{CoreServer, ServerName};
+pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 
 use crate::directive::Row;
 use crate::module::Module;

@@ -1,0 +1,150 @@
+//! The short way: an answer that is known already.
+
+use std::io;
+use std::rc::Rc;
+
+use wire::{Body, HeadFlags, Method};
+
+use super::{Active, Connection, send};
+use crate::body::{Body as Answer, FileSlice};
+use crate::hooks::Phase;
+use crate::process;
+use crate::request::Request;
+use crate::resource::{Armed, Content, IN_MEMORY_BYTES, Resource};
+use crate::respond;
+
+/// Fields that may change the answer of a file.
+const NOT_SIMPLE: HeadFlags = HeadFlags::CONDITIONAL
+    .with(HeadFlags::RANGE)
+    .with(HeadFlags::EXPECT)
+    .with(HeadFlags::UPGRADE)
+    .with(HeadFlags::CONTENT_LENGTH)
+    .with(HeadFlags::TRANSFER_ENCODING)
+    .with(HeadFlags::TARGET_HOST);
+
+/// Whether a head may be answered the short way at all: a GET without a body, a condition, a range
+/// or a query.
+pub(super) fn may(active: &Active) -> bool {
+    let head = &active.head;
+    head.method == Method::GET
+        && !head.header_only
+        && head.body == Body::None
+        && !head.is_simple()
+        && head.query().is_none()
+        && !head.flags.any(NOT_SIMPLE)
+}
+
+/// What is to be sent.
+pub(super) struct Sent {
+    resource: Rc<Resource>,
+    keep: bool,
+}
+
+/// Puts the answer into `active.output`, if it is known and still true.
+pub(super) fn answer(
+    connection: &Connection,
+    active: &mut Active,
+    request: &mut Request,
+) -> Option<Sent> {
+    let engine = &connection.engine;
+    let watcher = engine.handle.watcher()?;
+    if request.plan.phase(Phase::PostReadRequest).iter().any(|planned| !planned.pure) {
+        return None;
+    }
+    let resource = engine.resources.get(request.host.id, active.head.target())?;
+    if !resource.is_fresh(watcher) {
+        engine.resources.forget(request.host.id, active.head.target());
+        return None;
+    }
+    let keep = respond::may_keep_alive(request, connection.answered, engine.draining.get());
+    let output = &mut active.output;
+    output.clear();
+    output.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
+    output.extend_from_slice(&engine.date());
+    output.extend_from_slice(&resource.before);
+    respond::write_connection(request, connection.answered, keep, output);
+    output.extend_from_slice(&resource.after);
+    if let Content::Memory(bytes) = &resource.content {
+        output.extend_from_slice(bytes);
+    }
+    Some(Sent { resource, keep })
+}
+
+/// Sends it and logs it; whether the connection stays open.
+pub(super) async fn finish(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+    sent: Sent,
+) -> io::Result<bool> {
+    let Sent { resource, keep } = sent;
+    let timeout = request.host.core.timeout();
+    let Some(stream) = connection.stream.as_mut() else { return Ok(false) };
+    let outcome = match &resource.content {
+        Content::Memory(_) => stream.write_all(&active.output, timeout).await,
+        Content::File(slice) => {
+            let (offset, length) = (slice.offset, slice.length);
+            stream.send_file(&active.output, &slice.file, offset, length, timeout).await
+        }
+    };
+    connection.answered += 1;
+    connection.client.keepalives.set(connection.answered);
+    connection.engine.count(resource.file.size);
+    if !resource.plan.phase(Phase::LogTransaction).is_empty() {
+        connection.client.bytes_out.set(stream.sent());
+        request.take_over(&resource);
+        process::run_all(request, Phase::LogTransaction).await;
+    }
+    outcome.map(|()| keep)
+}
+
+/// Before the long way: watches what this target looked at last time, and notes what it looks at.
+pub(super) fn arm(connection: &Connection, request: &mut Request) -> Option<Option<Armed>> {
+    let engine = &connection.engine;
+    let watcher = engine.handle.watcher()?;
+    if !request.env.is_empty() {
+        return None;
+    }
+    request.trace = Some(Vec::new());
+    Some(engine.resources.arm(watcher, request.host.id, &request.unparsed_uri))
+}
+
+/// After the long way: keeps the answer, or notes what to watch next time.
+pub(super) fn remember(connection: &Connection, request: &mut Request, armed: Option<Armed>) {
+    let engine = &connection.engine;
+    let Some(watcher) = engine.handle.watcher() else { return };
+    if !is_reusable(request) {
+        return;
+    }
+    let target = request.original_target().to_vec();
+    let Some(armed) = armed else {
+        let looked_at = request.trace.take().unwrap_or_default();
+        engine.resources.note(request.host.id, &target, looked_at);
+        return;
+    };
+    let Answer::File(slice) = &request.body else { return };
+    let slice: FileSlice = slice.clone();
+    let content = if slice.length <= IN_MEMORY_BYTES {
+        match send::read(&slice) {
+            Ok(bytes) => Content::Memory(bytes),
+            Err(_) => return,
+        }
+    } else {
+        Content::File(slice)
+    };
+    let Some((before, after)) = respond::reusable_head(request) else { return };
+    let resource = Resource::new(request, before, after, content);
+    engine.resources.keep(watcher, armed, request, resource);
+}
+
+/// A whole file, by nobody's decision but the configuration's.
+fn is_reusable(request: &Request) -> bool {
+    request.pure
+        && request.status == 200
+        && request.filters.is_empty()
+        && request.env.is_empty()
+        && request.trailers_out.is_empty()
+        && !request.no_cache
+        && request.user.is_none()
+        && matches!(request.body, Answer::File(_))
+}

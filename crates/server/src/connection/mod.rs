@@ -1,0 +1,125 @@
+//! One connection: wait, read a head, answer, wait again.
+//!
+//! While nothing happens a connection is this small future: its socket and a few counters. The
+//! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
+//! connection keeps as long as it is busy and gives back after [`LINGER`] without a request.
+
+mod burst;
+mod fast;
+mod pipe;
+mod send;
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rt::{Accepted, Stream};
+use wire::host::RequestHost;
+use wire::{HeadParser, RequestHead};
+
+use crate::client::{Client, KeepAlive};
+use crate::engine::Engine;
+use crate::request::Request;
+
+/// How long a quiet connection keeps its buffers.
+pub const LINGER: Duration = Duration::from_secs(1);
+
+/// The buffer that a request is first read into, bytes.
+const INPUT_BYTES: usize = 8 * 1024;
+
+/// A connection's own state.
+pub(crate) struct Connection {
+    engine: Rc<Engine>,
+    /// Away only while a request's body is being read through a [`pipe`].
+    stream: Option<Stream>,
+    client: Rc<Client>,
+    /// Requests answered.
+    answered: u32,
+}
+
+/// What a busy connection has beside.
+pub(crate) struct Active {
+    /// Bytes received; what was answered is taken off.
+    input: Vec<u8>,
+    /// Bytes to send.
+    output: Vec<u8>,
+    head: RequestHead,
+    parser: HeadParser,
+    host: RequestHost,
+    request: Option<Box<Request>>,
+}
+
+impl Active {
+    /// Empty buffers.
+    pub(crate) fn new() -> Active {
+        Active {
+            input: Vec::with_capacity(INPUT_BYTES),
+            output: Vec::with_capacity(INPUT_BYTES),
+            head: RequestHead::new(),
+            parser: HeadParser::new(),
+            host: RequestHost::new(),
+            request: None,
+        }
+    }
+}
+
+/// How a burst of requests ended.
+enum Ended {
+    /// Nothing was received for a while; the connection stays open until the deadline.
+    Quiet(rt::Deadline),
+    /// The connection is to be closed, the last answer having left.
+    Close,
+    /// The connection is broken, or there is nothing to wait for.
+    Abort,
+}
+
+/// Serves an accepted connection until it ends.
+pub async fn serve(engine: Rc<Engine>, accepted: Accepted) {
+    let peer = accepted.peer;
+    let Ok(stream) = Stream::new(accepted) else { return };
+    let Ok(local) = stream.local_addr() else { return };
+    let client = Rc::new(client(&engine, peer, local));
+    let mut connection = Connection { engine, stream: Some(stream), client, answered: 0 };
+    let first = connection.client.base_host.core.timeout();
+    let mut deadline = connection.engine.handle.deadline(first);
+    connection.engine.connections.opened();
+    loop {
+        let Some(stream) = connection.stream.as_mut() else { break };
+        if stream.readable(deadline).await.is_err() {
+            break;
+        }
+        match Box::pin(burst::run(&mut connection, deadline)).await {
+            Ended::Quiet(until) => deadline = until,
+            Ended::Abort => break,
+            Ended::Close => {
+                if let Some(stream) = connection.stream.take() {
+                    stream.linger().await;
+                }
+                break;
+            }
+        }
+    }
+    connection.engine.connections.closed();
+}
+
+fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {
+    Client {
+        id: engine.next_connection_id(),
+        peer: plain(peer),
+        local: plain(local),
+        base_host: engine.server.vhosts.by_address(plain(local)).clone(),
+        tls: None,
+        keepalives: Cell::new(0),
+        bytes_in: Cell::new(0),
+        bytes_out: Cell::new(0),
+        aborted: Cell::new(false),
+        keepalive: Cell::new(KeepAlive::Unknown),
+        log_id: Cell::new(None),
+    }
+}
+
+/// An IPv4 client of a dual-stack socket is an IPv4 client.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

@@ -1,0 +1,189 @@
+//! The request's body: read from the connection while a handler asks for it.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rt::{Deadline, Stream};
+use wire::{Body, HeadFlags};
+
+use super::{Active, Connection};
+use crate::inlet::{BodyError, BodyIn, BodySource};
+use crate::request::Request;
+
+/// Bytes of a body that are read at once.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// The most of an unread body that is read and thrown away to keep the connection, bytes; after
+/// that it is closed.
+const DISCARD_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// The connection's stream while it serves as a body.
+pub(super) struct Pipe {
+    stream: Stream,
+    input: Vec<u8>,
+    state: State,
+    limit: Option<u64>,
+    taken: u64,
+    timeout: std::time::Duration,
+    deadline: Deadline,
+    wants_continue: bool,
+    continuing: Vec<u8>,
+}
+
+enum State {
+    Length(u64),
+    Done,
+    Failed,
+}
+
+type Shared = Rc<RefCell<Option<Pipe>>>;
+
+struct Reader(Shared);
+
+/// Hands the connection's stream to the request, if it has a body.
+pub(super) fn attach(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+) -> Option<Shared> {
+    let state = match active.head.body {
+        Body::None => return None,
+        Body::Length(0) => return None,
+        Body::Length(length) => State::Length(length),
+        Body::Chunked => State::Failed,
+    };
+    let stream = connection.stream.take()?;
+    let timeout = request.host.core.timeout();
+    let pipe = Pipe {
+        deadline: connection.engine.handle.deadline(timeout),
+        stream,
+        input: std::mem::take(&mut active.input),
+        state,
+        limit: request.plan.core.limit_request_body(),
+        taken: 0,
+        timeout,
+        wants_continue: active.head.flags.has(HeadFlags::EXPECT_CONTINUE),
+        continuing: Vec::new(),
+    };
+    let shared = Rc::new(RefCell::new(Some(pipe)));
+    request.body_in = BodyIn::new(Box::new(Reader(shared.clone())));
+    Some(shared)
+}
+
+/// Takes the stream back, and reads what is left of the body; whether the connection can go on.
+pub(super) async fn detach(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+    shared: Option<Shared>,
+) -> bool {
+    request.body_in = BodyIn::default();
+    let Some(shared) = shared else { return !active.head.flags.has(HeadFlags::CLOSE_AFTER) };
+    let Some(mut pipe) = shared.borrow_mut().take() else { return false };
+    // A client that still waits for `100 Continue` gets the answer instead, and may not send the
+    // body at all: where the next request begins is unknown (RFC 9110 section 10.1.1).
+    let unknown = pipe.wants_continue && !matches!(pipe.state, State::Done);
+    let mut keep = !unknown && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
+    while keep && !matches!(pipe.state, State::Done) {
+        match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {
+            Some(Ok(_)) if pipe.taken <= DISCARD_LIMIT => {}
+            None => {}
+            Some(_) => keep = false,
+        }
+    }
+    active.input = pipe.input;
+    connection.stream = Some(pipe.stream);
+    keep
+}
+
+impl BodySource for Reader {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match self.0.borrow_mut().as_mut() {
+            Some(pipe) => pipe.poll_data(cx),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl Pipe {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        loop {
+            match self.decode() {
+                Ok(Some(bytes)) => return Poll::Ready(Some(self.within_limit(bytes))),
+                Ok(None) if matches!(self.state, State::Done | State::Failed) => {
+                    return Poll::Ready(None);
+                }
+                Ok(None) => {}
+                Err(status) => {
+                    self.state = State::Failed;
+                    return Poll::Ready(Some(Err(BodyError::Status(status))));
+                }
+            }
+            if let Err(error) = ready!(self.poll_fill(cx)) {
+                self.state = State::Failed;
+                let timed_out = error.kind() == io::ErrorKind::TimedOut;
+                let error = if timed_out { BodyError::Status(408) } else { BodyError::Io(error) };
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    fn within_limit(&mut self, bytes: Bytes) -> Result<Bytes, BodyError> {
+        self.taken += bytes.len() as u64;
+        match self.limit {
+            Some(limit) if self.taken > limit => {
+                self.state = State::Failed;
+                Err(BodyError::Status(413))
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    /// What can be had of the bytes that are here.
+    fn decode(&mut self) -> Result<Option<Bytes>, u16> {
+        match &mut self.state {
+            State::Done | State::Failed => Ok(None),
+            State::Length(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(self.input.len());
+                if count == 0 {
+                    return Ok(None);
+                }
+                let bytes: Vec<u8> = self.input.drain(..count).collect();
+                *left -= count as u64;
+                if *left == 0 {
+                    self.state = State::Done;
+                }
+                Ok(Some(bytes.into()))
+            }
+        }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.wants_continue {
+            self.wants_continue = false;
+            self.continuing = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+        }
+        while !self.continuing.is_empty() {
+            match self.stream.try_write(&self.continuing) {
+                Ok(count) => {
+                    self.continuing.drain(..count);
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        if self.input.capacity() - self.input.len() < 1024 {
+            self.input.reserve(PIECE_BYTES);
+        }
+        match ready!(self.stream.poll_read(cx, &mut self.input, self.deadline)) {
+            Ok(0) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => {
+                self.deadline = self.stream.handle().deadline(self.timeout);
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Files that were answered before, ready to be answered again without a look at the file system.
+//!
+//! Only an answer that pure hooks alone took part in ([`crate::hooks::HookDef::pure`]) is kept, and
+//! only as long as nothing that was looked at on its way has changed: every path component, every
+//! place where an `.htaccess` could appear, and the file itself are watched. A resource is armed
+//! first (its paths are watched), and kept when the next request has found the same under watch.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use rt::{WatchId, Watcher};
+
+use crate::body::FileSlice;
+use crate::path;
+use crate::plan::{Layer, Plan};
+use crate::request::{FileInfo, Request};
+
+/// The most resources that a loop keeps.
+pub const RESOURCE_LIMIT: usize = 16 * 1024;
+
+/// The most bytes of file content that a loop keeps in memory.
+pub const CONTENT_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The most files that a loop keeps open for resources that are not in memory.
+pub const OPEN_LIMIT: usize = 512;
+
+/// A file up to this size is kept in memory, bytes.
+pub const IN_MEMORY_BYTES: u64 = 32 * 1024;
+
+/// The most paths that a resource may depend on.
+const DEPENDENCY_LIMIT: usize = 256;
+
+/// Where the content comes from.
+pub enum Content {
+    /// Memory.
+    Memory(Bytes),
+    /// An open file.
+    File(FileSlice),
+}
+
+/// A file, with everything that its answer needs.
+pub struct Resource {
+    /// The merged configuration it is answered under.
+    pub layer: Rc<Layer>,
+    /// That configuration's plan.
+    pub plan: Rc<Plan>,
+    /// The file's name, for logs.
+    pub filename: Vec<u8>,
+    /// The path after redirects to an index file, for logs.
+    pub uri: Vec<u8>,
+    /// The media type, for logs.
+    pub content_type: Option<Vec<u8>>,
+    /// The handler, for logs.
+    pub handler: Option<std::borrow::Cow<'static, [u8]>>,
+    /// What stands there.
+    pub file: FileInfo,
+    /// Header lines before the connection's own, from behind `Date`.
+    pub before: Vec<u8>,
+    /// Header lines after the connection's own, and the empty line.
+    pub after: Vec<u8>,
+    /// The content.
+    pub content: Content,
+    watches: Vec<(WatchId, u64)>,
+}
+
+impl Resource {
+    /// Whether nothing that it depends on has changed, as of the last drain.
+    pub fn is_fresh(&self, watcher: &Watcher) -> bool {
+        self.watches.iter().all(|(id, generation)| watcher.generation(*id) == *generation)
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.content {
+            Content::Memory(bytes) => bytes.len(),
+            Content::File(_) => 0,
+        }
+    }
+}
+
+/// A resource in the making: its paths are watched, from before it was looked at.
+pub struct Armed {
+    paths: Vec<Vec<u8>>,
+    watches: Vec<(WatchId, u64)>,
+}
+
+enum Kept {
+    Armed(Vec<Vec<u8>>),
+    Ready(Rc<Resource>),
+}
+
+/// The resources of one loop, by host and target.
+#[derive(Default)]
+pub struct Resources {
+    kept: RefCell<HashMap<u32, HashMap<Box<[u8]>, Kept>>>,
+    load: RefCell<Load>,
+}
+
+#[derive(Default)]
+struct Load {
+    entries: usize,
+    bytes: usize,
+    open: usize,
+}
+
+impl Resources {
+    /// The resource behind a target, if there is one.
+    pub fn get(&self, host: u32, target: &[u8]) -> Option<Rc<Resource>> {
+        match self.kept.borrow().get(&host)?.get(target)? {
+            Kept::Ready(resource) => Some(resource.clone()),
+            Kept::Armed(_) => None,
+        }
+    }
+
+    /// Begins to watch what a target looked at before. To be called before the request looks
+    /// again; `None` where nothing is known yet.
+    pub fn arm(&self, watcher: &Watcher, host: u32, target: &[u8]) -> Option<Armed> {
+        let kept = self.kept.borrow();
+        let Kept::Armed(paths) = kept.get(&host)?.get(target)? else { return None };
+        let mut watches = Vec::with_capacity(paths.len());
+        for path in paths {
+            let (directory, name) = split(path)?;
+            let id = watcher.watch_name(path::as_path(directory), name)?;
+            watches.push((id, watcher.generation(id)));
+        }
+        Some(Armed { paths: paths.clone(), watches })
+    }
+
+    /// Notes which paths a target's answer looked at.
+    pub fn note(&self, host: u32, target: &[u8], looked_at: Vec<Vec<u8>>) {
+        let mut paths = looked_at;
+        paths.sort();
+        paths.dedup();
+        if paths.len() <= DEPENDENCY_LIMIT {
+            self.insert(host, target, Kept::Armed(paths));
+        }
+    }
+
+    /// Keeps a resource, if it looked at nothing but what was armed and nothing moved meanwhile.
+    pub fn keep(&self, watcher: &Watcher, armed: Armed, request: &Request, resource: Resource) {
+        watcher.drain();
+        let known = |path: &Vec<u8>| armed.paths.binary_search(path).is_ok();
+        let looked_at = request.trace.as_deref().unwrap_or_default();
+        let unmoved = armed.watches.iter().all(|(id, seen)| watcher.generation(*id) == *seen);
+        if !unmoved || !looked_at.iter().all(known) {
+            return self.note(request.host.id, request.original_target(), looked_at.to_vec());
+        }
+        let resource = Resource { watches: armed.watches, ..resource };
+        self.insert(request.host.id, request.original_target(), Kept::Ready(Rc::new(resource)));
+    }
+
+    /// Forgets a target whose resource has changed.
+    pub fn forget(&self, host: u32, target: &[u8]) {
+        let removed = self.kept.borrow_mut().get_mut(&host).and_then(|all| all.remove(target));
+        self.account(removed.as_ref(), None);
+    }
+
+    fn insert(&self, host: u32, target: &[u8], entry: Kept) {
+        let full = {
+            let load = self.load.borrow();
+            load.entries >= RESOURCE_LIMIT || load.bytes >= CONTENT_LIMIT || load.open >= OPEN_LIMIT
+        };
+        if full {
+            self.kept.borrow_mut().clear();
+            *self.load.borrow_mut() = Load::default();
+        }
+        self.account(None, Some(&entry));
+        let mut kept = self.kept.borrow_mut();
+        let replaced = kept.entry(host).or_default().insert(target.into(), entry);
+        drop(kept);
+        self.account(replaced.as_ref(), None);
+    }
+
+    fn account(&self, removed: Option<&Kept>, added: Option<&Kept>) {
+        let weigh = |entry: &Kept| match entry {
+            Kept::Ready(resource) => {
+                let open = matches!(resource.content, Content::File(_));
+                (resource.bytes(), usize::from(open))
+            }
+            Kept::Armed(_) => (0, 0),
+        };
+        let mut load = self.load.borrow_mut();
+        if let Some(entry) = removed {
+            let (bytes, open) = weigh(entry);
+            load.entries = load.entries.saturating_sub(1);
+            load.bytes = load.bytes.saturating_sub(bytes);
+            load.open = load.open.saturating_sub(open);
+        }
+        if let Some(entry) = added {
+            let (bytes, open) = weigh(entry);
+            load.entries += 1;
+            load.bytes += bytes;
+            load.open += open;
+        }
+    }
+}
+
+impl Resource {
+    /// A resource from an answered request. `content` is what was sent.
+    pub fn new(request: &Request, before: Vec<u8>, after: Vec<u8>, content: Content) -> Resource {
+        Resource {
+            layer: request.layer.clone(),
+            plan: request.plan.clone(),
+            filename: request.filename.clone(),
+            uri: request.uri.clone(),
+            content_type: request.content_type.clone(),
+            handler: request.handler.clone(),
+            file: request.file,
+            before,
+            after,
+            content,
+            watches: Vec::new(),
+        }
+    }
+}
+
+/// A path's directory and the name in it; a slash at the end does not count.
+fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    let directory = if slash == 0 { &b"/"[..] } else { path.get(..slash)? };
+    Some((directory, path.get(slash + 1..)?))
+}

@@ -1,0 +1,206 @@
+//! Requests that the server makes of itself: internal redirects and subrequests, with their limits.
+//!
+//! Source: `ap_internal_redirect` (modules/http/http_request.c), `ap_sub_req_method_uri`,
+//! `ap_sub_req_lookup_file` (server/request.c).
+
+use std::borrow::Cow;
+
+use wire::method::Method;
+
+use crate::errors;
+use crate::hooks::{Phase, Verdict};
+use crate::log::Level;
+use crate::process;
+use crate::request::{MainRequest, Request};
+
+/// `LimitInternalRecursion`: internal redirects, and subrequests within each other.
+pub const RECURSION_LIMIT: u16 = 10;
+
+/// Answers with another URI of this server. Afterwards `request` is the new request, answered, and
+/// the old one is its `prev`. Gives [`Verdict::Done`], or a status if the limit is reached.
+pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
+    let depth = request.depth.redirects + 1;
+    if depth > request.host.core.max_internal_redirects() {
+        let why = "Request exceeded the limit of internal redirects due to probable \
+                   configuration error";
+        request.log_core(Level::Error, 124, why, None);
+        return Verdict::Status(500);
+    }
+    let mut next = request.successor(uri);
+    next.depth.redirects = depth;
+    let prev = std::mem::replace(request, next);
+    request.prev = Some(Box::new(prev));
+    let run = async {
+        match process::run_all(request, Phase::PostReadRequest).await {
+            Verdict::Ok => process::process(request).await,
+            decided => decided,
+        }
+    };
+    let verdict = Box::pin(run).await;
+    if let Verdict::Status(status) = verdict {
+        Box::pin(errors::die(request, status)).await;
+    }
+    Verdict::Done
+}
+
+/// Takes over what a subrequest found, without running anything again
+/// (`ap_internal_fast_redirect`).
+pub fn fast_redirect(request: &mut Request, sub: Request) {
+    request.uri = sub.uri;
+    request.filename = sub.filename;
+    request.canonical_filename = sub.canonical_filename;
+    request.path_info = sub.path_info;
+    request.args = sub.args;
+    request.file = sub.file;
+    request.handler = sub.handler;
+    request.content_type = sub.content_type;
+    request.content_encoding = sub.content_encoding;
+    request.content_languages = sub.content_languages;
+    request.layer = sub.layer;
+    request.plan = sub.plan;
+    request.pure &= sub.pure;
+    let overlay = |into: &mut wire::Table, from: &wire::Table| {
+        for (name, value) in from.iter() {
+            into.set(name, value);
+        }
+    };
+    overlay(&mut request.headers_out, &sub.headers_out);
+    overlay(&mut request.err_headers_out, &sub.err_headers_out);
+    overlay(&mut request.env, &sub.env);
+    overlay(&mut request.notes, &sub.notes);
+    request.take_trace(sub.trace);
+    request.adopt_kept(sub.extensions);
+}
+
+/// Looks a URI up as the client would, without asking a handler. The subrequest's `status` is 200
+/// if it could be served.
+pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
+    let mut sub = request.child(uri);
+    sub.method = method;
+    let uri = join(&request.uri, &sub.uri);
+    sub.uri = uri;
+    finish_lookup(request, sub).await
+}
+
+/// Looks a file up, by its name in the request's directory or an absolute path. `None` where the
+/// name can't be joined.
+pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
+    let mut sub = request.child(b"");
+    sub.file_lookup = true;
+    let directory = parent(&request.filename);
+    if name.first() == Some(&b'/') {
+        sub.filename = name.to_vec();
+        sub.uri = b"".to_vec();
+    } else {
+        sub.filename = [directory, name].concat();
+        sub.uri = join(&request.uri, name);
+    }
+    finish_lookup(request, sub).await
+}
+
+async fn finish_lookup(request: &mut Request, mut sub: Request) -> Request {
+    if sub.depth.subrequests > request.host.core.max_subrequests() {
+        let why = "Request exceeded the limit of subrequest nesting levels due to probable \
+                   configuration error";
+        request.log_core(Level::Error, 10236, why, None);
+        sub.status = 500;
+        return sub;
+    }
+    let verdict = Box::pin(process::resolve(&mut sub)).await;
+    sub.status = match verdict {
+        Verdict::Status(status) => status,
+        _ => 200,
+    };
+    request.pure &= sub.pure;
+    let looked_at = sub.trace.take();
+    request.take_trace(looked_at);
+    sub
+}
+
+/// Runs a looked-up subrequest's handler, so that its body can be included (`ap_run_sub_req`).
+pub async fn run(sub: &mut Request) -> Verdict {
+    Box::pin(crate::answer::produce(sub)).await
+}
+
+/// Everything up to and with the last slash.
+fn parent(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    path.get(..end).unwrap_or_default()
+}
+
+fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {
+    if uri.first() == Some(&b'/') { uri.to_vec() } else { [parent(base), uri].concat() }
+}
+
+impl Request {
+    /// A new request for `uri` (with query) that takes this one's place.
+    fn successor(&mut self, uri: &[u8]) -> Request {
+        let mut next = self.derived(uri);
+        next.method = self.method;
+        next.method_name = self.method_name.clone();
+        next.header_only = self.header_only;
+        next.main = self.main.clone();
+        next.body_in = std::mem::take(&mut self.body_in);
+        next.trace = self.trace.take();
+        next.pure = self.pure;
+        next.status = self.status;
+        std::mem::swap(&mut next.err_headers_out, &mut self.err_headers_out);
+        for (name, value) in self.env.iter() {
+            next.env.set(&[b"REDIRECT_", name].concat(), value);
+        }
+        next
+    }
+
+    /// A subrequest for `uri`.
+    fn child(&mut self, uri: &[u8]) -> Request {
+        let mut sub = self.derived(uri);
+        sub.method = Method::GET;
+        sub.method_name = Cow::Borrowed(b"GET");
+        sub.main = Some(Box::new(MainRequest {
+            plan: self.plan.clone(),
+            uri: self.uri.clone(),
+            filename: self.filename.clone(),
+            user: self.user.clone(),
+            auth_type: self.auth_type.clone(),
+        }));
+        sub.env.extend(&self.env);
+        sub.depth.subrequests += 1;
+        for field in [&b"Content-Length"[..], b"Transfer-Encoding", b"Range", b"If-Match"] {
+            sub.headers_in.unset(field);
+        }
+        for field in [&b"If-Modified-Since"[..], b"If-None-Match", b"If-Unmodified-Since"] {
+            sub.headers_in.unset(field);
+        }
+        sub.trace = self.trace.as_ref().map(|_| Vec::new());
+        sub
+    }
+
+    fn derived(&mut self, uri: &[u8]) -> Request {
+        let root = self.engine.plans.root(&self.host);
+        let plan = self.engine.plans.plan(&self.engine.server.registry, &root);
+        let mut next = Request::blank(self.engine.clone(), self.client.clone(), root, plan);
+        let (path, args) = match uri.iter().position(|byte| *byte == b'?') {
+            Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
+            None => (uri, None),
+        };
+        next.uri = path.to_vec();
+        next.args = args;
+        next.unparsed_uri = uri.to_vec();
+        next.request_line.clone_from(&self.request_line);
+        next.protocol = self.protocol;
+        next.simple = self.simple;
+        next.hostname.clone_from(&self.hostname);
+        next.named_port = self.named_port;
+        next.headers_in.extend(&self.headers_in);
+        next.time_us = self.time_us;
+        next.useragent_addr = self.useragent_addr;
+        next.depth = self.depth;
+        next
+    }
+
+    fn take_trace(&mut self, looked_at: Option<Vec<Vec<u8>>>) {
+        if let (Some(trace), Some(more)) = (&mut self.trace, looked_at) {
+            trace.extend(more);
+        }
+    }
+}
