@@ -11,9 +11,17 @@ pub mod passphrase;
 pub mod pem;
 pub mod protocols;
 pub mod resolver;
+pub mod revocation;
 pub mod server_config;
+pub mod sessions;
+pub mod tickets;
+pub mod trust;
+pub mod vars;
+pub mod verify;
 
+mod der;
 mod legacy_key;
+mod signature;
 
 pub use finding::{Finding, Severity};
 

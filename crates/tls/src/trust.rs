@@ -1,0 +1,153 @@
+//! The certificates, names and revocation lists that client verification rests on, from files and
+//! hashed folders (`openssl rehash`).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rustls::DistinguishedName;
+use rustls_pki_types::CertificateDer;
+
+use crate::der::{Reader, SEQUENCE};
+use crate::{Finding, certs, pem};
+
+/// More entries of a hashed folder are not read.
+pub const MAX_FOLDER_ENTRIES: usize = 10_000;
+
+/// A file and a folder, each optional: `SSLCACertificateFile` and `…Path`, and their like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Locations {
+    /// PEM blocks one after the other.
+    pub file: Option<Vec<u8>>,
+    /// A folder of PEM files named by hash. Others in it are left alone, as OpenSSL does.
+    pub folder: Option<Vec<u8>>,
+}
+
+impl Locations {
+    /// Whether neither is set.
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none() && self.folder.is_none()
+    }
+
+    /// The certificates. The names are those of the directives, for the findings.
+    ///
+    /// # Errors
+    /// A file that cannot be read or has no certificate, a folder that cannot be listed.
+    pub fn certificates(
+        &self,
+        file_directive: &'static str,
+        folder_directive: &'static str,
+    ) -> Result<Vec<CertificateDer<'static>>, Finding> {
+        let mut found: Vec<CertificateDer<'static>> = Vec::new();
+        for text in self.texts(file_directive, folder_directive, |kind| kind != Some('r'))? {
+            for certificate in pem::certificates(&text) {
+                if !found.contains(&certificate) {
+                    found.push(certificate);
+                }
+            }
+        }
+        match &self.file {
+            Some(file) if found.is_empty() => {
+                let file = String::from_utf8_lossy(file);
+                Err(Finding::error(file_directive, format!("there is no certificate in '{file}'")))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// The revocation lists.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a folder that cannot be listed.
+    pub fn revocation_lists(
+        &self,
+        file_directive: &'static str,
+        folder_directive: &'static str,
+    ) -> Result<Vec<Vec<u8>>, Finding> {
+        let texts = self.texts(file_directive, folder_directive, |kind| kind == Some('r'))?;
+        let lists = texts.iter().flat_map(|text| match pem::is_der(text) {
+            true => vec![text.clone()],
+            false => pem::blocks(text)
+                .into_iter()
+                .filter(|block| block.label == "X509 CRL")
+                .map(|block| block.der)
+                .collect(),
+        });
+        Ok(lists.collect())
+    }
+
+    fn texts(
+        &self,
+        file_directive: &'static str,
+        folder_directive: &'static str,
+        wanted: impl Fn(Option<char>) -> bool,
+    ) -> Result<Vec<Vec<u8>>, Finding> {
+        let mut texts = Vec::new();
+        if let Some(file) = &self.file {
+            texts.push(certs::read(file_directive, file)?);
+        }
+        let Some(folder) = &self.folder else { return Ok(texts) };
+        let entries = std::fs::read_dir(OsStr::from_bytes(folder)).map_err(|error| {
+            let folder = String::from_utf8_lossy(folder);
+            Finding::error(folder_directive, format!("cannot list '{folder}': {error}"))
+        })?;
+        let mut paths: Vec<Vec<u8>> = entries
+            .filter_map(Result::ok)
+            .take(MAX_FOLDER_ENTRIES)
+            .filter(|entry| {
+                let name = entry.file_name();
+                name.to_str().and_then(hashed_kind).is_some_and(&wanted)
+            })
+            .map(|entry| entry.path().into_os_string().as_bytes().to_vec())
+            .collect();
+        paths.sort();
+        for path in paths {
+            texts.push(certs::read(folder_directive, &path)?);
+        }
+        Ok(texts)
+    }
+}
+
+/// `1a2b3c4d.0` is a certificate, `1a2b3c4d.r0` a revocation list, anything else neither.
+fn hashed_kind(name: &str) -> Option<Option<char>> {
+    let (hash, suffix) = name.split_once('.')?;
+    let kind = suffix.starts_with('r').then_some('r');
+    let number = suffix.strip_prefix('r').unwrap_or(suffix);
+    let hashed = hash.len() == 8
+        && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit());
+    hashed.then_some(kind)
+}
+
+/// The subjects of certificates, as the server names them to clients.
+pub fn subjects(certificates: &[CertificateDer<'static>]) -> Vec<DistinguishedName> {
+    let subject = |der: &CertificateDer<'static>| {
+        let parsed = certs::parse(der).ok()?;
+        let content = Reader::new(parsed.subject().as_raw()).content(SEQUENCE)?;
+        Some(DistinguishedName::in_sequence(content))
+    };
+    certificates.iter().filter_map(subject).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hashed_names_count() {
+        assert_eq!(hashed_kind("1a2b3c4d.0"), Some(None));
+        assert_eq!(hashed_kind("1a2b3c4d.r12"), Some(Some('r')));
+        for name in ["ca.pem", "1a2b3c4d", "1a2b3c4d.", "1a2b3c4d.r", "1a2b3c4.0", "1a2b3c4d.0~"] {
+            assert_eq!(hashed_kind(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let locations =
+            Locations { file: Some(b"/nonexistent/ca.pem".to_vec()), ..Locations::default() };
+        let finding = locations.certificates("SSLCACertificateFile", "SSLCACertificatePath");
+        assert_eq!(finding.unwrap_err().directive, "SSLCACertificateFile");
+        assert!(Locations::default().certificates("a", "b").unwrap().is_empty());
+    }
+}

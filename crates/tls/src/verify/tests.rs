@@ -1,0 +1,180 @@
+use super::*;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, RevokedCertParams, SerialNumber,
+};
+use std::time::Duration;
+
+struct Authority {
+    der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+fn params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.serial_number = Some(SerialNumber::from(77_u64));
+    params
+}
+
+fn authority(name: &str, above: Option<&Authority>) -> Authority {
+    let mut params = params(name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let key = KeyPair::generate().unwrap();
+    let certificate = match above {
+        Some(above) => params.signed_by(&key, &above.issuer),
+        None => params.self_signed(&key),
+    };
+    Authority { der: certificate.unwrap().der().clone(), issuer: Issuer::new(params, key) }
+}
+
+fn client(
+    by: Option<&Authority>,
+    change: impl FnOnce(&mut CertificateParams),
+) -> CertificateDer<'static> {
+    let mut params = params("client");
+    change(&mut params);
+    let key = KeyPair::generate().unwrap();
+    let certificate = match by {
+        Some(by) => params.signed_by(&key, &by.issuer),
+        None => params.self_signed(&key),
+    };
+    certificate.unwrap().der().clone()
+}
+
+fn verifier(mode: Mode, depth: usize, authorities: &[&Authority]) -> ClientVerifier {
+    let (roots, between): (Vec<_>, Vec<_>) =
+        authorities.iter().map(|one| one.der.clone()).partition(is_self_issued);
+    let anchor = |root| webpki::anchor_from_trusted_cert(root).unwrap().to_owned();
+    ClientVerifier {
+        mode,
+        depth,
+        anchors: roots.iter().map(anchor).collect(),
+        roots,
+        between,
+        names: vec![],
+        lists: vec![],
+        check: revocation::Check::None,
+        missing_list_is_well: false,
+        algorithms: crate::provider().signature_verification_algorithms,
+    }
+}
+
+fn verdict(verifier: &ClientVerifier, presented: &[CertificateDer<'static>]) -> String {
+    verifier.judge(presented, UnixTime::now()).variable()
+}
+
+#[test]
+fn verdicts_in_apaches_words() {
+    let (root, stranger) = (authority("root", None), authority("stranger", None));
+    let verifier = verifier(Mode::Require, 1, &[&root]);
+    assert_eq!(verdict(&verifier, &[]), "NONE");
+    assert_eq!(verdict(&verifier, &[client(Some(&root), |_| ())]), "SUCCESS");
+    let unknown = client(Some(&stranger), |_| ());
+    assert_eq!(
+        verdict(&verifier, &[unknown.clone()]),
+        "FAILED:unable to verify the first certificate"
+    );
+    assert_eq!(
+        verdict(&verifier, &[unknown, stranger.der]),
+        "FAILED:self-signed certificate in certificate chain"
+    );
+    assert_eq!(verdict(&verifier, &[client(None, |_| ())]), "FAILED:self-signed certificate");
+    let old = client(Some(&root), |params| params.not_after = rcgen::date_time_ymd(2001, 1, 1));
+    assert_eq!(verdict(&verifier, &[old]), "FAILED:certificate has expired");
+    let junk = CertificateDer::from(vec![0x30, 0]);
+    assert!(verdict(&verifier, &[junk]).starts_with("FAILED:"));
+}
+
+#[test]
+fn depth_counts_the_certificates_above() {
+    let root = authority("root", None);
+    let middle = authority("middle", Some(&root));
+    let leaf = client(Some(&middle), |_| ());
+    let presented = [leaf.clone(), middle.der.clone()];
+    assert_eq!(
+        verdict(&verifier(Mode::Require, 1, &[&root]), &presented),
+        "FAILED:certificate chain too long"
+    );
+    let deep = verifier(Mode::Require, 2, &[&root]);
+    assert_eq!(verdict(&deep, &presented), "SUCCESS");
+    let Verdict::Trusted(path) = deep.judge(&presented, UnixTime::now()) else { panic!() };
+    assert_eq!(path, [leaf.clone(), middle.der.clone(), root.der.clone()]);
+    // An authority that another issued completes a path but is no end of one.
+    let both = verifier(Mode::Require, 2, &[&root, &middle]);
+    assert_eq!(verdict(&both, &[leaf.clone()]), "SUCCESS");
+    let rootless = verifier(Mode::Require, 2, &[&middle]);
+    assert_eq!(verdict(&rootless, &[leaf]), "FAILED:unable to get local issuer certificate");
+}
+
+#[test]
+fn depth_zero_is_for_known_self_signed_certificates() {
+    let own = client(None, |_| ());
+    let mut verifier = verifier(Mode::Require, 0, &[]);
+    verifier.roots = vec![own.clone()];
+    assert_eq!(verdict(&verifier, &[own]), "SUCCESS");
+}
+
+#[test]
+fn optional_no_ca_overlooks_the_issuer_and_nothing_else() {
+    let root = authority("root", None);
+    let verifier = verifier(Mode::OptionalNoCa, 1, &[&root]);
+    let shake = |leaf: &CertificateDer<'static>| {
+        verifier.verify_client_cert(leaf, &[], UnixTime::now()).is_ok()
+    };
+    assert!(shake(&client(None, |_| ())));
+    assert!(shake(&client(Some(&root), |_| ())));
+    assert!(!shake(&client(None, |params| params.not_after = rcgen::date_time_ymd(2001, 1, 1))));
+    assert!(!verifier.client_auth_mandatory());
+}
+
+fn list(by: &Authority, serials: &[u64], next_update: Duration) -> Vec<u8> {
+    let now = std::time::SystemTime::now();
+    let revoked = |serial: &u64| RevokedCertParams {
+        serial_number: SerialNumber::from(*serial),
+        revocation_time: now.into(),
+        reason_code: None,
+        invalidity_date: None,
+    };
+    let params = CertificateRevocationListParams {
+        this_update: (now - Duration::from_secs(7200)).into(),
+        next_update: (now - Duration::from_secs(3600) + next_update).into(),
+        crl_number: SerialNumber::from(1_u64),
+        issuing_distribution_point: None,
+        revoked_certs: serials.iter().map(revoked).collect(),
+        key_identifier_method: rcgen::KeyIdMethod::Sha256,
+    };
+    params.signed_by(&by.issuer).unwrap().der().to_vec()
+}
+
+#[test]
+fn revocation_lists() {
+    const HOURS: Duration = Duration::from_secs(2 * 3600);
+    let (root, stranger) = (authority("root", None), authority("root", None));
+    let mut verifier = verifier(Mode::Require, 1, &[&root]);
+    let leaf = [client(Some(&root), |_| ())];
+    verifier.check = revocation::Check::Chain;
+    assert_eq!(verdict(&verifier, &leaf), "FAILED:unable to get certificate CRL");
+    verifier.missing_list_is_well = true;
+    assert_eq!(verdict(&verifier, &leaf), "SUCCESS");
+    for (lists, expected) in [
+        (vec![list(&root, &[78], HOURS)], "SUCCESS"),
+        (vec![list(&root, &[77], HOURS)], "FAILED:certificate revoked"),
+        (vec![list(&root, &[78], Duration::ZERO)], "FAILED:CRL has expired"),
+        (vec![list(&stranger, &[77], HOURS)], "FAILED:CRL signature failure"),
+    ] {
+        verifier.lists = lists;
+        assert_eq!(verdict(&verifier, &leaf), expected);
+    }
+}
+
+#[test]
+fn a_check_needs_lists() {
+    let settings = Settings { revocation_check: revocation::Check::Leaf, ..Settings::default() };
+    let finding = ClientVerifier::load(&settings, &mut vec![]).unwrap_err();
+    assert_eq!(finding.number, Some(1899));
+    assert!(ClientVerifier::load(&Settings::default(), &mut vec![]).unwrap().is_none());
+    assert!(Mode::parse("maybe").is_err());
+}
