@@ -1,0 +1,130 @@
+//! Deadlines, the blocking pool and the loop's own counters.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rt::{BlockingLimits, BlockingPool, Loop, PoolError};
+
+#[test]
+fn sleepers_wake_in_order_and_near_their_time() {
+    Loop::run("test", |handle| async move {
+        let woken = Rc::new(RefCell::new(Vec::new()));
+        let tasks: Vec<_> = [60_u64, 10, 110, 1]
+            .map(|wait| {
+                let (handle, woken) = (handle.clone(), woken.clone());
+                handle.clone().spawn_local(async move {
+                    let before = handle.clock().precise_us();
+                    handle.sleep(Duration::from_millis(wait)).await;
+                    let took = (handle.clock().precise_us() - before) / 1000;
+                    assert!((wait..wait + 30).contains(&took), "{took} ms instead of {wait}");
+                    woken.borrow_mut().push(wait);
+                })
+            })
+            .into();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*woken.borrow(), [1, 10, 60, 110]);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_deadline_that_moves_on_does_not_fire_early() {
+    Loop::run("test", |handle| async move {
+        let mut sleep = handle.sleep(Duration::from_millis(20));
+        let far = handle.deadline(Duration::from_millis(90));
+        let near = handle.deadline(Duration::from_millis(40));
+        for (deadline, bounds) in [(far, 89..130), (near, 0..30)] {
+            let before = handle.clock().precise_us();
+            // Queued with the first deadline, then moved.
+            std::future::poll_fn(|cx| {
+                let _ = std::pin::Pin::new(&mut sleep).poll(cx);
+                std::task::Poll::Ready(())
+            })
+            .await;
+            sleep.reset(deadline);
+            (&mut sleep).await;
+            let took = (handle.clock().precise_us() - before) / 1000;
+            assert!(bounds.contains(&took), "{took} ms");
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn far_deadlines_are_never_early() {
+    Loop::run("test", |handle| async move {
+        let before = handle.clock().precise_us();
+        handle.sleep(Duration::from_millis(1010)).await;
+        let took = (handle.clock().precise_us() - before) / 1000;
+        assert!((1010..1110).contains(&took), "{took} ms");
+    })
+    .unwrap();
+}
+
+#[test]
+fn busy_time_is_work_and_not_waiting() {
+    Loop::run("test", |handle| async move {
+        let before = handle.counters();
+        handle.sleep(Duration::from_millis(100)).await;
+        let waited = handle.counters();
+        assert!(waited.busy_us - before.busy_us < 50_000);
+        assert!(waited.wakeups > before.wakeups);
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(handle.counters().busy_us - waited.busy_us >= 60_000);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_thread_has_one_loop() {
+    Loop::run("outer", |_| async { assert!(Loop::run("inner", |_| async {}).is_err()) }).unwrap();
+    assert!(rt::Handle::current().is_none());
+}
+
+#[test]
+fn the_pool_runs_jobs_beside_the_loop_within_its_limits() {
+    let pool = Arc::new(BlockingPool::new(BlockingLimits { threads: 1, queue: 1 }));
+    Loop::new("test")
+        .blocking(pool.clone())
+        .start(|handle| async move {
+            let (release, gate) = mpsc::channel::<()>();
+            let pool = handle.blocking().clone();
+            let first = handle.spawn_local({
+                let pool = pool.clone();
+                async move { pool.run(move || gate.recv().is_ok()).await }
+            });
+            while pool.load() != (1, 0) {
+                handle.sleep(Duration::from_millis(1)).await;
+            }
+            let second = handle.spawn_local({
+                let pool = pool.clone();
+                async move { pool.run(|| std::thread::current().name().map(str::to_owned)).await }
+            });
+            while pool.load() != (1, 1) {
+                handle.sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(pool.run(|| ()).await, Err(PoolError::Full));
+            release.send(()).unwrap();
+            assert_eq!(first.await.unwrap(), Ok(true));
+            assert_eq!(second.await.unwrap(), Ok(Some("blocking-1".to_owned())));
+            let outcome: Result<(), _> = pool.run(|| std::panic::resume_unwind(Box::new(()))).await;
+            assert_eq!(outcome, Err(PoolError::Panicked));
+            assert_eq!(pool.run(|| 5).await, Ok(5));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_pool_without_threads_runs_in_place() {
+    let pool = BlockingPool::new(BlockingLimits { threads: 0, queue: 0 });
+    let here = std::thread::current().id();
+    Loop::run("test", |_| async move {
+        assert_eq!(pool.run(move || std::thread::current().id() == here).await, Ok(true));
+    })
+    .unwrap();
+}
