@@ -14,9 +14,10 @@ impl Defines {
         Defines::default()
     }
 
-    /// Defines `name`, for `${name}` with a value. A name that is known gets the new value.
+    /// Defines `name`, for `${name}` with a value. A name that is known gets the new value, or keeps
+    /// its old one when there is no new one. An empty value is none, as in Apache.
     pub fn set(&mut self, name: &[u8], value: Option<&[u8]>) {
-        let value = value.map(BString::from);
+        let value = value.filter(|value| !value.is_empty()).map(BString::from);
         match self.all.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value.or(old.take()),
             None => self.all.push((name.into(), value)),

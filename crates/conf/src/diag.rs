@@ -24,6 +24,8 @@ pub struct Diagnostic {
     pub message: String,
     /// Where; `None` for what has no place, as a file that is not there.
     pub span: Option<Span>,
+    /// The `Include` lines that led to the file, the outermost first.
+    pub via: Vec<Span>,
     /// Short words for under the caret; may be empty.
     pub label: String,
     /// What to do about it.
@@ -41,6 +43,7 @@ impl Diagnostic {
             code: SYNTAX_ERROR,
             message: message.into(),
             span: Some(span),
+            via: Vec::new(),
             label: String::new(),
             help: None,
         }
@@ -70,20 +73,56 @@ impl Diagnostic {
         self
     }
 
-    /// The form that Apache's tools parse: `AH00526: Syntax error on line 3 of /path:`, then the
-    /// message on a line of its own. No line end at the end.
+    /// The form that Apache's tools parse. No line end at the end.
+    ///
+    /// As in Apache there are two: what is found while files are read
+    /// (`Syntax error on line 3 of /path: message`, once per `Include` on the way; Apache's program
+    /// puts its own name in front), and what is found when directives are carried out
+    /// (`AH00526: Syntax error on line 3 of /path:`, the message on a line of its own).
+    /// The line is the last one of a continued line, as Apache counts.
     pub fn render_plain(&self, sources: &Sources) -> String {
-        let mut out = String::new();
-        if !self.code.is_empty() {
-            let _ = write!(out, "{}: ", self.code);
-        }
-        if let (Some(span), Severity::Error) = (self.span, self.severity) {
+        let Some(span) = self.span.filter(|_| self.severity == Severity::Error) else {
+            return match self.code {
+                "" => self.message.clone(),
+                code => format!("{code}: {}", self.message),
+            };
+        };
+        let place = |span: Span| {
             let name = sources.name(span.file);
-            let _ = writeln!(out, "Syntax error on line {} of {name}:", span.line);
+            format!("Syntax error on line {} of {name}:", last_line(sources, span))
+        };
+        if !self.code.is_empty() {
+            return format!("{}: {}\n{}", self.code, place(span), self.message);
         }
-        out.push_str(&self.message);
-        out
+        if sources.name(span.file) == COMMAND_LINE_SOURCE {
+            return format!("Syntax error in -C/-c directive: {}", self.message);
+        }
+        let mut out = String::new();
+        for step in self.via.iter().chain([&span]) {
+            let _ = write!(out, "{} ", place(*step));
+        }
+        out + &self.message
     }
+
+    /// The form for people: message, file, line and column, the source line with a caret, help.
+    /// With `colour` for a terminal.
+    pub fn render(&self, sources: &Sources, colour: bool) -> String {
+        crate::render::render(self, sources, colour)
+    }
+}
+
+/// Name of the text that holds the arguments of `-C` or `-c`.
+pub const COMMAND_LINE_SOURCE: &str = "-c/-C directives";
+
+/// The last physical line of the logical line that `span` stands on.
+fn last_line(sources: &Sources, span: Span) -> u32 {
+    let mut line = span.line;
+    while sources.line(Span { line, ..span }).is_some_and(|text| text.ends_with(b"\\"))
+        && sources.line(Span { line: line + 1, ..span }).is_some()
+    {
+        line += 1;
+    }
+    line
 }
 
 /// The candidate nearest to `word` (case does not count), if it is near enough to be a slip.
@@ -125,4 +164,48 @@ fn edit_distance(left: &str, right: &str) -> usize {
         previous = Some(letter);
     }
     above.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_found() {
+        let known = ["DocumentRoot", "ServerName", "KeepAlive", "Listen"];
+        assert_eq!(suggest("DocmentRoot", known), Some("DocumentRoot"));
+        assert_eq!(suggest("severname", known), Some("ServerName"));
+        assert_eq!(suggest("Lisetn", known), Some("Listen"));
+        assert_eq!(suggest("Bogus", known), None);
+    }
+
+    #[test]
+    fn plain_forms_are_apaches() {
+        let mut sources = Sources::new();
+        let file = sources.add("/etc/x.conf", &b"a\nListen \\\n zz\n"[..]);
+        let span = Span { file, line: 2, column: 1, length: 6 };
+        let error = Diagnostic::error(span, "Port must be specified");
+        let plain = "AH00526: Syntax error on line 3 of /etc/x.conf:\nPort must be specified";
+        assert_eq!(error.render_plain(&sources), plain);
+        let reading = Diagnostic { code: "", ..error };
+        let plain = "Syntax error on line 3 of /etc/x.conf: Port must be specified";
+        assert_eq!(reading.render_plain(&sources), plain);
+        let warning = Diagnostic::warning(span, "AH00111", "Config variable ${X} is not defined");
+        let plain = "AH00111: Config variable ${X} is not defined";
+        assert_eq!(warning.render_plain(&sources), plain);
+    }
+
+    #[test]
+    fn the_form_for_people_has_line_caret_and_help() {
+        let mut sources = Sources::new();
+        let file = sources.add("/etc/x.conf", &b"# one\n  Listn 80\n"[..]);
+        let span = Span { file, line: 2, column: 3, length: 5 };
+        let text = Diagnostic::error(span, "Invalid command 'Listn'")
+            .with_label("unknown")
+            .with_help("did you mean Listen?")
+            .render(&sources, false);
+        assert!(text.contains("/etc/x.conf:2:3"), "{text}");
+        assert!(text.contains("  Listn 80") && text.contains("^^^^^ unknown"), "{text}");
+        assert!(text.contains("help: did you mean Listen?"), "{text}");
+    }
 }

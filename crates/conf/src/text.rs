@@ -5,6 +5,7 @@ use std::ops::Range;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::source::{FileId, Span};
+use crate::word::is_blank;
 
 /// Bytes with their places: continuation lines joined, `${NAME}` replaced.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +115,13 @@ impl Text {
     /// Drops all bytes from `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
+    }
+
+    /// Drops blanks at the end.
+    pub(crate) fn trim_end(&mut self) {
+        let kept =
+            self.bytes.trim_end_with(|letter| u8::try_from(letter).is_ok_and(is_blank)).len();
+        self.truncate(kept);
     }
 
     /// The place of the character at byte `at`, one character long.

@@ -14,7 +14,8 @@ pub struct Node {
     pub name: BString,
     /// Where the name stands (for a section without the `<`).
     pub span: Span,
-    /// All behind the name, trimmed; for a section without the closing `>`.
+    /// All behind the name, trimmed, with `${NAME}` replaced; for a section without the closing `>`
+    /// and what follows it.
     pub args: Text,
     /// What stands in the section; `None` for a directive.
     pub children: Option<Vec<Node>>,

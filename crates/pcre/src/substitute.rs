@@ -2,8 +2,8 @@
 
 use crate::captures::Captures;
 
-/// How long a substituted text may become; Apache's `AP_PREGSUB_MAXLEN`.
-pub const MAX_SUBSTITUTION_BYTES: usize = 64 * 1024 * 1024;
+/// How long a substituted text may become, in bytes; Apache's `AP_PREGSUB_MAXLEN`.
+pub const MAX_SUBSTITUTION_BYTES: usize = 64 * 1024;
 
 /// The substitution would be longer than it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,14 +13,14 @@ pub struct TooLong {
     pub limit: usize,
 }
 
-/// Appends `template` to `out` with `$0`–`$9` and `&` replaced by what the groups matched.
+/// Appends `template` to `out` with `$0`–`$9` replaced by what the groups matched.
 ///
-/// A backslash takes the meaning off a following `$` or `&` and is dropped; before anything else it
-/// stays. A group that is unset is empty. With `captures` of nothing the groups are all empty.
-/// Source: `regsub_core` behind `ap_pregsub`.
+/// A backslash takes the meaning off the byte behind it and is dropped. A group that is unset is
+/// empty. With `captures` of nothing the template is copied as it is, backslashes and all.
+/// Source: `regsub_core` behind `ap_pregsub` of Apache 2.4, where `&` has no meaning any more.
 ///
 /// # Errors
-/// [`TooLong`] once `out` would exceed `limit` bytes; what was appended stays in `out`.
+/// [`TooLong`] once the substituted text would reach `limit` bytes; what was appended stays.
 pub fn substitute(
     template: &[u8],
     subject: &[u8],
@@ -28,18 +28,19 @@ pub fn substitute(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), TooLong> {
+    let start = out.len();
     let mut rest = template;
-    while let Some((&byte, after)) = rest.split_first() {
-        let (piece, next) = match (byte, after.first()) {
-            (b'&', _) => (captures.text(0, subject).unwrap_or(&[]), after),
-            (b'$', Some(digit @ b'0'..=b'9')) => {
+    while !rest.is_empty() {
+        let (piece, next) = match rest {
+            _ if captures.is_empty() => (rest, &[][..]),
+            [b'$', digit @ b'0'..=b'9', next @ ..] => {
                 let group = captures.text(usize::from(digit - b'0'), subject);
-                (group.unwrap_or(&[]), after.get(1..).unwrap_or(&[]))
+                (group.unwrap_or(&[]), next)
             }
-            (b'\\', Some(b'$' | b'&')) => after.split_at(1),
+            [b'\\', escaped @ ..] if !escaped.is_empty() => escaped.split_at(1),
             _ => literal(rest),
         };
-        if out.len() + piece.len() > limit {
+        if out.len() - start + piece.len() >= limit {
             return Err(TooLong { limit });
         }
         out.extend_from_slice(piece);
@@ -50,7 +51,7 @@ pub fn substitute(
 
 /// The first byte and all that follow it up to the next one that could mean something.
 fn literal(text: &[u8]) -> (&[u8], &[u8]) {
-    let special = |byte: &u8| matches!(byte, b'&' | b'$' | b'\\');
+    let special = |byte: &u8| matches!(byte, b'$' | b'\\');
     let tail = text.get(1..).unwrap_or(&[]);
     let length = tail.iter().position(special).unwrap_or(tail.len()) + 1;
     text.split_at(length.min(text.len()))
@@ -73,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn groups_ampersand_and_escapes() {
+    fn groups_and_escapes() {
         assert_eq!(filled("/new/$2"), "/new/name");
-        assert_eq!(filled("<&>"), "</old/name>");
-        assert_eq!(filled("\\&\\$1\\x"), "&$1\\x");
+        assert_eq!(filled("<$0>&"), "</old/name>&");
+        assert_eq!(filled("\\&\\$1\\x\\\\"), "&$1x\\");
         assert_eq!(filled("$3$9$"), "$");
         assert_eq!(filled("a$b\\"), "a$b\\");
     }
@@ -85,6 +86,9 @@ mod tests {
     fn the_limit_holds() {
         let error = substitute(b"abcdef", b"", &Captures::new(), 5, &mut Vec::new());
         assert_eq!(error, Err(TooLong { limit: 5 }));
+        let mut out = b"before".to_vec();
+        substitute(b"a\\$1", b"", &Captures::new(), 5, &mut out).unwrap();
+        assert_eq!(out, b"beforea\\$1");
     }
 
     proptest::proptest! {

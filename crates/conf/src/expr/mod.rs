@@ -7,6 +7,8 @@
 mod ast;
 mod env;
 mod eval;
+mod lexer;
+mod lookup;
 mod names;
 mod parse;
 mod pure;

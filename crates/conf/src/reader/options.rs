@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bstr::BString;
 
 use crate::defines::Defines;
-use crate::source::{FileId, Sources, Span};
+use crate::source::{FileId, Sources};
 use crate::tree::Node;
 
 /// How a configuration is read.
@@ -40,11 +40,12 @@ impl Default for Options {
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// Directives and sections in the order of reading. What is executed while reading
-    /// (`Include`, `Define`, `LoadModule`, conditions, macros) is not among them; `ServerRoot` is.
+    /// (`Include`, `Define`, `LoadModule`, conditions, macros, `Error`) is not among them;
+    /// `ServerRoot` is.
     pub nodes: Vec<Node>,
     /// All texts; spans point into them.
     pub sources: Sources,
-    /// The files in the order of reading, each with who included it.
+    /// The files in the order of reading.
     pub includes: Vec<Include>,
     /// What is defined at the end.
     pub defines: Defines,
@@ -54,12 +55,42 @@ pub struct Tree {
 
 impl Tree {
     /// Nothing read yet.
-    pub(crate) fn empty(options: &Options) -> Tree {
+    pub(super) fn empty(options: &Options) -> Tree {
         let mut tree = Tree { server_root: options.server_root.clone(), ..Tree::default() };
         for name in &options.defines {
             tree.defines.set(name, None);
         }
         tree
+    }
+
+    /// The files that were read, in the layout of `httpd -t -D DUMP_INCLUDES`.
+    pub fn dump_includes(&self) -> Vec<u8> {
+        let mut out = b"Included configuration files:\n".to_vec();
+        for include in &self.includes {
+            out.extend(std::iter::repeat_n(b' ', 2 * (include.depth + 1)));
+            match include.line {
+                Some(line) => out.extend_from_slice(format!("({line}) ").as_bytes()),
+                None => out.extend_from_slice(b"(*) "),
+            }
+            out.extend_from_slice(self.sources.name(include.file));
+            out.push(b'\n');
+        }
+        out
+    }
+
+    /// What is defined, in the layout of `httpd -t -D DUMP_RUN_CFG`: first what has no value.
+    pub fn dump_defines(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (name, value) in self.defines.iter() {
+            out.extend_from_slice(b"Define: ");
+            out.extend_from_slice(name);
+            if let Some(value) = value {
+                out.push(b'=');
+                out.extend_from_slice(value);
+            }
+            out.push(b'\n');
+        }
+        out
     }
 }
 
@@ -68,6 +99,8 @@ impl Tree {
 pub struct Include {
     /// The file.
     pub file: FileId,
-    /// The `Include` directive; `None` for the main file.
-    pub by: Option<Span>,
+    /// The line of the last `Include` before it, as Apache shows it; `None` before the first.
+    pub line: Option<u32>,
+    /// How many `Include`s led to it; 0 for the main file.
+    pub depth: usize,
 }

@@ -98,6 +98,10 @@ impl Subnet {
             None => (text, None),
         };
         let (address, octets) = match address.parse::<IpAddr>() {
+            // APR wants the IPv4 form.
+            Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+                return Err(SubnetError::Address);
+            }
             Ok(address) => (address, None),
             Err(_) => partial_v4(address).map(|(ip, n)| (IpAddr::V4(ip), Some(n)))?,
         };

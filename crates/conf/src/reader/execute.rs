@@ -1,0 +1,215 @@
+//! The directives that are carried out while reading.
+
+use bstr::{BString, ByteSlice};
+
+use super::condition::Condition;
+use super::host::Host;
+use super::stream::Streams;
+use super::{Reader, Statement};
+use crate::tree::Arg;
+use crate::values::relative_to;
+use crate::word::Words;
+
+/// A directive or section that the reader carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Executed {
+    Define,
+    UnDefine,
+    Include,
+    IncludeOptional,
+    LoadModule,
+    LoadFile,
+    ServerRoot,
+    Error,
+    MacroDefinition,
+    Use,
+    UndefMacro,
+    MacroIgnoreEmptyArgs,
+    MacroIgnoreBadNesting,
+    Condition(Condition),
+}
+
+/// Each name, in lower case, and whether a module has to be there for it.
+const TABLE: &[(&str, Executed, bool)] = &[
+    ("define", Executed::Define, false),
+    ("undefine", Executed::UnDefine, false),
+    ("include", Executed::Include, false),
+    ("includeoptional", Executed::IncludeOptional, false),
+    ("loadmodule", Executed::LoadModule, false),
+    ("loadfile", Executed::LoadFile, false),
+    ("serverroot", Executed::ServerRoot, false),
+    ("error", Executed::Error, false),
+    ("<macro", Executed::MacroDefinition, true),
+    ("use", Executed::Use, true),
+    ("undefmacro", Executed::UndefMacro, true),
+    ("macroignoreemptyargs", Executed::MacroIgnoreEmptyArgs, true),
+    ("macroignorebadnesting", Executed::MacroIgnoreBadNesting, true),
+    ("<ifdefine", Executed::Condition(Condition::Define), false),
+    ("<ifmodule", Executed::Condition(Condition::Module), false),
+    ("<iffile", Executed::Condition(Condition::File), false),
+    ("<ifdirective", Executed::Condition(Condition::Directive), false),
+    ("<ifsection", Executed::Condition(Condition::Section), false),
+    ("<ifversion", Executed::Condition(Condition::Version), true),
+];
+
+impl Executed {
+    /// What is carried out under this name; `None` for all that goes into the tree.
+    pub(super) fn by_name(name: &BString, host: &dyn Host) -> Option<Executed> {
+        let entry = TABLE.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()));
+        let (_, executed, of_module) = entry?;
+        (!of_module || host.directive_known(name.as_bstr())).then_some(*executed)
+    }
+
+    /// May it stand in an `.htaccess`?
+    fn is_for_htaccess(self) -> bool {
+        !matches!(
+            self,
+            Executed::Include
+                | Executed::IncludeOptional
+                | Executed::LoadModule
+                | Executed::LoadFile
+                | Executed::ServerRoot
+        )
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn execute(
+        &mut self,
+        executed: Executed,
+        statement: Statement,
+        streams: &mut Streams,
+    ) {
+        if self.is_htaccess && !executed.is_for_htaccess() {
+            let message = format!("{} not allowed here", statement.name);
+            self.walk_error(statement.span, message);
+            return;
+        }
+        match executed {
+            Executed::Define => self.define(&statement),
+            Executed::UnDefine => self.undefine(&statement),
+            Executed::Include => self.include(&statement, false),
+            Executed::IncludeOptional => self.include(&statement, true),
+            Executed::LoadModule => self.load_module(&statement),
+            Executed::LoadFile => self.load_file(&statement),
+            Executed::ServerRoot => self.server_root(statement),
+            Executed::Error => self.error_directive(&statement),
+            Executed::MacroDefinition => self.define_macro(statement, streams),
+            Executed::Use => self.use_macro(&statement, streams),
+            Executed::UndefMacro => self.undefine_macro(&statement),
+            Executed::MacroIgnoreEmptyArgs => self.macros.ignores_empty_arguments = true,
+            Executed::MacroIgnoreBadNesting => self.macros.ignores_bad_nesting = true,
+            Executed::Condition(condition) => self.condition(condition, statement, streams),
+        }
+    }
+
+    fn define(&mut self, statement: &Statement) {
+        let message = "Define takes 1-2 arguments, Define a variable, optionally to a value.  \
+                       Same as passing -D to the command line.";
+        let words = words(statement);
+        let (name, value) = match words.as_slice() {
+            [name] if !name.text.is_empty() => (name, None),
+            [name, value] if !name.text.is_empty() => (name, Some(value)),
+            _ => return self.error(statement.span, message),
+        };
+        if self.is_usable_name(name) {
+            self.tree.defines.set(&name.text, value.map(|value| value.text.as_slice()));
+        }
+    }
+
+    fn undefine(&mut self, statement: &Statement) {
+        let message = "UnDefine takes one argument, Undefine the existence of a variable. \
+                       Undo a Define.";
+        if let Some(name) = self.only_word(statement, message)
+            && self.is_usable_name(&name)
+        {
+            self.tree.defines.unset(&name.text);
+        }
+    }
+
+    fn is_usable_name(&mut self, name: &Arg) -> bool {
+        let usable = !name.text.contains(&b':');
+        if !usable {
+            self.error(name.span, "Variable name must not contain ':'");
+        }
+        usable
+    }
+
+    fn load_module(&mut self, statement: &Statement) {
+        let words = words(statement);
+        let [name, file] = words.as_slice() else {
+            let message = "LoadModule takes two arguments, a module name and the name of a \
+                           shared object file to load it from";
+            return self.error(statement.span, message);
+        };
+        let Some(path) = relative_to(&self.tree.server_root, &file.text) else {
+            return self.error(file.span, format!("Invalid LoadModule path {}", file.text));
+        };
+        if let Err(message) = self.host.load_module(name.text.as_bstr(), &path) {
+            self.error(name.span, message);
+        }
+    }
+
+    fn load_file(&mut self, statement: &Statement) {
+        let words = words(statement);
+        if words.is_empty() {
+            let message = "LoadFile requires at least one argument, shared object file or \
+                           library to load into the server at runtime";
+            return self.error(statement.span, message);
+        }
+        for file in words {
+            let Some(path) = relative_to(&self.tree.server_root, &file.text) else {
+                self.error(file.span, format!("Invalid LoadFile path {}", file.text));
+                continue;
+            };
+            if let Err(message) = self.host.load_file(&path) {
+                self.error(file.span, message);
+            }
+        }
+    }
+
+    /// Takes effect at once, for the paths that follow; the node stays, for checks of its place.
+    fn server_root(&mut self, statement: Statement) {
+        let message = "ServerRoot takes one argument, Common directory of server-related files \
+                       (logs, confs, etc.)";
+        let Some(root) = self.only_word(&statement, message) else { return };
+        match relative_to(&self.tree.server_root, &root.text).filter(|path| path.is_dir()) {
+            Some(path) => {
+                self.tree.server_root = path;
+                self.add_directive(statement);
+            }
+            None => self.error(root.span, "ServerRoot must be a valid directory"),
+        }
+    }
+
+    fn error_directive(&mut self, statement: &Statement) {
+        let message = match statement.args.bytes() {
+            text if text.is_empty() => "The Error directive was used with no message.".to_owned(),
+            text => text.to_string(),
+        };
+        self.walk_error(statement.span, message);
+    }
+
+    /// The one argument of a directive that takes one; an empty one counts as none, as in Apache.
+    pub(super) fn only_word(&mut self, statement: &Statement, message: &str) -> Option<Arg> {
+        let mut words = words(statement).into_iter();
+        match (words.next().filter(|word| !word.text.is_empty()), words.next()) {
+            (Some(word), None) => Some(word),
+            _ => {
+                self.error(statement.span, message);
+                None
+            }
+        }
+    }
+}
+
+pub(super) fn words(statement: &Statement) -> Vec<Arg> {
+    Words::new(&statement.args).collect()
+}
+
+impl Statement {
+    /// The section's name without `<`, as a node has it.
+    pub(super) fn section_name(&self) -> BString {
+        self.name.strip_prefix(b"<").unwrap_or(&self.name).into()
+    }
+}

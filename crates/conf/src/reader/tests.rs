@@ -1,0 +1,1 @@
+//! Reading as a whole.
