@@ -11,6 +11,7 @@ use crate::directive::{ErasedRow, Fault, State, Target};
 use crate::host::{HostDraft, Server};
 use crate::module::Module;
 use crate::scope::{Override, Places};
+use crate::sink::Sinks;
 use crate::slots::{Registry, Slots};
 
 /// A configuration while it is being built.
@@ -30,6 +31,8 @@ pub struct Build {
     /// The virtual hosts, in order; not yet merged with the main server until
     /// [`Build::finish`] runs `post_config`.
     pub hosts: Vec<HostDraft>,
+    /// Where log lines go: directives register their targets here.
+    pub sinks: Arc<Sinks>,
     /// Whether anything may be done that has effects (make a certificate, ask a passphrase): false
     /// for `-t`.
     pub for_real: bool,
@@ -47,6 +50,7 @@ impl Build {
             diagnostics: Vec::new(),
             main,
             hosts: Vec::new(),
+            sinks: Arc::new(Sinks::default()),
             for_real,
         }
     }
@@ -66,9 +70,11 @@ impl Build {
             }
         }
         let failed = self.has_errors();
-        let Build { registry, sources, defines, server_root, diagnostics, main, hosts, .. } = self;
+        let Build {
+            registry, sources, defines, server_root, diagnostics, main, hosts, sinks, ..
+        } = self;
         let server =
-            (!failed).then(|| Server::assemble(registry, defines, server_root, main, hosts));
+            (!failed).then(|| Server::assemble(registry, defines, server_root, main, hosts, sinks));
         (server, diagnostics, sources)
     }
 

@@ -7,6 +7,7 @@ use conf::{Arg, Defines, Span};
 
 use crate::core::{Core, CoreServer};
 use crate::hooks::Phase;
+use crate::sink::Sinks;
 use crate::slots::{Registry, Slots};
 use crate::vhost::VhostTable;
 use crate::walk::DirectorySections;
@@ -91,6 +92,8 @@ pub struct Server {
     pub has_pre_translate: bool,
     /// Apache's methods and those of `RegisterHttpMethod`.
     pub methods: wire::MethodRegistry,
+    /// Where log lines go.
+    pub sinks: Arc<Sinks>,
     /// The `Server` field.
     pub banner: String,
 }
@@ -102,6 +105,7 @@ impl Server {
         server_root: PathBuf,
         main: HostDraft,
         drafts: Vec<HostDraft>,
+        sinks: Arc<Sinks>,
     ) -> Server {
         let all = std::iter::once(&main).chain(&drafts).zip(0u32..);
         let hosts: Vec<Arc<Host>> =
@@ -116,6 +120,7 @@ impl Server {
             vhosts,
             has_pre_translate,
             methods: wire::MethodRegistry::new(),
+            sinks,
             banner: "Tamarack".to_owned(),
         }
     }

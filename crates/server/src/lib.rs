@@ -26,6 +26,7 @@ pub mod resource;
 pub mod respond;
 pub mod scope;
 pub mod section;
+pub mod sink;
 pub mod slots;
 pub mod subrequest;
 pub mod target;

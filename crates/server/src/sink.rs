@@ -1,0 +1,186 @@
+//! Where log lines go: files, pipes, syslog, standard error.
+//!
+//! Directives name targets while configuration is read; the supervisor opens each distinct one
+//! once, as root; children inherit the descriptors and write. A write that fails (a full disk, a
+//! dead pipe) drops the line and counts it: it never stops the serving.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use mpm::logfile::LogOpener;
+use mpm::pipes::{PipeSpec, PipeWriter};
+use rustix::io::Errno;
+
+/// A log target as configured.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// A file, absolute.
+    File(PathBuf),
+    /// A program that reads lines.
+    Pipe(PipeSpec),
+    /// `syslog[:facility[:tag]]`: facility number, tag.
+    Syslog(u8, String),
+    /// Standard error.
+    StandardError,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::File(path) => write!(f, "{}", path.display()),
+            Target::Pipe(pipe) => write!(f, "|{}", pipe.display()),
+            Target::Syslog(_, tag) => write!(f, "syslog:{tag}"),
+            Target::StandardError => f.write_str("standard error"),
+        }
+    }
+}
+
+/// A target's place in [`Sinks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SinkId(u32);
+
+/// All targets of a configuration; open once the supervisor has opened them.
+#[derive(Default)]
+pub struct Sinks {
+    targets: Mutex<Vec<Target>>,
+    open: OnceLock<Vec<Sink>>,
+}
+
+impl Sinks {
+    /// Names a target; the same target twice is one.
+    pub fn register(&self, target: Target) -> SinkId {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = targets.iter().position(|known| *known == target);
+        let place = known.unwrap_or_else(|| {
+            targets.push(target);
+            targets.len() - 1
+        });
+        SinkId(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+
+    /// Opens all of them, as the supervisor.
+    ///
+    /// Errors: the target that can't be opened, and why.
+    pub fn open(&self, opener: &mut LogOpener<'_>) -> Result<(), (Target, io::Error)> {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut sinks = Vec::with_capacity(targets.len());
+        for target in targets {
+            let sink = Sink::open(&target, opener).map_err(|error| (target.clone(), error))?;
+            sinks.push(sink);
+        }
+        let _ = self.open.set(sinks);
+        Ok(())
+    }
+
+    /// An open sink; `None` before they are open.
+    pub fn get(&self, id: SinkId) -> Option<&Sink> {
+        self.open.get()?.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// What a sink's target is.
+    pub fn target(&self, id: SinkId) -> Option<Target> {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        targets.get(usize::try_from(id.0).ok()?).cloned()
+    }
+}
+
+/// An open target.
+pub enum Sink {
+    /// A file opened for appending.
+    File(OwnedFd),
+    /// A pipe.
+    Pipe(PipeWriter),
+    /// The system's log.
+    Syslog(Syslog),
+    /// Standard error.
+    StandardError,
+}
+
+thread_local! {
+    static DROPPED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Lines that this thread had to drop since the last call.
+pub fn take_dropped() -> u64 {
+    DROPPED.replace(0)
+}
+
+impl Sink {
+    fn open(target: &Target, opener: &mut LogOpener<'_>) -> io::Result<Sink> {
+        Ok(match target {
+            Target::File(path) => Sink::File(opener.file(path)?),
+            Target::Pipe(spec) => Sink::Pipe(opener.pipe(spec)?),
+            Target::Syslog(facility, tag) => Sink::Syslog(Syslog::new(*facility, tag)),
+            Target::StandardError => Sink::StandardError,
+        })
+    }
+
+    /// The descriptor of a file or pipe, for a process's standard error.
+    pub fn try_clone_fd(&self) -> Option<OwnedFd> {
+        match self {
+            Sink::File(fd) => fd.try_clone().ok(),
+            Sink::Pipe(pipe) => pipe.try_clone().ok().map(OwnedFd::from),
+            Sink::Syslog(_) | Sink::StandardError => None,
+        }
+    }
+
+    /// Writes whole lines, in one write where the system takes them. `severity` is for syslog.
+    pub fn write(&self, lines: &[u8], severity: u8) {
+        let written = match self {
+            Sink::File(fd) => write_all(fd, lines),
+            Sink::Pipe(pipe) => pipe.write(lines),
+            Sink::Syslog(syslog) => syslog.write(lines, severity),
+            Sink::StandardError => write_all(rustix::stdio::stderr(), lines),
+        };
+        if !written {
+            let lost = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+            DROPPED.set(DROPPED.get() + lost.max(1));
+        }
+    }
+}
+
+fn write_all(fd: impl std::os::fd::AsFd, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match rustix::io::write(&fd, bytes) {
+            Ok(0) => return false,
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// The local syslog socket (RFC 3164 as `/dev/log` reads it).
+pub struct Syslog {
+    facility: u8,
+    tag: String,
+    socket: OnceLock<Option<std::os::unix::net::UnixDatagram>>,
+}
+
+impl Syslog {
+    fn new(facility: u8, tag: &str) -> Syslog {
+        Syslog { facility, tag: tag.to_owned(), socket: OnceLock::new() }
+    }
+
+    fn write(&self, lines: &[u8], severity: u8) -> bool {
+        let socket = self.socket.get_or_init(|| {
+            let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
+            socket.set_nonblocking(true).ok()?;
+            socket.connect("/dev/log").ok()?;
+            Some(socket)
+        });
+        let Some(socket) = socket else { return false };
+        let priority = u32::from(self.facility) * 8 + u32::from(severity.min(7));
+        let pid = std::process::id();
+        lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).all(|line| {
+            let mut message = format!("<{priority}>{}[{pid}]: ", self.tag).into_bytes();
+            message.extend_from_slice(line);
+            socket.send(&message).is_ok()
+        })
+    }
+}
