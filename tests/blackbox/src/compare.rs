@@ -45,7 +45,7 @@ fn in_order(mut lines: Vec<String>) -> Vec<String> {
         if count > 1
             && let Some(head) = lines.get_mut(start + 1..start + count)
         {
-            head.sort_by_cached_key(|line| line.split(": ").next().unwrap_or("").to_owned());
+            head.sort_by_cached_key(|line| line.split(':').next().unwrap_or("").to_owned());
         }
         start += count.max(1);
     }

@@ -306,10 +306,10 @@ impl Block {
         };
         self.source.pop();
         let host = "> Host: ";
-        if header.starts_with("Host: ") {
-            if let Some(at) = self.source.iter().rposition(|line| line.starts_with(host)) {
-                self.source.remove(at);
-            }
+        if header.starts_with("Host: ")
+            && let Some(at) = self.source.iter().rposition(|line| line.starts_with(host))
+        {
+            self.source.remove(at);
         }
         self.source.push(format!("> {header}"));
         self.source.push(">".into());

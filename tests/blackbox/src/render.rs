@@ -2,7 +2,7 @@
 //!
 //! What is replaced, and nothing else: `Date` and `Server` (`*`); the length of compressed bodies
 //! and of the server's own error pages (`*`); the folder and the ports of the run; the boundary of
-//! multipart bodies; dates in log lines; and the file's own masks.
+//! multipart bodies; the order inside `Allow`; dates in log lines; and the file's own masks.
 
 use std::io::Read;
 
@@ -92,6 +92,10 @@ impl<'a> Renderer<'a> {
             let with = replaced.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
             lines.push(match with {
                 Some((_, with)) => format!("< {name}: {with}"),
+                None if name.eq_ignore_ascii_case("allow") => {
+                    format!("< {name}: {}", sorted(value))
+                }
+                None if value.is_empty() => format!("< {name}:"),
                 None => self.mask(&format!("< {name}: {}", escape(value))),
             });
         }
@@ -156,6 +160,15 @@ fn is_canned(head: &Head, body: &[u8]) -> bool {
     let unchanged = head.status() < 300 || head.field("Last-Modified").is_some();
     html && !unchanged && (body.is_empty() || body.starts_with(CANNED))
         || body.starts_with(CANNED) && head.status() == 200
+}
+
+/// The methods of `Allow` in the order of the alphabet: Apache's order is that of a hash table with
+/// a random seed.
+fn sorted(value: &[u8]) -> String {
+    let text = escape(value);
+    let mut methods: Vec<&str> = text.split(',').map(str::trim).collect();
+    methods.sort_unstable();
+    methods.join(",")
 }
 
 fn gunzip(body: &[u8]) -> Option<Vec<u8>> {
