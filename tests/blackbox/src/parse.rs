@@ -226,7 +226,11 @@ impl Parser {
             self.block()?.source.extend(pending);
         }
         let block = self.block()?;
+        let head_ended = block.source.last().is_some_and(|line| line == ">");
         match word {
+            ">" if head_ended && line.contains(" HTTP/1.") => {
+                return Err("a second request in one: put `request` or `pipelined` before".into());
+            }
             ">" | ">-" => {
                 let mut bytes = unescape(line.get(word.len() + 1..).unwrap_or(""))?;
                 if word == ">" {

@@ -112,8 +112,9 @@ impl Place {
     fn content(&self, entry: &Entry) -> std::io::Result<Vec<u8>> {
         let mut content = self.fill_bytes(&entry.content);
         if let Some(size) = option(entry, "size").and_then(|size| size.parse::<usize>().ok()) {
-            // Numbered lines, so that a range shows where it was cut.
-            let line = |at: usize| format!("{:07}\n", at * 8).into_bytes();
+            // Numbered words, so that a range shows where it was cut.
+            let end = |at: usize| if at % 8 == 7 { '\n' } else { ' ' };
+            let line = |at: usize| format!("{:07}{}", at * 8, end(at)).into_bytes();
             content = (0..size.div_ceil(8)).flat_map(line).take(size).collect();
         }
         if option(entry, "gzip").is_some() {

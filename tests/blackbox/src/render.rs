@@ -158,8 +158,7 @@ impl<'a> Renderer<'a> {
 fn is_canned(head: &Head, body: &[u8]) -> bool {
     let html = head.field("Content-Type").is_some_and(|kind| kind.starts_with(b"text/html"));
     let unchanged = head.status() < 300 || head.field("Last-Modified").is_some();
-    html && !unchanged && (body.is_empty() || body.starts_with(CANNED))
-        || body.starts_with(CANNED) && head.status() == 200
+    html && !unchanged && body.is_empty() || body.starts_with(CANNED)
 }
 
 /// The methods of `Allow` in the order of the alphabet: Apache's order is that of a hash table with
