@@ -138,7 +138,9 @@ fn run_all(
                         continue;
                     };
                     let mut cases = run_file(&mut file, program, mode, tests);
+                    let recorded = cases.iter().any(|case| case.failure.is_none());
                     if mode == Mode::Record
+                        && recorded
                         && let Err(error) = std::fs::write(&file.path, file.to_text())
                     {
                         let failure = Some(error.to_string());

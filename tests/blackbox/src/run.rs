@@ -50,14 +50,13 @@ pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path
     match Session::new(&before, program, mode, tests).and_then(|session| session.all(file)) {
         Ok(cases) => cases,
         Err(failure) => {
-            let name = |item| title(&before, item);
-            let count = |item: &Item| item.blocks().len();
-            let fail = |item| Case {
-                name: name(item),
-                requests: count(item),
-                failure: Some(failure.clone()),
+            let fail = |(at, item): (usize, &Item)| Case {
+                name: title(&before, item),
+                requests: item.blocks().len(),
+                failure: Some(if at == 0 { failure.clone() } else { "as above".into() }),
             };
-            before.items.iter().map(fail).collect()
+            file.clone_from(&before);
+            before.items.iter().enumerate().map(fail).collect()
         }
     }
 }

@@ -123,9 +123,14 @@ impl TestFile {
             }
         }
         let mut next_differs = differs_lines.iter();
+        let mut after_error_log = false;
         for item in &self.items {
             match item {
                 Item::ErrorLog(source, ..) => {
+                    if !after_error_log {
+                        separate(&mut lines);
+                    }
+                    after_error_log = true;
                     lines.extend(source.iter().map(String::as_str));
                     continue;
                 }
