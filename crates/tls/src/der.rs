@@ -48,11 +48,6 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// Whether all has been read.
-    pub fn is_done(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// The next element, whatever it is.
     pub fn next_element(&mut self) -> Option<Element<'a>> {
         let [tag, first, after @ ..] = self.rest else { return None };
@@ -132,7 +127,7 @@ mod tests {
             let bytes = element(OCTET_STRING, &content);
             let mut reader = Reader::new(&bytes);
             prop_assert_eq!(reader.content(OCTET_STRING), Some(&content[..]));
-            prop_assert!(reader.is_done());
+            prop_assert!(reader.next_element().is_none());
         }
 
         #[test]

@@ -45,7 +45,10 @@ impl Mode {
             "require" | "on" => Self::Require,
             "optional_no_ca" => Self::OptionalNoCa,
             _ => {
-                return Err(Finding::error("SSLVerifyClient", format!("Invalid argument '{word}'")));
+                return Err(Finding::error(
+                    "SSLVerifyClient",
+                    format!("Invalid argument '{word}'"),
+                ));
             }
         })
     }
@@ -191,6 +194,16 @@ impl ClientVerifier {
         }
     }
 
+    /// Whether a client with this verdict may go on. A full handshake has refused the others; a
+    /// resumed one may bring a certificate that has expired or been revoked since.
+    pub fn admits(&self, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Absent => self.mode != Mode::Require,
+            Verdict::Trusted(_) => true,
+            Verdict::Failed(reason) => self.mode == Mode::OptionalNoCa && reason.is_about_issuer(),
+        }
+    }
+
     fn path(
         &self,
         leaf: &CertificateDer<'_>,
@@ -323,12 +336,15 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        match self.path(end_entity, intermediates, now) {
-            Ok(_) => Ok(ClientCertVerified::assertion()),
-            Err(reason) if self.mode == Mode::OptionalNoCa && reason.is_about_issuer() => {
-                Ok(ClientCertVerified::assertion())
+        let verdict = match self.path(end_entity, intermediates, now) {
+            Ok(path) => Verdict::Trusted(path),
+            Err(reason) => Verdict::Failed(reason),
+        };
+        match verdict {
+            Verdict::Failed(reason) if !self.admits(&verdict) => {
+                Err(CertificateError::from(reason).into())
             }
-            Err(reason) => Err(CertificateError::from(reason).into()),
+            _ => Ok(ClientCertVerified::assertion()),
         }
     }
 

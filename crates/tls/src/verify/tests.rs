@@ -74,7 +74,7 @@ fn verdicts_in_apaches_words() {
     assert_eq!(verdict(&verifier, &[client(Some(&root), |_| ())]), "SUCCESS");
     let unknown = client(Some(&stranger), |_| ());
     assert_eq!(
-        verdict(&verifier, &[unknown.clone()]),
+        verdict(&verifier, std::slice::from_ref(&unknown)),
         "FAILED:unable to verify the first certificate"
     );
     assert_eq!(
@@ -104,7 +104,7 @@ fn depth_counts_the_certificates_above() {
     assert_eq!(path, [leaf.clone(), middle.der.clone(), root.der.clone()]);
     // An authority that another issued completes a path but is no end of one.
     let both = verifier(Mode::Require, 2, &[&root, &middle]);
-    assert_eq!(verdict(&both, &[leaf.clone()]), "SUCCESS");
+    assert_eq!(verdict(&both, std::slice::from_ref(&leaf)), "SUCCESS");
     let rootless = verifier(Mode::Require, 2, &[&middle]);
     assert_eq!(verdict(&rootless, &[leaf]), "FAILED:unable to get local issuer certificate");
 }

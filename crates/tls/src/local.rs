@@ -1,0 +1,125 @@
+//! The certificate of the bundled configuration: made for localhost at the first start, kept in the
+//! state folder, made anew when it is about to expire.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SanType,
+};
+
+use crate::{certs, pem};
+
+/// Browsers take no certificate that lives longer.
+const LIFE: Duration = Duration::from_secs(397 * 24 * 60 * 60);
+/// With less life left it is made anew.
+const REMAINDER_SECONDS: i64 = 30 * 24 * 60 * 60;
+
+/// Where the certificate and its key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalCertificate {
+    /// PEM, readable by all.
+    pub certificate: PathBuf,
+    /// PEM, for the owner alone.
+    pub key: PathBuf,
+}
+
+/// Finds the certificate in `folder` or makes it: ECDSA P-256, self-signed, for localhost and the
+/// loopback addresses.
+///
+/// # Errors
+/// The folder or the files cannot be written.
+pub fn ensure(folder: &[u8]) -> io::Result<LocalCertificate> {
+    let folder = Path::new(OsStr::from_bytes(folder));
+    let local = LocalCertificate {
+        certificate: folder.join("localhost.pem"),
+        key: folder.join("localhost.key"),
+    };
+    if is_usable(&local) {
+        return Ok(local);
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    let (certificate, key) = make().map_err(io::Error::other)?;
+    // The key first: a certificate without its key would be found unusable and made anew.
+    replace(&local.key, key.as_bytes(), 0o600)?;
+    replace(&local.certificate, certificate.as_bytes(), 0o644)?;
+    Ok(local)
+}
+
+fn make() -> Result<(String, String), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()])?;
+    params.distinguished_name.push(DnType::CommonName, "localhost");
+    params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    params.subject_alt_names.push(SanType::IpAddress(IpAddr::V6(Ipv6Addr::LOCALHOST)));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let now = SystemTime::now();
+    params.not_before = (now - Duration::from_secs(3600)).into();
+    params.not_after = (now + LIFE).into();
+    Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+fn is_usable(local: &LocalCertificate) -> bool {
+    let (Ok(text), true) = (fs::read(&local.certificate), local.key.is_file()) else {
+        return false;
+    };
+    let certificates = pem::certificates(&text);
+    let Some(parsed) = certificates.first().and_then(|der| certs::parse(der).ok()) else {
+        return false;
+    };
+    let left = parsed.validity().not_after.timestamp() - crate::tickets::unix_seconds() as i64;
+    left > REMAINDER_SECONDS && key_belongs(local, &parsed)
+}
+
+fn key_belongs(
+    local: &LocalCertificate,
+    certificate: &x509_parser::certificate::X509Certificate<'_>,
+) -> bool {
+    let key = fs::read_to_string(&local.key).ok().and_then(|text| KeyPair::from_pem(&text).ok());
+    key.is_some_and(|key| {
+        use rcgen::PublicKeyData;
+        key.der_bytes() == &*certificate.public_key().subject_public_key.data
+    })
+}
+
+/// Writes beside and renames, so that a reader sees the old file or the new one; the rights are
+/// there before the content.
+fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let _ = fs::remove_file(&beside);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn made_once_and_for_the_owner_alone() {
+        let folder = std::env::temp_dir().join(format!("tls-local-{}", std::process::id()));
+        let bytes = folder.as_os_str().as_bytes();
+        let local = ensure(bytes).unwrap();
+        let mode = fs::metadata(&local.key).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let first = fs::read(&local.certificate).unwrap();
+        assert_eq!(ensure(bytes).unwrap(), local);
+        assert_eq!(fs::read(&local.certificate).unwrap(), first, "kept");
+        fs::write(&local.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
+        ensure(bytes).unwrap();
+        assert_ne!(fs::read(&local.certificate).unwrap(), first, "another key: made anew");
+        let certificates = pem::certificates(&fs::read(&local.certificate).unwrap());
+        assert!(certs::matches_name(&certs::parse(&certificates[0]).unwrap(), "localhost"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
