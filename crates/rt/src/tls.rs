@@ -57,6 +57,15 @@ pub enum TlsError {
 /// `choose` is called once with the client's first message. What it returns is used for the whole
 /// connection. The deadline is for the whole handshake.
 pub async fn accept(
+    stream: Stream,
+    deadline: Deadline,
+    choose: impl FnOnce(&ClientHello<'_>) -> Option<Arc<ServerConfig>>,
+) -> Result<Stream, TlsError> {
+    // Boxed: rustls's states take some KiB, which no connection should carry for its whole life.
+    Box::pin(handshake(stream, deadline, choose)).await
+}
+
+async fn handshake(
     mut stream: Stream,
     deadline: Deadline,
     choose: impl FnOnce(&ClientHello<'_>) -> Option<Arc<ServerConfig>>,
