@@ -1,22 +1,25 @@
 //! A canned answer of 1 KiB for every request on this substrate, and nothing else: what the layers
-//! above are measured against. `echo_http ADDRESS [watch]`; with `watch`, each request awaits the
-//! drain of a file watch, as a server that caches files does.
+//! above are measured against. `echo_http ADDRESS [watch|tls]`; with `watch`, each request awaits
+//! the drain of a file watch, as a server that caches files does; with `tls`, a certificate is made.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rt::{Acceptor, Handle, Loop, Stream, Watcher};
+use rt::{Acceptor, Handle, Loop, Stream, Watcher, tls};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8099".to_owned());
-    let watch = std::env::args().nth(2).is_some();
+    let mode = std::env::args().nth(2).unwrap_or_default();
+    let config = if mode == "tls" { Some(server_config()?) } else { None };
     let listener = TcpListener::bind(address)?;
     let mut engine = Loop::new("echo");
-    if watch {
+    if mode == "watch" {
         let watcher = Watcher::new()?;
         watcher.watch_dir(&std::env::temp_dir());
         engine = engine.watcher(Arc::new(watcher));
@@ -26,7 +29,21 @@ fn main() -> std::io::Result<()> {
         loop {
             let Ok(accepted) = acceptor.accept().await else { continue };
             let stream = Stream::new(accepted)?;
-            handle.spawn_local(answer(handle.clone(), stream));
+            let (config, handle) = (config.clone(), handle.clone());
+            handle.clone().spawn_local(async move {
+                let stream = match config {
+                    None => stream,
+                    Some(config) => {
+                        let deadline = handle.deadline(TIMEOUT);
+                        let Ok(stream) = tls::accept(stream, deadline, |_| Some(config)).await
+                        else {
+                            return;
+                        };
+                        stream
+                    }
+                };
+                answer(handle, stream).await;
+            });
         }
     })?
 }
@@ -48,4 +65,17 @@ async fn answer(handle: Handle, mut stream: Stream) {
             return;
         }
     }
+}
+
+/// A configuration with an ECDSA certificate made for the moment.
+fn server_config() -> std::io::Result<Arc<ServerConfig>> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+        .map_err(std::io::Error::other)?;
+    let key =
+        PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(std::io::Error::other)?;
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .map_err(std::io::Error::other)?;
+    Ok(Arc::new(config))
 }
