@@ -5,10 +5,17 @@
 //! their memory when they are cleared.
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod chars;
+pub mod chunked;
+pub mod conditional;
+pub mod date;
+pub mod escape;
+pub mod etag;
 pub mod host;
 pub mod list;
 pub mod method;
+pub mod range;
 pub mod request;
 pub mod status;
 pub mod table;

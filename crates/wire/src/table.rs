@@ -36,6 +36,9 @@ struct Entry {
 /// Dead bytes below this are never worth a copy of the arena.
 const COMPACT_FLOOR_BYTES: usize = 4096;
 
+/// Up to this many pairs, duplicates are found by comparing each with each.
+const COMPRESS_BY_SCAN: usize = 64;
+
 /// Most bytes one table holds; an addition beyond it is dropped. Far above every configured
 /// request limit, it only keeps the 32-bit offsets sound.
 pub const TABLE_LIMIT_BYTES: usize = 1 << 30;
@@ -183,11 +186,33 @@ impl Table {
 
     /// Leaves one pair for each key, at the place of its first (`apr_table_compress`).
     pub fn compress(&mut self, how: Overlap) {
+        if self.entries.len() > COMPRESS_BY_SCAN {
+            return self.compress_sorted(how);
+        }
         let mut at = 0;
         while at < self.entries.len() {
             self.compress_one(at, how);
             at += 1;
         }
+    }
+
+    /// As [`Table::compress`] in n log n steps, for tables too large for a scan per entry.
+    fn compress_sorted(&mut self, how: Overlap) {
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        order.sort_by_cached_key(|at| (self.key_of(self.entries[*at]).to_ascii_lowercase(), *at));
+        let mut is_gone = vec![false; order.len()];
+        let mut first = order.first().copied().unwrap_or(0);
+        for at in order.into_iter().skip(1) {
+            let (entry, kept) = (self.entries[at], self.entries[first]);
+            if !self.key_of(entry).eq_ignore_ascii_case(self.key_of(kept)) {
+                first = at;
+                continue;
+            }
+            is_gone[at] = true;
+            self.absorb(first, entry, how);
+        }
+        let mut gone = is_gone.into_iter();
+        self.entries.retain(|_| !gone.next().unwrap_or(false));
     }
 
     /// Whether a value of `key` has `token` as an element of its comma-separated list, compared
@@ -208,14 +233,19 @@ impl Table {
                 continue;
             }
             self.entries.remove(scan);
-            match how {
-                Overlap::Set => {
-                    self.dead += self.entries[at].value_len as usize;
-                    self.entries[at].value_at = entry.value_at;
-                    self.entries[at].value_len = entry.value_len;
-                }
-                Overlap::Merge => self.join_values(at, entry),
+            self.absorb(at, entry, how);
+        }
+    }
+
+    /// Takes the value of `entry`, which goes, into the one at `at`.
+    fn absorb(&mut self, at: usize, entry: Entry, how: Overlap) {
+        match how {
+            Overlap::Set => {
+                self.dead += self.entries[at].value_len as usize;
+                self.entries[at].value_at = entry.value_at;
+                self.entries[at].value_len = entry.value_len;
             }
+            Overlap::Merge => self.join_values(at, entry),
         }
     }
 
@@ -424,6 +454,22 @@ mod tests {
         let mut set: Table = pairs.into_iter().collect();
         set.compress(Overlap::Set);
         assert_eq!(values(&set, b"a"), [b"4".as_slice()]);
+    }
+
+    #[test]
+    fn large_tables_compress_as_small_ones() {
+        for how in [Overlap::Set, Overlap::Merge] {
+            let mut scanned = Table::new();
+            for n in 0..60u32 {
+                let key = format!("{}{}", if n % 2 == 0 { 'k' } else { 'K' }, n % 7);
+                scanned.add(key.as_bytes(), n.to_string().as_bytes());
+            }
+            let mut sorted = scanned.clone();
+            sorted.compress_sorted(how);
+            scanned.compress(how);
+            assert_eq!(scanned, sorted);
+            assert_eq!(sorted.len(), 7);
+        }
     }
 
     #[test]

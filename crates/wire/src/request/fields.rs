@@ -53,16 +53,24 @@ fn split_unsafe(field: &[u8], colon: Option<usize>) -> Result<(&[u8], &[u8]), Bo
 
 /// Joins fields of one name and checks what they come to.
 pub(super) fn finish(head: &mut RequestHead, limits: &HeadLimits) -> Result<(), Box<HeadError>> {
-    head.headers.compress(Overlap::Merge);
-    for (name, value) in head.headers.iter() {
-        if value.len() > limits.field_bytes {
-            let before = "Request header exceeds LimitRequestFieldSize after merging: ";
-            return Err(refuse(560, before, name).with_notes(TOO_LARGE));
-        }
+    join(&mut head.headers, limits)?;
+    for (name, _) in head.headers.iter() {
         head.flags.set(HeadFlags::of_field(name));
     }
     note_connection(head);
     frame_body(head)
+}
+
+/// Joins fields of one name; the joined value is held to the limit again.
+pub(super) fn join(table: &mut Table, limits: &HeadLimits) -> Result<(), Box<HeadError>> {
+    table.compress(Overlap::Merge);
+    match table.iter().find(|(_, value)| value.len() > limits.field_bytes) {
+        Some((name, _)) => {
+            let before = "Request header exceeds LimitRequestFieldSize after merging: ";
+            Err(refuse(560, before, name).with_notes(TOO_LARGE))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Flags for what `Connection` and `Expect` say.
@@ -71,9 +79,9 @@ fn note_connection(head: &mut RequestHead) {
         let value = head.headers.get(b"Connection").unwrap_or_default();
         let mut found = HeadFlags::NONE;
         for token in list::tokens(value) {
-            if token.eq_ignore_ascii_case(b"close") {
+            if list::token_means(token, b"close") {
                 found.set(HeadFlags::CLOSE);
-            } else if token.eq_ignore_ascii_case(b"keep-alive") {
+            } else if list::token_means(token, b"keep-alive") {
                 found.set(HeadFlags::KEEP_ALIVE);
             }
         }

@@ -25,7 +25,7 @@ flags! {
     EXPECT_CONTINUE = 6, "The client waits for `100 Continue` before it sends the body.";
     CONDITIONAL = 7, "There is an `If-Match`, `If-None-Match`, `If-Modified-Since`, \
         `If-Unmodified-Since` or `If-Range` field.";
-    RANGE = 8, "There is a `Range` field (or the obsolete `Request-Range`).";
+    RANGE = 8, "There is a `Range` field.";
     CONTENT_LENGTH = 9, "There is a `Content-Length` field.";
     TRANSFER_ENCODING = 10, "There is a `Transfer-Encoding` field.";
     AUTHORIZATION = 11, "There is an `Authorization` field.";
@@ -85,7 +85,6 @@ impl HeadFlags {
             10 if is(b"user-agent") => HeadFlags::USER_AGENT,
             13 if is(b"if-none-match") => HeadFlags::CONDITIONAL,
             13 if is(b"authorization") => HeadFlags::AUTHORIZATION,
-            13 if is(b"request-range") => HeadFlags::RANGE,
             14 if is(b"content-length") => HeadFlags::CONTENT_LENGTH,
             15 if is(b"accept-encoding") => HeadFlags::ACCEPT_ENCODING,
             17 if is(b"if-modified-since") => HeadFlags::CONDITIONAL,

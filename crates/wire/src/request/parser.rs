@@ -4,6 +4,7 @@ use super::fields::{self, TOO_LARGE, TOO_MANY, refuse};
 use super::{HeadError, HeadLimits, HeadOptions, LogLevel, Progress, RequestHead, Version};
 use super::{fast, line};
 use crate::chars::{is_token, trim_blanks_end, trim_blanks_start};
+use crate::table::Table;
 
 /// An unfinished line is refused as too long only from this size on; Apache reads as much before
 /// it looks (`HUGE_STRING_LEN`).
@@ -56,6 +57,36 @@ impl HeadParser {
         self.in_fields = false;
         self.fields = 0;
         self.pending.clear();
+    }
+
+    /// A parser of the trailer fields of a chunked body.
+    pub(crate) fn for_trailers() -> Self {
+        HeadParser { in_fields: true, ..HeadParser::default() }
+    }
+
+    /// As [`HeadParser::reset`], for trailer fields.
+    pub(crate) fn reset_for_trailers(&mut self) {
+        self.reset();
+        self.in_fields = true;
+    }
+
+    /// Parses trailer fields up to their blank line by the rules of header fields. `buf` begins
+    /// with the first of them and grows from call to call.
+    pub(crate) fn parse_trailers(
+        &mut self,
+        trailers: &mut Table,
+        buf: &[u8],
+        limits: &HeadLimits,
+        strict: bool,
+    ) -> Progress {
+        match self.parse_fields(trailers, buf, limits, strict) {
+            Ok(Some(consumed)) => match fields::join(trailers, limits) {
+                Ok(()) => Progress::Done { consumed },
+                Err(error) => Progress::Error(error),
+            },
+            Ok(None) => Progress::NeedMore,
+            Err(error) => Progress::Error(error),
+        }
     }
 
     /// Whether a request has begun: a byte other than line ends before it has been seen.
@@ -120,15 +151,28 @@ impl HeadParser {
             }
             self.in_fields = true;
         }
+        match self.parse_fields(&mut head.headers, buf, limits, options.strict)? {
+            Some(consumed) => fields::finish(head, limits).map(|()| Some(consumed)),
+            None => Ok(None),
+        }
+    }
+
+    /// Field lines up to the blank one.
+    fn parse_fields(
+        &mut self,
+        table: &mut Table,
+        buf: &[u8],
+        limits: &HeadLimits,
+        strict: bool,
+    ) -> Result<Option<usize>, Box<HeadError>> {
         loop {
-            let found = self.next_line(buf, limits.field_bytes, options.strict);
+            let found = self.next_line(buf, limits.field_bytes, strict);
             let Some(found) = found.map_err(|bad| bad_field_line(buf, self.at, bad))? else {
                 return Ok(None);
             };
             self.at = found.next;
             self.scanned = found.next;
-            if self.take_field_line(head, found.text, limits, options)? {
-                fields::finish(head, limits)?;
+            if self.take_field_line(table, found.text, limits, strict)? {
                 return Ok(Some(self.at));
             }
         }
@@ -164,10 +208,10 @@ impl HeadParser {
     /// Takes one line of the fields; true when it was the blank line at the end.
     fn take_field_line(
         &mut self,
-        head: &mut RequestHead,
+        table: &mut Table,
         text: &[u8],
         limits: &HeadLimits,
-        options: &HeadOptions<'_>,
+        strict: bool,
     ) -> Result<bool, Box<HeadError>> {
         if matches!(text.first(), Some(b' ' | b'\t')) {
             self.fold(text, limits)?;
@@ -180,7 +224,7 @@ impl HeadParser {
                 let error = HeadError::new(400, 563, LogLevel::Info, message);
                 return Err(error.with_notes(TOO_MANY));
             }
-            fields::add(&mut head.headers, &self.pending, options.strict)?;
+            fields::add(table, &self.pending, strict)?;
             self.pending.clear();
         }
         self.pending.extend_from_slice(trim_blanks_end(text));

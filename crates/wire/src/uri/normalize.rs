@@ -49,14 +49,14 @@ pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
     let (mut read, mut write) = (0, 0);
     while let Some(mut byte) = path.get(read).copied() {
         // A segment begins at `read` when what was written so far ends in a slash.
-        if write == 0 || path[write - 1] == b'/' {
-            if let Some(after) = skip_dot_segment(path, read, how) {
-                if after.is_parent {
-                    ok &= climb(path, &mut write, how);
-                }
-                read = after.next;
-                continue;
+        let begins_segment = write == 0 || path[write - 1] == b'/';
+        let dots = if begins_segment { skip_dot_segment(path, read, how) } else { None };
+        if let Some(dots) = dots {
+            if dots.is_parent {
+                ok &= climb(path, &mut write, how);
             }
+            read = dots.next;
+            continue;
         }
         if byte == b'%' && how.decode_unreserved {
             match escaped_byte(path, read) {

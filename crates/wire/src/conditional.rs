@@ -1,0 +1,166 @@
+//! Conditional requests (`ap_meets_conditions` and the `ap_condition_if_*` functions).
+
+use crate::method::Method;
+use crate::table::Table;
+use crate::{date, etag};
+
+/// How many seconds old a resource must be for its modification time to be a strong validator.
+const STRONG_AFTER_SECONDS: i64 = 60;
+
+/// What a conditional request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Answer as if there were no conditions (`Range` is judged by [`if_range`]).
+    Proceed,
+    /// 304
+    NotModified,
+    /// 412
+    PreconditionFailed,
+}
+
+impl Decision {
+    /// The status, `None` for [`Decision::Proceed`].
+    pub const fn status(self) -> Option<u16> {
+        match self {
+            Decision::Proceed => None,
+            Decision::NotModified => Some(304),
+            Decision::PreconditionFailed => Some(412),
+        }
+    }
+}
+
+/// What one condition says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The field was not sent.
+    None,
+    /// It does not hold.
+    NoMatch,
+    /// It holds by a weak validator.
+    Weak,
+    /// It holds by a strong validator.
+    Strong,
+}
+
+/// What is known of the representation that would be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Validators<'a> {
+    /// The request's method (`HEAD` counts as `GET`).
+    pub method: Method,
+    /// The response's `ETag` field.
+    pub etag: Option<&'a [u8]>,
+    /// The response's `Last-Modified` field, seconds since 1970; without one the request's time
+    /// stands for it.
+    pub last_modified: Option<i64>,
+    /// The request's time, seconds since 1970.
+    pub now: i64,
+}
+
+impl Validators<'_> {
+    fn mtime(&self) -> i64 {
+        self.last_modified.unwrap_or(self.now)
+    }
+
+    /// Changed so recently that it could change again within the same second unnoticed.
+    fn is_young(&self) -> bool {
+        self.now < self.mtime().saturating_add(STRONG_AFTER_SECONDS)
+    }
+}
+
+/// Judges all conditions of a request. Ask only when the status so far is a success.
+pub fn meets_conditions(request: &Table, known: &Validators<'_>) -> Decision {
+    if if_match(request, known) == Condition::NoMatch {
+        return Decision::PreconditionFailed;
+    }
+    if matches!(if_unmodified_since(request, known), Condition::Weak | Condition::Strong) {
+        return Decision::PreconditionFailed;
+    }
+    let is_get = known.method == Method::GET;
+    // 304 needs every condition that was sent to say so; RFC 9110 section 13.2.2 would ignore
+    // If-Modified-Since beside If-None-Match, Apache does not.
+    let mut not_modified = None;
+    match if_none_match(request, known) {
+        Condition::None => {}
+        Condition::NoMatch => not_modified = Some(false),
+        _ if is_get => not_modified = Some(true),
+        _ => return Decision::PreconditionFailed,
+    }
+    match if_modified_since(request, known) {
+        Condition::None => {}
+        Condition::NoMatch => not_modified = Some(false),
+        _ if is_get && not_modified.is_none() => not_modified = Some(true),
+        _ => {}
+    }
+    if not_modified == Some(true) && if_range(request, known) == Condition::None {
+        return Decision::NotModified;
+    }
+    Decision::Proceed
+}
+
+/// `If-Match`: `*` or a tag that is strongly equal.
+pub fn if_match(request: &Table, known: &Validators<'_>) -> Condition {
+    let Some(list) = request.get(b"If-Match") else { return Condition::None };
+    let matches = list.first() == Some(&b'*')
+        || known.etag.is_some_and(|etag| etag::list_has_strong(list, etag));
+    if matches { Condition::Strong } else { Condition::NoMatch }
+}
+
+/// `If-Unmodified-Since`: a match means that the resource **was** modified since.
+pub fn if_unmodified_since(request: &Table, known: &Validators<'_>) -> Condition {
+    let Some(value) = request.get(b"If-Unmodified-Since") else { return Condition::None };
+    match date::parse(value).filter(|date| *date != 0) {
+        Some(date) if known.mtime() > date => by_time(request, known),
+        _ => Condition::NoMatch,
+    }
+}
+
+/// `If-None-Match`: weak comparison for `GET` and `HEAD` without `Range`, else strong.
+pub fn if_none_match(request: &Table, known: &Validators<'_>) -> Condition {
+    let Some(list) = request.get(b"If-None-Match") else { return Condition::None };
+    if list.first() == Some(&b'*') {
+        return Condition::Strong;
+    }
+    let Some(etag) = known.etag else { return Condition::NoMatch };
+    if known.method == Method::GET && !request.contains(b"Range") {
+        return if etag::list_has_weak(list, etag) { Condition::Weak } else { Condition::NoMatch };
+    }
+    if etag::list_has_strong(list, etag) { Condition::Strong } else { Condition::NoMatch }
+}
+
+/// `If-Modified-Since`: a match means that the resource was **not** modified since. A date in the
+/// future counts as none.
+pub fn if_modified_since(request: &Table, known: &Validators<'_>) -> Condition {
+    let Some(value) = request.get(b"If-Modified-Since") else { return Condition::None };
+    let date = date::parse(value).unwrap_or(0);
+    if date >= known.mtime() && date <= known.now {
+        return by_time(request, known);
+    }
+    Condition::NoMatch
+}
+
+/// `If-Range`: whether `Range` may be honoured. A tag must be the very same and strong, a date the
+/// very same and the resource over a minute old.
+pub fn if_range(request: &Table, known: &Validators<'_>) -> Condition {
+    let Some(value) = request.get(b"If-Range") else { return Condition::None };
+    if !request.contains(b"Range") {
+        return Condition::None;
+    }
+    let matches = if value.first() == Some(&b'"') {
+        known.etag == Some(value)
+    } else {
+        date::parse(value) == Some(known.mtime()) && !known.is_young()
+    };
+    if matches { Condition::Strong } else { Condition::NoMatch }
+}
+
+/// A match by time: weak while the resource is young, and then none at all with `Range`.
+fn by_time(request: &Table, known: &Validators<'_>) -> Condition {
+    match known.is_young() {
+        true if request.contains(b"Range") => Condition::NoMatch,
+        true => Condition::Weak,
+        false => Condition::Strong,
+    }
+}
+
+#[cfg(test)]
+mod tests;
