@@ -81,27 +81,29 @@ impl Diagnostic {
     /// (`AH00526: Syntax error on line 3 of /path:`, the message on a line of its own).
     /// The line is the last one of a continued line, as Apache counts.
     pub fn render_plain(&self, sources: &Sources) -> String {
+        let message = escaped(&self.message);
         let Some(span) = self.span.filter(|_| self.severity == Severity::Error) else {
             return match self.code {
-                "" => self.message.clone(),
-                code => format!("{code}: {}", self.message),
+                "" => message,
+                code => format!("{code}: {message}"),
             };
         };
         let place = |span: Span| {
             let name = sources.name(span.file);
+            let name = escaped(&name.to_string());
             format!("Syntax error on line {} of {name}:", last_line(sources, span))
         };
         if !self.code.is_empty() {
-            return format!("{}: {}\n{}", self.code, place(span), self.message);
+            return format!("{}: {}\n{message}", self.code, place(span));
         }
         if sources.name(span.file) == COMMAND_LINE_SOURCE {
-            return format!("Syntax error in -C/-c directive: {}", self.message);
+            return format!("Syntax error in -C/-c directive: {message}");
         }
         let mut out = String::new();
         for step in self.via.iter().chain([&span]) {
             let _ = write!(out, "{} ", place(*step));
         }
-        out + &self.message
+        out + &message
     }
 
     /// The form for people: message, file, line and column, the source line with a caret, help.
@@ -113,6 +115,25 @@ impl Diagnostic {
 
 /// Name of the text that holds the arguments of `-C` or `-c`.
 pub const COMMAND_LINE_SOURCE: &str = "-c/-C directives";
+
+/// A text as Apache writes it into logs: what is not printable ASCII as `\\n` or `\\xhh`, and a
+/// backslash doubled. Source: `ap_escape_logitem`, without its treatment of quotes.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x20..0x7f => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+    out
+}
 
 /// The last physical line of the logical line that `span` stands on.
 fn last_line(sources: &Sources, span: Span) -> u32 {

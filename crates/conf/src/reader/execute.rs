@@ -183,9 +183,14 @@ impl Reader<'_> {
     }
 
     fn error_directive(&mut self, statement: &Statement) {
-        let message = match statement.args.bytes() {
-            text if text.is_empty() => "The Error directive was used with no message.".to_owned(),
-            text => text.to_string(),
+        let text = statement.args.bytes();
+        let message = match (text.first(), text.last()) {
+            (None, _) | (_, None) => "The Error directive was used with no message.".to_owned(),
+            // Quotes around all of it are dropped.
+            (Some(first @ (b'"' | b'\'')), Some(last)) if first == last => {
+                text.get(1..text.len() - 1).unwrap_or(&[]).as_bstr().to_string()
+            }
+            _ => text.to_string(),
         };
         self.walk_error(statement.span, message);
     }

@@ -28,7 +28,7 @@ pub(super) struct Macros {
 
 #[derive(Clone)]
 struct Macro {
-    /// `defined on line 2 of "/path"`
+    /// `on line 2 of "/path"`
     location: String,
     arguments: Vec<BString>,
     lines: Vec<BString>,
@@ -320,7 +320,8 @@ fn uses(line: &BStr, arguments: &[BString], index: usize) -> bool {
     false
 }
 
-/// Appends the line with names replaced by values. What was put in is not looked at again.
+/// Appends the line with names replaced by values; those of `@names` are put in quotes. What was put
+/// in is not looked at again.
 fn substitute(line: &[u8], arguments: &[BString], values: &[BString], out: &mut Vec<u8>) {
     let mut rest = line;
     while let Some((byte, after)) = rest.split_first() {
@@ -328,7 +329,10 @@ fn substitute(line: &[u8], arguments: &[BString], values: &[BString], out: &mut 
             .and_then(|index| Some((arguments.get(index)?, values.get(index)?)));
         match found {
             Some((name, value)) => {
-                out.extend_from_slice(value);
+                match name.starts_with(b"@") {
+                    true => quote(value, out),
+                    false => out.extend_from_slice(value),
+                }
                 rest = rest.get(name.len()..).unwrap_or(&[]);
             }
             None => {
@@ -337,4 +341,15 @@ fn substitute(line: &[u8], arguments: &[BString], values: &[BString], out: &mut 
             }
         }
     }
+}
+
+fn quote(value: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in value {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
 }

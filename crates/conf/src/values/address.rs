@@ -20,6 +20,8 @@ pub struct ListenAddress {
     pub host: VirtualHostName,
     /// The port.
     pub port: u16,
+    /// The interface behind `%` of a link-local IPv6 address.
+    pub scope: Option<String>,
 }
 
 impl ListenAddress {
@@ -29,11 +31,9 @@ impl ListenAddress {
     /// Apache's words, as `set_listener` has them.
     pub fn parse(text: &[u8]) -> Result<ListenAddress, &'static str> {
         let parts = split(text).ok_or("Invalid address or port")?;
-        if parts.has_scope {
-            return Err("Scope id is not supported");
-        }
         let port = parts.port.ok_or("Port must be specified")?;
-        Ok(ListenAddress { host: parts.host.unwrap_or(VirtualHostName::Any), port })
+        let host = parts.host.unwrap_or(VirtualHostName::Any);
+        Ok(ListenAddress { host, port, scope: parts.scope })
     }
 }
 
@@ -44,6 +44,8 @@ pub struct VirtualHostAddress {
     pub host: VirtualHostName,
     /// Which port; `None` for all, written as `*` or not at all.
     pub port: Option<u16>,
+    /// The interface behind `%` of a link-local IPv6 address.
+    pub scope: Option<String>,
 }
 
 impl VirtualHostAddress {
@@ -58,10 +60,8 @@ impl VirtualHostAddress {
         };
         let parts = split(address).ok_or("The address or port is invalid")?;
         let host = parts.host.ok_or("Missing address for VirtualHost")?;
-        if parts.has_scope {
-            return Err("Scope ids are not supported");
-        }
-        Ok(VirtualHostAddress { host, port: parts.port.filter(|_| !any_port) })
+        let port = parts.port.filter(|_| !any_port);
+        Ok(VirtualHostAddress { host, port, scope: parts.scope })
     }
 }
 
@@ -169,38 +169,33 @@ fn partial_v4(text: &str) -> Result<(Ipv4Addr, u32), SubnetError> {
 struct Parts {
     host: Option<VirtualHostName>,
     port: Option<u16>,
-    has_scope: bool,
+    scope: Option<String>,
 }
 
-/// Splits host and port as `apr_parse_addr_port` does: a bare number is a port.
+/// Splits host and port as `apr_parse_addr_port` does: a bare number is a port; otherwise a port is
+/// what follows the last colon, when it is all digits. What is before it is not looked at further.
 fn split(text: &[u8]) -> Option<Parts> {
     let text = std::str::from_utf8(text).ok()?;
-    if text.is_empty() {
-        return None;
+    let host_end = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    if host_end.is_empty() {
+        return Some(Parts { host: None, port: Some(port(text)?), scope: None });
     }
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(Parts { host: None, port: Some(port(text)?), has_scope: false });
-    }
-    if let Some(inner) = text.strip_prefix('[') {
-        let (address, rest) = inner.split_once(']')?;
-        let (address, has_scope) = match address.split_once('%') {
-            Some((address, _)) => (address, true),
-            None => (address, false),
-        };
-        let address: Ipv6Addr = address.parse().ok()?;
-        let port = match rest.strip_prefix(':') {
-            Some(digits) => Some(port(digits)?),
-            None if rest.is_empty() => None,
-            None => return None,
-        };
-        let host = Some(VirtualHostName::Ip(IpAddr::V6(address)));
-        return Some(Parts { host, port, has_scope });
-    }
-    let (name, port) = match text.rsplit_once(':') {
-        Some((name, digits)) => (name, Some(port(digits)?)),
+    let has_port = host_end.len() < text.len() && host_end.ends_with(':');
+    let (name, port) = match host_end.strip_suffix(':').filter(|_| has_port) {
+        Some(name) => (name, Some(port(text.get(host_end.len()..)?)?)),
         None => (text, None),
     };
-    Some(Parts { host: Some(host_name(name)?), port, has_scope: false })
+    if let Some(inner) = name.strip_prefix('[') {
+        let address = inner.strip_suffix(']')?;
+        let (address, scope) = match address.split_once('%') {
+            Some((address, scope)) => (address, Some(scope.to_owned())),
+            None => (address, None),
+        };
+        let address: Ipv6Addr = address.parse().ok()?;
+        let host = Some(VirtualHostName::Ip(IpAddr::V6(address)));
+        return Some(Parts { host, port, scope });
+    }
+    Some(Parts { host: Some(host_name(name)?), port, scope: None })
 }
 
 fn host_name(name: &str) -> Option<VirtualHostName> {
@@ -210,13 +205,11 @@ fn host_name(name: &str) -> Option<VirtualHostName> {
     if let Ok(address) = name.parse::<Ipv4Addr>() {
         return Some(VirtualHostName::Ip(IpAddr::V4(address)));
     }
-    let usable = !name.is_empty() && !name.contains([':', '[', ']', '*', ' ']);
-    usable.then(|| VirtualHostName::Name(name.to_owned()))
+    (!name.is_empty()).then(|| VirtualHostName::Name(name.to_owned()))
 }
 
 fn port(digits: &str) -> Option<u16> {
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|port| is_number && *port != 0)
+    digits.parse().ok().filter(|port| *port != 0)
 }
 
 #[cfg(test)]
@@ -226,7 +219,7 @@ mod tests {
     #[test]
     fn listen_lines() {
         let parse = |text: &str| ListenAddress::parse(text.as_bytes());
-        let any = |port| ListenAddress { host: VirtualHostName::Any, port };
+        let any = |port| ListenAddress { host: VirtualHostName::Any, port, scope: None };
         assert_eq!(parse("80"), Ok(any(80)));
         assert_eq!(parse("*:8080"), Ok(any(8080)));
         let v6 = parse("[::1]:443").unwrap();
@@ -235,19 +228,22 @@ mod tests {
         assert_eq!(parse("127.0.0.1"), Err("Port must be specified"));
         assert_eq!(parse("70000"), Err("Invalid address or port"));
         assert_eq!(parse("0"), Err("Invalid address or port"));
+        assert_eq!(parse(":80"), Err("Invalid address or port"));
+        assert_eq!(parse("1x"), Err("Port must be specified"));
         assert_eq!(parse("[::1"), Err("Invalid address or port"));
-        assert_eq!(parse("[fe80::1%eth0]:80"), Err("Scope id is not supported"));
+        assert_eq!(parse("[fe80::1%eth0]:80").unwrap().scope.as_deref(), Some("eth0"));
     }
 
     #[test]
     fn virtual_host_lines() {
         let parse = |text: &str| VirtualHostAddress::parse(text.as_bytes());
-        let any = |port| VirtualHostAddress { host: VirtualHostName::Any, port };
+        let any = |port| VirtualHostAddress { host: VirtualHostName::Any, port, scope: None };
         assert_eq!(parse("*:80"), Ok(any(Some(80))));
         assert_eq!(parse("*"), Ok(any(None)));
         assert_eq!(parse("_default_:*"), Ok(any(None)));
         assert_eq!(parse("80"), Err("Missing address for VirtualHost"));
-        assert_eq!(parse("*:x"), Err("The address or port is invalid"));
+        assert_eq!(parse("*:0"), Err("The address or port is invalid"));
+        assert_eq!(parse("a:b:*").unwrap().host, VirtualHostName::Name("a:b".into()));
         assert_eq!(parse("10.0.0.1").unwrap().port, None);
     }
 

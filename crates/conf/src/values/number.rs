@@ -73,9 +73,14 @@ pub enum Unit {
 /// A time with an optional unit: `ms`, `s`, `mi` or `min`, `h`, in any case.
 ///
 /// As in Apache the unit's first letters decide, so `5seconds` and `5minutes` are fine; a plain `m`
-/// is not. `None` when it is no time. Source: `ap_timeout_parameter_parse`.
+/// is not; a unit alone is no time at all, which is 0. `None` when it is none. Source: `ap_timeout_parameter_parse`.
 pub fn timeout(text: &[u8], default: Unit) -> Option<Duration> {
-    let (number, unit) = leading_number(text)?;
+    let text = text.trim_ascii_start();
+    let text = text.strip_prefix(b"+").unwrap_or(text);
+    let (number, unit) = match text.first() {
+        Some(first) if first.is_ascii_alphabetic() => (0, text),
+        _ => leading_number(text)?,
+    };
     let unit = match unit.to_ascii_lowercase().as_slice() {
         [] => default,
         [b's', ..] => Unit::Seconds,
@@ -112,6 +117,7 @@ mod tests {
         assert_eq!(parse("2MIN"), Some(Duration::from_secs(120)));
         assert_eq!(parse("1h"), Some(Duration::from_secs(3600)));
         assert_eq!(parse("3seconds"), Some(Duration::from_secs(3)));
+        assert_eq!((parse(" 5"), parse("ms")), (parse("5s"), parse("0")));
         assert_eq!(timeout(b"7", Unit::Milliseconds), Some(Duration::from_millis(7)));
         for bad in ["", "x", "-1", "5m", "5d", "99999999999999999999", "9999999999999999999h"] {
             assert_eq!(parse(bad), None, "{bad}");

@@ -36,7 +36,8 @@ pub fn relative_to(root: &Path, file: &[u8]) -> Option<PathBuf> {
 
 /// The number of a level's name: `emerg` 0 … `debug` 7, `trace1` 8 … `trace8` 15.
 ///
-/// As in Apache only the letters that tell it apart are read: `err` for `error`. Case does not count.
+/// Case does not count. `None`: "Log level keyword must be one of
+/// emerg/alert/crit/error/warn/notice/info/debug/trace1/.../trace8".
 /// Source: `ap_parse_log_level`.
 pub fn log_level(name: &[u8]) -> Option<u8> {
     const NAMES: [&str; 16] = [
