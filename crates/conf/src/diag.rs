@@ -25,9 +25,9 @@ pub struct Diagnostic {
     /// Where; `None` for what has no place, as a file that is not there.
     pub span: Option<Span>,
     /// The `Include` lines that led to the file, the outermost first.
-    pub via: Vec<Span>,
+    pub via: Box<[Span]>,
     /// Short words for under the caret; may be empty.
-    pub label: String,
+    pub label: Box<str>,
     /// What to do about it.
     pub help: Option<String>,
 }
@@ -43,8 +43,8 @@ impl Diagnostic {
             code: SYNTAX_ERROR,
             message: message.into(),
             span: Some(span),
-            via: Vec::new(),
-            label: String::new(),
+            via: Box::default(),
+            label: Box::default(),
             help: None,
         }
     }
@@ -61,7 +61,7 @@ impl Diagnostic {
 
     /// The same with words under the caret.
     #[must_use]
-    pub fn with_label(mut self, label: impl Into<String>) -> Diagnostic {
+    pub fn with_label(mut self, label: impl Into<Box<str>>) -> Diagnostic {
         self.label = label.into();
         self
     }

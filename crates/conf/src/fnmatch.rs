@@ -55,9 +55,7 @@ pub fn has_wildcard(pattern: &[u8]) -> bool {
         match byte {
             b'?' | b'*' => return true,
             b'\\' => {
-                if bytes.next().is_none() {
-                    return false;
-                }
+                bytes.next();
             }
             b'[' => bracket_open = true,
             b']' if bracket_open => return true,
@@ -115,7 +113,8 @@ fn match_one(pattern: &[u8], text: &[u8], at: Cursor, flags: Flags) -> Option<us
     let byte = *text.get(at.text)?;
     let rest = pattern.get(at.pattern..)?;
     let (&first, after) = rest.split_first()?;
-    let wild = !(flags.pathname && byte == b'/') && !is_hidden_dot(text, at.text, flags);
+    let is_separator = flags.pathname && byte == b'/';
+    let wild = !is_separator && !is_hidden_dot(text, at.text, flags);
     match first {
         b'?' => wild.then_some(1),
         b'*' => None,

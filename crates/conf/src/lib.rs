@@ -4,6 +4,8 @@
 //! directive; [`values`] and [`expr`] give arguments their types. This crate knows no HTTP, opens
 //! no sockets, and reads only the files that a configuration includes.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 pub mod defines;
 pub mod diag;
 pub mod expr;

@@ -2,6 +2,8 @@
 //!
 //! With `CONF_RECORD=1` in the environment, and apache2 installed, the file is written anew.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@
 //! Matching a warm pattern allocates nothing: the match data belongs to the thread.
 //! [`substitute`] fills `$0`–`$9` of a template, as Apache's `ap_pregsub` does.
 #![allow(unsafe_code)] // The binding to libpcre2 is what this crate is for.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod captures;
 mod engine;

@@ -190,12 +190,12 @@ impl<'h> Reader<'h> {
     }
 
     fn error(&mut self, span: Span, message: impl Into<String>) {
-        let via = self.via.clone();
+        let via = self.via.as_slice().into();
         self.diagnostics.push(Diagnostic { code: "", via, ..Diagnostic::error(span, message) });
     }
 
     fn warn(&mut self, span: Span, code: &'static str, message: impl Into<String>) {
-        let via = self.via.clone();
+        let via = self.via.as_slice().into();
         self.diagnostics.push(Diagnostic { via, ..Diagnostic::warning(span, code, message) });
     }
 }

@@ -150,7 +150,7 @@ impl Reader<'_> {
     /// An error that Apache finds only when directives are carried out.
     pub(super) fn walk_error(&mut self, span: Span, message: String) {
         let mut error = crate::diag::Diagnostic::error(span, message);
-        error.via.clone_from(&self.via);
+        error.via = self.via.as_slice().into();
         self.diagnostics.push(error);
     }
 }
