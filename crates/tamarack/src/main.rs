@@ -1,2 +1,76 @@
-//! The program.
-fn main() {}
+//! The program: httpd's command line on top of Tamarack.
+
+mod about;
+mod child;
+mod cli;
+mod dump;
+mod folder;
+mod load;
+mod manual;
+mod program;
+mod settings;
+
+use std::process::ExitCode;
+
+use cli::{Action, Arguments};
+use mpm::Mode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let name = cli::program_name(&name);
+    let words: Vec<_> = words.collect();
+    let status = match words.first().and_then(|word| word.to_str()) {
+        Some("serve") => folder::serve(&words[1..]),
+        Some("manual") => manual::print(&words[1..]),
+        _ => match Arguments::parse(&words) {
+            Ok(arguments) => run(&name, &arguments),
+            Err(wrong) => {
+                eprintln!("{name}: {wrong}");
+                eprint!("{}", about::usage(&name));
+                1
+            }
+        },
+    };
+    ExitCode::from(u8::try_from(status).unwrap_or(1))
+}
+
+fn run(name: &str, arguments: &Arguments) -> i32 {
+    match &arguments.action {
+        Action::Usage => {
+            eprint!("{}", about::usage(name));
+            1
+        }
+        Action::Version => {
+            print!("{}", about::version());
+            0
+        }
+        Action::Settings => {
+            print!("{}", about::settings(arguments));
+            0
+        }
+        Action::Modules => {
+            print!("{}", about::compiled_in());
+            0
+        }
+        Action::Directives => {
+            print!("{}", about::directives());
+            0
+        }
+        Action::Check => dump::check(name, arguments),
+        Action::Signal(order) => program::signal(name, arguments, *order),
+        Action::Start => {
+            let mode = if arguments.one_process {
+                Mode::OneProcess
+            } else if arguments.is_defined("FOREGROUND") {
+                Mode::Foreground
+            } else {
+                Mode::Detach
+            };
+            program::start(name, arguments, mode)
+        }
+    }
+}

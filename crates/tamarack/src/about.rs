@@ -1,0 +1,143 @@
+//! What the program says of itself: `-v`, `-V`, `-l`, `-L`, `-h`. None of it reads a configuration.
+
+use std::fmt::Write as _;
+
+use server::directive::ErasedRow;
+use server::scope::Places;
+
+use crate::cli::{Arguments, DEFAULT_ROOT};
+
+/// The Apache version whose behaviour is followed.
+pub const FOLLOWS: &str = "Apache/2.4.71";
+
+/// `-v`, in httpd's layout.
+pub fn version() -> String {
+    format!(
+        "Server version: Tamarack/{} ({FOLLOWS})\nServer built:   {}\n",
+        env!("CARGO_PKG_VERSION"),
+        built()
+    )
+}
+
+/// When the program was built, as far as it can be told: the binary's own time stamp.
+fn built() -> String {
+    let stamp = std::env::current_exe().and_then(std::fs::metadata).and_then(|m| m.modified());
+    let Ok(stamp) = stamp else { return "unknown".to_owned() };
+    jiff::Timestamp::try_from(stamp)
+        .map_or_else(|_| "unknown".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+}
+
+/// `-V`, in httpd's layout, which scripts parse.
+pub fn settings(arguments: &Arguments) -> String {
+    let mut out = version();
+    out.push_str("Server's Module Magic Number: 20120211:142\n");
+    let _ = writeln!(out, "Architecture:   {}-bit", usize::BITS);
+    out.push_str("Server MPM:     event\n  threaded:     yes (variable thread count)\n");
+    out.push_str("    forked:     yes (variable process count)\n");
+    out.push_str("Server compiled with....\n");
+    for word in ["APR_HAS_SENDFILE", "APR_HAVE_IPV6 (IPv4-mapped addresses enabled)"] {
+        let _ = writeln!(out, " -D {word}");
+    }
+    out.push_str(" -D AP_HAVE_RELIABLE_PIPED_LOGS\n");
+    let root = arguments.server_root.as_ref().map_or_else(
+        || DEFAULT_ROOT.to_owned(),
+        |root| root.display().to_string(),
+    );
+    let file = arguments.file.as_ref().map_or_else(
+        || "apache2.conf".to_owned(),
+        |file| file.display().to_string(),
+    );
+    for (key, value) in [
+        ("HTTPD_ROOT", root.as_str()),
+        ("DEFAULT_PIDLOG", "logs/httpd.pid"),
+        ("DEFAULT_SCOREBOARD", "logs/apache_runtime_status"),
+        ("DEFAULT_ERRORLOG", "logs/error_log"),
+        ("AP_TYPES_CONFIG_FILE", "mime.types"),
+        ("SERVER_CONFIG_FILE", file.as_str()),
+    ] {
+        let _ = writeln!(out, " -D {key}=\"{value}\"");
+    }
+    out
+}
+
+/// `-l`
+pub fn compiled_in() -> String {
+    let mut out = "Compiled in modules:\n".to_owned();
+    for module in modules::all() {
+        let _ = writeln!(out, "  {}", module.file());
+    }
+    out
+}
+
+/// `-L`: every directive, what it takes, where it may stand.
+pub fn directives() -> String {
+    let mut out = String::new();
+    for module in modules::all() {
+        for row in module.rows(0) {
+            let bracket = if row.is_section { "<" } else { "" };
+            let _ = writeln!(out, "{bracket}{} ({})", row.name, row.module);
+            let _ = writeln!(out, "\t{}", row.doc);
+            let _ = writeln!(out, "\t{}", allowed(&row));
+        }
+    }
+    out
+}
+
+/// httpd's sentence about a directive's places.
+fn allowed(row: &ErasedRow) -> String {
+    let in_conf = match (row.places.contains(Places::DIRECTORY), outside(row)) {
+        (true, true) => "Allowed in *.conf anywhere",
+        (true, false) => {
+            "Allowed in *.conf only inside <Directory>, <Files>, <Location>, or <If>"
+        }
+        _ => "Allowed in *.conf only outside <Directory>, <Files>, <Location>, or <If>",
+    };
+    if !row.places.contains(Places::HTACCESS) {
+        return in_conf.to_owned();
+    }
+    if row.allow.is_none() {
+        return format!("{in_conf} and in .htaccess");
+    }
+    format!("{in_conf} and in .htaccess\n\twhen AllowOverride includes {}", row.allow)
+}
+
+fn outside(row: &ErasedRow) -> bool {
+    row.places.contains(Places::SERVER) || row.places.contains(Places::VHOST)
+}
+
+/// `-h`, in httpd's layout.
+pub fn usage(name: &str) -> String {
+    let indent = " ".repeat(name.len() + 7);
+    format!(
+        "Usage: {name} [-D name] [-d directory] [-f file]
+{indent} [-C \"directive\"] [-c \"directive\"]
+{indent} [-k start|restart|graceful|graceful-stop|stop]
+{indent} [-v] [-V] [-h] [-l] [-L] [-t] [-T] [-S] [-M] [-X]
+       {name} serve DIRECTORY [ADDRESS:PORT]
+Options:
+  -D name            : define a name, for <IfDefine name>
+  -d directory       : the ServerRoot to begin with
+  -f file            : the configuration file
+  -C \"directive\"     : a directive before the configuration files
+  -c \"directive\"     : a directive after the configuration files
+  -e level           : show messages of the start from this level (see LogLevel)
+  -E file            : write messages of the start to a file
+  -v                 : the version
+  -V                 : the version and the built-in settings
+  -h                 : this page
+  -l                 : the modules that are built in
+  -L                 : the directives that are known
+  -t -D DUMP_VHOSTS  : the virtual hosts
+  -t -D DUMP_RUN_CFG : the settings of the run
+  -S                 : both of these
+  -t -D DUMP_MODULES : the modules that are active
+  -M                 : the same
+  -t -D DUMP_INCLUDES: the configuration files that are read
+  -t -D DUMP_CONFIG  : the configuration as it was read
+  -t                 : check the configuration
+  -T                 : do not check that document roots exist
+  -X                 : one process, in the foreground
+  serve DIRECTORY    : serve a folder, without any configuration
+"
+    )
+}

@@ -1,0 +1,204 @@
+//! httpd's command line. Its flags are not clap-shaped (`-DNAME`, `-k start`, repeated `-C`), so
+//! they are read by hand, as `apr_getopt` reads them.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use mpm::order::ServerOrder;
+
+/// The options that take a value, as httpd's `AP_SERVER_BASEARGS`.
+const WITH_VALUE: &[u8] = b"DCcdfekE";
+/// The options that take none.
+const FLAGS: &[u8] = b"vVlLtTSMhX?";
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// Serve.
+    #[default]
+    Start,
+    /// Check the configuration, and dump what `-D DUMP_…` asks for.
+    Check,
+    /// `-k`: tell a running server.
+    Signal(ServerOrder),
+    /// `-v`
+    Version,
+    /// `-V`
+    Settings,
+    /// `-l`
+    Modules,
+    /// `-L`
+    Directives,
+    /// `-h`
+    Usage,
+}
+
+/// The command line.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    /// What is to be done.
+    pub action: Action,
+    /// `-d`
+    pub server_root: Option<PathBuf>,
+    /// `-f`
+    pub file: Option<PathBuf>,
+    /// `-D`
+    pub defines: Vec<Vec<u8>>,
+    /// `-C`
+    pub before: Vec<Vec<u8>>,
+    /// `-c`
+    pub after: Vec<Vec<u8>>,
+    /// `-e`: the level of start-up messages.
+    pub startup_level: Option<String>,
+    /// `-E`: where start-up messages go.
+    pub startup_log: Option<PathBuf>,
+    /// `-X`
+    pub one_process: bool,
+    /// `-T`: document roots are not checked.
+    pub skip_document_root: bool,
+}
+
+impl Arguments {
+    /// Reads the words after the program's name.
+    pub fn parse(words: &[OsString]) -> Result<Arguments, String> {
+        let mut arguments = Arguments::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut letters = match word.as_bytes() {
+                b"--help" => b"h".as_slice(),
+                b"--version" => b"v".as_slice(),
+                [b'-', letters @ ..] if !letters.is_empty() => letters,
+                _ => return Err(format!("unexpected argument '{}'", word.display())),
+            };
+            while let [letter, rest @ ..] = letters {
+                letters = rest;
+                if WITH_VALUE.contains(letter) {
+                    let joined = (!rest.is_empty()).then(|| rest.to_vec());
+                    let value = joined.or_else(|| words.next().map(|w| w.as_bytes().to_vec()));
+                    let missing = || format!("missing argument to -- {}", char::from(*letter));
+                    arguments.set(*letter, value.ok_or_else(missing)?)?;
+                    letters = &[];
+                } else if FLAGS.contains(letter) {
+                    arguments.flag(*letter);
+                } else {
+                    return Err(format!("illegal option -- {}", char::from(*letter)));
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn set(&mut self, letter: u8, value: Vec<u8>) -> Result<(), String> {
+        match letter {
+            b'D' => {
+                if matches!(value.as_slice(), b"DUMP_VHOSTS" | b"DUMP_MODULES" | b"DUMP_RUN_CFG") {
+                    self.action = Action::Check;
+                }
+                self.defines.push(value);
+            }
+            b'C' => self.before.push(value),
+            b'c' => self.after.push(value),
+            b'd' => self.server_root = Some(OsString::from_vec(value).into()),
+            b'f' => self.file = Some(OsString::from_vec(value).into()),
+            b'E' => self.startup_log = Some(OsString::from_vec(value).into()),
+            b'e' => self.startup_level = Some(String::from_utf8_lossy(&value).into_owned()),
+            _ => self.action = order(&value)?,
+        }
+        Ok(())
+    }
+
+    fn flag(&mut self, letter: u8) {
+        match letter {
+            b'v' => self.action = Action::Version,
+            b'V' => self.action = Action::Settings,
+            b'l' => self.action = Action::Modules,
+            b'L' => self.action = Action::Directives,
+            b't' => self.action = Action::Check,
+            b'T' => self.skip_document_root = true,
+            b'S' => self.dump(&["DUMP_VHOSTS", "DUMP_RUN_CFG"]),
+            b'M' => self.dump(&["DUMP_MODULES"]),
+            b'X' => self.one_process = true,
+            _ => self.action = Action::Usage,
+        }
+    }
+
+    fn dump(&mut self, names: &[&str]) {
+        self.action = Action::Check;
+        self.defines.extend(names.iter().map(|name| name.as_bytes().to_vec()));
+    }
+
+    /// Whether `-D name` was given.
+    pub fn is_defined(&self, name: &str) -> bool {
+        self.defines.iter().any(|defined| defined == name.as_bytes())
+    }
+
+    /// The configuration file: `-f` relative to `-d`, by default that of the server root.
+    pub fn config_file(&self) -> PathBuf {
+        let root = self.server_root();
+        match &self.file {
+            Some(file) => root.join(file),
+            None => {
+                let of_debian = root.join("apache2.conf");
+                if of_debian.exists() { of_debian } else { root.join("conf/httpd.conf") }
+            }
+        }
+    }
+
+    /// `-d`, by default Debian's.
+    pub fn server_root(&self) -> PathBuf {
+        let root = self.server_root.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_ROOT));
+        std::path::absolute(&root).unwrap_or(root)
+    }
+}
+
+/// ServerRoot where nobody names one: Debian's.
+pub const DEFAULT_ROOT: &str = "/etc/apache2";
+
+fn order(word: &[u8]) -> Result<Action, String> {
+    Ok(match word {
+        b"start" => Action::Start,
+        b"restart" => Action::Signal(ServerOrder::Restart),
+        b"graceful" => Action::Signal(ServerOrder::Graceful),
+        b"graceful-stop" => Action::Signal(ServerOrder::GracefulStop),
+        b"stop" => Action::Signal(ServerOrder::Stop),
+        _ => return Err("illegal option -- k".to_owned()),
+    })
+}
+
+/// The program's name as messages show it.
+pub fn program_name(path: &OsStr) -> String {
+    let name = Path::new(path).file_name().unwrap_or(OsStr::new("tamarack"));
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Arguments, String> {
+        Arguments::parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn values_may_be_joined_or_apart() {
+        let arguments = parse(&["-DFOREGROUND", "-D", "X", "-tf", "a.conf", "-d/x"]).unwrap();
+        assert!(arguments.is_defined("FOREGROUND") && arguments.is_defined("X"));
+        assert_eq!(arguments.action, Action::Check);
+        assert_eq!(arguments.config_file(), Path::new("/x/a.conf"));
+    }
+
+    #[test]
+    fn wrong_words_are_named() {
+        assert_eq!(parse(&["-z"]).unwrap_err(), "illegal option -- z");
+        assert_eq!(parse(&["-f"]).unwrap_err(), "missing argument to -- f");
+        assert_eq!(parse(&["-k", "dance"]).unwrap_err(), "illegal option -- k");
+    }
+
+    #[test]
+    fn orders() {
+        assert_eq!(parse(&["-k", "stop"]).unwrap().action, Action::Signal(ServerOrder::Stop));
+        assert_eq!(parse(&["-S"]).unwrap().action, Action::Check);
+    }
+}
