@@ -10,8 +10,10 @@ use std::io;
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
-use rustls::server::{Acceptor, ClientHello};
-use rustls::{HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+use rustls::server::Acceptor;
+pub use rustls::server::ClientHello;
+use rustls::{HandshakeKind, SupportedCipherSuite};
+pub use rustls::{ProtocolVersion, ServerConfig};
 
 use crate::stream::Stream;
 use crate::timers::Deadline;

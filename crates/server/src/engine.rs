@@ -8,6 +8,7 @@ use rt::{Handle, Pool};
 
 use crate::connection::Active;
 use crate::host::Server;
+use crate::log::Level;
 use crate::plan::PlanCache;
 use crate::resource::Resources;
 use crate::walk::HtaccessCache;
@@ -107,6 +108,11 @@ impl Engine {
         text.copy_from_slice(formatted.as_bytes().get(..29).unwrap_or(&[b' '; 29]));
         self.date.set((now, text));
         text
+    }
+
+    /// A line in the main server's error log, about no request.
+    pub fn log_main(&self, level: Level, number: u32, message: std::fmt::Arguments<'_>) {
+        crate::log::of_server(&self.server, level, number, message);
     }
 
     /// Counts an answer in the scoreboard.

@@ -9,9 +9,14 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
+
+use rt::tls::{ClientHello, ServerConfig};
 
 use crate::build::Build;
+use crate::client::Client;
 use crate::filter::FilterDef;
+use crate::host::Server;
 use crate::module::Module;
 use crate::request::Request;
 use crate::slots::{Registry, Slots};
@@ -206,6 +211,21 @@ impl HookDef {
 /// build's diagnostics.
 pub type PostConfig = fn(&mut Build);
 
+/// How TLS comes to connections (mod_ssl).
+#[derive(Clone, Copy)]
+pub struct TlsHook {
+    /// Whether connections of this client speak TLS, by the address they came to.
+    pub is_on: fn(&Client, &Server) -> bool,
+    /// The configuration for a client, by its first message; `None` refuses it.
+    pub choose: fn(&Client, &Server, &ClientHello<'_>) -> Option<Arc<ServerConfig>>,
+    /// The longest that a handshake may take.
+    pub deadline: fn(&Client, &Server) -> Duration,
+}
+
+/// Makes what all children share, before the fork: ticket keys, session caches. Errors end the
+/// start with the text.
+pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
+
 /// Everything that the active modules registered.
 #[derive(Default)]
 pub struct HookTable {
@@ -213,6 +233,8 @@ pub struct HookTable {
     post_config: Vec<PostConfig>,
     filters: Vec<Arc<FilterDef>>,
     providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
+    tls: Option<TlsHook>,
+    shared: Vec<ShareHook>,
     satisfy: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
     /// Some hook decides access by URI, not by configuration alone: then authorisation is never
     /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
@@ -252,6 +274,16 @@ impl HookTable {
     pub fn providers<T: Any + Send + Sync>(&self, group: &str) -> Vec<(&'static str, Arc<T>)> {
         let of_group = self.providers.iter().filter(|((in_group, _), _)| *in_group == group);
         of_group.filter_map(|((_, n), p)| Some((*n, p.clone().downcast::<T>().ok()?))).collect()
+    }
+
+    /// How TLS comes to connections, if anybody offers it.
+    pub fn tls(&self) -> Option<TlsHook> {
+        self.tls
+    }
+
+    /// What makes shared things before the fork.
+    pub fn shared(&self) -> &[ShareHook] {
+        &self.shared
     }
 
     /// Whether `Satisfy Any` is in force in a directory (mod_access_compat tells).
@@ -331,6 +363,16 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// A handler for requests whose handler has `name` (`SetHandler name`).
     pub fn handler(&mut self, name: &'static str, run: RequestHook<M>) -> &mut HookDef {
         self.on(Phase::Handler, Rank::MIDDLE, |_| true, run).handles(name)
+    }
+
+    /// Offers TLS.
+    pub fn offers_tls(&mut self, hook: TlsHook) {
+        self.table.tls = Some(hook);
+    }
+
+    /// Called by the supervisor before children are forked, at every start and restart.
+    pub fn share(&mut self, hook: ShareHook) {
+        self.table.shared.push(hook);
     }
 
     /// Tells whether `Satisfy Any` is in force (`ap_satisfies`).

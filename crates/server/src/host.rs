@@ -125,6 +125,16 @@ impl Server {
         }
     }
 
+    /// Makes what all children share, before they are forked.
+    pub fn share(&self, shared: &mpm::Shared) -> Result<(), String> {
+        self.registry.hooks.shared().iter().try_for_each(|hook| hook(self, shared))
+    }
+
+    /// The main error log's descriptor, which becomes the processes' standard error.
+    pub fn main_error_log(&self) -> Option<std::os::fd::OwnedFd> {
+        None
+    }
+
     /// The main server.
     pub fn main(&self) -> &Arc<Host> {
         &self.hosts[0]

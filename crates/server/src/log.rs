@@ -4,6 +4,7 @@ use std::fmt;
 
 use conf::{Diagnostic, Severity};
 
+use crate::host::Server;
 use crate::module::Module;
 use crate::request::Request;
 
@@ -100,5 +101,20 @@ impl Request {
             let peer = self.client.peer;
             eprintln!("[{module}:{}] [client {peer}] AH{number:05}: {message}", level.name());
         }
+    }
+}
+
+/// A line in the main server's error log, about no request.
+pub fn of_server(_server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
+    if level <= Level::Warn {
+        eprintln!("[core:{}] AH{number:05}: {message}", level.name());
+    }
+}
+
+/// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
+pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
+    match server {
+        Some(server) => of_server(server, level, number, format_args!("{text}")),
+        None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
     }
 }

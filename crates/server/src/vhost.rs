@@ -27,6 +27,11 @@ impl VhostTable {
         &self.main
     }
 
+    /// `-t -D DUMP_VHOSTS`, in httpd's layout.
+    pub fn dump(&self) -> String {
+        "VirtualHost configuration:\n".to_owned()
+    }
+
     /// The host for a request on `client` that asks for `host`; `path` is for `ServerPath`.
     pub fn select(&self, client: &Client, host: &RequestHost, path: &[u8]) -> &Arc<Host> {
         let _ = (client, host, path);

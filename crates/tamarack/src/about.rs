@@ -23,8 +23,10 @@ pub fn version() -> String {
 fn built() -> String {
     let stamp = std::env::current_exe().and_then(std::fs::metadata).and_then(|m| m.modified());
     let Ok(stamp) = stamp else { return "unknown".to_owned() };
-    jiff::Timestamp::try_from(stamp)
-        .map_or_else(|_| "unknown".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+    jiff::Timestamp::try_from(stamp).map_or_else(
+        |_| "unknown".to_owned(),
+        |time| time.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
+    )
 }
 
 /// `-V`, in httpd's layout, which scripts parse.
@@ -39,14 +41,14 @@ pub fn settings(arguments: &Arguments) -> String {
         let _ = writeln!(out, " -D {word}");
     }
     out.push_str(" -D AP_HAVE_RELIABLE_PIPED_LOGS\n");
-    let root = arguments.server_root.as_ref().map_or_else(
-        || DEFAULT_ROOT.to_owned(),
-        |root| root.display().to_string(),
-    );
-    let file = arguments.file.as_ref().map_or_else(
-        || "apache2.conf".to_owned(),
-        |file| file.display().to_string(),
-    );
+    let root = arguments
+        .server_root
+        .as_ref()
+        .map_or_else(|| DEFAULT_ROOT.to_owned(), |root| root.display().to_string());
+    let file = arguments
+        .file
+        .as_ref()
+        .map_or_else(|| "apache2.conf".to_owned(), |file| file.display().to_string());
     for (key, value) in [
         ("HTTPD_ROOT", root.as_str()),
         ("DEFAULT_PIDLOG", "logs/httpd.pid"),
@@ -87,9 +89,7 @@ pub fn directives() -> String {
 fn allowed(row: &ErasedRow) -> String {
     let in_conf = match (row.places.contains(Places::DIRECTORY), outside(row)) {
         (true, true) => "Allowed in *.conf anywhere",
-        (true, false) => {
-            "Allowed in *.conf only inside <Directory>, <Files>, <Location>, or <If>"
-        }
+        (true, false) => "Allowed in *.conf only inside <Directory>, <Files>, <Location>, or <If>",
         _ => "Allowed in *.conf only outside <Directory>, <Files>, <Location>, or <If>",
     };
     if !row.places.contains(Places::HTACCESS) {

@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
-use conf::Severity;
-use server::host::Server;
-
 use crate::cli::Arguments;
 use crate::load::{self, Loaded};
 use crate::settings;
+use conf::Severity;
 
 /// `-t`, with its dumps; the exit status.
 pub fn check(name: &str, arguments: &Arguments) -> i32 {
@@ -76,14 +74,40 @@ fn modules(loaded: &Loaded) -> String {
 }
 
 fn includes(loaded: &Loaded) -> String {
-    loaded.tree.render_includes()
+    String::from_utf8_lossy(&loaded.tree.dump_includes()).into_owned()
 }
 
+/// The configuration as it was read: conditions decided, files included, macros used.
 fn config(loaded: &Loaded) -> String {
-    loaded.tree.render_config()
+    let mut out = String::new();
+    let mut last = None;
+    for node in &loaded.tree.nodes {
+        write_node(&mut out, loaded, node, 0, &mut last);
+    }
+    out
 }
 
-/// Whether a server answers on TLS anywhere, for messages of the start.
-pub fn has_tls(server: &Server) -> bool {
-    settings::listeners(server).iter().any(|listener| &*listener.protocol == "https")
+fn write_node(
+    out: &mut String,
+    loaded: &Loaded,
+    node: &conf::Node,
+    depth: usize,
+    last: &mut Option<conf::FileId>,
+) {
+    if *last != Some(node.span.file) {
+        *last = Some(node.span.file);
+        let _ = writeln!(out, "# In file: {}", loaded.sources.name(node.span.file));
+    }
+    let indent = "  ".repeat(depth);
+    let _ = writeln!(out, "{indent}# {:>3}:", node.span.line);
+    let args = node.args.bytes();
+    let Some(children) = &node.children else {
+        let _ = writeln!(out, "{indent}{} {args}", node.name);
+        return;
+    };
+    let _ = writeln!(out, "{indent}<{} {args}>", node.name);
+    for child in children {
+        write_node(out, loaded, child, depth + 1, last);
+    }
+    let _ = writeln!(out, "{indent}</{}>", node.name);
 }

@@ -127,9 +127,9 @@ impl conf::Host for Loader<'_> {
     fn directive_known(&self, name: &BStr) -> bool {
         let active = self.all.iter().filter(|module| self.is_active(**module));
         let wanted = name.strip_prefix(b"<").unwrap_or(name);
-        active.flat_map(|module| module.rows(0)).any(|row| {
-            row.name.as_bytes().eq_ignore_ascii_case(wanted)
-        })
+        active
+            .flat_map(|module| module.rows(0))
+            .any(|row| row.name.as_bytes().eq_ignore_ascii_case(wanted))
     }
 
     fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String> {

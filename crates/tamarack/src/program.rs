@@ -45,15 +45,14 @@ pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder) -> i32 {
         dump::report(name, &loaded);
         return 1;
     };
-    let pid_file = settings::pid_file(server);
-    match mpm::order::send_to_running(&pid_file, order) {
-        Sent::Done => 0,
-        Sent::NotRunning(text) if order == ServerOrder::Stop || order == ServerOrder::GracefulStop => {
+    match mpm::order::send_to_running(&settings::pid_file(server), order) {
+        Sent::Done(_) => 0,
+        Sent::NotRunning(text) => {
             println!("{text}");
             0
         }
-        Sent::NotRunning(text) => {
-            println!("{text}, trying to start");
+        Sent::StartInstead(text) => {
+            println!("{text}");
             start(name, arguments, Mode::Detach)
         }
         Sent::Failed(text) => {
@@ -87,7 +86,7 @@ impl Program for Tamarack {
         if !text.is_empty() {
             eprintln!("{text}");
         }
-        server.share(shared).map_err(|error| LoadFailure::new(error.to_string()))?;
+        server.share(shared).map_err(LoadFailure::new)?;
         let settings = settings::of(&server).map_err(LoadFailure::new)?;
         self.next = Some((generation, server));
         Ok(settings)
@@ -121,11 +120,26 @@ impl Program for Tamarack {
     }
 
     fn log(&mut self, level: Level, number: u32, text: &str) {
-        let server = self.serving.as_ref().or(self.next.as_ref()).map(|(_, server)| server);
-        server::log::of_process(server.map(AsRef::as_ref), level, number, text);
+        let held = self.serving.as_ref().or(self.next.as_ref());
+        let server = held.map(|(_, server)| server.as_ref());
+        server::log::of_process(server, severity(level), number, text);
     }
 
     fn banner(&self) -> String {
         format!("Tamarack/{} ({})", env!("CARGO_PKG_VERSION"), about::FOLLOWS)
+    }
+}
+
+fn severity(level: Level) -> server::log::Level {
+    use server::log::Level as Word;
+    match level {
+        Level::Emergency => Word::Emerg,
+        Level::Alert => Word::Alert,
+        Level::Critical => Word::Crit,
+        Level::Error => Word::Error,
+        Level::Warning => Word::Warn,
+        Level::Notice => Word::Notice,
+        Level::Info => Word::Info,
+        Level::Debug => Word::Debug,
     }
 }

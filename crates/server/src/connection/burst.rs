@@ -128,7 +128,7 @@ async fn unfinished(connection: &mut Connection, active: &mut Active, error: &io
 }
 
 /// Answers a head that can't be taken, by the base host's configuration.
-async fn refuse(connection: &mut Connection, active: &mut Active, error: &HeadError) {
+pub(super) async fn refuse(connection: &mut Connection, active: &mut Active, error: &HeadError) {
     let request = take_request(connection, active);
     refuse_with(connection, active, request, error).await;
 }

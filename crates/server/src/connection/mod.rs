@@ -7,6 +7,7 @@
 mod burst;
 mod fast;
 mod pipe;
+mod secure;
 mod send;
 
 use std::cell::Cell;
@@ -79,28 +80,46 @@ pub async fn serve(engine: Rc<Engine>, accepted: Accepted) {
     let peer = accepted.peer;
     let Ok(stream) = Stream::new(accepted) else { return };
     let Ok(local) = stream.local_addr() else { return };
-    let client = Rc::new(client(&engine, peer, local));
-    let mut connection = Connection { engine, stream: Some(stream), client, answered: 0 };
-    let first = connection.client.base_host.core.timeout();
-    let mut deadline = connection.engine.handle.deadline(first);
-    connection.engine.connections.opened();
-    loop {
-        let Some(stream) = connection.stream.as_mut() else { break };
-        if stream.readable(deadline).await.is_err() {
-            break;
+    engine.connections.opened();
+    let client = client(&engine, peer, local);
+    let connection = match engine.server.registry.hooks.tls() {
+        Some(hook) if (hook.is_on)(&client, &engine.server) => {
+            secure::handshake(engine.clone(), stream, client, hook).await
         }
-        match Box::pin(burst::run(&mut connection, deadline)).await {
-            Ended::Quiet(until) => deadline = until,
-            Ended::Abort => break,
-            Ended::Close => {
-                if let Some(stream) = connection.stream.take() {
-                    stream.linger().await;
-                }
-                break;
+        _ => Some(Connection::new(engine.clone(), stream, client)),
+    };
+    if let Some(connection) = connection {
+        connection.serve().await;
+    }
+    engine.connections.closed();
+}
+
+impl Connection {
+    fn new(engine: Rc<Engine>, stream: Stream, client: Client) -> Connection {
+        Connection { engine, stream: Some(stream), client: Rc::new(client), answered: 0 }
+    }
+
+    async fn serve(mut self) {
+        let first = self.client.base_host.core.timeout();
+        let mut deadline = self.engine.handle.deadline(first);
+        while let Some(stream) = self.stream.as_mut() {
+            if stream.readable(deadline).await.is_err() {
+                return;
+            }
+            match Box::pin(burst::run(&mut self, deadline)).await {
+                Ended::Quiet(until) => deadline = until,
+                Ended::Abort => return,
+                Ended::Close => return self.close().await,
             }
         }
     }
-    connection.engine.connections.closed();
+
+    /// Closes so that the last answer arrives.
+    async fn close(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.linger().await;
+        }
+    }
 }
 
 fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rt::{Deadline, Stream};
+use wire::chunked::{Decoder, Step};
 use wire::{Body, HeadFlags};
 
 use super::{Active, Connection};
@@ -35,6 +36,7 @@ pub(super) struct Pipe {
 
 enum State {
     Length(u64),
+    Chunked(Box<wire::chunked::Decoder>),
     Done,
     Failed,
 }
@@ -53,7 +55,11 @@ pub(super) fn attach(
         Body::None => return None,
         Body::Length(0) => return None,
         Body::Length(length) => State::Length(length),
-        Body::Chunked => State::Failed,
+        Body::Chunked => {
+            let core = &request.host.core;
+            let strict = core.strict_protocol();
+            State::Chunked(Box::new(Decoder::new(core.head_limits(), strict)))
+        }
     };
     let stream = connection.stream.take()?;
     let timeout = request.host.core.timeout();
@@ -158,6 +164,13 @@ impl Pipe {
                 }
                 Ok(Some(bytes.into()))
             }
+            State::Chunked(decoder) => {
+                let bytes = chunks(decoder, &mut self.input)?;
+                if decoder.is_done() {
+                    self.state = State::Done;
+                }
+                Ok(bytes)
+            }
         }
     }
 
@@ -186,4 +199,19 @@ impl Pipe {
             Err(error) => Poll::Ready(Err(error)),
         }
     }
+}
+
+/// The next piece of a chunked body; what was used is taken off the input.
+fn chunks(decoder: &mut Decoder, input: &mut Vec<u8>) -> Result<Option<Bytes>, u16> {
+    let step = decoder.decode(input).map_err(|error| error.status())?;
+    let (data, consumed) = match step {
+        Step::NeedMore { consumed } => (None, consumed),
+        Step::Data { consumed, len } => {
+            let data = input.get(consumed.saturating_sub(len)..consumed);
+            (data.map(Bytes::copy_from_slice), consumed)
+        }
+        Step::Done { consumed } => (None, consumed),
+    };
+    input.drain(..consumed.min(input.len()));
+    Ok(data.filter(|bytes| !bytes.is_empty()))
 }
