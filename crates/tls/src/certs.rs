@@ -19,6 +19,9 @@ use crate::{Finding, keys, pem};
 /// Larger certificate and key files are refused.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
+/// A chain that is completed grows no longer.
+const MAX_CHAIN: usize = 10;
+
 const CERTIFICATE: &str = "SSLCertificateFile";
 const KEY: &str = "SSLCertificateKeyFile";
 
@@ -38,6 +41,8 @@ pub struct Host<'a> {
     pub id: &'a str,
     /// ServerName without the port.
     pub name: &'a str,
+    /// The certificates of SSLCACertificateFile and its like, which complete a chain.
+    pub authorities: &'a [CertificateDer<'static>],
 }
 
 /// Loads one pair. `chain` is the content of SSLCertificateChainFile, used for a certificate that
@@ -69,6 +74,9 @@ pub fn load(
     if certificates.len() == 1 {
         let own = |certificate: &&CertificateDer<'static>| **certificate != leaf;
         certificates.extend(chain.iter().filter(own).cloned());
+    }
+    if certificates.len() == 1 {
+        complete(&mut certificates, host.authorities);
     }
     let signing_key = signing_key(pair, &text, index, host, passphrases)?;
     if !belongs(&*signing_key, &parsed) {
@@ -122,6 +130,26 @@ pub fn matches_name(certificate: &X509Certificate<'_>, name: &str) -> bool {
             _ => false,
         }
     })
+}
+
+/// Adds the authorities between a certificate and its root, without the root, as OpenSSL does for a
+/// certificate without a chain.
+fn complete(chain: &mut Vec<CertificateDer<'static>>, authorities: &[CertificateDer<'static>]) {
+    for _ in 0..MAX_CHAIN {
+        let next = chain.last().and_then(|last| {
+            let last = parse(last).ok()?;
+            authorities.iter().find(|one| {
+                parse(one).is_ok_and(|one| {
+                    one.subject().as_raw() == last.issuer().as_raw()
+                        && one.subject().as_raw() != one.issuer().as_raw()
+                })
+            })
+        });
+        match next {
+            Some(next) if !chain.contains(next) => chain.push(next.clone()),
+            _ => break,
+        }
+    }
 }
 
 fn dns_names<'a>(certificate: &'a X509Certificate<'_>) -> Vec<&'a str> {

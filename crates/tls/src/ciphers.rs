@@ -31,10 +31,10 @@ impl Target {
     /// Reads the optional first word of the directive.
     ///
     /// # Errors
-    /// Any word but `SSL` (and the older versions' names, which mean the same) and `TLSv1.3`.
+    /// Any word but `SSL` and `TLSv1.3`, as in Apache.
     pub fn parse(word: &str) -> Result<Self, Finding> {
         match word {
-            "SSL" | "SSLv3" | "TLSv1.2" => Ok(Self::Tls12),
+            "SSL" => Ok(Self::Tls12),
             "TLSv1.3" => Ok(Self::Tls13),
             _ => Err(Finding::error(DIRECTIVE, format!("protocol '{word}' not supported"))),
         }
@@ -77,7 +77,10 @@ pub fn tls13(spec: &str) -> Result<Choice, Finding> {
         }
     }
     if choice.suites.is_empty() {
-        return Err(Finding::error(DIRECTIVE, format!("no TLS 1.3 cipher suite in '{spec}'")));
+        let message = format!(
+            "Unable to configure permitted TLSv1.3 ciphers: nothing of '{spec}' is available"
+        );
+        return Err(Finding::error(DIRECTIVE, message).numbered(10127));
     }
     Ok(choice)
 }

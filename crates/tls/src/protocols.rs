@@ -38,11 +38,11 @@ impl Protocols {
     }
 }
 
-/// Reads the words of an SSLProtocol line. `all` means what rustls has, without a word; SSLv3,
-/// TLSv1 and TLSv1.1 that are asked for by name are reported.
+/// Reads the words of an SSLProtocol line. `all` means what rustls has, without a word; TLSv1
+/// and TLSv1.1 that are asked for by name are reported.
 ///
 /// # Errors
-/// An unknown word, SSLv2, or a line of which nothing remains.
+/// An unknown word, SSLv2 or SSLv3 (as Apache with Debian's OpenSSL), or a line of which nothing remains.
 pub fn parse<'a>(
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<(Protocols, Vec<Finding>), Finding> {
@@ -58,10 +58,13 @@ pub fn parse<'a>(
             }
             continue;
         }
+        if word.eq_ignore_ascii_case("SSLv3") && sign != Some('-') {
+            return Err(Finding::error(DIRECTIVE, "SSLv3 is not supported"));
+        }
         if set.legacy && sign != Some('-') {
             findings.push(Finding::warning(
                 DIRECTIVE,
-                format!("{word} cannot be spoken: connections with it are refused (TLSv1.2 and TLSv1.3 are available)"),
+                format!("{word} is not available: connections with it are refused"),
             ));
         }
         match sign {
@@ -165,5 +168,6 @@ mod tests {
         assert_eq!(parse(["TLSv1"]).unwrap_err().number, Some(2231));
         assert!(parse(["TLSv9"]).is_err());
         assert!(parse(["+SSLv2"]).is_err());
+        assert!(parse(["all", "+SSLv3"]).is_err());
     }
 }

@@ -28,6 +28,9 @@ pub struct HostTls {
     pub certificates: Vec<Pair>,
     /// SSLCertificateChainFile.
     pub chain_file: Option<Vec<u8>>,
+    /// The certificates of SSLCACertificateFile and its like: they complete the chain of a
+    /// certificate that brings none.
+    pub authorities: Vec<CertificateDer<'static>>,
     /// SSLProtocol.
     pub protocols: Protocols,
     /// SSLCipherSuite. Default: [`ciphers::DEFAULT`].
@@ -130,7 +133,7 @@ fn certificates(
     findings: &mut Vec<Finding>,
 ) -> HostCertificates {
     let chain = chain(host, findings);
-    let id = Host { id: &host.id, name: &host.server_name };
+    let id = Host { id: &host.id, name: &host.server_name, authorities: &host.authorities };
     let mut keys = Vec::new();
     for (index, pair) in host.certificates.iter().enumerate() {
         match certs::load(pair, index, id, &chain, passphrases, findings) {

@@ -59,9 +59,10 @@ impl SessionCache {
             return Ok(Self::None);
         }
         let (name, rest) = argument.split_once(':').unwrap_or((argument, ""));
-        if name != "shmcb" {
+        if name != "shmcb" && name != "default" {
             let message = format!(
-                "'{name}' session cache not supported (known names: shmcb, none, nonenotnull)"
+                "'{name}' session cache not supported (known names: default,shmcb). Maybe you \
+                 need to load the appropriate socache module (mod_socache_{name}?)."
             );
             return Err(Finding::error(DIRECTIVE, message));
         }

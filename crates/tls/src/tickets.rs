@@ -11,7 +11,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 
-use crate::Finding;
+use crate::{Finding, certs};
 
 /// The newest key encrypts, all of them decrypt.
 pub const KEYS: usize = 3;
@@ -22,6 +22,7 @@ pub const REGION_WORDS: usize = 1 + KEYS * KEY_WORDS;
 /// An SSLSessionTicketKeyFile is exactly so long: name, HMAC secret, AES secret, 16 bytes each.
 pub const KEY_FILE_BYTES: usize = 48;
 
+const KEY_FILE: &str = "SSLSessionTicketKeyFile";
 const KEY_WORDS: usize = 6;
 const NAME_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
@@ -154,14 +155,16 @@ impl Ticketer {
         Self { source: Source::Shared(ring), context, lifetime_seconds }
     }
 
-    /// Tickets under the key of an SSLSessionTicketKeyFile.
+    /// Tickets under the key in an SSLSessionTicketKeyFile.
     ///
     /// # Errors
-    /// The file is shorter than [`KEY_FILE_BYTES`].
-    pub fn of_file(text: &[u8], context: [u8; 32], lifetime_seconds: u32) -> Result<Self, Finding> {
-        let key = Key::of_file(text).ok_or_else(|| {
-            let message = format!("Failed to read {KEY_FILE_BYTES} bytes from the ticket key file");
-            Finding::error("SSLSessionTicketKeyFile", message).numbered(2287)
+    /// The file cannot be read or is shorter than [`KEY_FILE_BYTES`].
+    pub fn of_file(path: &[u8], context: [u8; 32], lifetime_seconds: u32) -> Result<Self, Finding> {
+        let text = certs::read(KEY_FILE, path).map_err(|finding| finding.numbered(2286))?;
+        let key = Key::of_file(&text).ok_or_else(|| {
+            let path = String::from_utf8_lossy(path);
+            let message = format!("Failed to read {KEY_FILE_BYTES} bytes from {path}");
+            Finding::error(KEY_FILE, message).numbered(2287)
         })?;
         Ok(Self { source: Source::File(key), context, lifetime_seconds })
     }
@@ -276,11 +279,17 @@ mod tests {
 
     #[test]
     fn key_files() {
-        let first = Ticketer::of_file(&[7; 48], [1; 32], 300).unwrap();
-        let second = Ticketer::of_file(&[7; 48], [1; 32], 300).unwrap();
+        let path = std::env::temp_dir().join(format!("tls-tickets-{}", std::process::id()));
+        let name = path.to_str().unwrap().as_bytes();
+        std::fs::write(&path, [7; 48]).unwrap();
+        let first = Ticketer::of_file(name, [1; 32], 300).unwrap();
+        let second = Ticketer::of_file(name, [1; 32], 300).unwrap();
         let ticket = first.encrypt(b"session").unwrap();
         assert_eq!(second.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
-        assert_eq!(Ticketer::of_file(&[7; 47], [1; 32], 300).unwrap_err().number, Some(2287));
+        std::fs::write(&path, [7; 47]).unwrap();
+        assert_eq!(Ticketer::of_file(name, [1; 32], 300).unwrap_err().number, Some(2287));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(Ticketer::of_file(name, [1; 32], 300).unwrap_err().number, Some(2286));
     }
 
     #[test]

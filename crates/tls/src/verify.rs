@@ -57,6 +57,8 @@ impl Mode {
 /// All directives that concern the verification of clients. Depth is 1 by default.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// `servername:port`, as Apache's messages name a virtual host.
+    pub host_id: String,
     /// SSLVerifyClient.
     pub mode: Mode,
     /// SSLVerifyDepth: so many certificates may stand above the client's own, the root included.
@@ -76,6 +78,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            host_id: String::new(),
             mode: Mode::None,
             depth: 1,
             authorities: Locations::default(),
@@ -257,6 +260,10 @@ impl ClientVerifier {
             Ok(path) => path,
             Err(_) if too_long.get() => return Err(Reason::ChainTooLong),
             Err(webpki::Error::UnknownIssuer) => return Err(self.unknown(leaf, others)),
+            // webpki looks at this first; OpenSSL first looks for the issuer.
+            Err(webpki::Error::CaUsedAsEndEntity) if !self.knows_issuer(leaf, others) => {
+                return Err(self.unknown(leaf, others));
+            }
             Err(error) => return Err(Reason::of_webpki(&error)),
         };
         let mut chain = vec![leaf.clone().into_owned()];
@@ -280,19 +287,21 @@ impl ClientVerifier {
         if others.iter().any(is_self_issued) {
             return Reason::SelfSignedInChain;
         }
-        let issuer = |certificate: &CertificateDer<'_>| {
-            Some(certs::parse(certificate).ok()?.issuer().as_raw().to_vec())
-        };
-        let by = |issued: &[u8]| {
-            let same = |other: &CertificateDer<'_>| {
-                certs::parse(other).is_ok_and(|parsed| parsed.subject().as_raw() == issued)
-            };
-            others.iter().any(same) || self.between.iter().any(same)
-        };
-        match issuer(leaf) {
-            Some(issued) if by(&issued) => Reason::UnknownIssuer,
-            _ => Reason::UnverifiableLeaf,
+        match self.knows_issuer(leaf, others) {
+            true => Reason::UnknownIssuer,
+            false => Reason::UnverifiableLeaf,
         }
+    }
+
+    /// Whether a certificate with the name of the leaf's issuer is at hand, other than the leaf.
+    fn knows_issuer(&self, leaf: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> bool {
+        let Ok(parsed) = certs::parse(leaf) else { return false };
+        others.iter().chain(&self.between).chain(&self.roots).filter(|one| *one != leaf).any(
+            |one| {
+                certs::parse(one)
+                    .is_ok_and(|one| one.subject().as_raw() == parsed.issuer().as_raw())
+            },
+        )
     }
 }
 
@@ -305,13 +314,19 @@ fn revocation_findings(settings: &Settings, findings: &mut Vec<Finding>) -> Resu
     const DIRECTIVE: &str = "SSLCARevocationCheck";
     let checked = settings.revocation_check != revocation::Check::None;
     if checked && settings.revocation_lists.is_empty() {
-        let message = "CRL checking has been enabled, but neither SSLCARevocationFile nor \
-            SSLCARevocationPath is configured";
+        let message = format!(
+            "Host {}: CRL checking has been enabled, but neither SSLCARevocationFile nor \
+             SSLCARevocationPath is configured",
+            settings.host_id
+        );
         return Err(Finding::error(DIRECTIVE, message).numbered(1899));
     }
     if !checked && !settings.revocation_lists.is_empty() {
-        let message = "X.509 CRL storage locations configured, but CRL checking \
-            (SSLCARevocationCheck) is not enabled";
+        let message = format!(
+            "Host {}: X.509 CRL storage locations configured, but CRL checking \
+             (SSLCARevocationCheck) is not enabled",
+            settings.host_id
+        );
         findings.push(Finding::warning(DIRECTIVE, message).numbered(1902));
     }
     Ok(())

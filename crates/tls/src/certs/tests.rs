@@ -19,6 +19,28 @@ fn names_match_as_in_apache() {
 }
 
 #[test]
+fn a_chain_is_completed_without_the_root() {
+    let make = |name: &str, by: Option<&rcgen::Issuer<'static, KeyPair>>| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let der = match by {
+            Some(by) => params.signed_by(&key, by).unwrap(),
+            None => params.self_signed(&key).unwrap(),
+        };
+        (der.der().clone(), rcgen::Issuer::new(params, key))
+    };
+    let (root, root_issuer) = make("root", None);
+    let (middle, middle_issuer) = make("middle", Some(&root_issuer));
+    let (leaf, _) = make("leaf", Some(&middle_issuer));
+    let mut chain = vec![leaf.clone()];
+    complete(&mut chain, &[root, middle.clone()]);
+    assert_eq!(chain, [leaf, middle]);
+}
+
+#[test]
 fn remarks_name_what_is_odd() {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();

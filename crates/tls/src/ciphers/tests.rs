@@ -79,7 +79,14 @@ fn tls13_lists() {
     let choice = tls13("TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_CCM_SHA256").unwrap();
     assert_eq!(names(&choice), ["TLS_CHACHA20_POLY1305_SHA256"]);
     assert_eq!(choice.findings.len(), 1);
-    assert!(tls13("HIGH").is_err());
+    assert_eq!(tls13("HIGH").unwrap_err().number, Some(10127));
+}
+
+#[test]
+fn what_the_line_concerns() {
+    assert_eq!(Target::parse("SSL"), Ok(Target::Tls12));
+    assert_eq!(Target::parse("TLSv1.3"), Ok(Target::Tls13));
+    assert_eq!(Target::parse("SSLv3").unwrap_err().message, "protocol 'SSLv3' not supported");
 }
 
 proptest! {

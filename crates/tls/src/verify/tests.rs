@@ -125,6 +125,7 @@ fn optional_no_ca_overlooks_the_issuer_and_nothing_else() {
         verifier.verify_client_cert(leaf, &[], UnixTime::now()).is_ok()
     };
     assert!(shake(&client(None, |_| ())));
+    assert!(shake(&authority("own", None).der));
     assert!(shake(&client(Some(&root), |_| ())));
     assert!(!shake(&client(None, |params| params.not_after = rcgen::date_time_ymd(2001, 1, 1))));
     assert!(!verifier.client_auth_mandatory());
