@@ -1,6 +1,6 @@
 use super::*;
 use crate::host::RequestHost;
-use crate::uri::{Normalize, Slashes, normalize_path, unescape_url};
+use crate::uri::{Normalize, Slashes, normalize_path, unescape_path};
 use proptest::prelude::*;
 
 const LIMITS: HeadLimits = HeadLimits { line_bytes: 200, field_bytes: 100, fields: 10 };
@@ -40,7 +40,7 @@ fn status(bytes: &[u8], strict: bool) -> Status {
     if !normalize_path(&mut path, Normalize::request(true)) {
         return 400;
     }
-    unescape_url(&mut path, Slashes::Forbid).err().map_or(0, |_| 0)
+    unescape_path(&mut path, Slashes::Forbid, true).err().map_or(0, |_| 0)
 }
 
 fn unescape_row(row: &str) -> Vec<u8> {

@@ -8,4 +8,4 @@ pub use normalize::{
     Normalize, directory_slashes, no_double_slashes, normalize_path, resolve_dots,
 };
 pub use target::{Target, TargetError};
-pub use unescape::{Slashes, UnescapeError, unescape_query, unescape_url};
+pub use unescape::{Slashes, UnescapeError, unescape_path, unescape_query, unescape_url};

@@ -1,5 +1,6 @@
 //! Percent-decoding with Apache's results (`ap_unescape_url` and its variants).
 
+use super::normalize::{Normalize, normalize_path};
 use crate::chars::hex_value;
 
 /// What happens to an encoded slash (`AllowEncodedSlashes`).
@@ -63,6 +64,21 @@ pub fn unescape_url(path: &mut Vec<u8>, slashes: Slashes) -> Result<(), Unescape
     outcome
 }
 
+/// Unescapes the path of a request that [`normalize_path`] has been over
+/// (`ap_process_request_internal`), and resolves what decoded slashes brought to light: `/..%2f`
+/// must not become `/../`. Here, unlike before, `..` at the root stays at the root.
+pub fn unescape_path(
+    path: &mut Vec<u8>,
+    slashes: Slashes,
+    merge_slashes: bool,
+) -> Result<(), UnescapeError> {
+    unescape_url(path, slashes)?;
+    if slashes == Slashes::Decode {
+        normalize_path(path, Normalize { merge_slashes, ..Normalize::default() });
+    }
+    Ok(())
+}
+
 /// The byte for the escape at `at` (`None`: leave the bytes as they are) and how many bytes it
 /// takes.
 fn decode_one(
@@ -123,6 +139,23 @@ mod tests {
             assert_eq!(unescape(path, Slashes::Forbid), Err(UnescapeError::NotFound), "{path}");
         }
         assert_eq!(unescape("/%00", Slashes::Decode), Err(UnescapeError::NotFound));
+    }
+
+    // Apache 2.4.71, AllowEncodedSlashes On: the PATH_INFO of a CGI, 404 for the last.
+    #[test]
+    fn decoded_slashes_never_climb() {
+        for (path, result) in [
+            ("/x%2f..%2fy", "/y"),
+            ("/x%2f%2fy", "/x/y"),
+            ("/a%2f..%252fb", "/a/..%2fb"),
+            ("/%252e%252e/x", "/%2e%2e/x"),
+            ("/..%2f..%2f..%2fetc/passwd", "/etc/passwd"),
+        ] {
+            let mut bytes = path.as_bytes().to_vec();
+            assert!(normalize_path(&mut bytes, Normalize::request(true)));
+            unescape_path(&mut bytes, Slashes::Decode, true).unwrap();
+            assert_eq!(String::from_utf8_lossy(&bytes), result, "{path}");
+        }
     }
 
     #[test]
