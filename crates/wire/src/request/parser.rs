@@ -271,7 +271,9 @@ fn bad_field_line(buf: &[u8], at: usize, bad: BadLine) -> Box<HeadError> {
     match bad {
         BadLine::TooLong => {
             let text = buf.get(at..).unwrap_or_default();
-            let end = text.iter().take(80).position(|byte| *byte == b':').unwrap_or(0);
+            // The name, if the line has one: what follows the line must not change the message.
+            let mut line = text.iter().take(80).take_while(|byte| **byte != b'\n');
+            let end = line.position(|byte| *byte == b':').unwrap_or(0);
             let (colon, name) = if end > 0 { (": ", &text[..end]) } else { ("", &text[..0]) };
             let before = format!("Request header exceeds LimitRequestFieldSize{colon}");
             refuse(561, &before, name).with_notes(TOO_LARGE)

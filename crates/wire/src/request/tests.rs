@@ -199,6 +199,20 @@ fn notes_for_the_error_page() {
     assert_eq!(notes("X y: a\r\n".into()), (2426, ""));
 }
 
+// A fuzzing find: the colon of the next line was taken for this one's.
+#[test]
+fn the_message_of_a_long_line_is_its_own() {
+    let limits = HeadLimits { field_bytes: 20, ..LIMITS };
+    let bytes = b"GET / HTTP/1.1\r\naaaaaaaaaaaaaaaaaaaaaaaaa\r\nX: y\r\n\r\n";
+    let mut head = RequestHead::new();
+    match HeadParser::new().parse(&mut head, bytes, &limits, &options(true)) {
+        Progress::Error(error) => {
+            assert_eq!(error.message, b"Request header exceeds LimitRequestFieldSize");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn unfinished_lines_are_refused_at_eight_kilobytes() {
     let line = |len: usize| [b"GET /".as_slice(), &vec![b'a'; len - 5]].concat();
