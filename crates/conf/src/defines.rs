@@ -2,7 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// Names that are defined, each with its value if it has one, in the order of definition.
+/// Names that are defined, each with its value if it has one, in Apache's order: that of definition,
+/// save that the last one moves to where one was forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defines {
     all: Vec<(BString, Option<BString>)>,
@@ -24,9 +25,11 @@ impl Defines {
         }
     }
 
-    /// Forgets `name`.
+    /// Forgets `name`. The last one takes its place in the order, as in Apache.
     pub fn unset(&mut self, name: &[u8]) {
-        self.all.retain(|(known, _)| known != name);
+        if let Some(index) = self.all.iter().position(|(known, _)| known == name) {
+            self.all.swap_remove(index);
+        }
     }
 
     /// Is `name` defined, with a value or without?
@@ -40,7 +43,7 @@ impl Defines {
         value.as_ref().map(|value| value.as_bstr())
     }
 
-    /// All names with their values, in the order of definition.
+    /// All names with their values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&BStr, Option<&BStr>)> {
         self.all.iter().map(|(name, value)| (name.as_bstr(), value.as_ref().map(|v| v.as_bstr())))
     }

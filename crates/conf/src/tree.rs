@@ -1,6 +1,6 @@
 //! The configuration as a tree of directives and sections, untyped.
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -35,7 +35,8 @@ impl Node {
     /// The arguments, split and unquoted as `ap_getword_conf` does.
     ///
     /// Blanks separate; `"…"` and `'…'` hold blanks; a backslash before a quote (or another
-    /// backslash) inside quotes takes its meaning off. A quote that is not closed reaches to the
+    /// backslash) inside quotes takes its meaning off. An empty `""` is a word here; Apache's
+    /// directives of one or two arguments take it for a missing one, and lists end there. A quote that is not closed reaches to the
     /// end of the line, as in Apache.
     ///
     /// # Errors
@@ -65,8 +66,39 @@ impl Arg {
         self.text.eq_ignore_ascii_case(word.as_bytes())
     }
 
+    /// The span of `length` bytes from `offset` of the text on, as errors of expressions and patterns
+    /// name them. All of the argument when backslashes or `${}` put it out of step with the source.
+    pub fn part(&self, offset: usize, length: usize) -> Span {
+        let chars = |bytes: &[u8]| u32::try_from(bytes.chars().count()).unwrap_or(u32::MAX);
+        let quote = match self.span.length.checked_sub(chars(&self.text)) {
+            Some(quotes @ (0 | 2)) => quotes / 2,
+            _ => return self.span,
+        };
+        let before = chars(self.text.get(..offset).unwrap_or(&self.text));
+        let part = self.text.get(offset..offset.saturating_add(length)).unwrap_or(&[]);
+        Span { column: self.span.column + quote + before, length: chars(part), ..self.span }
+    }
+
     /// An error about this argument.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(self.span, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_argument_have_places() {
+        let span = Span { line: 1, column: 5, length: 8, ..Span::default() };
+        let quoted = Arg { text: "%{NOPE".into(), span };
+        let part = quoted.part(2, 4);
+        assert_eq!((part.column, part.length), (8, 4));
+        let plain = Arg { text: "%{NOPE}x".into(), span };
+        assert_eq!(plain.part(7, 1).column, 12);
+        assert_eq!(plain.part(90, 1).length, 0);
+        let escaped = Arg { text: "abc".into(), span };
+        assert_eq!(escaped.part(1, 1), span);
     }
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 use conf::diag::SYNTAX_ERROR;
 use conf::expr::{Expr, Flags, NoNames};
 use conf::values::{ListenAddress, VirtualHostAddress, flag};
-use conf::{BStr, BString, Diagnostic, Host, Node, Options, Severity, Tree, read_config};
+use conf::{BStr, BString, Diagnostic, Host, Node, Options, Severity, read_config};
 
 /// Modules of the cases, beside Debian's static ones.
 const MODULES: [&str; 5] = ["mpm_event", "authz_core", "macro", "alias", "env"];
@@ -205,7 +205,7 @@ fn ours(root: &Path, config: &str) -> String {
     let is_reading_error =
         |found: &&Diagnostic| found.severity == Severity::Error && found.code != SYNTAX_ERROR;
     let mut said: Vec<String> = Vec::new();
-    let walked = walk(&tree, &tree.nodes, false);
+    let walked = walk(&tree.nodes, false);
     let reading = found.iter().find(is_reading_error);
     let error = reading.or_else(|| {
         let errors = found.iter().filter(|found| found.severity == Severity::Error);
@@ -227,7 +227,7 @@ fn ours(root: &Path, config: &str) -> String {
 }
 
 /// A server of a few directives: enough to see that words, places and values come out right.
-fn walk(tree: &Tree, nodes: &[Node], inside: bool) -> Vec<Diagnostic> {
+fn walk(nodes: &[Node], inside: bool) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for node in nodes {
         let mut name = BString::from(if node.is_section() { "<" } else { "" });
@@ -240,7 +240,7 @@ fn walk(tree: &Tree, nodes: &[Node], inside: bool) -> Vec<Diagnostic> {
             continue;
         }
         found.extend(check(node, inside).err());
-        found.extend(walk(tree, node.children.as_deref().unwrap_or(&[]), true));
+        found.extend(walk(node.children.as_deref().unwrap_or(&[]), true));
     }
     found
 }

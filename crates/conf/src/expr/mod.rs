@@ -29,6 +29,8 @@ pub struct Flags {
     pub dont_vary: bool,
     /// Comparisons are by length first, as `SSLRequire` compares (`AP_EXPR_FLAG_SSL_EXPR_COMPAT`).
     pub ssl_compat: bool,
+    /// How patterns are compiled, beside their own `i`: what `RegexDefaultOptions` says.
+    pub pattern: pcre::Flags,
 }
 
 /// An expression that Apache would refuse too.

@@ -175,7 +175,8 @@ impl<'t> Parser<'t> {
         let Kind::Pattern { pattern, caseless } = &token.kind else {
             return unexpected(&token, "T_REGEX or T_REGEX_I");
         };
-        let flags = pcre::Flags { caseless: *caseless, ..pcre::Flags::default() };
+        let defaults = self.flags.pattern;
+        let flags = if *caseless { defaults.ignoring_case() } else { defaults };
         Regex::new(pattern, flags)
             .or_else(|_| error_at(&token, "Failed to compile regular expression".to_owned()))
     }

@@ -78,7 +78,7 @@ impl Tree {
         out
     }
 
-    /// What is defined, in the layout of `httpd -t -D DUMP_RUN_CFG`: first what has no value.
+    /// What is defined, in the layout of `httpd -t -D DUMP_RUN_CFG`.
     pub fn dump_defines(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, value) in self.defines.iter() {

@@ -242,7 +242,7 @@ fn defines_of_the_command_line_have_no_value() {
     let (tree, found) = folder.read(options);
     assert_eq!(outline(&tree.nodes), "A ${D}");
     assert_eq!(found[0].message, "Config variable ${D} is not defined");
-    assert_eq!(tree.dump_defines().as_bstr(), "Define: E=1\nDefine: F\n");
+    assert_eq!(tree.dump_defines().as_bstr(), "Define: F\nDefine: E=1\n");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Typed values of arguments, each with Apache's own words for what it refuses.
 
 mod address;
+mod escape;
 mod number;
 mod path;
 
 pub use address::{ListenAddress, Subnet, SubnetError, VirtualHostAddress, VirtualHostName};
+pub use escape::percent_decoded;
 pub use number::{Unit, flag, integer, size, timeout};
 pub use path::{log_level, relative_to};
