@@ -69,11 +69,13 @@ def section(result: dict[str, Any], name: str) -> str:
     if any(cell != "–" for cell in memory):
         lines.append(f"| idle connection, bytes | {' | '.join(memory)} |")
     machine = result["machine"]
+    errors = any(cell["errors"] for cell in result["cells"])
     rounds = result["options"]["rounds"]
     versions = ", ".join(version for server, version in machine["servers"].items()
                          if server not in ("floor", "tamarack"))
     lines += ["", f"{result['date'][:10]}, {machine['cpu']}, server on one CPU, medians of "
               f"{rounds} rounds; {versions}; `floor` is an epoll loop that parses nothing. "
+              f"{'† with errors. ' if errors else ''}"
               f"Raw: [{name}](bench/results/{name})."]
     return "\n".join(lines)
 
@@ -88,7 +90,8 @@ def bars(result: dict[str, Any]) -> list[tuple[str, float]]:
 def _figure(result: dict[str, Any], scenario: str, server: str, variant: str) -> str:
     for cell in result["cells"]:
         if (cell["scenario"], cell["server"], cell["variant"]) == (scenario, server, variant):
-            return f"{cell['cpu_us']['median']:.1f}"
+            mark = " †" if cell["errors"] else ""
+            return f"{cell['cpu_us']['median']:.1f}{mark}"
     return "–"
 
 

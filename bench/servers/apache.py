@@ -24,9 +24,12 @@ PidFile {folder}/httpd.pid
 ErrorLog {folder}/error.log
 LogLevel error
 TypesConfig {types}
-StartServers 4
-ServerLimit 4
-ThreadsPerChild 32
+# One process with more threads than the load has connections: a process whose workers are all
+# busy closes kept-alive connections, which the load tool counts as errors.
+StartServers 1
+ServerLimit 1
+ThreadLimit 128
+ThreadsPerChild 128
 MaxRequestWorkers 128
 MinSpareThreads 1
 MaxSpareThreads 128

@@ -76,7 +76,7 @@ class Publishing(unittest.TestCase):
         "machine": {"cpu": "a CPU", "servers": {"floor": "f", "nginx": "nginx/1"}},
         "options": {"rounds": 10},
         "cells": [{"scenario": "plain", "server": "nginx", "variant": "",
-                   "cpu_us": {"median": 11.66}}],
+                   "errors": 0, "cpu_us": {"median": 11.66}}],
         "memory": [],
     }
 
@@ -84,6 +84,12 @@ class Publishing(unittest.TestCase):
         text = publish.section(self.RESULT, "x.json")
         self.assertIn("| 1 KiB file | – | – | – | 11.7 | – |", text)
         self.assertNotIn("100 KiB", text)
+
+    def test_a_cell_with_errors_is_marked(self) -> None:
+        cell = self.RESULT["cells"][0] | {"errors": 2}
+        text = publish.section(self.RESULT | {"cells": [cell]}, "x.json")
+        self.assertIn("| 11.7 † |", text)
+        self.assertIn("† with errors", text)
 
     def test_only_the_marked_part_is_replaced(self) -> None:
         text = f"a\n{publish.BEGIN}\nold\n{publish.END}\nb\n"
