@@ -245,6 +245,7 @@ impl Parser {
                 block.steps.push(Step::Pause(millis.ok_or("pause MILLISECONDS")?));
             }
             "half-close" => block.steps.push(Step::HalfClose),
+            "ignore-body" => block.ignore_body = true,
             "wait-interim" => block.steps.push(Step::WaitInterim),
             "contains" | "lacks" => {
                 let text = line.get(word.len() + 1..).unwrap_or("");

@@ -17,6 +17,8 @@ const BODY_SHOWN_BYTES: usize = 6 * 1024;
 /// How Apache's own pages begin; own error pages are not compared.
 const CANNED: &[u8] = b"<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.01//EN\" \
     \"http://www.w3.org/TR/html4/strict.dtd\">\n<html><head>\n<title>";
+/// A mask that leaves this in a line of a body or a log takes the whole line away.
+const DELETED: &str = "<deleted>";
 const BOUNDARY: &str = "BOUNDARY";
 
 /// Turns answers, outputs and logs into lines.
@@ -121,7 +123,10 @@ impl<'a> Renderer<'a> {
                 Some(line) => format!("| {}", escape(line)),
                 None => format!("|- {}", escape(line)),
             };
-            lines.push(self.mask(&shown));
+            let shown = self.mask(&shown);
+            if !shown.contains(DELETED) {
+                lines.push(shown);
+            }
         }
     }
 
@@ -158,7 +163,7 @@ impl<'a> Renderer<'a> {
 fn is_canned(head: &Head, body: &[u8]) -> bool {
     let html = head.field("Content-Type").is_some_and(|kind| kind.starts_with(b"text/html"));
     let unchanged = head.status() < 300 || head.field("Last-Modified").is_some();
-    html && !unchanged && body.is_empty() || body.starts_with(CANNED)
+    html && !unchanged && body.is_empty() || body.starts_with(CANNED) && head.status() >= 300
 }
 
 /// The methods of `Allow` in the order of the alphabet: Apache's order is that of a hash table with

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::answer::{self, Answer};
 use crate::client::{Client, End, Fill};
-use crate::compare::{Rule, difference};
+use crate::compare::{Rule, difference, ignore_body};
 use crate::place::Place;
 use crate::program::{Program, end_detached};
 use crate::render::Renderer;
@@ -146,6 +146,9 @@ impl<'a> Session<'a> {
                 match &answer {
                     Some(answer) => lines.extend(renderer.answer(answer)),
                     None => lines.push("= no answer".into()),
+                }
+                if block.ignore_body {
+                    ignore_body(&mut lines);
                 }
                 if last || answer.is_none() {
                     lines.push(self.end(&mut client, answer.as_ref(), block));

@@ -86,6 +86,8 @@ pub struct Block {
     pub steps: Vec<Step>,
     /// `contains TEXT` (true) and `lacks TEXT` (false), about the body or output.
     pub assertions: Vec<(bool, String)>,
+    /// `ignore-body`: that there is one is all that counts.
+    pub ignore_body: bool,
     /// What the real server did.
     pub recorded: Vec<String>,
     /// Reason and expectation where Tamarack differs on purpose.
