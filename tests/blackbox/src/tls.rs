@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientSessionMemoryCache, Resumption};
@@ -18,7 +18,8 @@ pub struct Tls {
     /// DER → file name without `.pem`.
     names: BTreeMap<Vec<u8>, String>,
     folder: std::path::PathBuf,
-    sessions: Arc<ClientSessionMemoryCache>,
+    /// One configuration for each set of options: rustls resumes only within one.
+    configs: Mutex<BTreeMap<String, Arc<ClientConfig>>>,
 }
 
 impl Tls {
@@ -32,8 +33,7 @@ impl Tls {
                 names.insert(certificate.to_vec(), name);
             }
         }
-        let sessions = Arc::new(ClientSessionMemoryCache::new(SESSIONS));
-        Tls { names, folder: folder.to_owned(), sessions }
+        Tls { names, folder: folder.to_owned(), configs: Mutex::default() }
     }
 
     /// `sni=NAME` (none: no SNI), `alpn=A,B`, `cert=NAME`, `only=1.2|1.3`, `suite=NAME`, `resume`.
@@ -68,7 +68,7 @@ impl Tls {
             }
         };
         config.resumption = if options.iter().any(|word| word == "resume") {
-            Resumption::store(self.sessions.clone())
+            Resumption::store(Arc::new(ClientSessionMemoryCache::new(SESSIONS)))
         } else {
             Resumption::disabled()
         };
@@ -76,12 +76,13 @@ impl Tls {
             config.alpn_protocols =
                 protocols.split(',').map(|name| name.as_bytes().to_vec()).collect();
         }
-        let sni = value("sni").unwrap_or("localhost");
-        config.enable_sni = sni != "none";
-        let name = if sni == "none" { "localhost" } else { sni };
-        let name = ServerName::try_from(name.to_owned()).map_err(|e| e.to_string())?;
-        ClientConnection::new(Arc::new(config), name).map_err(|e| e.to_string())
+        config.enable_sni = value("sni") != Some("none");
+        Ok(config)
     }
+}
+
+fn value<'a>(options: &'a [String], key: &str) -> Option<&'a str> {
+    options.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }
 
 /// Version, suite, ALPN, certificate and whether the session was resumed, in one line.
