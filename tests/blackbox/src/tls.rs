@@ -38,8 +38,23 @@ impl Tls {
 
     /// `sni=NAME` (none: no SNI), `alpn=A,B`, `cert=NAME`, `only=1.2|1.3`, `suite=NAME`, `resume`.
     pub fn client(&self, options: &[String]) -> Result<ClientConnection, String> {
-        let value =
-            |key: &str| options.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        let sni = value(options, "sni").unwrap_or("localhost");
+        let name = if sni == "none" { "localhost" } else { sni };
+        let name = ServerName::try_from(name.to_owned()).map_err(|e| e.to_string())?;
+        let mut configs = self.configs.lock().map_err(|e| e.to_string())?;
+        let config = match configs.get(&options.join(" ")) {
+            Some(config) => config.clone(),
+            None => {
+                let config = Arc::new(self.config(options)?);
+                configs.insert(options.join(" "), config.clone());
+                config
+            }
+        };
+        ClientConnection::new(config, name).map_err(|e| e.to_string())
+    }
+
+    fn config(&self, options: &[String]) -> Result<ClientConfig, String> {
+        let value = |key| value(options, key);
         let mut provider = aws_lc_rs::default_provider();
         if let Some(suite) = value("suite") {
             provider.cipher_suites.retain(|known| format!("{:?}", known.suite()) == suite);
