@@ -50,19 +50,23 @@ pub fn load(
     if !is_encrypted(&block) {
         return plain(&block.label, block.der);
     }
+    let file = crate::sessions::context(&[text]);
+    if let Some(key) = passphrases.kept(&file) {
+        return Ok(key);
+    }
     // A form that is unknown stays unknown whatever the pass phrase: ask nobody.
     if decrypt(&block, b"") == Err(Failure::Unsupported) {
         return Err(KeyError::Unsupported("the encryption of the private key".into()));
     }
     let label = if block.label == "ENCRYPTED PRIVATE KEY" { "PRIVATE KEY" } else { &block.label };
-    passphrases
-        .open(question, |passphrase| {
-            let der = decrypt(&block, passphrase).ok()?;
-            // A wrong pass phrase can leave padding that looks right: one time in 256.
-            starts_as_sequence(&der).then_some(der)
-        })
-        .ok_or(KeyError::Locked)
-        .and_then(|der| plain(label, der))
+    let der = passphrases.open(question, |passphrase| {
+        let der = decrypt(&block, passphrase).ok()?;
+        // A wrong pass phrase can leave padding that looks right: one time in 256.
+        starts_as_sequence(&der).then_some(der)
+    });
+    let key = plain(label, der.ok_or(KeyError::Locked)?)?;
+    passphrases.keep(file, &key);
+    Ok(key)
 }
 
 /// Whether a file's private key needs a pass phrase.

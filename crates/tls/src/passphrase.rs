@@ -1,7 +1,10 @@
 //! SSLPassPhraseDialog: where pass phrases come from, and the reuse of those already given.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslpassphrasedialog>, `ssl_engine_pphrase.c`.
 
+use std::collections::HashMap;
 use std::fmt;
+
+use rustls_pki_types::PrivateKeyDer;
 
 mod source;
 
@@ -30,10 +33,24 @@ pub trait PassphraseSource {
     fn ask(&mut self, question: &Question<'_>, retry: Option<usize>) -> Option<Vec<u8>>;
 }
 
+/// Private keys that were decrypted, by the hash of the file they came from. The supervisor keeps
+/// them from one reading of the configuration to the next, so that a restart asks nobody.
+#[derive(Default)]
+pub struct KeptKeys {
+    keys: HashMap<[u8; 32], PrivateKeyDer<'static>>,
+}
+
+impl fmt::Debug for KeptKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptKeys").field("count", &self.keys.len()).finish()
+    }
+}
+
 /// The pass phrases known so far and the source of new ones. Those that opened a key are tried
 /// first on the next, so one phrase for all keys is asked for once.
 pub struct Passphrases<'a> {
     known: Vec<Vec<u8>>,
+    kept: KeptKeys,
     source: Option<&'a mut dyn PassphraseSource>,
 }
 
@@ -46,12 +63,32 @@ impl fmt::Debug for Passphrases<'_> {
 impl<'a> Passphrases<'a> {
     /// Asks `source` for what is not known yet.
     pub fn new(source: &'a mut dyn PassphraseSource) -> Self {
-        Self { known: Vec::new(), source: Some(source) }
+        Self { known: Vec::new(), kept: KeptKeys::default(), source: Some(source) }
     }
 
     /// Asks nobody: encrypted keys stay locked.
     pub fn none() -> Self {
-        Self { known: Vec::new(), source: None }
+        Self { known: Vec::new(), kept: KeptKeys::default(), source: None }
+    }
+
+    /// The same, with the keys of the last time: for files that have not changed since, nobody is
+    /// asked.
+    pub fn with_kept(mut self, kept: KeptKeys) -> Self {
+        self.kept = kept;
+        self
+    }
+
+    /// The keys that were decrypted, for the next time.
+    pub fn into_kept(mut self) -> KeptKeys {
+        std::mem::take(&mut self.kept)
+    }
+
+    pub(crate) fn kept(&self, file: &[u8; 32]) -> Option<PrivateKeyDer<'static>> {
+        self.kept.keys.get(file).map(PrivateKeyDer::clone_key)
+    }
+
+    pub(crate) fn keep(&mut self, file: [u8; 32], key: &PrivateKeyDer<'static>) {
+        self.kept.keys.insert(file, key.clone_key());
     }
 
     /// Tries the known pass phrases, then asks, until `attempt` succeeds.

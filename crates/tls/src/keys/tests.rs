@@ -63,6 +63,18 @@ fn every_form_that_openssl_writes() {
 }
 
 #[test]
+fn a_restart_asks_nobody() {
+    let text = openssl("genpkey -algorithm ed25519 -aes-128-cbc -pass pass:secret", b"");
+    let mut source = Always("secret");
+    let mut first = Passphrases::new(&mut source);
+    let key = load(&text, &QUESTION, &mut first).unwrap();
+    let mut second = Passphrases::none().with_kept(first.into_kept());
+    assert_eq!(load(&text, &QUESTION, &mut second).unwrap(), key);
+    let changed = [&text[..], b"\n"].concat();
+    assert_eq!(load(&changed, &QUESTION, &mut second).unwrap_err(), KeyError::Locked);
+}
+
+#[test]
 fn single_des_of_pbes1() {
     let rsa = openssl("genrsa 2048", b"");
     for how in ["PBE-MD5-DES", "PBE-SHA1-DES"] {

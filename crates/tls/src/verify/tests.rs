@@ -179,3 +179,40 @@ fn a_check_needs_lists() {
     assert!(ClientVerifier::load(&Settings::default(), &mut vec![]).unwrap().is_none());
     assert!(Mode::parse("maybe").is_err());
 }
+
+/// `openssl ca` writes lists of version 1 unless it is told otherwise.
+#[test]
+fn lists_of_version_1() {
+    let folder = std::env::temp_dir().join(format!("tls-crl-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (root, stranger) = (authority("root", None), authority("root", None));
+    let pem = |der: &[u8]| crate::pem::encode("CERTIFICATE", der);
+    std::fs::write(folder.join("ca.pem"), pem(&root.der)).unwrap();
+    std::fs::write(folder.join("ca.key"), root.issuer.key().serialize_pem()).unwrap();
+    std::fs::write(
+        folder.join("c.cnf"),
+        "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\ndefault_md=sha256\n",
+    )
+    .unwrap();
+    let index = "R\t300101000000Z\t250101000000Z\t4D\tunknown\t/CN=client\n";
+    std::fs::write(folder.join("index.txt"), index).unwrap();
+    let made = std::process::Command::new("openssl")
+        .args(
+            "ca -gencrl -config c.cnf -keyfile ca.key -cert ca.pem -crldays 1 -out crl.pem"
+                .split(' '),
+        )
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let lists =
+        Locations { file: Some(folder.join("crl.pem").to_str().unwrap().into()), folder: None };
+    let lists = lists.revocation_lists("SSLCARevocationFile", "SSLCARevocationPath").unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for (by, expected) in [(&root, "revoked"), (&stranger, "CRL signature failure")] {
+        let mut verifier = verifier(Mode::Require, 1, &[by]);
+        verifier.check = revocation::Check::Leaf;
+        verifier.lists = lists.clone();
+        assert!(verdict(&verifier, &[client(Some(by), |_| ())]).ends_with(expected));
+    }
+}
