@@ -1,6 +1,7 @@
 //! Server certificates: the file with its chain, the key that belongs to it, and what is to be said
 //! about them at start.
-//! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslcertificatefile>, `ssl_init_server_certs`.
+//! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslcertificatefile>,
+//! `ssl_init_server_certs`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -226,7 +227,8 @@ fn remarks(certificate: &X509Certificate<'_>, id: &str, name: &str) -> Vec<Findi
             warn(
                 Some(1907),
                 format!(
-                    "{id} server certificate is not a leaf certificate (BasicConstraints: pathlen == {length} > 0 !?)"
+                    "{id} server certificate is not a leaf certificate \
+                     (BasicConstraints: pathlen == {length} > 0 !?)"
                 ),
             );
         }

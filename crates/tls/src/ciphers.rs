@@ -187,7 +187,10 @@ impl List {
         if level >= 3 {
             findings.push(Finding::warning(
                 DIRECTIVE,
-                format!("@SECLEVEL={level} limits the cipher suites only, not the sizes of keys in certificates"),
+                format!(
+                    "@SECLEVEL={level} limits the cipher suites only, \
+                     not the sizes of keys in certificates"
+                ),
             ));
         }
     }

@@ -1,5 +1,6 @@
 //! The ways in which OpenSSL encrypted private keys before PKCS#5 v2: the DEK-Info header over a
-//! key of MD5 (`EVP_BytesToKey`), and PKCS#8 with PBES1 (RFC 8018 section 6.1, RFC 7292 appendix B).
+//! key of MD5 (`EVP_BytesToKey`), and PKCS#8 with PBES1 (RFC 8018 section 6.1, RFC 7292 appendix
+//! B).
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey,

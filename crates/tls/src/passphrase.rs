@@ -1,5 +1,6 @@
 //! SSLPassPhraseDialog: where pass phrases come from, and the reuse of those already given.
-//! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslpassphrasedialog>, `ssl_engine_pphrase.c`.
+//! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslpassphrasedialog>,
+//! `ssl_engine_pphrase.c`.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -42,7 +42,8 @@ impl Protocols {
 /// and TLSv1.1 that are asked for by name are reported.
 ///
 /// # Errors
-/// An unknown word, SSLv2 or SSLv3 (as Apache with Debian's OpenSSL), or a line of which nothing remains.
+/// An unknown word, SSLv2 or SSLv3 (as Apache with Debian's OpenSSL), or a line of which nothing
+/// remains.
 pub fn parse<'a>(
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<(Protocols, Vec<Finding>), Finding> {

@@ -1,5 +1,6 @@
 //! SSLRequire's expressions. The language is that of `Require expr` but for the comparisons: here
-//! `<`, `lt` and their like compare lengths first and then bytes, and integers are compared by `-lt`.
+//! `<`, `lt` and their like compare lengths first and then bytes, and integers are compared by
+//! `-lt`.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslrequire>
 
 use std::cmp::Ordering;

@@ -2,7 +2,7 @@
 
 use crate::der::{Reader, SEQUENCE};
 
-/// `SEQUENCE { signed, AlgorithmIdentifier, BIT STRING }`, the shape of everything that X.509 signs.
+/// `SEQUENCE { signed, AlgorithmIdentifier, BIT STRING }`, the shape of all that X.509 signs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signed<'a> {
     /// The element that is signed, with its tag.

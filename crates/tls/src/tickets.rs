@@ -16,6 +16,15 @@ use crate::{Finding, certs};
 /// The newest key encrypts, all of them decrypt.
 pub const KEYS: usize = 3;
 
+/// Keys are not rotated more often than this.
+const MIN_ROTATION_SECONDS: u64 = 3600;
+
+/// How often the supervisor should call [`KeyRing::rotate`], so that a ticket of this lifetime can
+/// always be decrypted and a key is not kept for longer than that takes.
+pub fn rotation_seconds(lifetime_seconds: u64) -> u64 {
+    lifetime_seconds.div_ceil(KEYS as u64 - 1).max(MIN_ROTATION_SECONDS)
+}
+
 /// Words of shared memory that a [`KeyRing`] needs.
 pub const REGION_WORDS: usize = 1 + KEYS * KEY_WORDS;
 
@@ -275,6 +284,14 @@ mod tests {
             ticket[position] ^= 1;
         }
         assert!(ticketer.open(&[], 1000).is_none());
+    }
+
+    #[test]
+    fn a_ticket_lives_no_longer_than_its_key() {
+        for lifetime in [15, 300, 86_400, 604_801] {
+            assert!(rotation_seconds(lifetime) * (KEYS as u64 - 1) >= lifetime);
+        }
+        assert_eq!(rotation_seconds(300), 3600);
     }
 
     #[test]

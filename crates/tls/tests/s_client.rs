@@ -36,7 +36,8 @@ impl Folder {
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -config c.cnf";
         for name in ["ca", "stranger"] {
             folder.openssl(&format!(
-                "req -x509 {key} -keyout {name}.key -out {name}.pem -days 9 -extensions ca -subj /CN={name}"
+                "req -x509 {key} -keyout {name}.key -out {name}.pem -days 9 \
+                 -extensions ca -subj /CN={name}"
             ));
         }
         for (name, extensions) in [("server", "server"), ("client", "client")] {

@@ -39,7 +39,8 @@ impl Responding {
         {
             run(format!("req -new {key} -keyout {name}.key -out {name}.csr -subj /CN={name}"));
             run(format!(
-                "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -set_serial {serial} -days 9 -extfile c.cnf -extensions {extensions} -out {name}.pem"
+                "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -set_serial {serial} \
+                 -days 9 -extfile c.cnf -extensions {extensions} -out {name}.pem"
             ));
         }
         let read =
@@ -58,7 +59,8 @@ impl Responding {
         openssl(
             &self.folder,
             &format!(
-                "ocsp -index index.txt -CA ca.pem -rsigner {signer}.pem -rkey {signer}.key -reqin req.der -respout resp.der -ndays 1"
+                "ocsp -index index.txt -CA ca.pem -rsigner {signer}.pem \
+             -rkey {signer}.key -reqin req.der -respout resp.der -ndays 1"
             ),
         );
         std::fs::read(self.folder.join("resp.der")).unwrap()

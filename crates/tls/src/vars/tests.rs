@@ -2,7 +2,8 @@ use super::*;
 use std::process::Command;
 
 const CONFIG: &str = "[req]\ndistinguished_name=dn\n[dn]\n[cl]\nbasicConstraints=CA:FALSE\n\
-    subjectAltName=email:cl@example.org,email:two@example.org,DNS:client.example.org,otherName:1.3.6.1.4.1.311.20.2.3;UTF8:user@corp.example\n\
+    subjectAltName=email:cl@example.org,email:two@example.org,DNS:client.example.org,\
+    otherName:1.3.6.1.4.1.311.20.2.3;UTF8:user@corp.example\n\
     nsComment=hello world\n1.2.3.4.5.6=ASN1:UTF8String:foobar\n";
 
 const SUBJECT: &str = "/C=DE/ST=Sachsen/O=Ümläut, Söhne /OU=one/OU=two/CN=Max Müller/SN=M\
