@@ -192,7 +192,8 @@ impl Word {
     }
 }
 
-/// An address as `-ipmatch` reads its left side.
+/// An address as `-ipmatch` reads its left side. Apache looks names up, which could take seconds
+/// for a name that a client chose; here a name is no address.
 pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

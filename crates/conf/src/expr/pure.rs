@@ -61,7 +61,7 @@ pub(super) fn file_test(operator: Unary, name: &[u8]) -> bool {
     }
 }
 
-/// `%xx` for all that may not stand in a path; a colon before the first slash gets `./` in front.
+/// `%xx` for all that may not stand in a path.
 ///
 /// Source: `ap_os_escape_path` with `partial` set, which is `ap_escape_uri`.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
@@ -69,7 +69,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(*byte),
             b'$' | b'-' | b'_' | b'.' | b'+' | b'!' | b'*' | b'\'' | b'(' | b')' | b',' | b':'
-            | b'@' | b'&' | b'=' | b'/' | b'~' => out.push(*byte),
+            | b';' | b'@' | b'&' | b'=' | b'/' | b'~' => out.push(*byte),
             _ => {
                 out.push(b'%');
                 hex(&[*byte], out);
@@ -148,10 +148,8 @@ fn file_size(name: &[u8]) -> u64 {
 /// `\xx` for what has a meaning in a distinguished name or a filter (RFC 4514, RFC 4515).
 fn escape_ldap(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
-        let special = matches!(
-            byte,
-            b'"' | b'#' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | b'=' | b'*' | b'(' | b')'
-        );
+        let special =
+            matches!(byte, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | b'*' | b'(' | b')');
         if special || !(0x20..0x7f).contains(byte) {
             out.push(b'\\');
             hex(&[*byte], out);
