@@ -66,7 +66,7 @@ impl CertificateId {
 pub struct Request {
     /// Whom it is about.
     pub id: CertificateId,
-    /// SSLOCSPUseRequestNonce: the answer must have it too, if it has one at all.
+    /// SSLOCSPUseRequestNonce: the answer must have it too.
     pub nonce: Option<Vec<u8>>,
 }
 

@@ -64,19 +64,20 @@ impl Connection {
     }
 
     /// The value of one variable, named in full (`SSL_CLIENT_S_DN_CN`); `None` where it has none
-    /// in this connection or does not exist. `now` is in seconds since 1970.
+    /// in this connection or does not exist. Case counts in the parts of names (`CN`) alone, as in
+    /// Apache. `now` is in seconds since 1970.
     pub fn lookup(&self, name: &str, style: Style, now: i64) -> Option<Vec<u8>> {
-        if name == "HTTPS" {
+        if name.eq_ignore_ascii_case("HTTPS") {
             return Some(b"on".to_vec());
         }
-        let name = name.strip_prefix("SSL_")?;
-        if let Some(rest) = name.strip_prefix("CLIENT_") {
+        let name = strip(name, "SSL_")?;
+        if let Some(rest) = strip(name, "CLIENT_") {
             return self.client(rest, style, now);
         }
-        if let Some(rest) = name.strip_prefix("SERVER_") {
+        if let Some(rest) = strip(name, "SERVER_") {
             return certificate_variable(&self.server_chain, rest, style, now);
         }
-        self.session(name).map(String::into_bytes)
+        self.session(&name.to_ascii_uppercase()).map(String::into_bytes)
     }
 
     /// The variables of `SSLOptions +StdEnvVars`, those that have a value.
@@ -117,10 +118,10 @@ impl Connection {
     }
 
     fn client(&self, name: &str, style: Style, now: i64) -> Option<Vec<u8>> {
-        if name == "VERIFY" {
+        if name.eq_ignore_ascii_case("VERIFY") {
             return Some(self.verdict.variable().into_bytes());
         }
-        if let Some(index) = name.strip_prefix("CERT_CHAIN_") {
+        if let Some(index) = strip(name, "CERT_CHAIN_") {
             let index = index.parse::<usize>().ok()?.checked_add(1)?;
             return Some(pem::encode("CERTIFICATE", self.client_chain.get(index)?).into_bytes());
         }
@@ -158,6 +159,18 @@ pub fn session_id(connection: &ServerConnection) -> Vec<u8> {
         .export_keying_material([0; 32], SESSION_LABEL, None)
         .map(Vec::from)
         .unwrap_or_default()
+}
+
+/// The variable behind `%{name}c` in a log format, mod_ssl's older way; `None` logs `-`, as Apache
+/// does for `errcode` and `errstr` too.
+pub fn of_log_format(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "version" => "SSL_PROTOCOL",
+        "cipher" => "SSL_CIPHER",
+        "subjectdn" | "clientcert" => "SSL_CLIENT_S_DN",
+        "issuerdn" => "SSL_CLIENT_I_DN",
+        _ => return None,
+    })
 }
 
 /// The variables of StdEnvVars apart from the parts of names.
@@ -202,10 +215,16 @@ fn certificate_variable(
     now: i64,
 ) -> Option<Vec<u8>> {
     let der = chain.first()?;
-    if name == "CERT" {
+    if name.eq_ignore_ascii_case("CERT") {
         return Some(pem::encode("CERTIFICATE", der).into_bytes());
     }
     certificate::variable(&certs::parse(der).ok()?, name, style, now)
+}
+
+/// The rest of a name behind a prefix in any case.
+fn strip<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let (start, rest) = name.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 fn owned(certificates: Option<&[CertificateDer<'_>]>) -> Vec<CertificateDer<'static>> {

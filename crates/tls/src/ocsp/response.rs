@@ -36,7 +36,7 @@ pub enum Fault {
     Responder(u8),
     /// It is not signed by the issuer or somebody the issuer appointed.
     Signature,
-    /// It has another nonce than the question.
+    /// It has another nonce than the question, or none where the question had one.
     Nonce,
     /// It is not about the certificate.
     OtherCertificate,
@@ -97,9 +97,7 @@ pub fn verify(der: &[u8], request: &Request, policy: &Policy<'_>) -> Result<Answ
         return Err(Fault::Signature);
     }
     let data = Data::parse(signed.message).ok_or(Fault::Malformed)?;
-    if let (Some(own), Some(theirs)) = (&request.nonce, data.nonce)
-        && own != theirs
-    {
+    if request.nonce.is_some() && request.nonce.as_deref() != data.nonce {
         return Err(Fault::Nonce);
     }
     let answer = data.answer(&request.id).ok_or(Fault::OtherCertificate)?;

@@ -7,6 +7,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::time::ASN1Time;
 
 use super::name::{self, Style};
+use super::strip;
 use crate::der::{Reader, context};
 
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
@@ -18,18 +19,19 @@ pub fn variable(
     style: Style,
     now: i64,
 ) -> Option<Vec<u8>> {
-    if let Some(part) = which.strip_prefix("S_DN_") {
+    if let Some(part) = strip(which, "S_DN_") {
         return name::part(certificate.subject(), part);
     }
-    if let Some(part) = which.strip_prefix("I_DN_") {
+    if let Some(part) = strip(which, "I_DN_") {
         return name::part(certificate.issuer(), part);
     }
-    if let Some(kind) = which.strip_prefix("SAN_") {
+    if let Some(kind) = strip(which, "SAN_") {
         let (kind, index) = kind.rsplit_once('_')?;
+        let kind = KINDS.into_iter().find(|known| known.eq_ignore_ascii_case(kind))?;
         return alternative(certificate, kind).nth(index.parse().ok()?);
     }
     let validity = certificate.validity();
-    Some(match which {
+    Some(match which.to_ascii_uppercase().as_str() {
         "M_VERSION" => (certificate.version().0 + 1).to_string().into_bytes(),
         "M_SERIAL" => serial(certificate).into_bytes(),
         "S_DN" => name::text(certificate.subject(), style),
@@ -74,6 +76,7 @@ pub fn extension_values(certificate: &X509Certificate<'_>, oid: &str) -> Vec<Vec
 }
 
 const NS_COMMENT: &str = "2.16.840.1.113730.1.13";
+const KINDS: [&str; 4] = ["Email", "DNS", "OTHER_msUPN", "OTHER_dnsSRV"];
 const MS_UPN: &str = "1.3.6.1.4.1.311.20.2.3";
 const DNS_SRV: &str = "1.3.6.1.5.5.7.8.7";
 
