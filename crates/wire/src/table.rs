@@ -189,11 +189,26 @@ impl Table {
         if self.entries.len() > COMPRESS_BY_SCAN {
             return self.compress_sorted(how);
         }
+        if !self.may_have_duplicates() {
+            return;
+        }
         let mut at = 0;
         while at < self.entries.len() {
             self.compress_one(at, how);
             at += 1;
         }
+    }
+
+    /// A bit for each mark: as long as all fall on bits of their own, all keys differ.
+    fn may_have_duplicates(&self) -> bool {
+        let mut seen = [0u64; 4];
+        self.entries.iter().any(|entry| {
+            let bit = entry.mark.wrapping_mul(0x9e37_79b1) >> 24;
+            let word = &mut seen[(bit >> 6) as usize & 3];
+            let is_taken = *word >> (bit & 63) & 1 == 1;
+            *word |= 1 << (bit & 63);
+            is_taken
+        })
     }
 
     /// As [`Table::compress`] in n log n steps, for tables too large for a scan per entry.
@@ -213,6 +228,39 @@ impl Table {
         }
         let mut gone = is_gone.into_iter();
         self.entries.retain(|_| !gone.next().unwrap_or(false));
+    }
+
+    /// Appends pairs that are slices of `block`, which is copied whole: one copy for a head
+    /// instead of two for each field. Pairs that are not inside it are copied one by one.
+    pub(crate) fn add_from_block<'a>(
+        &mut self,
+        block: &'a [u8],
+        pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) {
+        let base = self.arena.len();
+        if base + block.len() > TABLE_LIMIT_BYTES {
+            return;
+        }
+        self.arena.extend_from_slice(block);
+        self.dead += block.len();
+        let inside = |part: &[u8]| {
+            let at = (part.as_ptr() as usize).wrapping_sub(block.as_ptr() as usize);
+            (at <= block.len() && part.len() <= block.len() - at).then_some((base + at) as u32)
+        };
+        for (key, value) in pairs {
+            let (Some(key_at), Some(value_at)) = (inside(key), inside(value)) else {
+                self.add(key, value);
+                continue;
+            };
+            self.dead -= key.len() + value.len();
+            self.entries.push(Entry {
+                mark: mark_of(key),
+                key_at,
+                key_len: key.len() as u32,
+                value_at,
+                value_len: value.len() as u32,
+            });
+        }
     }
 
     /// Whether a value of `key` has `token` as an element of its comma-separated list, compared

@@ -48,3 +48,19 @@ fn the_target_comes_before_the_field() {
         assert_eq!(head.header(b"Host"), Some(field.as_bytes()), "{target}");
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn the_quick_look_agrees_with_the_exact_rules(
+        field in "[aB0-2._:\\[\\]-]{1,12}|[0-2]{1,2}(\\.[0-2]{1,2}){2,4}(:[0-9]{0,6})?",
+        strict: bool,
+    ) {
+        if let Some((name, port)) = plain_host(field.as_bytes()) {
+            let mut exact = RequestHost::new();
+            proptest::prop_assert!(exact.take_field(field.as_bytes(), strict).is_ok());
+            proptest::prop_assert_eq!(exact.name(), name.to_ascii_lowercase());
+            proptest::prop_assert_eq!(exact.port, port);
+            proptest::prop_assert!(exact.is_given && !exact.is_ipv6);
+        }
+    }
+}

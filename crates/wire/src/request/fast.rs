@@ -48,9 +48,9 @@ pub(super) fn parse(
     if !is_sound {
         return None;
     }
-    for field in request.headers.iter() {
-        head.headers.add(field.name.as_bytes(), field.value);
-    }
+    let block = buf.get(line_len + 2..consumed)?;
+    let pairs = request.headers.iter().map(|field| (field.name.as_bytes(), field.value));
+    head.headers.add_from_block(block, pairs);
     Some(consumed)
 }
 
