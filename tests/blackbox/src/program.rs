@@ -47,16 +47,12 @@ impl Program {
         matches!(self, Program::Apache)
     }
 
-    fn path(&self) -> &Path {
+    /// The executable.
+    pub fn path(&self) -> &Path {
         match self {
             Program::Apache => Path::new(APACHE),
             Program::Tamarack(path) => path,
         }
-    }
-
-    /// Its name as it appears at the start of its own messages.
-    pub fn name(&self) -> String {
-        self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// First line of `-v`.

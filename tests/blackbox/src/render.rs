@@ -21,6 +21,16 @@ const CANNED: &[u8] = b"<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.01//EN\" \
 const DELETED: &str = "<deleted>";
 const BOUNDARY: &str = "BOUNDARY";
 
+/// Times of access logs; times, processes and client ports of error logs.
+const BUILT_IN_MASKS: [(&str, &str); 3] = [
+    (r"\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}(:[0-9]{2}){3} [+-][0-9]{4}\]", "[TIME]"),
+    (
+        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [0-9 ]{2} [0-9:.]+ [0-9]{4}\] (\[[a-z0-9_]*:[a-z0-9]+\]) \[pid [0-9]+(:tid [0-9]+)?\]",
+        "[TIME] $1",
+    ),
+    (r"\[client ([0-9a-f.:\[\]]+):[0-9]+\]", "[client $1:PORT]"),
+];
+
 /// Turns answers, outputs and logs into lines.
 pub struct Renderer<'a> {
     place: &'a Place,
@@ -33,11 +43,10 @@ impl<'a> Renderer<'a> {
         let compile = |(pattern, with): &(String, String)| -> Result<_, String> {
             Ok((Regex::new(pattern).map_err(|e| e.to_string())?, with.clone()))
         };
-        let mut compiled = vec![(
-            Regex::new(r"\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}(:[0-9]{2}){3} [+-][0-9]{4}\]")
-                .map_err(|e| e.to_string())?,
-            "[TIME]".to_owned(),
-        )];
+        let mut compiled = Vec::new();
+        for (pattern, with) in BUILT_IN_MASKS {
+            compiled.push(compile(&(pattern.to_string(), with.to_string()))?);
+        }
         for mask in masks {
             compiled.push(compile(mask)?);
         }
@@ -131,7 +140,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// What a command said and how it ended; its name and folder are replaced.
-    pub fn output(&self, output: &std::process::Output, program: &str) -> Vec<String> {
+    pub fn output(&self, output: &std::process::Output, path: &str) -> Vec<String> {
+        let program = path.rsplit('/').next().unwrap_or(path);
         let code = output.status.code().map_or("signal".to_owned(), |code| code.to_string());
         let mut lines = vec![format!("exit {code}")];
         for (word, bytes) in [("out", &output.stdout), ("err", &output.stderr)] {
@@ -140,10 +150,11 @@ impl<'a> Renderer<'a> {
                 let text = String::from_utf8_lossy(bytes);
                 let mut shown = Vec::new();
                 self.text(text.as_bytes(), &mut shown);
-                let start = format!("| {program}: ");
-                lines.extend(shown.into_iter().map(|line| match line.strip_prefix(&start) {
-                    Some(rest) => format!("| PROGRAM: {rest}"),
-                    None => line,
+                let names = [format!("| {program}: "), format!(": {program}: ")];
+                lines.extend(shown.into_iter().map(|line| {
+                    let line = line.replace(path, "PROGRAM");
+                    let line = line.replacen(&names[0], "| PROGRAM: ", 1);
+                    line.replacen(&names[1], ": PROGRAM: ", 1)
                 }));
             }
         }

@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
             Ok(output) => output,
             Err(failure) => return Some(failure),
         };
-        let lines = renderer.output(&output, &self.program.name());
+        let lines = renderer.output(&output, &self.program.path().display().to_string());
         let shown = lines.join("\n");
         let rule = if self.program.is_apache() { Rule::Exact } else { Rule::Output };
         self.judge(block, lines, &shown, rule)
