@@ -10,9 +10,10 @@ pub mod http;
 pub mod loggers;
 pub mod mappers;
 pub mod metadata;
+pub mod mpm;
 pub mod ssl;
 
-use server::core::Core;
+use server::core::{Core, HttpCore};
 use server::module::{ErasedModule, module};
 
 /// All of them, in the order that a static httpd would list them.
@@ -21,10 +22,12 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<Core>(),
         module::<core::mod_so::So>(),
         module::<core::mod_watchdog::Watchdog>(),
+        module::<HttpCore>(),
         module::<loggers::mod_log_config::LogConfig>(),
         module::<loggers::mod_logio::Logio>(),
         module::<metadata::mod_version::Version>(),
         module::<arch::mod_unixd::Unixd>(),
+        module::<mpm::mpm_event::Event>(),
         module::<core::mod_macro::Macro>(),
         module::<cache::mod_socache_shmcb::SocacheShmcb>(),
         module::<aaa::mod_access_compat::AccessCompat>(),

@@ -13,6 +13,7 @@ use crate::module::Module;
 use crate::scope::{Override, Places};
 use crate::sink::Sinks;
 use crate::slots::{Registry, Slots};
+use wire::MethodRegistry;
 
 /// A configuration while it is being built.
 pub struct Build {
@@ -36,6 +37,12 @@ pub struct Build {
     /// Whether anything may be done that has effects (make a certificate, ask a passphrase): false
     /// for `-t`.
     pub for_real: bool,
+    /// Whether a `DocumentRoot` that is not there is noticed: false for `-T`.
+    pub check_document_root: bool,
+    /// `RegexDefaultOptions`
+    pub regex_flags: pcre::Flags,
+    /// `RegisterHttpMethod`
+    pub methods: MethodRegistry,
 }
 
 impl Build {
@@ -52,7 +59,21 @@ impl Build {
             hosts: Vec::new(),
             sinks: Arc::new(Sinks::default()),
             for_real,
+            check_document_root: true,
+            regex_flags: pcre::Flags::default(),
+            methods: MethodRegistry::new(),
         }
+    }
+
+    /// Compiles a regular expression of the configuration under `RegexDefaultOptions`.
+    ///
+    /// # Errors
+    /// Apache's words, which leave the reason out; it stands in the help line.
+    pub fn regex(&self, pattern: &[u8], ignoring_case: bool) -> Result<pcre::Regex, Fault> {
+        let mut flags = self.regex_flags;
+        flags.caseless |= ignoring_case;
+        pcre::Regex::new(pattern, flags)
+            .map_err(|why| Fault::new("Regex could not be compiled").help(why.to_string()))
     }
 
     /// Applies the directives, merges the hosts, runs `post_config`; `None` if there was an error.
@@ -70,12 +91,8 @@ impl Build {
             }
         }
         let failed = self.has_errors();
-        let Build {
-            registry, sources, defines, server_root, diagnostics, main, hosts, sinks, ..
-        } = self;
-        let server =
-            (!failed).then(|| Server::assemble(registry, defines, server_root, main, hosts, sinks));
-        (server, diagnostics, sources)
+        let server = (!failed).then(|| Server::assemble(&self));
+        (server, self.diagnostics, self.sources)
     }
 
     fn apply_main(&mut self, nodes: &[Node]) {
@@ -113,6 +130,11 @@ impl Build {
     /// Adds an error.
     pub fn error(&mut self, span: Span, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(span, message));
+    }
+
+    /// Adds an error that belongs to no line.
+    pub fn error_without_place(&mut self, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic { code: "", ..Diagnostic::without_place(message) });
     }
 
     /// Adds a warning.
@@ -191,6 +213,9 @@ impl Target<'_> {
     fn wrong_place(&self, node: &Node, row: &ErasedRow) -> Diagnostic {
         let shown = if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() };
         let message = match self.container {
+            Some(container @ "VirtualHost") => {
+                format!("{shown} cannot occur within <{container}> section")
+            }
             Some(container) if self.place != Places::HTACCESS => {
                 format!("{shown} not allowed in <{container}> context")
             }

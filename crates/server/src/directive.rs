@@ -130,6 +130,48 @@ pub struct Row<M: Module> {
     pub state: State,
 }
 
+impl<M: Module> Clone for Row<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M: Module> Copy for Row<M> {}
+
+impl<M: Module> Row<M> {
+    /// A row that is built, without a default, for "server config, virtual host".
+    pub const fn new(
+        name: &'static str,
+        takes: Takes<M>,
+        syntax: &'static str,
+        doc: &'static str,
+    ) -> Row<M> {
+        let (places, allow) = (Places::HOST, Override::NONE);
+        Row { name, places, allow, takes, syntax, default: "", doc, state: State::Done }
+    }
+
+    /// The same row, standing elsewhere.
+    #[must_use]
+    pub const fn standing(mut self, places: Places, allow: Override) -> Row<M> {
+        self.places = places;
+        self.allow = allow;
+        self
+    }
+
+    /// The same row, with a built-in default.
+    #[must_use]
+    pub const fn default(mut self, default: &'static str) -> Row<M> {
+        self.default = default;
+        self
+    }
+
+    /// The same row, built so far.
+    #[must_use]
+    pub const fn state(mut self, state: State) -> Row<M> {
+        self.state = state;
+        self
+    }
+}
+
 /// The context of a setter: where the directive stands, and the configuration it writes to.
 pub struct Cx<'a, 't, M: Module> {
     /// Where the directive stands.

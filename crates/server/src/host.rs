@@ -4,11 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Arg, Defines, Span};
+use wire::MethodRegistry;
 
+use crate::build::Build;
+use crate::canonical::Identity;
 use crate::core::{Core, CoreServer};
 use crate::hooks::Phase;
 use crate::sink::Sinks;
 use crate::slots::{Registry, Slots};
+use crate::version;
 use crate::vhost::VhostTable;
 use crate::walk::DirectorySections;
 
@@ -53,20 +57,29 @@ pub struct Host {
     pub defined_at: Option<(String, u32)>,
     /// The arguments of `<VirtualHost>`.
     pub addresses: Vec<Arg>,
+    /// By what it speaks of itself.
+    pub identity: Identity,
 }
 
 impl Host {
-    pub(crate) fn from_draft(draft: &HostDraft, id: u32, registry: &Registry) -> Host {
-        let slot = registry.slot_of::<Core>().unwrap_or(0);
+    pub(crate) fn from_draft(
+        draft: &HostDraft,
+        id: u32,
+        identity: Identity,
+        build: &Build,
+    ) -> Host {
+        let slot = build.registry.slot_of::<Core>().unwrap_or(0);
         let core: Arc<CoreServer> = draft.server.share(slot).unwrap_or_default();
+        let place = || (build.sources.name(draft.span.file).to_string(), draft.span.line);
         Host {
             id,
             directories: DirectorySections::sort(&core.directories),
             server: draft.server.clone(),
             dir: draft.dir.clone(),
             core,
-            defined_at: None,
+            defined_at: (id != 0).then(place),
             addresses: draft.addresses.clone(),
+            identity,
         }
     }
 
@@ -90,38 +103,42 @@ pub struct Server {
     pub vhosts: VhostTable,
     /// Whether any module takes part in [`crate::hooks::Phase::PreTranslateName`].
     pub has_pre_translate: bool,
-    /// Apache's methods and those of `RegisterHttpMethod`.
-    pub methods: wire::MethodRegistry,
+    /// Methods beside Apache's own (`RegisterHttpMethod`).
+    pub methods: MethodRegistry,
     /// Where log lines go.
     pub sinks: Arc<Sinks>,
     /// The `Server` field.
     pub banner: String,
+    /// `RegexDefaultOptions`
+    pub regex_flags: pcre::Flags,
 }
 
 impl Server {
-    pub(crate) fn assemble(
-        registry: Arc<Registry>,
-        defines: Defines,
-        server_root: PathBuf,
-        main: HostDraft,
-        drafts: Vec<HostDraft>,
-        sinks: Arc<Sinks>,
-    ) -> Server {
-        let all = std::iter::once(&main).chain(&drafts).zip(0u32..);
-        let hosts: Vec<Arc<Host>> =
-            all.map(|(draft, id)| Arc::new(Host::from_draft(draft, id, &registry))).collect();
-        let vhosts = VhostTable::new(&hosts);
-        let has_pre_translate = !registry.hooks.phase(Phase::PreTranslateName).is_empty();
+    /// The server that a finished build describes.
+    pub(crate) fn assemble(build: &Build) -> Server {
+        let registry = build.registry.clone();
+        let main = Identity::of(&build.main, None, build);
+        let all = std::iter::once(&build.main).chain(&build.hosts).zip(0u32..);
+        let hosts: Vec<Arc<Host>> = all
+            .map(|(draft, id)| {
+                let identity = match id {
+                    0 => main.clone(),
+                    _ => Identity::of(draft, Some(&main), build),
+                };
+                Arc::new(Host::from_draft(draft, id, identity, build))
+            })
+            .collect();
         Server {
+            vhosts: VhostTable::new(&hosts),
+            has_pre_translate: !registry.hooks.phase(Phase::PreTranslateName).is_empty(),
             registry,
-            defines,
-            server_root,
+            defines: build.defines.clone(),
+            server_root: build.server_root.clone(),
+            methods: build.methods.clone(),
+            sinks: build.sinks.clone(),
+            banner: version::banner(build),
+            regex_flags: build.regex_flags,
             hosts,
-            vhosts,
-            has_pre_translate,
-            methods: wire::MethodRegistry::new(),
-            sinks,
-            banner: "Tamarack".to_owned(),
         }
     }
 
@@ -132,7 +149,8 @@ impl Server {
 
     /// The main error log's descriptor, which becomes the processes' standard error.
     pub fn main_error_log(&self) -> Option<std::os::fd::OwnedFd> {
-        None
+        let id = self.main().core.error_log.get()?;
+        self.sinks.get(*id)?.try_clone_fd()
     }
 
     /// The main server.

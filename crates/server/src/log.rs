@@ -1,10 +1,14 @@
-//! The error log: levels, and who writes to it.
+//! Levels of messages, and how requests, connections and the server say something.
 
 use std::fmt;
+use std::io::Write;
 
 use conf::{Diagnostic, Severity};
 
-use crate::host::Server;
+use crate::client::Client;
+use crate::errorlog::{self, About, Entry};
+use crate::host::{Host, Server};
+use crate::merge::Merge;
 use crate::module::Module;
 use crate::request::Request;
 
@@ -46,22 +50,133 @@ pub enum Level {
     Trace8,
 }
 
+/// All levels, most urgent first.
+const LEVELS: [(Level, &str); 16] = [
+    (Level::Emerg, "emerg"),
+    (Level::Alert, "alert"),
+    (Level::Crit, "crit"),
+    (Level::Error, "error"),
+    (Level::Warn, "warn"),
+    (Level::Notice, "notice"),
+    (Level::Info, "info"),
+    (Level::Debug, "debug"),
+    (Level::Trace1, "trace1"),
+    (Level::Trace2, "trace2"),
+    (Level::Trace3, "trace3"),
+    (Level::Trace4, "trace4"),
+    (Level::Trace5, "trace5"),
+    (Level::Trace6, "trace6"),
+    (Level::Trace7, "trace7"),
+    (Level::Trace8, "trace8"),
+];
+
 impl Level {
     /// The word in the log and in `LogLevel`.
     pub const fn name(self) -> &'static str {
-        const NAMES: [&str; 16] = [
-            "emerg", "alert", "crit", "error", "warn", "notice", "info", "debug", "trace1",
-            "trace2", "trace3", "trace4", "trace5", "trace6", "trace7", "trace8",
-        ];
-        NAMES[self as usize]
+        LEVELS[self as usize].1
+    }
+
+    /// The level of a word; case does not count, `err` and `warning` are taken too.
+    pub fn parse(word: &[u8]) -> Option<Level> {
+        let found = LEVELS.iter().find(|(_, name)| word.eq_ignore_ascii_case(name.as_bytes()));
+        match found {
+            Some((level, _)) => Some(*level),
+            None if word.eq_ignore_ascii_case(b"err") => Some(Level::Error),
+            None if word.eq_ignore_ascii_case(b"warning") => Some(Level::Warn),
+            None => None,
+        }
     }
 }
+
+/// The level of one module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleLevel {
+    /// The module's `FILE`.
+    pub module: &'static str,
+    /// The least urgent level that is logged.
+    pub level: Level,
+}
+
+/// `LogLevel`, with its rule of inheritance: an inner level for all takes back what outer places
+/// said of single modules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogLevels {
+    all: Option<Level>,
+    modules: Vec<ModuleLevel>,
+}
+
+impl LogLevels {
+    /// `LogLevel` where nothing is said.
+    pub const DEFAULT: Level = Level::Warn;
+
+    /// Sets the level of all modules.
+    pub fn set_all(&mut self, level: Level) {
+        self.all = Some(level);
+        self.modules.clear();
+    }
+
+    /// Sets the level of one module.
+    pub fn set_module(&mut self, of: ModuleLevel) {
+        self.modules.retain(|known| known.module != of.module);
+        self.modules.push(of);
+    }
+
+    /// The least urgent level that is logged of a module, by its `FILE`.
+    pub fn of(&self, module: &str) -> Level {
+        let own = self.modules.iter().find(|known| known.module == module);
+        own.map(|known| known.level).or(self.all).unwrap_or(LogLevels::DEFAULT)
+    }
+}
+
+impl Merge for LogLevels {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        if inner.all.is_some() {
+            return inner.clone();
+        }
+        let mut merged = outer.clone();
+        for of in &inner.modules {
+            merged.set_module(*of);
+        }
+        merged
+    }
+}
+
+/// An identifier for log lines: 12 letters, digits, `-` and `_`, unique enough to find what
+/// belongs together (`ap_make_log_id` has time and a counter in it, too).
+pub fn fresh_log_id() -> [u8; 12] {
+    use std::hash::{BuildHasher, Hasher};
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let random = |seed: u64| {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_u64(seed);
+        hasher.finish()
+    };
+    let bits = u128::from(random(1)) << 64 | u128::from(random(2));
+    std::array::from_fn(|at| {
+        let index = usize::try_from(bits >> (6 * at) & 63).unwrap_or(0);
+        LETTERS.get(index).copied().unwrap_or(b'A')
+    })
+}
+
+/// The identifier of a request in log lines, made when first asked for.
+struct LogId(std::cell::OnceCell<[u8; 12]>);
 
 impl Request {
     /// Writes a line to the error log of the request's host, if the module's level lets it.
     /// `number` is Apache's (`AH00128` is 128) where the event is the same; ours begin at 20000.
     pub fn log<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.log_as(M::FILE, level, number, message);
+    }
+
+    /// The same, about a system call that failed.
+    pub fn log_error<M: Module>(
+        &self,
+        level: Level,
+        number: u32,
+        error: rustix::io::Errno,
+        message: fmt::Arguments<'_>,
+    ) {
+        self.write_log(M::FILE, level, number, Some(error), message);
     }
 
     /// Whether [`Request::log`] at this level would write.
@@ -86,35 +201,152 @@ impl Request {
             Severity::Error => Level::Alert,
             Severity::Warning => Level::Warn,
         };
-        let line = found.span.map_or(0, |span| span.line);
         let file = bstr::BStr::new(file);
         let message = &found.message;
-        self.log_as("core.c", level, 526, format_args!("{file}: line {line}: {message}"));
+        // Apache's line has no number and does not name the line; we name it.
+        match found.span {
+            Some(span) => {
+                let line = span.line;
+                self.log_as("core.c", level, 0, format_args!("{file}: {message} (line {line})"));
+            }
+            None => self.log_as("core.c", level, 0, format_args!("{file}: {message}")),
+        }
     }
 
-    fn logs_as(&self, _module: &str, level: Level) -> bool {
-        level <= Level::Warn
+    /// The identifier in log lines (`%L`); made by the first line that describes the request.
+    pub fn log_id(&self) -> Option<&[u8; 12]> {
+        self.kept::<LogId>()?.0.get()
     }
 
-    fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
-        if self.logs_as(module, level) {
-            let peer = self.client.peer;
-            eprintln!("[{module}:{}] [client {peer}] AH{number:05}: {message}", level.name());
+    /// Gives the request its identifier; false if it has one, or can't have one yet.
+    pub(crate) fn mark_log_id(&self) -> bool {
+        let Some(id) = self.kept::<LogId>() else { return false };
+        id.0.set(fresh_log_id()).is_ok()
+    }
+
+    /// Lets the request have an identifier in log lines. Called where formats ask for one.
+    pub fn allow_log_id(&mut self) {
+        if self.kept::<LogId>().is_none() {
+            self.keep(LogId(std::cell::OnceCell::new()));
+        }
+    }
+
+    fn logs_as(&self, module: &str, level: Level) -> bool {
+        level <= self.plan.core.log.of(module)
+    }
+
+    /// As [`Request::log`], for a module known by its `FILE`.
+    pub fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.write_log(module, level, number, None, message);
+    }
+
+    fn write_log(
+        &self,
+        module: &str,
+        level: Level,
+        number: u32,
+        error: Option<rustix::io::Errno>,
+        message: fmt::Arguments<'_>,
+    ) {
+        if !self.logs_as(module, level) {
+            return;
+        }
+        let server = &self.engine.server;
+        let about = About { host: &self.host, client: Some(&self.client), request: Some(self) };
+        emit(server, &about, module, level, number, error, message);
+    }
+}
+
+impl Server {
+    /// Writes a line about a connection, to the log of the host that its address selects.
+    pub fn log_connection(
+        &self,
+        client: &Client,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: fmt::Arguments<'_>,
+    ) {
+        let host = &client.base_host;
+        if level <= host.core.log.of(module) {
+            let about = About { host, client: Some(client), request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+
+    /// Writes a line about the server as a whole, to the main log.
+    pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.log_host(self.main(), module, level, number, message);
+    }
+
+    /// Writes a line about a host, to its log.
+    pub fn log_host(
+        &self,
+        host: &Host,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: fmt::Arguments<'_>,
+    ) {
+        // What starts and ends the server is told whatever the level, as Apache does at start-up.
+        if level <= host.core.log.of(module) || level == Level::Notice {
+            let about = About { host, client: None, request: None };
+            emit(self, &about, module, level, number, None, message);
         }
     }
 }
 
 /// A line in the main server's error log, about no request.
-pub fn of_server(_server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
-    if level <= Level::Warn {
-        eprintln!("[core:{}] AH{number:05}: {message}", level.name());
-    }
+pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
+    server.log("core.c", level, number, message);
 }
 
 /// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
 pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
     match server {
-        Some(server) => of_server(server, level, number, format_args!("{text}")),
+        Some(server) => server.log("event.c", level, number, format_args!("{text}")),
         None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
+    }
+}
+
+fn emit(
+    server: &Server,
+    about: &About<'_>,
+    module: &str,
+    level: Level,
+    number: u32,
+    error: Option<rustix::io::Errno>,
+    message: fmt::Arguments<'_>,
+) {
+    let mut text = Vec::new();
+    let _ = text.write_fmt(message);
+    let known = server.registry.modules().iter().find(|known| known.file() == module);
+    let name = known.map_or(module, |known| known.name());
+    let module = name.strip_suffix("_module").unwrap_or(name);
+    let entry = Entry { level, module, number, error, source: None, message: &text };
+    errorlog::write(server, about, &entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_words() {
+        assert_eq!(Level::parse(b"TRACE8"), Some(Level::Trace8));
+        assert_eq!(Level::parse(b"err"), Some(Level::Error));
+        assert_eq!(Level::parse(b"loud"), None);
+        assert!(LEVELS.iter().all(|(level, name)| level.name() == *name));
+    }
+
+    #[test]
+    fn a_level_for_all_takes_module_levels_back() {
+        let mut outer = LogLevels::default();
+        outer.set_module(ModuleLevel { module: "mod_ssl.c", level: Level::Debug });
+        let mut inner = LogLevels::default();
+        assert_eq!(LogLevels::merge(&outer, &inner).of("mod_ssl.c"), Level::Debug);
+        inner.set_all(Level::Error);
+        assert_eq!(LogLevels::merge(&outer, &inner).of("mod_ssl.c"), Level::Error);
+        assert_eq!(LogLevels::default().of("core.c"), Level::Warn);
     }
 }

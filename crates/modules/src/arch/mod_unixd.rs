@@ -1,15 +1,126 @@
-//! mod_unixd.
+//! mod_unixd: who the children are.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_unixd.html>
 
+use std::path::PathBuf;
+
+use conf::Arg;
+use nix::unistd;
+use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::merge::{Outermost, Setting};
 use server::module::Module;
+use server::scope::{Override, Places};
 
 /// `mod_unixd.c`
 pub struct Unixd;
 
+/// `User`, looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user's id.
+    pub id: u32,
+    /// The user's name, for the supplementary groups; `None` for a number without a name.
+    pub name: Option<String>,
+}
+
+server::config! {
+    /// What the module knows of the server.
+    pub struct Settings {
+        /// `User`
+        pub user: Outermost<Setting<User>>,
+        /// `Group`: its id.
+        pub group: Outermost<Setting<u32>>,
+        /// `ChrootDir`
+        pub chroot: Outermost<Setting<PathBuf>>,
+    }
+}
+
 impl Module for Unixd {
     const NAME: &'static str = "unixd_module";
     const FILE: &'static str = "mod_unixd.c";
-    type Server = ();
+    type Server = Settings;
     type Dir = ();
+    const DIRECTIVES: &'static [Row<Unixd>] = &[
+        row("User", Takes::One(user), "unix-userid", "#-1", "Names the user that children run as."),
+        row("Group", Takes::One(group), "unix-group", "#-1", "Names the group of the children."),
+        row(
+            "ChrootDir",
+            Takes::One(chroot_dir),
+            "/path/to/directory",
+            "none",
+            "Names a directory that children take as the root of the file system.",
+        ),
+        row(
+            "Suexec",
+            Takes::Flag(suexec),
+            "On|Off",
+            "Off",
+            "Let Apache start programs as other users.",
+        )
+        .state(State::Partial("no program is started as another user: only Off is taken")),
+    ];
+}
+
+const fn row(
+    name: &'static str,
+    takes: Takes<Unixd>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Unixd> {
+    Row::new(name, takes, syntax, doc).standing(Places::SERVER, Override::NONE).default(default)
+}
+
+type Here<'a, 't> = Cx<'a, 't, Unixd>;
+
+/// Source: `ap_uname2id`
+fn user(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let text = arg.text.to_string();
+    let user = match text.strip_prefix('#') {
+        Some(number) => {
+            let id = number.parse::<i64>().unwrap_or(0) as u32;
+            let known = unistd::User::from_uid(id.into()).ok().flatten();
+            User { id, name: known.map(|found| found.name) }
+        }
+        None => match unistd::User::from_name(&text) {
+            Ok(Some(found)) => User { id: found.uid.as_raw(), name: Some(found.name) },
+            _ => return Err(Fault::new(format!("AH00543: bad user name {text}")).at(arg)),
+        },
+    };
+    if user.id == 0 {
+        let fault = "Apache has not been designed to serve pages while running as root";
+        return Err(Fault::new(fault).at(arg));
+    }
+    cx.server().user.0.set(user);
+    Ok(())
+}
+
+/// Source: `ap_gname2id`
+fn group(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let text = arg.text.to_string();
+    let id = match text.strip_prefix('#') {
+        Some(number) => number.parse::<i64>().unwrap_or(0) as u32,
+        None => match unistd::Group::from_name(&text) {
+            Ok(Some(found)) => found.gid.as_raw(),
+            _ => return Err(Fault::new(format!("AH00544: bad group name {text}")).at(arg)),
+        },
+    };
+    cx.server().group.0.set(id);
+    Ok(())
+}
+
+fn chroot_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let path = server::path::as_path(&arg.text).to_owned();
+    if !path.is_dir() {
+        return Err(Fault::new("ChrootDir must be a valid directory").at(arg));
+    }
+    cx.server().chroot.0.set(path);
+    Ok(())
+}
+
+fn suexec(_: &mut Here<'_, '_>, on: bool) -> Set {
+    if on {
+        return Err("suEXEC isn't supported: no program is started as another user".into());
+    }
+    Ok(())
 }

@@ -1,8 +1,12 @@
-//! mod_macro.
+//! mod_macro: configuration that is written once and used often.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_macro.html>
+//!
+//! The reader of configuration files expands macros; the rows are here for `-L` and the manual.
 
+use server::directive::{Row, Takes};
 use server::module::Module;
+use server::scope::{Override, Places};
 
 /// `mod_macro.c`
 pub struct Macro;
@@ -12,4 +16,22 @@ impl Module for Macro {
     const FILE: &'static str = "mod_macro.c";
     type Server = ();
     type Dir = ();
+    const DIRECTIVES: &'static [Row<Macro>] = &[
+        Row::<Macro>::new(
+            "Macro",
+            Takes::Section(|_, _, _| Ok(())),
+            "name [par1 .. parN]",
+            "Holds lines that Use puts where it stands.",
+        )
+        .standing(Places::NOT_HTACCESS, Override::NONE),
+        Row::<Macro>::new(
+            "Use",
+            Takes::Raw(|_, _| Ok(())),
+            "name [value1 ... valueN]",
+            "Puts a macro's lines here, with values for its parameters.",
+        )
+        .standing(Places::NOT_HTACCESS, Override::NONE),
+        Row::<Macro>::new("UndefMacro", Takes::Raw(|_, _| Ok(())), "name", "Forgets a macro.")
+            .standing(Places::NOT_HTACCESS, Override::NONE),
+    ];
 }

@@ -1,8 +1,13 @@
-//! mod_so.
+//! mod_so: `LoadModule` makes a built-in module active.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_so.html>
+//!
+//! The reader of configuration files executes these directives; the rows are here for `-L` and the
+//! manual.
 
+use server::directive::{Row, State, Takes};
 use server::module::Module;
+use server::scope::{Override, Places};
 
 /// `mod_so.c`
 pub struct So;
@@ -12,4 +17,21 @@ impl Module for So {
     const FILE: &'static str = "mod_so.c";
     type Server = ();
     type Dir = ();
+    const DIRECTIVES: &'static [Row<So>] = &[
+        Row::<So>::new(
+            "LoadModule",
+            Takes::Two(|_, _, _| Ok(())),
+            "module filename",
+            "Makes a module active by its name; the file is not looked at.",
+        )
+        .standing(Places::HOST, Override::NONE),
+        Row::<So>::new(
+            "LoadFile",
+            Takes::Each(|_, _| Ok(())),
+            "filename [filename] ...",
+            "Loaded libraries that Apache's modules need.",
+        )
+        .standing(Places::HOST, Override::NONE)
+        .state(State::Accepted("no shared object is ever loaded")),
+    ];
 }

@@ -1,8 +1,12 @@
-//! mod_version.
+//! mod_version: configuration that depends on the server's version.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_version.html>
+//!
+//! The reader of configuration files decides; the row is here for `-L` and the manual.
 
+use server::directive::{Row, Takes};
 use server::module::Module;
+use server::scope::{Override, Places};
 
 /// `mod_version.c`
 pub struct Version;
@@ -12,4 +16,14 @@ impl Module for Version {
     const FILE: &'static str = "mod_version.c";
     type Server = ();
     type Dir = ();
+    const DIRECTIVES: &'static [Row<Version>] = &[Row::<Version>::new(
+        "IfVersion",
+        Takes::Section(|cx, _, nodes| {
+            cx.apply(nodes);
+            Ok(())
+        }),
+        "[[!]operator] version",
+        "Holds what counts for some versions of Apache, of which 2.4.71 is the one followed.",
+    )
+    .standing(Places::ALL, Override::ALL)];
 }

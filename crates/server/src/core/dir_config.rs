@@ -2,69 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::merge::{Append, Merge, Setting};
+use conf::expr::Expr;
+
+use crate::core::etag::FileEtag;
+use crate::core::options::{OptionFlags, Options};
+use crate::log::LogLevels;
+use crate::merge::{Append, Overlay, Setting};
+use crate::request::PathInfoUse;
 use crate::scope::Override;
 use crate::section::Section;
-
-/// One word of `Options`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct OptionFlags(pub u16);
-
-impl OptionFlags {
-    /// `Indexes`
-    pub const INDEXES: OptionFlags = OptionFlags(1);
-    /// `Includes`, with exec
-    pub const INCLUDES: OptionFlags = OptionFlags(2);
-    /// `FollowSymLinks`
-    pub const FOLLOW_SYMLINKS: OptionFlags = OptionFlags(4);
-    /// `ExecCGI`
-    pub const EXEC_CGI: OptionFlags = OptionFlags(8);
-    /// `IncludesNOEXEC`
-    pub const INCLUDES_NO_EXEC: OptionFlags = OptionFlags(16);
-    /// `SymLinksIfOwnerMatch`
-    pub const SYMLINKS_IF_OWNER_MATCH: OptionFlags = OptionFlags(32);
-    /// `MultiViews`
-    pub const MULTIVIEWS: OptionFlags = OptionFlags(64);
-    /// `All`: everything but MultiViews.
-    pub const ALL: OptionFlags = OptionFlags(1 | 2 | 4 | 8);
-
-    /// Whether every flag of `other` is set.
-    pub const fn has(self, other: OptionFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-/// `Options`, with its rule of inheritance: a plain list replaces, `+` and `-` change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Options {
-    /// A plain list was given: what came from outside does not count.
-    pub absolute: Option<OptionFlags>,
-    /// `+` words.
-    pub add: OptionFlags,
-    /// `-` words.
-    pub remove: OptionFlags,
-}
-
-impl Options {
-    /// The options in force; the built-in default is `FollowSymLinks`.
-    pub fn flags(&self) -> OptionFlags {
-        let base = self.absolute.unwrap_or(OptionFlags::FOLLOW_SYMLINKS);
-        OptionFlags((base.0 & !self.remove.0) | self.add.0)
-    }
-}
-
-impl Merge for Options {
-    fn merge(outer: &Self, inner: &Self) -> Self {
-        if inner.absolute.is_some() {
-            return *inner;
-        }
-        Options {
-            absolute: outer.absolute,
-            add: OptionFlags((outer.add.0 & !inner.remove.0) | inner.add.0),
-            remove: OptionFlags((outer.remove.0 & !inner.add.0) | inner.remove.0),
-        }
-    }
-}
 
 /// `AllowOverride`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -79,6 +25,76 @@ pub struct AllowOverride {
     pub nonfatal_unknown: bool,
 }
 
+/// What `ErrorDocument` names for a status.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ErrorDocument {
+    /// `default`: the built-in page.
+    Default,
+    /// A text, perhaps with `%{…}` in it.
+    Text(Arc<Expr>),
+    /// A local path (begins with a slash) or a URL (has a scheme), perhaps with `%{…}` in it.
+    Location(Arc<Expr>),
+}
+
+/// What `SetHandler` names.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HandlerName {
+    /// `none`: an outer `SetHandler` counts no more.
+    None,
+    /// A handler.
+    Name(Arc<[u8]>),
+    /// `expr=`: its value is the handler; empty or `none` for none.
+    Expr(Arc<Expr>),
+}
+
+/// `HostnameLookups`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HostnameLookups {
+    /// No look-up for its own sake.
+    #[default]
+    Off,
+    /// The client's name is looked up.
+    On,
+    /// The name must also lead back to the address.
+    Double,
+}
+
+/// `UseCanonicalName`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CanonicalName {
+    /// The name that the client asked for.
+    #[default]
+    Off,
+    /// `ServerName`
+    On,
+    /// The name that the local address leads to.
+    Dns,
+}
+
+/// `ServerSignature`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Signature {
+    /// No last line on error pages.
+    #[default]
+    Off,
+    /// Server version and virtual host.
+    On,
+    /// The same, with a link to the administrator.
+    Email,
+}
+
+/// `MaxRanges`, `MaxRangeOverlaps`, `MaxRangeReversals`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeLimit {
+    /// No limit.
+    Unlimited,
+    /// At most so many; 0 (`none`) makes the server ignore `Range`.
+    Most(u32),
+}
+
+/// One `RLimit*` value pair: soft, and hard where it was given; `None` is `max`.
+pub type ResourceLimit = (Option<u64>, Option<Option<u64>>);
+
 crate::config! {
     /// The core's per-directory configuration.
     pub struct CoreDir {
@@ -92,14 +108,75 @@ crate::config! {
         pub files: Append<Arc<Section>>,
         /// `<If>`, `<ElseIf>`, `<Else>`, in order of appearance.
         pub ifs: Append<Arc<Section>>,
+        /// `LogLevel`
+        pub log: LogLevels,
+        /// `AcceptPathInfo`
+        pub accept_path_info: Setting<PathInfoUse>,
+        /// `AddDefaultCharset`: `None` is Off.
+        pub add_default_charset: Setting<Option<Vec<u8>>>,
+        /// `ContentDigest`
+        pub content_digest: Setting<bool>,
+        /// `EnableMMAP`
+        pub enable_mmap: Setting<bool>,
+        /// `EnableSendfile`
+        pub enable_sendfile: Setting<bool>,
+        /// `ErrorDocument`, by status.
+        pub error_documents: Overlay<u16, ErrorDocument>,
+        /// `FileETag`
+        pub file_etag: FileEtag,
+        /// `ForceType`: `None` where an inner place takes it back.
+        pub force_type: Setting<Option<Vec<u8>>>,
+        /// `SetHandler`
+        pub handler: Setting<HandlerName>,
+        /// `SetInputFilter`
+        pub input_filters: Setting<Arc<Vec<Vec<u8>>>>,
+        /// `SetOutputFilter`
+        pub output_filters: Setting<Arc<Vec<Vec<u8>>>>,
+        /// `HostnameLookups`
+        pub hostname_lookups: Setting<HostnameLookups>,
         /// `LimitRequestBody`, bytes; 0 for no limit.
         pub limit_request_body: Setting<u64>,
+        /// `LimitXMLRequestBody`, bytes; 0 for no limit.
+        pub limit_xml_request_body: Setting<u64>,
+        /// `MaxRanges`
+        pub max_ranges: Setting<RangeLimit>,
+        /// `MaxRangeOverlaps`
+        pub max_range_overlaps: Setting<RangeLimit>,
+        /// `MaxRangeReversals`
+        pub max_range_reversals: Setting<RangeLimit>,
+        /// `QualifyRedirectURL`
+        pub qualify_redirect_url: Setting<bool>,
+        /// `ReadBufferSize`, bytes.
+        pub read_buffer_size: Setting<usize>,
+        /// `ServerSignature`
+        pub server_signature: Setting<Signature>,
+        /// `UseCanonicalName`
+        pub use_canonical_name: Setting<CanonicalName>,
+        /// `UseCanonicalPhysicalPort`
+        pub use_canonical_physical_port: Setting<bool>,
+        /// `CGIPassAuth`
+        pub cgi_pass_auth: Setting<bool>,
+        /// `CGIVar REQUEST_URI`: whether the current URI is passed, not the original one.
+        pub cgi_current_uri: Setting<bool>,
+        /// `RLimitCPU`, seconds.
+        pub limit_cpu: Setting<ResourceLimit>,
+        /// `RLimitMEM`, bytes.
+        pub limit_memory: Setting<ResourceLimit>,
+        /// `RLimitNPROC`, processes.
+        pub limit_processes: Setting<ResourceLimit>,
     }
 }
 
+/// `LimitRequestBody` where nothing is said: 1 GiB, in bytes.
+pub const DEFAULT_REQUEST_BODY_BYTES: u64 = 1 << 30;
+
+/// `LimitXMLRequestBody` where nothing is said, in bytes.
+pub const DEFAULT_XML_BODY_BYTES: u64 = 1_000_000;
+
 impl CoreDir {
-    /// `LimitRequestBody`, by default 1 GiB; `None` for no limit.
+    /// `LimitRequestBody`, by default 1 GiB, in bytes; `None` for no limit.
     pub fn limit_request_body(&self) -> Option<u64> {
-        Some(self.limit_request_body.or(1 << 30)).filter(|limit| *limit > 0)
+        let bytes = self.limit_request_body.or(DEFAULT_REQUEST_BODY_BYTES);
+        (bytes != 0).then_some(bytes)
     }
 }

@@ -1,11 +1,18 @@
-//! The core: what Apache's `core.c` and `http_core.c` know, as a module like any other.
+//! The core: what Apache's `core.c` knows, as a module like any other; and `http_core.c`.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/core.html>
 
-mod dir_config;
-mod server_config;
+pub mod dir_config;
+pub mod etag;
+mod http;
+pub mod options;
+pub(crate) mod rows;
+mod sections;
+pub mod server_config;
 
-pub use dir_config::{AllowOverride, CoreDir, OptionFlags, Options};
+pub use dir_config::{AllowOverride, CoreDir};
+pub use http::HttpCore;
+pub use options::{OptionFlags, Options};
 pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 
 use crate::directive::Row;
@@ -19,5 +26,5 @@ impl Module for Core {
     const FILE: &'static str = "core.c";
     type Server = CoreServer;
     type Dir = CoreDir;
-    const DIRECTIVES: &'static [Row<Core>] = &[];
+    const DIRECTIVES: &'static [Row<Core>] = rows::ALL;
 }

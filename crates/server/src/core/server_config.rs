@@ -1,12 +1,16 @@
 //! What the core knows of a server or virtual host.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use wire::HeadLimits;
 
-use crate::merge::{Append, Own, Setting};
+use crate::errorlog::Formats;
+use crate::log::LogLevels;
+use crate::merge::{Append, Outermost, Overlay, Own, Setting};
 use crate::section::Section;
+use crate::sink::SinkId;
 use crate::subrequest::RECURSION_LIMIT;
 
 /// `ServerName [scheme://]name[:port]`
@@ -23,13 +27,73 @@ pub struct ServerName {
 /// `AllowEncodedSlashes`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EncodedSlashes {
-    /// `%2F` is a 404.
+    /// `%2F` makes the request a 404.
     #[default]
     Off,
     /// `%2F` becomes a slash.
     On,
-    /// `%2F` stays.
+    /// `%2F` stays as it is.
     NoDecode,
+}
+
+/// `TraceEnable`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Trace {
+    /// TRACE without a body is answered.
+    #[default]
+    On,
+    /// TRACE is a 405.
+    Off,
+    /// TRACE may have a body, for testing.
+    Extended,
+}
+
+/// `ServerTokens`: how much the Server field tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Tokens {
+    /// `Tamarack`
+    Product,
+    /// `Tamarack/0`
+    Major,
+    /// `Tamarack/0.1`
+    Minor,
+    /// `Tamarack/0.1.0`
+    Minimal,
+    /// `Tamarack/0.1.0 (Unix)`
+    Os,
+    /// The same, and what modules add.
+    #[default]
+    Full,
+}
+
+crate::config! {
+    /// Settings of the process as a whole; they stand outside of `<VirtualHost>`.
+    pub struct Globals {
+        /// `ServerTokens`
+        pub server_tokens: Setting<Tokens>,
+        /// `PidFile`, absolute.
+        pub pid_file: Setting<PathBuf>,
+        /// `ScoreBoardFile`
+        pub scoreboard_file: Setting<PathBuf>,
+        /// `DefaultRuntimeDir`, absolute.
+        pub runtime_dir: Setting<PathBuf>,
+        /// `CoreDumpDirectory`
+        pub core_dump_directory: Setting<PathBuf>,
+        /// `MaxConnectionsPerChild`; 0 for no limit.
+        pub max_connections_per_child: Setting<u64>,
+        /// `MaxMemFree`, KiB; 0 for no limit.
+        pub max_mem_free_kib: Setting<u32>,
+        /// `ThreadStackSize`, bytes.
+        pub thread_stack_bytes: Setting<usize>,
+        /// `EnableExceptionHook`
+        pub exception_hook: Setting<bool>,
+        /// `ExtendedStatus`
+        pub extended_status: Setting<bool>,
+        /// `SeeRequestTail`
+        pub see_request_tail: Setting<bool>,
+        /// `AcceptFilter`, by protocol: whether the kernel waits for data.
+        pub accept_filters: Overlay<Vec<u8>, Vec<u8>>,
+    }
 }
 
 crate::config! {
@@ -67,16 +131,40 @@ crate::config! {
         pub limit_request_field_size: Setting<usize>,
         /// `LimitInternalRecursion`: redirects, subrequests.
         pub limit_internal_recursion: Setting<(u16, u16)>,
-        /// `MergeSlashes`
-        pub merge_slashes: Setting<bool>,
+        /// `ErrorLog`
+        pub error_log: Setting<SinkId>,
+        /// `ErrorLogFormat`
+        pub error_log_formats: Formats,
+        /// `LogLevel` outside of sections.
+        pub log: LogLevels,
         /// `AllowEncodedSlashes`
         pub allow_encoded_slashes: Setting<EncodedSlashes>,
+        /// `MergeSlashes`
+        pub merge_slashes: Setting<bool>,
+        /// `MergeTrailers`
+        pub merge_trailers: Setting<bool>,
         /// `HttpProtocolOptions Strict|Unsafe`
         pub protocol_strict: Setting<bool>,
         /// `HttpProtocolOptions RegisteredMethods|LenientMethods`
         pub protocol_registered_methods: Setting<bool>,
         /// `HttpProtocolOptions Allow0.9|Require1.0`
         pub protocol_allow_09: Setting<bool>,
+        /// `TraceEnable`
+        pub trace_enable: Setting<Trace>,
+        /// `StrictHostCheck`
+        pub strict_host_check: Setting<bool>,
+        /// `Protocol`
+        pub protocol: Setting<Vec<u8>>,
+        /// `Protocols`
+        pub protocols: Setting<Vec<Vec<u8>>>,
+        /// `ProtocolsHonorOrder`
+        pub protocols_honor_order: Setting<bool>,
+        /// `FlushMaxPipelined`; negative for no limit.
+        pub flush_max_pipelined: Setting<i32>,
+        /// `FlushMaxThreshold`, bytes.
+        pub flush_max_threshold: Setting<u32>,
+        /// What stands for the whole process.
+        pub globals: Outermost<Globals>,
     }
 }
 

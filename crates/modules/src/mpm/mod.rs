@@ -1,0 +1,3 @@
+//! Apache's `server/mpm`.
+
+pub mod mpm_event;

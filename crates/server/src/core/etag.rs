@@ -1,0 +1,184 @@
+//! `FileETag`, and the validators that it makes.
+//!
+//! Source: `set_etag_bits` (server/core.c), `ap_make_etag_ex` (modules/http/http_etag.c).
+
+use conf::Arg;
+
+use crate::core::Core;
+use crate::directive::{Cx, Fault, Row, Set, State, Takes};
+use crate::merge::Merge;
+use crate::request::FileInfo;
+use crate::scope::{Override, Places};
+
+/// Parts of an ETag, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct EtagParts(u8);
+
+impl EtagParts {
+    /// `MTime`
+    pub const MTIME: EtagParts = EtagParts(1);
+    /// `INode`
+    pub const INODE: EtagParts = EtagParts(2);
+    /// `Size`
+    pub const SIZE: EtagParts = EtagParts(4);
+    /// `Digest`: SHA-1 of the content.
+    pub const DIGEST: EtagParts = EtagParts(8);
+    /// `All`
+    const ALL: EtagParts = EtagParts(1 | 2 | 4);
+    /// What nothing said means: `MTime Size`.
+    const DEFAULT: EtagParts = EtagParts(1 | 4);
+
+    /// Whether a part is in it.
+    pub const fn has(self, part: EtagParts) -> bool {
+        self.0 & part.0 != 0
+    }
+
+    /// Whether no ETag is made at all.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// `FileETag`, with its rule of inheritance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FileEtag {
+    absolute: Option<EtagParts>,
+    add: EtagParts,
+    remove: EtagParts,
+}
+
+impl FileEtag {
+    /// The parts in force.
+    pub fn parts(&self) -> EtagParts {
+        let base = self.absolute.unwrap_or(EtagParts::DEFAULT);
+        EtagParts((base.0 | self.add.0) & !self.remove.0)
+    }
+}
+
+impl Merge for FileEtag {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        if inner.absolute.is_some() {
+            return *inner;
+        }
+        FileEtag {
+            absolute: outer.absolute,
+            add: EtagParts((outer.add.0 & !inner.remove.0) | inner.add.0),
+            remove: EtagParts((outer.remove.0 & !inner.add.0) | inner.remove.0),
+        }
+    }
+}
+
+/// The ETag of a file: the parts in hex, in quotes; empty where there are none to make it of.
+/// A file that changed in the second it is looked at gets a weak one.
+pub fn of_file(info: &FileInfo, parts: EtagParts, now_us: u64) -> Vec<u8> {
+    /// Two versions of a file within this time may have the same time stamp.
+    const SECOND_US: u64 = 1_000_000;
+    let parts = parts.0 & EtagParts::ALL.0;
+    if parts == 0 {
+        return Vec::new();
+    }
+    let weak = now_us.saturating_sub(info.mtime_us) < SECOND_US;
+    let mut tag = if weak { b"W/\"".to_vec() } else { b"\"".to_vec() };
+    let all = [
+        (EtagParts::INODE, info.inode),
+        (EtagParts::SIZE, info.size),
+        (EtagParts::MTIME, info.mtime_us),
+    ];
+    let mut first = true;
+    for (_, value) in all.iter().filter(|(part, _)| parts & part.0 != 0) {
+        if !first {
+            tag.push(b'-');
+        }
+        first = false;
+        tag.extend_from_slice(format!("{value:x}").as_bytes());
+    }
+    tag.push(b'"');
+    tag
+}
+
+/// The rows of this file.
+pub(super) const ROWS: &[Row<Core>] = &[Row {
+    name: "FileETag",
+    places: Places::ALL,
+    allow: Override::FILE_INFO,
+    takes: Takes::Some { least: 0, most: usize::MAX, set: set_file_etag },
+    syntax: "component ...",
+    default: "MTime Size",
+    doc: "Says what the ETag of a file is made of: its modification time, size, inode or content.",
+    state: State::Done,
+}];
+
+fn set_file_etag(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
+    let mut etag = cx.dir().file_etag;
+    for word in words {
+        let (sign, name) = match word.text.split_first() {
+            Some((sign @ (b'+' | b'-'), name)) => (Some(*sign), name),
+            _ => (None, word.text.as_slice()),
+        };
+        let whole = [("None", EtagParts(0)), ("All", EtagParts::ALL)];
+        if let Some((known, parts)) = whole.iter().find(|(known, _)| is(name, known)) {
+            if sign.is_some() {
+                let signed = "cannot be used with '+' or '-'";
+                return Err(Fault::new(format!("FileETag keyword '{known}' {signed}")).at(word));
+            }
+            etag = FileEtag { absolute: Some(*parts), ..FileEtag::default() };
+            continue;
+        }
+        let single = [
+            ("MTime", EtagParts::MTIME),
+            ("Size", EtagParts::SIZE),
+            ("INode", EtagParts::INODE),
+            ("Digest", EtagParts::DIGEST),
+        ];
+        let Some((_, part)) = single.iter().find(|(known, _)| is(name, known)) else {
+            let shown = bstr::BStr::new(name);
+            let unknown = format!("Unknown keyword '{shown}' for FileETag directive");
+            return Err(Fault::new(unknown).at(word));
+        };
+        match sign {
+            Some(b'+') => {
+                etag.add.0 |= part.0;
+                etag.remove.0 &= !part.0;
+            }
+            Some(_) => {
+                etag.remove.0 |= part.0;
+                etag.add.0 &= !part.0;
+            }
+            None => {
+                // A plain word starts a list of its own; signs before it are forgotten.
+                let absolute = etag.absolute.unwrap_or_default();
+                etag = FileEtag { absolute: Some(EtagParts(absolute.0 | part.0)), ..etag };
+                etag.add = EtagParts::default();
+                etag.remove = EtagParts::default();
+            }
+        }
+    }
+    cx.dir().file_etag = etag;
+    Ok(())
+}
+
+fn is(word: &[u8], known: &str) -> bool {
+    word.eq_ignore_ascii_case(known.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_names_its_parts_in_apaches_order() {
+        let info = FileInfo { size: 0x2a, mtime_us: 0xabc, inode: 7, ..FileInfo::default() };
+        let now = 10_000_000;
+        assert_eq!(of_file(&info, EtagParts::DEFAULT, now), b"\"2a-abc\"");
+        assert_eq!(of_file(&info, EtagParts::ALL, now), b"\"7-2a-abc\"");
+        assert_eq!(of_file(&info, EtagParts::SIZE, 0xabc), b"W/\"2a\"");
+        assert!(of_file(&info, EtagParts(0), now).is_empty());
+    }
+
+    #[test]
+    fn signs_change_what_is_inherited() {
+        let outer = FileEtag { absolute: Some(EtagParts::ALL), ..FileEtag::default() };
+        let inner = FileEtag { remove: EtagParts::INODE, ..FileEtag::default() };
+        assert_eq!(FileEtag::merge(&outer, &inner).parts(), EtagParts::DEFAULT);
+    }
+}

@@ -1,0 +1,59 @@
+//! `http_core.c`: persistent connections, OPTIONS and TRACE.
+//!
+//! Its settings live in the core's server configuration, beside `Timeout`.
+
+use conf::Arg;
+use conf::values::{Unit, timeout};
+
+use crate::core::rows::leading_number;
+use crate::directive::{Cx, Fault, Row, Set, Takes};
+use crate::module::Module;
+
+/// `http_core.c`: always there.
+pub struct HttpCore;
+
+impl Module for HttpCore {
+    const NAME: &'static str = "http_module";
+    const FILE: &'static str = "http_core.c";
+    type Server = ();
+    type Dir = ();
+    const DIRECTIVES: &'static [Row<HttpCore>] = &[
+        Row::new(
+            "KeepAlive",
+            Takes::Flag(|cx, on| {
+                cx.target.core_server().keep_alive.set(on);
+                Ok(())
+            }),
+            "On|Off",
+            "Lets a connection carry several requests.",
+        )
+        .default("On"),
+        Row::new(
+            "KeepAliveTimeout",
+            Takes::One(keep_alive_timeout),
+            "num[ms]",
+            "Says how long a connection waits for its next request.",
+        )
+        .default("5"),
+        Row::new(
+            "MaxKeepAliveRequests",
+            Takes::One(max_keep_alive_requests),
+            "number",
+            "Limits the requests of one connection; 0 takes the limit off.",
+        )
+        .default("100"),
+    ];
+}
+
+fn keep_alive_timeout(cx: &mut Cx<'_, '_, HttpCore>, arg: &Arg) -> Set {
+    let time = timeout(&arg.text, Unit::Seconds)
+        .ok_or_else(|| Fault::new("KeepAliveTimeout has wrong format").at(arg))?;
+    cx.target.core_server().keep_alive_timeout.set(time);
+    Ok(())
+}
+
+fn max_keep_alive_requests(cx: &mut Cx<'_, '_, HttpCore>, arg: &Arg) -> Set {
+    let number = u32::try_from(leading_number(&arg.text)).unwrap_or(0);
+    cx.target.core_server().max_keep_alive_requests.set(number);
+    Ok(())
+}

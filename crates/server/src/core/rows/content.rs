@@ -1,0 +1,234 @@
+//! What is sent: types, handlers, filters, error documents, how files are read.
+
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+use conf::Arg;
+use conf::expr::{Expr, Flags};
+
+use super::{Here, file_info, one_of};
+use crate::core::Core;
+use crate::core::dir_config::{ErrorDocument, HandlerName};
+use crate::directive::{Fault, Row, Set, State, Takes};
+use crate::expr;
+use crate::request::PathInfoUse;
+use crate::scope::{Override, Places};
+
+pub(super) const ROWS: &[Row<Core>] = &[
+    file_info(
+        "AcceptPathInfo",
+        Takes::One(accept_path_info),
+        "On|Off|Default",
+        "Default",
+        "Says whether a URL may go on behind the file that it leads to.",
+    ),
+    file_info(
+        "AddDefaultCharset",
+        Takes::One(add_default_charset),
+        "On|Off|charset",
+        "Off",
+        "Adds a charset to text/plain and text/html answers that name none.",
+    ),
+    Row::<Core>::new(
+        "ContentDigest",
+        Takes::Flag(|cx, on| {
+            cx.dir().content_digest.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Sends a Content-MD5 field with files.",
+    )
+    .standing(Places::ALL, Override::OPTIONS)
+    .default("Off"),
+    file_info(
+        "DefaultType",
+        Takes::One(default_type),
+        "media-type|none",
+        "none",
+        "Does nothing; only none is taken without a warning.",
+    ),
+    file_info(
+        "EnableMMAP",
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            cx.dir().enable_mmap.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "On",
+        "Allowed Apache to map files into memory.",
+    )
+    .state(State::Accepted("files are never mapped: a file that shrinks would kill the process")),
+    file_info(
+        "EnableSendfile",
+        Takes::One(|cx, arg| {
+            let on = on_off(arg)?;
+            cx.dir().enable_sendfile.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Off",
+        "Lets the kernel send files to the network by itself.",
+    ),
+    file_info(
+        "ErrorDocument",
+        Takes::Raw(error_document),
+        "error-code document",
+        "",
+        "Answers an error with a text, a local path or another URL instead of the built-in page.",
+    ),
+    Row::<Core>::new(
+        "ForceType",
+        Takes::One(force_type),
+        "media-type|None",
+        "Gives all files of a place one media type, whatever their names say.",
+    )
+    .standing(Places::PER_DIR, Override::FILE_INFO),
+    file_info(
+        "SetHandler",
+        Takes::One(set_handler),
+        "handler-name|none|expression",
+        "",
+        "Has all requests to a place answered by one handler.",
+    ),
+    file_info(
+        "SetInputFilter",
+        Takes::One(|cx, arg| {
+            let names = filter_names(arg);
+            cx.dir().input_filters.set(names);
+            Ok(())
+        }),
+        "filter[;filter...]",
+        "",
+        "Names the filters that request bodies go through.",
+    )
+    .state(State::Partial("no built-in module registers an input filter by name yet")),
+    file_info(
+        "SetOutputFilter",
+        Takes::One(|cx, arg| {
+            let names = filter_names(arg);
+            cx.dir().output_filters.set(names);
+            Ok(())
+        }),
+        "filter[;filter...]",
+        "",
+        "Names the filters that answers go through.",
+    ),
+];
+
+fn on_off(arg: &Arg) -> Result<bool, Fault> {
+    one_of(arg, &[("on", true), ("off", false)], "parameter must be 'on' or 'off'")
+}
+
+fn accept_path_info(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let words = [
+        ("on", PathInfoUse::Accept),
+        ("off", PathInfoUse::Reject),
+        ("default", PathInfoUse::Default),
+    ];
+    let choice = one_of(arg, &words, "AcceptPathInfo must be set to on, off or default")?;
+    cx.dir().accept_path_info.set(choice);
+    Ok(())
+}
+
+fn add_default_charset(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    const DEFAULT: &[u8] = b"iso-8859-1";
+    let charset = match arg.text.as_slice() {
+        text if text.eq_ignore_ascii_case(b"off") => None,
+        text if text.eq_ignore_ascii_case(b"on") => Some(DEFAULT.to_vec()),
+        text => Some(text.to_vec()),
+    };
+    cx.dir().add_default_charset.set(charset);
+    Ok(())
+}
+
+fn default_type(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    if !arg.is("none") {
+        let span = cx.span();
+        let file = cx.build().sources.name(span.file).to_string();
+        let line = span.line;
+        cx.warn(format!(
+            "AH00117: Ignoring deprecated use of DefaultType in line {line} of {file}."
+        ));
+    }
+    Ok(())
+}
+
+fn force_type(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let media_type = (!arg.is("none")).then(|| arg.text.to_ascii_lowercase());
+    cx.dir().force_type.set(media_type);
+    Ok(())
+}
+
+fn set_handler(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let handler = if let Some(text) = arg.text.strip_prefix(b"expr=") {
+        let text = text.to_vec();
+        let expr = expr::parse_string(&cx.build().registry, &text, Flags::default())
+            .map_err(|why| Fault::new(format!("Can't parse expression : {why}")).at(arg))?;
+        HandlerName::Expr(Arc::new(expr))
+    } else if arg.is("none") {
+        HandlerName::None
+    } else {
+        HandlerName::Name(arg.text.to_ascii_lowercase().into())
+    };
+    cx.dir().handler.set(handler);
+    Ok(())
+}
+
+fn filter_names(arg: &Arg) -> Arc<Vec<Vec<u8>>> {
+    let names = arg.text.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    Arc::new(names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// Statuses below these have no document.
+const FIRST_STATUS: i64 = 300;
+/// And from here on there is none either.
+const END_STATUS: i64 = 600;
+
+/// `ErrorDocument code text`; the text is one argument, or a lone double quote and the rest of
+/// the line. Source: `set_error_document` (server/core.c).
+fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
+    let mut line = raw.text.as_slice();
+    let Some((code, length)) = conf::word::first_word(line) else { return Err(two_arguments()) };
+    line = line.get(length..).unwrap_or_default().trim_ascii_start();
+    let Some((document, length)) = conf::word::first_word(line) else {
+        return Err(two_arguments());
+    };
+    if !line.get(length..).unwrap_or_default().trim_ascii().is_empty() {
+        return Err(two_arguments());
+    }
+    let status = super::leading_number(&code);
+    let number = u16::try_from(status).ok().filter(|number| {
+        (FIRST_STATUS..END_STATUS).contains(&status) && wire::status::known_line(*number).is_some()
+    });
+    let Some(number) = number else {
+        return Err(Fault::new(format!("Unsupported HTTP response code {code}")).at(raw));
+    };
+    if document.as_slice() == b"default" {
+        cx.dir().error_documents.insert(number, ErrorDocument::Default);
+        return Ok(());
+    }
+    let is_url = document.find(b"://").is_some();
+    if is_url && number == 401 {
+        let span = cx.span();
+        let file = cx.build().sources.name(span.file).to_string();
+        let line = span.line;
+        cx.warn(format!(
+            "AH00113: {file}:{line} cannot use a full URL in a 401 ErrorDocument directive \
+             --- ignoring!"
+        ));
+        return Ok(());
+    }
+    let is_location = document.first() == Some(&b'/') || is_url;
+    let expr =
+        expr::parse_string(&cx.build().registry, &document, Flags::default()).map_err(|why| {
+            Fault::new(format!("Cannot parse expression in ErrorDocument: {why}")).at(raw)
+        })?;
+    let kind = if is_location { ErrorDocument::Location } else { ErrorDocument::Text };
+    cx.dir().error_documents.insert(number, kind(Arc::new(expr)));
+    Ok(())
+}
+
+fn two_arguments() -> Fault {
+    Fault::new("ErrorDocument takes two arguments, a status code and what to answer it with")
+}

@@ -1,0 +1,124 @@
+//! The core's directives, by what they are about.
+
+mod content;
+mod identity;
+mod limits;
+mod logging;
+mod overrides;
+mod process;
+mod protocol;
+mod reading;
+mod scripts;
+
+use conf::Arg;
+
+use crate::core::{Core, etag, options, sections};
+use crate::directive::{Cx, Fault, Row, Takes};
+use crate::scope::{Override, Places};
+
+/// The context of the core's setters.
+pub(crate) type Here<'a, 't> = Cx<'a, 't, Core>;
+
+const GROUPS: [&[Row<Core>]; 12] = [
+    sections::ROWS,
+    identity::ROWS,
+    overrides::ROWS,
+    options::ROWS,
+    content::ROWS,
+    etag::ROWS,
+    protocol::ROWS,
+    limits::ROWS,
+    logging::ROWS,
+    process::ROWS,
+    scripts::ROWS,
+    reading::ROWS,
+];
+
+const COUNT: usize = count();
+
+/// Every row of the core.
+pub(super) const ALL: &[Row<Core>] = &joined();
+
+const fn count() -> usize {
+    let (mut group, mut total) = (0, 0);
+    while group < GROUPS.len() {
+        total += GROUPS[group].len();
+        group += 1;
+    }
+    total
+}
+
+const fn joined() -> [Row<Core>; COUNT] {
+    let mut all = [GROUPS[0][0]; COUNT];
+    let (mut group, mut at) = (0, 0);
+    while group < GROUPS.len() {
+        let mut index = 0;
+        while index < GROUPS[group].len() {
+            all[at] = GROUPS[group][index];
+            at += 1;
+            index += 1;
+        }
+        group += 1;
+    }
+    all
+}
+
+/// A row for "server config, virtual host".
+const fn host(
+    name: &'static str,
+    takes: Takes<Core>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Core> {
+    Row::<Core>::new(name, takes, syntax, doc)
+        .standing(Places::HOST, Override::NONE)
+        .default(default)
+}
+
+/// A row for "server config" alone.
+const fn global(
+    name: &'static str,
+    takes: Takes<Core>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Core> {
+    Row::<Core>::new(name, takes, syntax, doc)
+        .standing(Places::SERVER, Override::NONE)
+        .default(default)
+}
+
+/// A row for all places, under `FileInfo`.
+const fn file_info(
+    name: &'static str,
+    takes: Takes<Core>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Core> {
+    Row::<Core>::new(name, takes, syntax, doc)
+        .standing(Places::ALL, Override::FILE_INFO)
+        .default(default)
+}
+
+/// A word out of a few, case does not count; `fault` is Apache's sentence for any other.
+fn one_of<T: Copy>(arg: &Arg, words: &[(&str, T)], fault: &str) -> Result<T, Fault> {
+    let found = words.iter().find(|(word, _)| arg.is(word));
+    found.map(|(_, value)| *value).ok_or_else(|| Fault::new(fault).at(arg))
+}
+
+/// The number that a text begins with, as C's `atoi` reads it: 0 where there is none.
+pub(crate) fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    let mut value: i64 = 0;
+    for digit in digits.iter().take_while(|byte| byte.is_ascii_digit()) {
+        value = value.saturating_mul(10).saturating_add(i64::from(digit - b'0'));
+    }
+    if negative { -value } else { value }
+}

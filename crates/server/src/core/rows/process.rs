@@ -1,0 +1,217 @@
+//! The server as processes: where it lives, what it writes, when children end.
+
+use std::path::PathBuf;
+
+use conf::Arg;
+
+use super::{Here, global, leading_number};
+use crate::core::Core;
+use crate::directive::{Fault, Row, Set, State, Takes};
+use crate::scope::{Override, Places};
+
+pub(super) const ROWS: &[Row<Core>] = &[
+    Row::<Core>::new(
+        "ServerRoot",
+        Takes::One(server_root),
+        "directory-path",
+        "Names the directory that relative file names of the configuration start from.",
+    )
+    .default("/etc/apache2"),
+    global(
+        "DefaultRuntimeDir",
+        Takes::One(default_runtime_dir),
+        "directory-path",
+        "logs/",
+        "Names the directory for files that exist only while the server runs.",
+    ),
+    global(
+        "PidFile",
+        Takes::One(|cx, arg| {
+            let path = absolute(cx, arg)?;
+            cx.server().globals.0.pid_file.set(path);
+            Ok(())
+        }),
+        "filename",
+        "logs/httpd.pid",
+        "Names the file that the supervisor's process id is written to.",
+    ),
+    global(
+        "ScoreBoardFile",
+        Takes::One(|cx, arg| {
+            let path = absolute(cx, arg)?;
+            cx.server().globals.0.scoreboard_file.set(path);
+            Ok(())
+        }),
+        "file-path",
+        "logs/apache_runtime_status",
+        "Named a file for the scoreboard.",
+    )
+    .state(State::Accepted("the scoreboard is shared memory without a name")),
+    global(
+        "CoreDumpDirectory",
+        Takes::One(core_dump_directory),
+        "directory",
+        "",
+        "Names the directory that children change to, so that a dump of their memory lands there.",
+    ),
+    global(
+        "MaxConnectionsPerChild",
+        Takes::One(max_connections_per_child),
+        "number",
+        "0",
+        "Replaces a child after so many connections; 0 never does.",
+    ),
+    global(
+        "MaxRequestsPerChild",
+        Takes::One(max_connections_per_child),
+        "number",
+        "0",
+        "The old name of MaxConnectionsPerChild.",
+    ),
+    global(
+        "MaxMemFree",
+        Takes::One(max_mem_free),
+        "KBytes",
+        "2048",
+        "Limited how much unused memory Apache's allocators keep.",
+    )
+    .state(State::Accepted("memory goes back to the allocator at once")),
+    global(
+        "ThreadStackSize",
+        Takes::One(thread_stack_size),
+        "size",
+        "",
+        "Sets the size of the stacks of the threads that serve connections, in bytes.",
+    ),
+    global(
+        "EnableExceptionHook",
+        Takes::Flag(|cx, on| {
+            cx.server().globals.0.exception_hook.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Off",
+        "Lets modules of Apache run when a child crashes.",
+    )
+    .state(State::Accepted("no module here has such a hook")),
+    global(
+        "ExtendedStatus",
+        Takes::Flag(|cx, on| {
+            cx.server().globals.0.extended_status.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Off",
+        "Keeps for the status page what each request is about.",
+    ),
+    global(
+        "SeeRequestTail",
+        Takes::Flag(|cx, on| {
+            cx.server().globals.0.see_request_tail.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Off",
+        "Has the status page show the end of long request lines, not their beginning.",
+    ),
+    Row::<Core>::new(
+        "Mutex",
+        Takes::Some { least: 1, most: usize::MAX, set: mutex },
+        "mechanism [default|mutex-name] ... [OmitPID]",
+        "Chose how Apache's processes lock what they share.",
+    )
+    .standing(Places::SERVER, Override::NONE)
+    .default("default")
+    .state(State::Accepted("what processes share is locked by atomics in shared memory")),
+    Row::<Core>::new(
+        "Port",
+        Takes::One(|_, _| Err("Port was replaced with Listen in Apache 2.0".into())),
+        "port",
+        "Is gone: Listen took its place.",
+    )
+    .standing(Places::SERVER, Override::NONE),
+];
+
+fn absolute(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<PathBuf, Fault> {
+    let root = cx.build().server_root.clone();
+    conf::values::relative_to(&root, &arg.text)
+        .ok_or_else(|| Fault::new(format!("{} has an invalid path", cx.target.directive)).at(arg))
+}
+
+/// The reader has taken note of it already; here it is checked.
+fn server_root(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let path = crate::path::as_path(&arg.text);
+    if path.is_dir() {
+        return Ok(());
+    }
+    Err(Fault::new("ServerRoot must be a valid directory").at(arg))
+}
+
+fn default_runtime_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let path = absolute(cx, arg)?;
+    if !path.is_dir() {
+        let fault =
+            "DefaultRuntimeDir must be a valid directory, absolute or relative to ServerRoot";
+        return Err(Fault::new(fault).at(arg));
+    }
+    cx.server().globals.0.runtime_dir.set(path);
+    Ok(())
+}
+
+fn core_dump_directory(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let path = absolute(cx, arg)?;
+    match path.metadata() {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => {
+            let text = &arg.text;
+            return Err(Fault::new(format!("CoreDumpDirectory {text} is not a directory")).at(arg));
+        }
+        Err(_) => {
+            let text = &arg.text;
+            return Err(Fault::new(format!("CoreDumpDirectory {text} does not exist")).at(arg));
+        }
+    }
+    cx.server().globals.0.core_dump_directory.set(path);
+    Ok(())
+}
+
+fn max_connections_per_child(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    if cx.target.directive == "MaxRequestsPerChild" {
+        cx.warn("AH00545: MaxRequestsPerChild is deprecated, use MaxConnectionsPerChild instead.");
+    }
+    let number = u64::try_from(leading_number(&arg.text)).unwrap_or(0);
+    cx.server().globals.0.max_connections_per_child.set(number);
+    Ok(())
+}
+
+fn max_mem_free(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let Ok(kib) = u32::try_from(leading_number(&arg.text)) else {
+        return Err(Fault::new(format!("Invalid MaxMemFree value: {}", arg.text)).at(arg));
+    };
+    cx.server().globals.0.max_mem_free_kib.set(kib);
+    Ok(())
+}
+
+fn thread_stack_size(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let Ok(bytes) = usize::try_from(leading_number(&arg.text)) else {
+        return Err(Fault::new(format!("Invalid ThreadStackSize value: {}", arg.text)).at(arg));
+    };
+    cx.server().globals.0.thread_stack_bytes.set(bytes);
+    Ok(())
+}
+
+/// Source: `ap_parse_mutex`, `ap_set_mutex` (server/util_mutex.c).
+fn mutex(_: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    const MECHANISMS: [&str; 9] =
+        ["none", "default", "flock", "fcntl", "file", "pthread", "sysvsem", "posixsem", "sem"];
+    let Some(first) = words.first() else { return Ok(()) };
+    let text = first.text.to_string();
+    let mechanism = text.split(':').next().unwrap_or_default();
+    if MECHANISMS.iter().any(|known| mechanism.eq_ignore_ascii_case(known)) {
+        return Ok(());
+    }
+    let known = "(Mutex mechanisms are: 'none', 'default', 'flock:/path/to/file', \
+                 'fcntl:/path/to/file', 'file:/path/to/file', 'pthread', 'sysvsem', 'posixsem', \
+                 'sem')";
+    Err(Fault::new(format!("Invalid Mutex argument {text} {known}")).at(first))
+}

@@ -1,0 +1,122 @@
+//! Directives that the reader of configuration files executes while it reads.
+//!
+//! Their rows stand here for `-L`, the manual and AllowOverride; a setter that runs all the same
+//! (a directive that the reader leaves in the tree) has nothing left to do.
+
+use conf::{Arg, Node};
+
+use super::{Here, one_of};
+use crate::core::Core;
+use crate::directive::{Fault, Row, Set, State, Takes};
+use crate::scope::{Override, Places};
+
+pub(super) const ROWS: &[Row<Core>] = &[
+    line("Include", "file-path|directory-path|wildcard", "Reads other configuration files here.")
+        .standing(Places::NOT_HTACCESS, Override::NONE),
+    line(
+        "IncludeOptional",
+        "file-path|directory-path|wildcard",
+        "Reads other configuration files here, if there are any.",
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE),
+    line(
+        "Define",
+        "parameter-name [parameter-value]",
+        "Defines a name for <IfDefine> and, with a value, for ${name}.",
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE),
+    line("UnDefine", "parameter-name", "Forgets a name that Define or -D has set.")
+        .standing(Places::NOT_HTACCESS, Override::NONE),
+    Row::<Core>::new(
+        "Error",
+        Takes::Raw(error),
+        "message",
+        "Is an error that says what stands behind it.",
+    )
+    .standing(Places::ALL, Override::ALL),
+    section("IfDefine", "[!]parameter-name", "Holds what counts if a name is defined."),
+    section("IfDirective", "[!]directive-name", "Holds what counts if a directive is known."),
+    section("IfFile", "[!]filename", "Holds what counts if a file is there."),
+    section(
+        "IfModule",
+        "[!]module-file|module-identifier",
+        "Holds what counts if a module is active.",
+    ),
+    section("IfSection", "[!]section-name", "Holds what counts if a section is known."),
+    Row::<Core>::new(
+        "RegexDefaultOptions",
+        Takes::Some { least: 1, most: usize::MAX, set: regex_default_options },
+        "[none] [+|-]option [[+|-]option] ...",
+        "Sets the options of all regular expressions that follow.",
+    )
+    .standing(Places::SERVER, Override::NONE)
+    .default("DOTALL DOLLAR_ENDONLY"),
+    windows(
+        "ScriptInterpreterSource",
+        "Registry|Registry-Strict|Script",
+        "Chose how Windows finds a script's interpreter.",
+    ),
+    windows("UNCList", "hostname [hostname...]", "Named hosts of Windows network paths."),
+    windows("CGIMapExtension", "cgi-path .extension", "Mapped suffixes on NetWare."),
+    windows("GprofDir", "/tmp/gprof/|/tmp/gprof/%", "Named a directory for profiles of Apache."),
+];
+
+const fn line(name: &'static str, syntax: &'static str, doc: &'static str) -> Row<Core> {
+    Row::<Core>::new(name, Takes::Raw(executed), syntax, doc)
+}
+
+const fn section(name: &'static str, syntax: &'static str, doc: &'static str) -> Row<Core> {
+    Row::<Core>::new(name, Takes::Section(transparent), syntax, doc)
+        .standing(Places::ALL, Override::ALL)
+}
+
+/// A directive that Apache itself does not know on Linux.
+const fn windows(name: &'static str, syntax: &'static str, doc: &'static str) -> Row<Core> {
+    Row::<Core>::new(name, Takes::Raw(executed), syntax, doc)
+        .standing(Places::ALL, Override::ALL)
+        .state(State::Refused("Apache has it on other systems only"))
+}
+
+fn executed(_: &mut Here<'_, '_>, _: &Arg) -> Set {
+    Ok(())
+}
+
+fn error(_: &mut Here<'_, '_>, raw: &Arg) -> Set {
+    let words = conf::word::first_word(&raw.text).filter(|(_, length)| *length == raw.text.len());
+    let message = words.map_or_else(|| raw.text.to_string(), |(word, _)| word.to_string());
+    if message.is_empty() {
+        return Err("The Error directive was used with no message.".into());
+    }
+    Err(Fault::new(message).at(raw))
+}
+
+fn transparent(cx: &mut Here<'_, '_>, _: &Arg, nodes: &[Node]) -> Set {
+    cx.apply(nodes);
+    Ok(())
+}
+
+/// Source: `set_regex_default_options` (server/core.c).
+fn regex_default_options(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    let mut flags = cx.build().regex_flags;
+    for word in words {
+        if word.is("none") {
+            flags = pcre::Flags::NONE;
+            continue;
+        }
+        let (on, name) = match word.text.split_first() {
+            Some((b'+', name)) => (true, name),
+            Some((b'-', name)) => (false, name),
+            _ => (true, word.text.as_slice()),
+        };
+        let name = Arg { text: name.into(), span: word.span };
+        let fault = format!("RegexDefaultOptions: option '{}' unknown", name.text);
+        let names = [("ICASE", 0), ("DOTALL", 1), ("DOLLAR_ENDONLY", 2)];
+        match one_of(&name, &names, &fault)? {
+            0 => flags.caseless = on,
+            1 => flags.dotall = on,
+            _ => flags.dollar_endonly = on,
+        }
+    }
+    cx.build().regex_flags = flags;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! What programs that answer requests get and may use.
+
+use conf::Arg;
+
+use super::{Here, file_info, one_of};
+use crate::core::Core;
+use crate::core::dir_config::ResourceLimit;
+use crate::directive::{Fault, Row, Set, State, Takes};
+use crate::scope::{Override, Places};
+
+const NO_PROGRAMS: State = State::Accepted("no module here starts programs for requests yet");
+
+pub(super) const ROWS: &[Row<Core>] = &[
+    Row::<Core>::new(
+        "CGIPassAuth",
+        Takes::Flag(|cx, on| {
+            cx.dir().cgi_pass_auth.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Passes the Authorization field to programs, which do not see it otherwise.",
+    )
+    .standing(Places::PER_DIR, Override::AUTH_CONFIG)
+    .default("Off")
+    .state(NO_PROGRAMS),
+    file_info(
+        "CGIVar",
+        Takes::Two(cgi_var),
+        "variable rule",
+        "",
+        "Says where a variable that programs get takes its value from.",
+    )
+    .state(NO_PROGRAMS),
+    limits("RLimitCPU", Takes::Some { least: 1, most: 2, set: limit_cpu }, "seconds"),
+    limits("RLimitMEM", Takes::Some { least: 1, most: 2, set: limit_memory }, "bytes"),
+    limits("RLimitNPROC", Takes::Some { least: 1, most: 2, set: limit_processes }, "number"),
+];
+
+const fn limits(name: &'static str, takes: Takes<Core>, syntax: &'static str) -> Row<Core> {
+    Row::<Core>::new(
+        name,
+        takes,
+        syntax,
+        "Limits what programs that are started for requests may use.",
+    )
+    .standing(Places::ALL, Override::ALL)
+    .state(NO_PROGRAMS)
+}
+
+fn cgi_var(cx: &mut Here<'_, '_>, variable: &Arg, rule: &Arg) -> Set {
+    if variable.text.as_slice() != b"REQUEST_URI" {
+        let text = &variable.text;
+        return Err(Fault::new(format!("Unrecognized CGI variable: \"{text}\"")).at(variable));
+    }
+    let words = [("current-uri", true), ("original-uri", false)];
+    let fault = "Valid rules for REQUEST_URI are 'current-uri' and 'original-uri'";
+    let current = one_of(rule, &words, fault)?;
+    cx.dir().cgi_current_uri.set(current);
+    Ok(())
+}
+
+/// Source: `unixd_set_rlimit` (os/unix/unixd.c).
+fn resource_limit(words: &[Arg]) -> ResourceLimit {
+    let read = |word: &Arg| match word.is("max") {
+        true => None,
+        false => Some(u64::try_from(super::leading_number(&word.text)).unwrap_or(0)),
+    };
+    (words.first().and_then(read), words.get(1).map(read))
+}
+
+fn limit_cpu(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    cx.dir().limit_cpu.set(resource_limit(words));
+    Ok(())
+}
+
+fn limit_memory(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    cx.dir().limit_memory.set(resource_limit(words));
+    Ok(())
+}
+
+fn limit_processes(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    cx.dir().limit_processes.set(resource_limit(words));
+    Ok(())
+}

@@ -1,0 +1,383 @@
+//! The containers: `<VirtualHost>`, `<Directory>`, `<Location>`, `<Files>`, `<If>`, `<Limit>` and
+//! their kin.
+//!
+//! Source: `dirsection`, `urlsection`, `filesection`, `ifsection`, `ap_limit_section`,
+//! `virtualhost_section` (server/core.c).
+
+use std::sync::Arc;
+
+use conf::expr::Flags;
+use conf::{Arg, Node};
+use wire::method::{Method, MethodSet};
+
+use crate::core::Core;
+use crate::core::rows::Here;
+use crate::directive::{Fault, Row, Set, Takes, Target};
+use crate::expr;
+use crate::host::HostDraft;
+use crate::scope::{Override, Places};
+use crate::section::{Condition, Matches, Section};
+use crate::slots::Slots;
+
+/// The rows of this file.
+pub(super) const ROWS: &[Row<Core>] = &[
+    Row::<Core>::new(
+        "VirtualHost",
+        Takes::Section(virtual_host),
+        "addr[:port] [addr[:port]] ...",
+        "Holds what applies to requests for certain addresses and host names.",
+    )
+    .standing(Places::SERVER, Override::NONE),
+    Row::<Core>::new(
+        "Directory",
+        Takes::Section(|cx, raw, nodes| directory(cx, raw, nodes, false)),
+        "directory-path",
+        "Holds what applies to a directory of the file system and all below it.",
+    ),
+    Row::<Core>::new(
+        "DirectoryMatch",
+        Takes::Section(|cx, raw, nodes| directory(cx, raw, nodes, true)),
+        "regex",
+        "Holds what applies to directories whose path a regular expression matches.",
+    ),
+    Row::<Core>::new(
+        "Location",
+        Takes::Section(|cx, raw, nodes| location(cx, raw, nodes, false)),
+        "URL-path|URL",
+        "Holds what applies to URLs that begin with a path.",
+    ),
+    Row::<Core>::new(
+        "LocationMatch",
+        Takes::Section(|cx, raw, nodes| location(cx, raw, nodes, true)),
+        "regex",
+        "Holds what applies to URLs that a regular expression matches.",
+    ),
+    Row::<Core>::new(
+        "Files",
+        Takes::Section(|cx, raw, nodes| files(cx, raw, nodes, false)),
+        "filename",
+        "Holds what applies to files of a name.",
+    )
+    .standing(Places::ALL, Override::ALL),
+    Row::<Core>::new(
+        "FilesMatch",
+        Takes::Section(|cx, raw, nodes| files(cx, raw, nodes, true)),
+        "regex",
+        "Holds what applies to files whose name a regular expression matches.",
+    )
+    .standing(Places::ALL, Override::ALL),
+    Row::<Core>::new(
+        "If",
+        Takes::Section(|cx, raw, nodes| conditional(cx, raw, nodes, Link::If)),
+        "expression",
+        "Holds what applies to requests for which an expression is true.",
+    )
+    .standing(Places::ALL, Override::ALL),
+    Row::<Core>::new(
+        "ElseIf",
+        Takes::Section(|cx, raw, nodes| conditional(cx, raw, nodes, Link::ElseIf)),
+        "expression",
+        "Holds what applies if the sections before it in the chain do not, and an expression is \
+         true.",
+    )
+    .standing(Places::ALL, Override::ALL),
+    Row::<Core>::new(
+        "Else",
+        Takes::Section(|cx, raw, nodes| conditional(cx, raw, nodes, Link::Else)),
+        "",
+        "Holds what applies if no section before it in the chain does.",
+    )
+    .standing(Places::ALL, Override::ALL),
+    Row::<Core>::new(
+        "Limit",
+        Takes::Section(|cx, raw, nodes| limit(cx, raw, nodes, false)),
+        "method [method] ... ",
+        "Restricts the access control in it to some methods.",
+    )
+    .standing(Places::PER_DIR, Override::AUTH_CONFIG.or(Override::LIMIT)),
+    Row::<Core>::new(
+        "LimitExcept",
+        Takes::Section(|cx, raw, nodes| limit(cx, raw, nodes, true)),
+        "method [method] ... ",
+        "Restricts the access control in it to all methods but some.",
+    )
+    .standing(Places::PER_DIR, Override::AUTH_CONFIG.or(Override::LIMIT)),
+];
+
+fn virtual_host(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node]) -> Set {
+    let addresses = words(raw);
+    if addresses.is_empty() {
+        return Err("<VirtualHost> directive requires additional arguments".into());
+    }
+    let mut draft = HostDraft::new(&cx.build().registry);
+    for address in &addresses {
+        if let Err(why) = conf::values::VirtualHostAddress::parse(&address.text) {
+            // What can't be understood is left out, as Apache does; a missing host is an error.
+            if why.starts_with("Missing") || why.starts_with("Scope") {
+                return Err(Fault::new(why).at(raw));
+            }
+            let text = &address.text;
+            cx.warn(format!("AH00547: Could not resolve host name {text} -- ignoring!"));
+        }
+    }
+    draft.span = cx.span();
+    draft.addresses = addresses;
+    let mut target = Target {
+        build: &mut *cx.target.build,
+        server: &mut draft.server,
+        dir: &mut draft.dir,
+        place: Places::VHOST,
+        container: Some("VirtualHost"),
+        path: None,
+        limited: None,
+        allowed: Override::ALL,
+        allowed_options: None,
+        allowed_names: None,
+        nonfatal: Override::NONE,
+        nonfatal_unknown: false,
+        span: cx.target.span,
+        directive: "",
+    };
+    target.apply(nodes);
+    cx.build().hosts.push(draft);
+    Ok(())
+}
+
+fn directory(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -> Set {
+    let name = if is_match { "DirectoryMatch" } else { "Directory" };
+    let argument = Argument::read(name, raw, is_match)?;
+    if !argument.rest.is_empty() {
+        return Err(format!("Multiple <{name}> arguments not (yet) supported.").into());
+    }
+    let (matches, path) = if argument.is_regex {
+        (Matches::Regex(cx.build().regex(&argument.text, false)?), argument.text)
+    } else {
+        let mut path = directory_path(cx, &argument.text).ok_or_else(|| {
+            let text = bstr::BStr::new(&argument.text);
+            Fault::new(format!("<Directory \"{text}\"> path is invalid.")).at(raw)
+        })?;
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        (pattern(path.clone()), path)
+    };
+    let dir = inside(cx, name, path, nodes);
+    let section = Section::new(matches, dir, cx.span());
+    cx.server().directories.push(section);
+    Ok(())
+}
+
+/// A path made canonical; one that is no absolute path (a shell pattern may begin with `*`) stays.
+fn directory_path(cx: &mut Here<'_, '_>, text: &[u8]) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStrExt;
+    if conf::fnmatch::has_wildcard(text) {
+        return Some(text.to_vec());
+    }
+    let root = cx.build().server_root.clone();
+    let path = conf::values::relative_to(&root, text)?;
+    Some(path.as_os_str().as_bytes().to_vec())
+}
+
+fn location(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -> Set {
+    let name = if is_match { "LocationMatch" } else { "Location" };
+    let argument = Argument::read(name, raw, is_match)?;
+    if !argument.rest.is_empty() {
+        return Err(format!("Multiple <{name}> arguments not (yet) supported.").into());
+    }
+    let matches = if argument.is_regex {
+        Matches::Regex(cx.build().regex(&argument.text, false)?)
+    } else {
+        pattern(argument.text.clone())
+    };
+    let dir = inside(cx, name, argument.text, nodes);
+    let section = Section::new(matches, dir, cx.span());
+    cx.server().locations.push(section);
+    Ok(())
+}
+
+fn files(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -> Set {
+    let name = if is_match { "FilesMatch" } else { "Files" };
+    if let Some(outer @ ("Location" | "LocationMatch")) = cx.target.container {
+        return Err(format!("<{name}> cannot occur within <{outer}> section").into());
+    }
+    let argument = Argument::read(name, raw, is_match)?;
+    if !argument.rest.is_empty() {
+        return Err(format!("Multiple <{name}> arguments not (yet) supported.").into());
+    }
+    let matches = if argument.is_regex {
+        Matches::Regex(cx.build().regex(&argument.text, false)?)
+    } else {
+        pattern(argument.text.clone())
+    };
+    let path = cx.path().map_or(argument.text, <[u8]>::to_vec);
+    let dir = inside(cx, name, path, nodes);
+    let section = Section::new(matches, dir, cx.span());
+    cx.dir().files.push(section);
+    Ok(())
+}
+
+/// How a conditional section follows those before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    If,
+    ElseIf,
+    Else,
+}
+
+fn conditional(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], link: Link) -> Set {
+    let name = match link {
+        Link::If => "If",
+        Link::ElseIf => "ElseIf",
+        Link::Else => "Else",
+    };
+    let holds = condition(cx, raw, link, name)?;
+    let none_of = match link {
+        Link::If => Vec::new(),
+        Link::ElseIf | Link::Else => chain(cx)?,
+    };
+    let path = cx.path().map_or_else(|| raw.text.to_vec(), <[u8]>::to_vec);
+    let dir = inside(cx, name, path, nodes);
+    let matches = Matches::If(Condition { none_of, holds });
+    let section = Section::new(matches, dir, cx.span());
+    cx.dir().ifs.push(section);
+    Ok(())
+}
+
+fn condition(
+    cx: &mut Here<'_, '_>,
+    raw: &Arg,
+    link: Link,
+    name: &str,
+) -> Result<Option<Arc<conf::expr::Expr>>, Fault> {
+    if link == Link::Else {
+        if raw.text.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        return Err("<Else> does not take an argument".into());
+    }
+    let Some((text, _)) = conf::word::first_word(&raw.text) else {
+        return Err(format!("<{name}> directive requires additional arguments").into());
+    };
+    // A condition in quotes is one word; without them all of the line is the condition.
+    let whole = !matches!(raw.text.first(), Some(b'"' | b'\''));
+    let text = if whole { raw.text.to_vec() } else { text.to_vec() };
+    let parsed = expr::parse_bool(&cx.build().registry, &text, Flags::default());
+    let parsed = parsed
+        .map_err(|why| Fault::new(format!("Cannot parse condition clause: {why}")).at(raw))?;
+    Ok(Some(Arc::new(parsed)))
+}
+
+/// The conditions of the chain so far.
+fn chain(cx: &mut Here<'_, '_>) -> Result<Vec<Arc<conf::expr::Expr>>, Fault> {
+    let missing = "<Else> or <ElseIf> section without previous <If> or <ElseIf> section in same \
+                   scope";
+    let last = cx.dir().ifs.last().cloned();
+    let Some(Matches::If(before)) = last.as_ref().map(|section| &section.matches) else {
+        return Err(missing.into());
+    };
+    let Some(holds) = &before.holds else { return Err(missing.into()) };
+    Ok(before.none_of.iter().chain([holds]).cloned().collect())
+}
+
+fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set {
+    let name = if except { "LimitExcept" } else { "Limit" };
+    let mut set = MethodSet::EMPTY;
+    for word in words(raw) {
+        let method = Method::of(&word.text, &cx.build().methods);
+        if method == Method::TRACE && !except {
+            return Err("TRACE cannot be controlled by <Limit>, see TraceEnable".into());
+        }
+        let method = match method.is_known() {
+            true => method,
+            false => cx.build().methods.register(&word.text).unwrap_or(Method::INVALID),
+        };
+        set.insert(method);
+    }
+    if except {
+        set = set.complement();
+    }
+    let outer = cx.target.limited;
+    let limited = outer.map_or(set, |outer| outer.intersection(set));
+    if outer.is_some() && limited.is_empty() {
+        return Err(format!("<{name}> directive excludes all methods").into());
+    }
+    let container = cx.target.container.replace(name);
+    cx.target.limited = Some(limited);
+    cx.apply(nodes);
+    cx.target.limited = outer;
+    cx.target.container = container;
+    Ok(())
+}
+
+/// What stands in a section: applied to configurations of its own.
+fn inside(cx: &mut Here<'_, '_>, name: &'static str, path: Vec<u8>, nodes: &[Node]) -> Slots {
+    let target = &mut *cx.target;
+    let mut dir = target.build.registry.empty_dir();
+    let place = match target.place {
+        Places::HTACCESS => Places::HTACCESS,
+        _ => Places::DIRECTORY,
+    };
+    let mut inner = Target {
+        build: &mut *target.build,
+        server: &mut *target.server,
+        dir: &mut dir,
+        place,
+        container: Some(name),
+        path: Some(path),
+        limited: target.limited,
+        allowed: target.allowed,
+        allowed_options: target.allowed_options,
+        allowed_names: target.allowed_names.clone(),
+        nonfatal: target.nonfatal,
+        nonfatal_unknown: target.nonfatal_unknown,
+        span: target.span,
+        directive: target.directive,
+    };
+    inner.apply(nodes);
+    dir
+}
+
+/// A literal path or a shell pattern.
+fn pattern(text: Vec<u8>) -> Matches {
+    if conf::fnmatch::has_wildcard(&text) { Matches::Wildcard(text) } else { Matches::Path(text) }
+}
+
+/// What stands behind a section's name.
+struct Argument {
+    /// The path or pattern.
+    text: Vec<u8>,
+    /// It is a regular expression, by the section's name or by a `~` before it.
+    is_regex: bool,
+    /// What follows.
+    rest: Vec<u8>,
+}
+
+impl Argument {
+    fn read(name: &str, raw: &Arg, is_match: bool) -> Result<Argument, Fault> {
+        let missing =
+            || Fault::new(format!("<{name}> directive requires additional arguments")).at(raw);
+        let (mut text, mut rest) = split(&raw.text).ok_or_else(missing)?;
+        let tilde = !is_match && text == b"~";
+        if tilde {
+            (text, rest) = split(&rest).ok_or_else(missing)?;
+        }
+        Ok(Argument { text, is_regex: is_match || tilde, rest })
+    }
+}
+
+/// The first word and what follows it.
+fn split(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let text = text.trim_ascii_start();
+    let (word, length) = conf::word::first_word(text)?;
+    Some((word.to_vec(), text.get(length..).unwrap_or_default().trim_ascii().to_vec()))
+}
+
+fn words(raw: &Arg) -> Vec<Arg> {
+    let mut rest = raw.text.to_vec();
+    let mut found = Vec::new();
+    while let Some((word, after)) = split(&rest) {
+        found.push(Arg { text: word.into(), span: raw.span });
+        rest = after;
+    }
+    found
+}
