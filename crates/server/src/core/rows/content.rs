@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 use conf::Arg;
-use conf::expr::{Expr, Flags};
+use conf::expr::Flags;
 
 use super::{Here, file_info, one_of};
 use crate::core::Core;
