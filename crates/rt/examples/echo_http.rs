@@ -64,6 +64,9 @@ async fn answer(handle: Handle, mut stream: Stream) {
         if stream.write_all(&answer, TIMEOUT).await.is_err() {
             return;
         }
+        if buffer.windows(5).any(|word| word == b"close") {
+            return stream.linger().await;
+        }
     }
 }
 

@@ -259,3 +259,50 @@ impl Drop for Sleep {
         self.state.timers.release(self.slot);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moving_deadlines_keep_the_queue_small() {
+        let timers = Timers::default();
+        let slots: Vec<SlotId> = (0..10).map(|_| timers.acquire()).collect();
+        for now in 0..100_000_u64 {
+            // Later and earlier by turns, as Timeout and KeepAliveTimeout are.
+            let delay = if now % 2 == 0 { 60_000 } else { 5_000 };
+            let slot = slots[usize::try_from(now % 10).unwrap()];
+            timers.arm(slot, Deadline::at_ms(now + delay), Waker::noop(), now);
+            timers.fire(now);
+        }
+        assert!(timers.inner.borrow().entries.len() <= REBUILD_FROM_ENTRIES);
+        let first_again = timers.inner.borrow().slots.len();
+        for slot in slots {
+            timers.release(slot);
+        }
+        timers.acquire();
+        assert_eq!(timers.inner.borrow().slots.len(), first_again);
+    }
+
+    #[test]
+    fn far_deadlines_share_a_wake_up_and_near_ones_are_exact() {
+        let timers = Timers::default();
+        let [far, farther, near] = [timers.acquire(), timers.acquire(), timers.acquire()];
+        timers.arm(far, Deadline::at_ms(5_001), Waker::noop(), 0);
+        timers.arm(farther, Deadline::at_ms(5_049), Waker::noop(), 0);
+        assert_eq!(timers.fire(0), 5_050);
+        timers.arm(near, Deadline::at_ms(999), Waker::noop(), 0);
+        assert_eq!(timers.fire(0), 999);
+        assert_eq!(timers.fire(999), 5_050);
+        assert_eq!(timers.fire(5_050), u64::MAX);
+    }
+
+    #[test]
+    fn a_deadline_that_never_comes_is_not_queued() {
+        let timers = Timers::default();
+        let slot = timers.acquire();
+        timers.arm(slot, Deadline::NEVER, Waker::noop(), 0);
+        assert_eq!(timers.fire(u64::MAX - 1), u64::MAX);
+        assert!(timers.inner.borrow().entries.is_empty());
+    }
+}

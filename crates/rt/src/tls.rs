@@ -154,6 +154,11 @@ impl<'s> TlsInfo<'s> {
         self.0.connection().negotiated_cipher_suite()
     }
 
+    /// The key exchange group, as `x25519`.
+    pub fn key_exchange(&self) -> Option<rustls::NamedGroup> {
+        self.0.connection().negotiated_key_exchange_group().map(|group| group.name())
+    }
+
     /// The server name the client asked for (SNI), in lower case.
     pub fn server_name(&self) -> Option<&'s str> {
         self.0.server_name()

@@ -1,5 +1,7 @@
 //! Clients and systems that misbehave.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -86,6 +88,28 @@ fn a_slow_reader_gets_the_file_whole_and_does_not_hold_the_loop() {
     std::fs::remove_file(path).unwrap();
     assert_eq!(&answer[..4], b"head");
     assert_eq!(answer[4..], content[10..]);
+}
+
+#[test]
+fn a_cold_file_is_warmed_beside_the_loop() {
+    let (path, file, content) = sample("cold", 1_000_000);
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let cold = !rt::file::is_resident(&file, 999_999).unwrap();
+    let answer = serve_one(
+        |mut client| {
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).map(|_| answer)
+        },
+        move |handle, mut stream| async move {
+            stream.send_file(b"", &file, 0, 1_000_000, TIMEOUT).await.unwrap();
+            // A file system without page cache (tmpfs) is never cold.
+            assert_eq!(handle.blocking().load().0 > 0, cold);
+            stream.linger().await;
+        },
+    );
+    std::fs::remove_file(path).unwrap();
+    assert!(answer.unwrap() == content);
 }
 
 #[test]

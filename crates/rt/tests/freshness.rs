@@ -1,5 +1,7 @@
 //! What the watch sees, and when.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Connections over real loopback sockets.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;

@@ -1,5 +1,7 @@
 //! Deadlines, the blocking pool and the loop's own counters.
 
+#![allow(clippy::unwrap_used)]
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

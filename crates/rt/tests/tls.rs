@@ -1,5 +1,7 @@
 //! TLS over real loopback sockets, with rustls's own buffered client at the other end.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::File;
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
