@@ -11,6 +11,10 @@ use crate::uri::Target;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RequestHost {
     name: Vec<u8>,
+    /// The `Host` field that the name was made from; empty when it came from elsewhere. On a
+    /// connection that is kept it is the same again and again.
+    source: Vec<u8>,
+    is_strict: bool,
     /// The request named a host, perhaps an empty one (`r->hostname` is not NULL).
     pub is_given: bool,
     /// Port from the `Host` field or the target; 0 when none was given.
@@ -22,12 +26,20 @@ pub struct RequestHost {
 impl RequestHost {
     /// No host yet.
     pub const fn new() -> Self {
-        RequestHost { name: Vec::new(), is_given: false, port: 0, is_ipv6: false }
+        RequestHost {
+            name: Vec::new(),
+            source: Vec::new(),
+            is_strict: false,
+            is_given: false,
+            port: 0,
+            is_ipv6: false,
+        }
     }
 
     /// Forgets the host and keeps the memory.
     pub fn clear(&mut self) {
         self.name.clear();
+        self.source.clear();
         self.is_given = false;
         self.port = 0;
         self.is_ipv6 = false;
@@ -50,8 +62,8 @@ impl RequestHost {
         scheme: &[u8],
         strict: bool,
     ) -> Result<(), Box<HeadError>> {
-        self.clear();
         if head.flags.has(HeadFlags::TARGET_HOST) {
+            self.clear();
             return self.resolve_from_target(head, scheme, strict);
         }
         self.resolve_from_field(head, strict)
@@ -106,17 +118,27 @@ impl RequestHost {
         head: &RequestHead,
         strict: bool,
     ) -> Result<(), Box<HeadError>> {
-        let Some(field) = head.headers.get(b"Host").filter(|field| !field.is_empty()) else {
-            return Ok(());
-        };
-        if let Some((host, port)) = plain_host(field) {
-            self.name.extend_from_slice(host);
-            self.name.make_ascii_lowercase();
-            self.port = port;
-            self.is_given = true;
+        let field = head.headers.get(b"Host").unwrap_or_default();
+        let is_same = !field.is_empty() && field == self.source && strict == self.is_strict;
+        if is_same && self.is_given {
             return Ok(());
         }
-        self.take_field(field, strict)
+        self.clear();
+        if field.is_empty() {
+            return Ok(());
+        }
+        match plain_host(field) {
+            Some((host, port)) => {
+                self.name.extend_from_slice(host);
+                self.name.make_ascii_lowercase();
+                self.port = port;
+                self.is_given = true;
+            }
+            None => self.take_field(field, strict)?,
+        }
+        self.source.extend_from_slice(field);
+        self.is_strict = strict;
+        Ok(())
     }
 
     /// The exact rules for a field that is not empty.

@@ -189,7 +189,7 @@ impl Table {
         if self.entries.len() > COMPRESS_BY_SCAN {
             return self.compress_sorted(how);
         }
-        if !self.may_have_duplicates() {
+        if !self.has_duplicates() {
             return;
         }
         let mut at = 0;
@@ -199,15 +199,18 @@ impl Table {
         }
     }
 
-    /// A bit for each mark: as long as all fall on bits of their own, all keys differ.
-    fn may_have_duplicates(&self) -> bool {
+    /// A bit for each mark: only a key whose bit is taken is compared with those before it.
+    fn has_duplicates(&self) -> bool {
         let mut seen = [0u64; 4];
-        self.entries.iter().any(|entry| {
+        self.entries.iter().enumerate().any(|(at, entry)| {
             let bit = entry.mark.wrapping_mul(0x9e37_79b1) >> 24;
             let word = &mut seen[(bit >> 6) as usize & 3];
             let is_taken = *word >> (bit & 63) & 1 == 1;
             *word |= 1 << (bit & 63);
-            is_taken
+            is_taken && {
+                let key = self.key_of(*entry);
+                self.entries[..at].iter().any(|before| self.matches(before, entry.mark, key))
+            }
         })
     }
 

@@ -49,6 +49,41 @@ fn the_target_comes_before_the_field() {
     }
 }
 
+#[test]
+fn a_target_s_host_does_not_outlive_its_request() {
+    for strict in [true, false] {
+        let mut host = RequestHost::new();
+        for (target, name) in [("http://c/", "c"), ("/", "")] {
+            let (_, mut head) = host_of(&format!("GET {target}"), "", strict);
+            let _ = host.resolve(&mut head, b"http", strict);
+            assert_eq!(host.name(), name.as_bytes());
+            assert_eq!(host.is_given, !name.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_host_is_recycled() {
+    let mut host = RequestHost::new();
+    for (target, field, name) in [
+        ("/", "A:81", "a"),
+        ("/", "A:81", "a"),
+        ("/", "", ""),
+        ("/", "b", "b"),
+        ("http://c/", "b", "c"),
+        ("/", "b", "b"),
+        ("/", "a b", ""),
+        ("/", "b", "b"),
+    ] {
+        let (_, mut head) = host_of(&format!("GET {target}"), field, true);
+        let outcome = host.resolve(&mut head, b"http", true);
+        assert_eq!(host.name(), name.as_bytes(), "{target} {field}");
+        assert_eq!(host.is_given, !name.is_empty(), "{target} {field}");
+        assert_eq!(outcome.is_err(), field == "a b");
+        assert_eq!(host.port, if field == "A:81" { 81 } else { 0 });
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn the_quick_look_agrees_with_the_exact_rules(

@@ -78,11 +78,15 @@ fn note_connection(head: &mut RequestHead) {
     if head.flags.has(HeadFlags::CONNECTION) {
         let value = head.headers.get(b"Connection").unwrap_or_default();
         let mut found = HeadFlags::NONE;
-        for token in list::tokens(value) {
-            if list::token_means(token, b"close") {
-                found.set(HeadFlags::CLOSE);
-            } else if list::token_means(token, b"keep-alive") {
-                found.set(HeadFlags::KEEP_ALIVE);
+        if value.eq_ignore_ascii_case(b"keep-alive") {
+            found.set(HeadFlags::KEEP_ALIVE);
+        } else {
+            for token in list::tokens(value) {
+                if list::token_means(token, b"close") {
+                    found.set(HeadFlags::CLOSE);
+                } else if list::token_means(token, b"keep-alive") {
+                    found.set(HeadFlags::KEEP_ALIVE);
+                }
             }
         }
         head.flags.set(found);

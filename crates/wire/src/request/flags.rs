@@ -71,27 +71,32 @@ impl HeadFlags {
 
     /// The flag that says that a field of this name is there; none for other names.
     pub(crate) fn of_field(name: &[u8]) -> HeadFlags {
-        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-        match name.len() {
-            2 if is(b"te") => HeadFlags::TE,
-            4 if is(b"host") => HeadFlags::HOST,
-            5 if is(b"range") => HeadFlags::RANGE,
-            6 if is(b"expect") => HeadFlags::EXPECT,
-            6 if is(b"cookie") => HeadFlags::COOKIE,
-            7 if is(b"upgrade") => HeadFlags::UPGRADE,
-            7 if is(b"trailer") => HeadFlags::TRAILER,
-            8 if is(b"if-match") || is(b"if-range") => HeadFlags::CONDITIONAL,
-            10 if is(b"connection") => HeadFlags::CONNECTION,
-            10 if is(b"user-agent") => HeadFlags::USER_AGENT,
-            13 if is(b"if-none-match") => HeadFlags::CONDITIONAL,
-            13 if is(b"authorization") => HeadFlags::AUTHORIZATION,
-            14 if is(b"content-length") => HeadFlags::CONTENT_LENGTH,
-            15 if is(b"accept-encoding") => HeadFlags::ACCEPT_ENCODING,
-            17 if is(b"if-modified-since") => HeadFlags::CONDITIONAL,
-            17 if is(b"transfer-encoding") => HeadFlags::TRANSFER_ENCODING,
-            19 if is(b"if-unmodified-since") => HeadFlags::CONDITIONAL,
-            _ => HeadFlags::NONE,
-        }
+        let Some(first) = name.first() else { return HeadFlags::NONE };
+        // Length and first letter leave one candidate each.
+        let (full, flag): (&[u8], HeadFlags) = match (name.len(), first | 0x20) {
+            (2, b't') => (b"te", HeadFlags::TE),
+            (4, b'h') => (b"host", HeadFlags::HOST),
+            (5, b'r') => (b"range", HeadFlags::RANGE),
+            (6, b'e') => (b"expect", HeadFlags::EXPECT),
+            (6, b'c') => (b"cookie", HeadFlags::COOKIE),
+            (7, b'u') => (b"upgrade", HeadFlags::UPGRADE),
+            (7, b't') => (b"trailer", HeadFlags::TRAILER),
+            (8, b'i') if name.get(3).is_some_and(|byte| byte | 0x20 == b'm') => {
+                (b"if-match", HeadFlags::CONDITIONAL)
+            }
+            (8, b'i') => (b"if-range", HeadFlags::CONDITIONAL),
+            (10, b'c') => (b"connection", HeadFlags::CONNECTION),
+            (10, b'u') => (b"user-agent", HeadFlags::USER_AGENT),
+            (13, b'i') => (b"if-none-match", HeadFlags::CONDITIONAL),
+            (13, b'a') => (b"authorization", HeadFlags::AUTHORIZATION),
+            (14, b'c') => (b"content-length", HeadFlags::CONTENT_LENGTH),
+            (15, b'a') => (b"accept-encoding", HeadFlags::ACCEPT_ENCODING),
+            (17, b'i') => (b"if-modified-since", HeadFlags::CONDITIONAL),
+            (17, b't') => (b"transfer-encoding", HeadFlags::TRANSFER_ENCODING),
+            (19, b'i') => (b"if-unmodified-since", HeadFlags::CONDITIONAL),
+            _ => return HeadFlags::NONE,
+        };
+        if name.eq_ignore_ascii_case(full) { flag } else { HeadFlags::NONE }
     }
 }
 
@@ -100,5 +105,39 @@ impl std::fmt::Debug for HeadFlags {
         f.debug_set()
             .entries(NAMES.iter().filter(|flag| self.has(flag.1)).map(|flag| flag.0))
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_has_its_flag() {
+        for (name, flag) in [
+            ("TE", HeadFlags::TE),
+            ("Host", HeadFlags::HOST),
+            ("RANGE", HeadFlags::RANGE),
+            ("Expect", HeadFlags::EXPECT),
+            ("Cookie", HeadFlags::COOKIE),
+            ("Upgrade", HeadFlags::UPGRADE),
+            ("Trailer", HeadFlags::TRAILER),
+            ("If-Match", HeadFlags::CONDITIONAL),
+            ("If-Range", HeadFlags::CONDITIONAL),
+            ("If-None-Match", HeadFlags::CONDITIONAL),
+            ("If-Modified-Since", HeadFlags::CONDITIONAL),
+            ("If-Unmodified-Since", HeadFlags::CONDITIONAL),
+            ("Connection", HeadFlags::CONNECTION),
+            ("User-Agent", HeadFlags::USER_AGENT),
+            ("authorization", HeadFlags::AUTHORIZATION),
+            ("Content-Length", HeadFlags::CONTENT_LENGTH),
+            ("Accept-Encoding", HeadFlags::ACCEPT_ENCODING),
+            ("Transfer-Encoding", HeadFlags::TRANSFER_ENCODING),
+            ("Request-Range", HeadFlags::NONE),
+            ("Hose", HeadFlags::NONE),
+            ("", HeadFlags::NONE),
+        ] {
+            assert_eq!(HeadFlags::of_field(name.as_bytes()), flag, "{name}");
+        }
     }
 }
