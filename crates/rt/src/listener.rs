@@ -56,12 +56,15 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Takes over a socket that listens already; it is set non-blocking. Must be called on a loop.
+    /// Takes over a socket that listens already; it is set non-blocking, and TCP_NODELAY, which
+    /// its connections inherit at no cost. Must be called on a loop.
     ///
     /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
         rustix::io::ioctl_fionbio(&fd, true)?;
+        // Not a TCP socket: nothing to set.
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
         let io = socket::register(fd, Interest::READABLE)?;
         Ok(Self {
             io,

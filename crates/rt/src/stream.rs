@@ -49,13 +49,12 @@ enum Layer {
 }
 
 impl Stream {
-    /// Registers an accepted connection with this thread's loop, and sets TCP_NODELAY.
+    /// Registers an accepted connection with this thread's loop. It has TCP_NODELAY from its
+    /// listener.
     ///
     /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
     pub fn new(accepted: Accepted) -> io::Result<Self> {
         let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
-        // A connection that is dead already tells so at the first read.
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&accepted.fd, true);
         let io = socket::register(accepted.fd, Interest::READABLE | Interest::WRITABLE)?;
         let timer = handle.state.timers.acquire();
         Ok(Self {

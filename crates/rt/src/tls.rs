@@ -155,7 +155,7 @@ impl<'s> TlsInfo<'s> {
     }
 
     /// The key exchange group, as `x25519`.
-    pub fn key_exchange(&self) -> Option<rustls::NamedGroup> {
+    pub fn key_exchange(&self) -> Option<NamedGroup> {
         self.0.connection().negotiated_key_exchange_group().map(|group| group.name())
     }
 
