@@ -9,11 +9,12 @@ mod session;
 use std::io;
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
+use rustls::HandshakeKind;
 use rustls::server::Acceptor;
+
+pub use rustls::pki_types::CertificateDer;
 pub use rustls::server::ClientHello;
-use rustls::{HandshakeKind, SupportedCipherSuite};
-pub use rustls::{ProtocolVersion, ServerConfig};
+pub use rustls::{NamedGroup, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 
 use crate::stream::Stream;
 use crate::timers::Deadline;

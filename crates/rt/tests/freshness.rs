@@ -210,6 +210,32 @@ fn a_write_is_seen_by_the_next_drain_ten_thousand_times() {
         .unwrap();
 }
 
+/// The same with two loops that take each other's events out of the queue.
+#[test]
+fn loops_that_share_a_watch_do_not_lose_each_others_events() {
+    let folder = Folder::new();
+    let watcher = Arc::new(Watcher::new().unwrap());
+    let threads = ["one", "two"].map(|name| {
+        let page = fs::File::create(folder.0.join(name)).unwrap();
+        let (watcher, folder) = (watcher.clone(), folder.0.clone());
+        std::thread::spawn(move || {
+            let id = watcher.watch_name(&folder, name.as_bytes()).unwrap();
+            let engine = Loop::new(name).watcher(watcher.clone());
+            engine.start(|handle| async move {
+                for round in 0..2_000_u32 {
+                    let before = watcher.generation(id);
+                    page.write_all_at(&round.to_be_bytes(), 0).unwrap();
+                    handle.drained().await;
+                    assert_ne!(watcher.generation(id), before, "{name}, round {round}");
+                }
+            })
+        })
+    });
+    for thread in threads {
+        thread.join().unwrap().unwrap();
+    }
+}
+
 #[test]
 fn without_a_watcher_nobody_waits() {
     Loop::run("test", |handle| async move { handle.drained().await }).unwrap();
