@@ -49,6 +49,8 @@ pub struct Acceptor {
     io: Socket,
     handle: Handle,
     batch: Cell<u32>,
+    /// The queue has been empty since TCP_NODELAY was set, so that all in it have inherited it.
+    inherited: Cell<bool>,
     backoff: Cell<Duration>,
     wait_first: Cell<bool>,
     paused: Cell<bool>,
@@ -70,6 +72,7 @@ impl Acceptor {
             io,
             handle,
             batch: Cell::new(0),
+            inherited: Cell::new(false),
             backoff: Cell::new(BACKOFF_FIRST),
             wait_first: Cell::new(false),
             paused: Cell::new(false),
@@ -101,11 +104,18 @@ impl Acceptor {
         loop {
             match rustix::net::acceptfrom_with(self.io.get_ref(), ACCEPT_FLAGS) {
                 Ok((fd, peer)) => {
+                    if !self.inherited.get() {
+                        // A connection that is dead already tells so at the first read.
+                        let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+                    }
                     if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
                         return Ok(Some(Accepted { fd, peer }));
                     }
                 }
-                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(Errno::WOULDBLOCK) => {
+                    self.inherited.set(true);
+                    return Ok(None);
+                }
                 Err(errno) if is_of_one_connection(errno) => {}
                 Err(errno) => return Err(classify(errno)),
             }
