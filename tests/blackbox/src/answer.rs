@@ -36,6 +36,15 @@ impl Head {
         found.next().map(|(_, value)| value.as_slice())
     }
 
+    /// Replaces the value of each field of a name.
+    pub fn set(&mut self, name: &str, value: Vec<u8>) {
+        for (known, old) in &mut self.fields {
+            if known.eq_ignore_ascii_case(name) {
+                old.clone_from(&value);
+            }
+        }
+    }
+
     /// The three digits, or 0.
     pub fn status(&self) -> u16 {
         let digits = self.status_line.split(|&byte| byte == b' ').nth(1).unwrap_or_default();

@@ -87,7 +87,7 @@ impl Parser {
             }
             "tree" => self.indented = Indented::Tree,
             "modules" => self.file.modules = rest.split_whitespace().map(str::to_owned).collect(),
-            "needs" if rest == "root" => self.file.needs_root = true,
+            "needs" => self.file.needs.push(rest.to_owned()),
             "ports" => self.file.ports = rest.parse().map_err(|_| "ports needs a number")?,
             "mask" => {
                 let (pattern, with) =

@@ -99,7 +99,9 @@ impl Place {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        if let Some(target) = &entry.link {
+        if let Some(from) = option(entry, "copy") {
+            copy(Path::new(from), &path)?;
+        } else if let Some(target) = &entry.link {
             symlink(self.fill_text(target), &path)?;
         } else if entry.path.ends_with('/') {
             fs::create_dir_all(&path)?;
@@ -205,6 +207,24 @@ fn set_time(path: &Path, seconds: Option<u64>) -> std::io::Result<()> {
     let seconds =
         seconds.ok_or_else(|| std::io::Error::other("mtime is not YYYY-MM-DDThh:mm:ss"))?;
     fs::File::open(path)?.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// A folder with all that is in it; links stay links.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, target)?;
+        } else if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 /// `YYYY-MM-DDThh:mm:ss` (UTC) → seconds since 1970.

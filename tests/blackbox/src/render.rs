@@ -80,6 +80,10 @@ impl<'a> Renderer<'a> {
             let mut head = head.clone();
             if let Some(boundary) = &boundary {
                 body = replace(&body, boundary, BOUNDARY.as_bytes());
+                // Apache's boundary is a number without leading zeros, so that lengths vary.
+                if head.field("Content-Length") == Some(answer.body.len().to_string().as_bytes()) {
+                    head.set("Content-Length", body.len().to_string().into_bytes());
+                }
                 for (_, value) in &mut head.fields {
                     *value = replace(value, boundary, BOUNDARY.as_bytes());
                 }

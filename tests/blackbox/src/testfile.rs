@@ -20,8 +20,8 @@ pub struct TestFile {
     pub ports: usize,
     /// Whether the configuration stands alone, without the base.
     pub bare: bool,
-    /// `needs root`: skipped for ordinary users (the tree has other owners).
-    pub needs_root: bool,
+    /// `needs root` (the tree has other owners) or a path: skipped without it.
+    pub needs: Vec<String>,
     /// What the server is to read.
     pub config: String,
     /// The folder to build under the root.
@@ -158,6 +158,17 @@ impl TestFile {
         let mut text = lines.join("\n");
         text.push('\n');
         text
+    }
+}
+
+impl TestFile {
+    /// What of its needs is not there.
+    pub fn missing(&self) -> Option<&str> {
+        let there = |need: &&String| match need.as_str() {
+            "root" => rustix::process::geteuid().is_root(),
+            path => Path::new(path).exists(),
+        };
+        self.needs.iter().find(|need| !there(need)).map(String::as_str)
     }
 }
 
