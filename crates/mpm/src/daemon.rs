@@ -1,1 +1,78 @@
-//! Leaving the terminal.
+//! Leaving the terminal: the process that was started waits for the one that serves.
+#![expect(unsafe_code, reason = "fork")]
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// Which of the two processes this is.
+pub(crate) enum Detached {
+    /// The process that was started: it is to exit with this status.
+    Parent(i32),
+    /// The process that serves.
+    Daemon(Starter),
+}
+
+/// Tells the parent how the start went. Dropped, it says that it failed.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    pipe: OwnedFd,
+}
+
+impl Starter {
+    /// Lets the parent exit with 0.
+    pub(crate) fn started(self) {
+        let _ = rustix::io::write(&self.pipe, &[0]);
+    }
+
+    /// Lets the parent exit with `status`.
+    pub(crate) fn failed(self, status: i32) {
+        let _ = rustix::io::write(&self.pipe, &[u8::try_from(status).unwrap_or(1)]);
+    }
+}
+
+/// Forks; the child is the leader of a new session, and the parent waits until it has started or
+/// failed. To be called while the process has one thread.
+pub(crate) fn detach() -> io::Result<Detached> {
+    let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: the process has one thread, so the child is a whole copy with no lock held.
+    match unsafe { fork() }? {
+        ForkResult::Parent { .. } => {
+            drop(write_end);
+            Ok(Detached::Parent(wait_for_start(&read_end)))
+        }
+        ForkResult::Child => {
+            drop(read_end);
+            setsid()?;
+            Ok(Detached::Daemon(Starter { pipe: write_end }))
+        }
+    }
+}
+
+fn wait_for_start(pipe: &OwnedFd) -> i32 {
+    let mut status = [1u8];
+    loop {
+        match rustix::io::read(pipe, &mut status) {
+            Err(Errno::INTR) => {}
+            Ok(1..) => return i32::from(status[0]),
+            Ok(0) | Err(_) => return 1,
+        }
+    }
+}
+
+/// Points standard input and output at /dev/null, and standard error too unless it is the error log
+/// by now. Before children are forked: one that held the terminal would keep whoever waits for its
+/// end waiting (`ssh host apachectl start`).
+pub(crate) fn close_terminal(has_error_log: bool) -> io::Result<()> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    if !has_error_log {
+        dup2_stderr(&null)?;
+    }
+    Ok(())
+}

@@ -180,7 +180,8 @@ pub(crate) enum Reaped {
 }
 
 impl PipedLogs {
-    /// Starts a reader for `generation`, or finds the one already started.
+    /// Makes the pipe of a reader for `generation`, or finds the one that there is. The reader is
+    /// started by [`PipedLogs::start_all`], when standard error is what it is to be.
     pub(crate) fn open(&mut self, spec: &PipeSpec, generation: u32) -> io::Result<PipeWriter> {
         let existing = self
             .readers
@@ -195,7 +196,7 @@ impl PipedLogs {
         // Refused above the system's limit for ordinary users: then the default size serves.
         let _ = rustix::pipe::fcntl_setpipe_size(&write_end, PIPE_BYTES);
         let writer = PipeWriter { fd: write_end.try_clone()? };
-        let mut reader = Reader {
+        self.readers.push(Reader {
             spec: spec.clone(),
             generation,
             pid: None,
@@ -204,10 +205,20 @@ impl PipedLogs {
             restart_at: None,
             ends: Some((read_end, write_end)),
             end_by: None,
-        };
-        reader.start()?;
-        self.readers.push(reader);
+        });
         Ok(writer)
+    }
+
+    /// Starts the readers that were opened and are not running yet. On failure, the command and
+    /// why.
+    pub(crate) fn start_all(&mut self) -> Result<(), String> {
+        for reader in &mut self.readers {
+            let is_new = reader.pid.is_none() && reader.restart_at.is_none();
+            if is_new && let Err(error) = reader.start() {
+                return Err(format!("'{}': {error}", reader.spec.display()));
+            }
+        }
+        Ok(())
     }
 
     /// Notes that a process has ended.
@@ -280,18 +291,32 @@ impl PipedLogs {
 
 impl Reader {
     fn start(&mut self) -> io::Result<()> {
-        let Some((read_end, _)) = &self.ends else { return Ok(()) };
+        let Some((read_end, write_end)) = &self.ends else { return Ok(()) };
+        // The reader of the error log must not hold its own pipe open as standard error: it would
+        // never see the end.
+        let standard_error = match is_same_file(write_end, io::stderr().as_fd()) {
+            true => Stdio::null(),
+            false => Stdio::inherit(),
+        };
         // A process group of its own, so that an interrupt typed at a terminal ends the server
         // and lets the reader read to the end.
         let child = self
             .spec
             .command()
             .stdin(Stdio::from(read_end.try_clone()?))
+            .stderr(standard_error)
             .process_group(0)
             .spawn()?;
         self.pid = i32::try_from(child.id()).ok().map(Pid::from_raw);
         self.started = Instant::now();
         Ok(())
+    }
+}
+
+fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
+    match (rustix::fs::fstat(one), rustix::fs::fstat(other)) {
+        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
+        _ => false,
     }
 }
 
@@ -327,6 +352,7 @@ mod tests {
         let mut pipes = PipedLogs::default();
         let spec = PipeSpec::parse(b"|/bin/sleep 60").unwrap();
         let writer = pipes.open(&spec, 1).unwrap();
+        pipes.start_all().unwrap();
         let line = [b'x'; 4096];
         let written = (0..10_000).take_while(|_| writer.write(&line)).count();
         assert!((1..10_000).contains(&written), "{written}");
@@ -344,6 +370,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("mpm-pipe-{}", std::process::id()));
         let line = format!("|$cat >> {}", path.display());
         let writer = pipes.open(&PipeSpec::parse(line.as_bytes()).unwrap(), 1).unwrap();
+        pipes.start_all().unwrap();
         let first = pipes.readers[0].pid.unwrap();
         // The reader runs in a group of its own: the shell and its cat.
         nix::sys::signal::killpg(first, Signal::SIGKILL).unwrap();

@@ -192,7 +192,7 @@ fn loop_snapshot(cells: &LoopCells) -> LoopSnapshot {
 fn texts(cells: &LoopCells) -> [Vec<u8>; 4] {
     for _ in 0..TEXT_TRIES_MAX {
         let before = cells.sequence.load(Ordering::Acquire);
-        if before % 2 == 0 {
+        if before.is_multiple_of(2) {
             let texts = [
                 load_bytes(&cells.client),
                 load_bytes(&cells.vhost),

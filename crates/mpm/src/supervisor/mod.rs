@@ -1,17 +1,277 @@
-//! The supervisor.
+//! The supervisor: one thread, one poll loop, no request.
+//!
+//! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
+//! over from one generation to the next; `children` forks, watches and buries; `single` is `-X`.
 
-use std::time::Duration;
+mod children;
+mod generation;
+mod signals;
+mod single;
+mod turn;
 
-use crate::program::Program;
-use crate::settings::Mode;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::child::Order;
+use crate::daemon::{self, Detached, Starter};
+use crate::listeners::{BindFailure, Listeners};
+use crate::logfile::LogOpener;
+use crate::notify;
+use crate::pidfile::{PidFile, Written};
+use crate::pipes::PipedLogs;
+use crate::privileges::raise_descriptor_limit;
+use crate::program::{Level, LoadFailure, Logs, Program};
+use crate::scoreboard::Scoreboard;
+use crate::settings::{Mode, Settings};
+use crate::shared::Shared;
+use children::ChildRecord;
+use generation::Generation;
+use signals::Signals;
 
 /// A child that was told to stop and is still there after this long is killed.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(3);
+/// How long removed listeners take what is queued before the children that accept from them are
+/// told to finish: the time that a handshake under way may need.
+pub const DRAIN_DELAY: Duration = Duration::from_millis(200);
+/// How often [`Program::maintain`] is called.
+pub const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
+/// The scoreboard has room for this many generations of processes at once, and some more.
+const GENERATIONS_ON_BOARD: usize = 4;
+/// Room for processes that the scoreboard has at least, so that a restart may plan more of them.
+const BOARD_PROCESSES_MIN: usize = 64;
+/// Room for loops of one process that the scoreboard has at least.
+const BOARD_LOOPS_MIN: usize = 64;
 
 /// Runs `program` until it is told to stop. Returns the exit status of the process.
 ///
-/// To be called while the process has one thread.
+/// To be called while the process has one thread. Texts for whoever started the program go to
+/// standard error.
 pub fn run(program: &mut dyn Program, mode: Mode) -> i32 {
-    let _ = (program, mode);
-    1
+    let shared = Shared::new();
+    let settings = match program.load(1, &shared) {
+        Ok(settings) => settings,
+        Err(failure) => {
+            eprintln!("{}", failure.text.trim_end());
+            return failure.status;
+        }
+    };
+    let starter = match mode {
+        Mode::Detach => match daemon::detach() {
+            Ok(Detached::Parent(status)) => return status,
+            Ok(Detached::Daemon(starter)) => Some(starter),
+            Err(error) => {
+                eprintln!("could not detach from the terminal: {error}");
+                return 1;
+            }
+        },
+        Mode::Foreground | Mode::OneProcess => None,
+    };
+    match Supervisor::new(program, shared, settings, starter) {
+        Ok(supervisor) if mode == Mode::OneProcess => supervisor.serve_alone(),
+        Ok(supervisor) => supervisor.supervise(),
+        Err(failure) => {
+            if !failure.text.is_empty() {
+                eprintln!("{}", failure.text.trim_end());
+            }
+            failure.status
+        }
+    }
+}
+
+/// How the server comes to its end.
+struct Stopping {
+    /// Children finish what they have.
+    is_graceful: bool,
+    /// When who is left is told to stop, or killed.
+    deadline: Option<Instant>,
+}
+
+struct Supervisor<'p> {
+    program: &'p mut dyn Program,
+    shared: Shared,
+    board: Scoreboard,
+    listeners: Listeners,
+    pipes: PipedLogs,
+    signals: Signals,
+    pid_file: Option<PidFile>,
+    /// Waiting for the first generation; gone when it is ready.
+    starter: Option<Starter>,
+    /// The terminal's standard error, for a start that fails after the error log took its place.
+    terminal: Option<OwnedFd>,
+    /// The generation that serves. `None` until the first one is ready.
+    current: Option<Generation>,
+    /// The one that is to take over.
+    staged: Option<Generation>,
+    children: Vec<ChildRecord>,
+    last_generation: u32,
+    /// A restart ordered while another was under way.
+    pending: Option<Order>,
+    /// When the supervisor closes its handles on removed listeners.
+    close_retired_at: Option<Instant>,
+    maintain_at: Instant,
+    stopping: Option<Stopping>,
+    /// The exit status, once it is known.
+    exit: Option<i32>,
+}
+
+impl<'p> Supervisor<'p> {
+    /// Binds, writes the pid file and opens the logs of the first generation, whose configuration
+    /// is loaded already.
+    fn new(
+        program: &'p mut dyn Program,
+        shared: Shared,
+        settings: Settings,
+        starter: Option<Starter>,
+    ) -> Result<Self, LoadFailure> {
+        let failed = |what: &str, error: io::Error| LoadFailure::new(format!("{what}: {error}"));
+        let signals = Signals::block().map_err(|error| failed("can't block signals", error))?;
+        let limit = raise_descriptor_limit();
+        let mut listeners = Listeners::new();
+        listeners.prepare(&settings).map_err(|failures| bind_failure(&failures))?;
+        if settings.listeners.is_empty() {
+            return Err(LoadFailure::new("no listening sockets available, shutting down"));
+        }
+        let (pid_file, is_over_stale) = write_pid_file(&settings)?;
+        let board = make_board(&settings).map_err(|error| failed("scoreboard", error))?;
+        let terminal = io::stderr().as_fd().try_clone_to_owned().ok();
+        let mut supervisor = Self {
+            program,
+            shared,
+            board,
+            listeners,
+            pipes: PipedLogs::default(),
+            signals,
+            pid_file: Some(pid_file),
+            starter,
+            terminal,
+            current: None,
+            staged: Some(Generation::new(1, Arc::new(settings), Order::Graceful)),
+            children: Vec::new(),
+            last_generation: 1,
+            pending: None,
+            close_retired_at: None,
+            maintain_at: Instant::now() + MAINTENANCE_INTERVAL,
+            stopping: None,
+            exit: None,
+        };
+        if let Err(failure) = supervisor.open_first_logs() {
+            supervisor.remove_pid_file();
+            supervisor.tell_terminal(&failure.text);
+            return Err(LoadFailure { text: String::new(), ..failure });
+        }
+        supervisor.log_start(is_over_stale, limit.err());
+        Ok(supervisor)
+    }
+
+    fn open_first_logs(&mut self) -> Result<(), LoadFailure> {
+        let logs = self.open_logs(1)?;
+        use_standard_error(&logs);
+        if self.starter.is_some() {
+            // What fails from here on is told through `terminal`.
+            let _ = daemon::close_terminal(logs.standard_error.is_some());
+        }
+        self.pipes.start_all().map_err(|text| {
+            LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
+        })
+    }
+
+    fn open_logs(&mut self, generation: u32) -> Result<Logs, LoadFailure> {
+        let mut opener = LogOpener { pipes: &mut self.pipes, generation };
+        self.program.open_logs(&mut opener)
+    }
+
+    fn log_start(&mut self, is_over_stale: bool, limit_error: Option<io::Error>) {
+        if is_over_stale && let Some(pid_file) = &self.pid_file {
+            let path = pid_file.path().display();
+            let text = format!("pid file {path} overwritten -- Unclean shutdown of previous run?");
+            self.program.log(Level::Warning, 98, &text);
+        }
+        if let Some(error) = limit_error {
+            let text = format!("the limit on open files could not be raised: {error}");
+            self.program.log(Level::Warning, 0, &text);
+        }
+    }
+
+    /// The first generation serves: the parent may go, systemd may know.
+    fn announce(&mut self) {
+        let banner = self.program.banner();
+        let text = format!("{banner} configured -- resuming normal operations");
+        self.program.log(Level::Notice, 489, &text);
+        let command: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let text = format!("Command line: '{}'", command.join(" "));
+        self.program.log(Level::Notice, 94, &text);
+        self.terminal = None;
+        if let Some(starter) = self.starter.take() {
+            starter.started();
+        }
+        notify::ready(std::process::id(), "Serving");
+    }
+
+    /// The server can't start: tells it wherever somebody may look.
+    fn fail_start(&mut self, text: &str) {
+        self.program.log(Level::Emergency, 0, text);
+        self.tell_terminal(text);
+        self.stop(false);
+        self.exit = Some(1);
+    }
+
+    /// Writes to the standard error that the program was started with.
+    fn tell_terminal(&self, text: &str) {
+        if let Some(terminal) = &self.terminal {
+            let _ = rustix::io::write(terminal, format!("{}\n", text.trim_end()).as_bytes());
+        }
+    }
+
+    fn remove_pid_file(&mut self) {
+        if let Some(pid_file) = self.pid_file.take() {
+            let path = pid_file.path().display().to_string();
+            if pid_file.remove().is_ok() {
+                let text = format!("removed PID file {path} (pid={})", std::process::id());
+                self.program.log(Level::Info, 476, &text);
+            }
+        }
+    }
+}
+
+fn bind_failure(failures: &[BindFailure]) -> LoadFailure {
+    let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    LoadFailure::new(format!(
+        "{}\nno listening sockets available, shutting down\nAH00015: Unable to open logs",
+        lines.join("\n")
+    ))
+}
+
+fn write_pid_file(settings: &Settings) -> Result<(PidFile, bool), LoadFailure> {
+    let path = &settings.pid_file;
+    match PidFile::write(path) {
+        Ok(Written::Fresh(pid_file)) => Ok((pid_file, false)),
+        Ok(Written::OverStale(pid_file)) => Ok((pid_file, true)),
+        Ok(Written::AlreadyRunning(pid)) => {
+            Err(LoadFailure::new(format!("httpd (pid {pid}) already running")))
+        }
+        Err(error) => Err(LoadFailure::new(format!(
+            "AH00099: could not create {}: {error}\nAH00100: httpd: could not log pid to file {}",
+            path.display(),
+            path.display()
+        ))),
+    }
+}
+
+fn make_board(settings: &Settings) -> io::Result<Scoreboard> {
+    let shape = settings.shape;
+    let processes = shape.processes().max(settings.server_limit).max(BOARD_PROCESSES_MIN);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let loops = shape.loops_per_process().max(BOARD_LOOPS_MIN).max(cpus);
+    Scoreboard::new(processes.saturating_mul(GENERATIONS_ON_BOARD), loops)
+}
+
+/// Makes the error log the standard error, as httpd does: what a child or a program it runs says
+/// there is not lost.
+fn use_standard_error(logs: &Logs) {
+    if let Some(log) = &logs.standard_error {
+        let _ = nix::unistd::dup2_stderr(log);
+    }
 }

@@ -1,1 +1,0 @@
-//! Listening sockets.

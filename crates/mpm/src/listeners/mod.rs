@@ -1,0 +1,218 @@
+//! Listening sockets. The supervisor owns all of them, across generations and deaths of children:
+//! closing one resets every connection that is queued on it.
+//!
+//! In shapes whose loops have listeners of their own, an address has one socket per loop in an
+//! SO_REUSEPORT group, and the kernel spreads connections over them. The first socket is
+//! bound before it joins the group, so that a port in use is an error and not a silent share.
+//! A socket once opened for an address stays until the address is removed: when fewer loops are
+//! planned, the sockets that are left over are handed to the loops that there are.
+
+mod holder;
+mod open;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use crate::child::ListeningSocket;
+use crate::settings::{ListenAddress, Listener, Settings};
+
+pub use open::BindFailure;
+
+/// No address has more sockets than this.
+pub const SOCKETS_PER_ADDRESS_MAX: usize = 4096;
+
+/// The sockets of one address.
+#[derive(Debug)]
+struct Group {
+    address: ListenAddress,
+    sockets: Vec<TcpListener>,
+    /// Can't grow: one socket, handed over by systemd, from which every loop accepts.
+    is_inherited: bool,
+}
+
+/// All listening sockets.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    groups: Vec<Group>,
+    /// Sockets handed over by systemd (LISTEN_FDS) that no `Listen` line has asked for yet.
+    inherited: Vec<TcpListener>,
+    /// Removed addresses: new connections are no longer taken, what is queued is.
+    retired: Vec<Group>,
+}
+
+impl Listeners {
+    /// No sockets yet but those that systemd handed over.
+    pub(crate) fn new() -> Self {
+        Self { inherited: open::inherited(), ..Self::default() }
+    }
+
+    /// Opens whatever `settings` asks for and isn't open. On failure what was open before is as it
+    /// was. What `settings` doesn't ask for stays open until [`Listeners::retire`].
+    pub(crate) fn prepare(&mut self, settings: &Settings) -> Result<(), Vec<BindFailure>> {
+        let wanted = wanted(settings);
+        let mut failures = Vec::new();
+        let mut opened: Vec<Group> = Vec::new();
+        let mut seen: Vec<ListenAddress> = Vec::new();
+        for listener in &wanted {
+            let is_open = self.groups.iter().any(|group| group.address == listener.address);
+            if is_open && !seen.contains(&listener.address) {
+                seen.push(listener.address);
+                continue;
+            }
+            match self.open_group(listener, settings) {
+                Ok(group) => opened.push(group),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        if !failures.is_empty() {
+            self.inherited.extend(
+                opened.into_iter().filter(|group| group.is_inherited).flat_map(|g| g.sockets),
+            );
+            return Err(failures);
+        }
+        self.groups.extend(opened);
+        for listener in &wanted {
+            self.fit(listener, settings).map_err(|failure| vec![failure])?;
+        }
+        Ok(())
+    }
+
+    /// Stops new connections on the addresses that `settings` no longer has; what is queued there
+    /// can still be accepted until [`Listeners::close_retired`]. Returns whether there are any.
+    pub(crate) fn retire(&mut self, settings: &Settings) -> bool {
+        let wanted = wanted(settings);
+        let is_wanted =
+            |group: &Group| wanted.iter().any(|listener| listener.address == group.address);
+        let (kept, removed) = std::mem::take(&mut self.groups).into_iter().partition(is_wanted);
+        self.groups = kept;
+        let is_any = !Vec::is_empty(&removed);
+        self.refuse(removed);
+        is_any
+    }
+
+    /// As [`Listeners::retire`], for all addresses.
+    pub(crate) fn retire_all(&mut self) {
+        let groups = std::mem::take(&mut self.groups);
+        self.refuse(groups);
+    }
+
+    fn refuse(&mut self, groups: Vec<Group>) {
+        for socket in groups.iter().flat_map(|group| &group.sockets) {
+            // Where it fails, a connection that comes in the last moment is reset, as in httpd.
+            let _ = open::refuse_new_connections(socket);
+        }
+        self.retired.extend(groups);
+    }
+
+    /// Closes the supervisor's handles on retired sockets. They are gone when the children have
+    /// closed theirs.
+    pub(crate) fn close_retired(&mut self) {
+        self.retired.clear();
+    }
+
+    /// The sockets of loop `number` of `total`: the child's copies. For the process that will use
+    /// them, after the fork.
+    pub(crate) fn seats(
+        &self,
+        settings: &Settings,
+        number: usize,
+        total: usize,
+    ) -> std::io::Result<Vec<ListeningSocket>> {
+        let has_own = settings.shape.has_own_listeners();
+        let mut sockets = Vec::new();
+        for (index, listener) in settings.listeners.iter().enumerate() {
+            let Some(group) = self.groups.iter().find(|group| group.address == listener.address)
+            else {
+                continue;
+            };
+            for (position, socket) in group.sockets.iter().enumerate() {
+                if has_own && !group.is_inherited && position % total.max(1) != number {
+                    continue;
+                }
+                sockets.push(ListeningSocket {
+                    socket: socket.try_clone()?,
+                    listener: index,
+                    address: listener.address,
+                    protocol: Arc::clone(&listener.protocol),
+                });
+            }
+        }
+        Ok(sockets)
+    }
+
+    fn open_group(
+        &mut self,
+        listener: &Listener,
+        settings: &Settings,
+    ) -> Result<Group, BindFailure> {
+        let address = listener.address;
+        let position = self.inherited.iter().position(|socket| open::is_at(socket, address));
+        if let Some(position) = position {
+            let sockets = vec![self.inherited.swap_remove(position)];
+            return Ok(Group { address, sockets, is_inherited: true });
+        }
+        // A socket of ours that is to go may be in the way (`Listen 80` becomes
+        // `Listen 192.0.2.1:80`): then the new one joins by SO_REUSEPORT, since old children
+        // hold the old one until they have finished.
+        let wanted = wanted(settings);
+        let is_in_way = self.groups.iter().chain(&self.retired).any(|group| {
+            group.address.port() == address.port()
+                && (group.address == address
+                    || !wanted.iter().any(|listener| listener.address == group.address))
+        });
+        let is_duplicate =
+            wanted.iter().filter(|listener| listener.address == address).nth(1).is_some();
+        let first = open::first(listener, is_in_way && !is_duplicate)?;
+        Ok(Group { address, sockets: vec![first], is_inherited: false })
+    }
+
+    /// Gives a group as many sockets as there are loops, and all of them the listener's options.
+    fn fit(&mut self, listener: &Listener, settings: &Settings) -> Result<(), BindFailure> {
+        let Some(group) = self.groups.iter_mut().find(|group| group.address == listener.address)
+        else {
+            return Ok(());
+        };
+        let wanted = match settings.shape.has_own_listeners() && !group.is_inherited {
+            true => settings.shape.total_loops().min(SOCKETS_PER_ADDRESS_MAX),
+            false => 1,
+        };
+        while group.sockets.len() < wanted {
+            let Some(first) = group.sockets.first() else { break };
+            let another = open::another(first, listener)?;
+            group.sockets.push(another);
+        }
+        for socket in &group.sockets {
+            open::set_options(socket, listener);
+        }
+        Ok(())
+    }
+}
+
+/// The lines that get a socket. As in httpd, `0.0.0.0` beside `::` on one port is left out,
+/// because the socket at `::` takes IPv4 too.
+fn wanted(settings: &Settings) -> Vec<Listener> {
+    let takes_all = |port: u16| {
+        settings.listeners.iter().any(|listener| match listener.address {
+            ListenAddress::Any { port: other } => other == port,
+            ListenAddress::Socket(SocketAddr::V6(address)) => {
+                address.ip().is_unspecified() && address.port() == port
+            }
+            ListenAddress::Socket(SocketAddr::V4(_)) => false,
+        })
+    };
+    let is_covered = |address: ListenAddress| match address {
+        ListenAddress::Socket(address) => {
+            address.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED) && takes_all(address.port())
+        }
+        ListenAddress::Any { .. } => false,
+    };
+    settings
+        .listeners
+        .iter()
+        .filter(|listener| !is_covered(listener.address) || listener.address.port() == 0)
+        .cloned()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::*;
+use crate::settings::{AcceptFilter, DEFAULT_BACKLOG};
+use crate::shape::Shape;
+
+fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
+    Settings {
+        listeners: addresses
+            .iter()
+            .map(|address| Listener {
+                address: *address,
+                protocol: "http".into(),
+                backlog: DEFAULT_BACKLOG,
+                accept_filter: AcceptFilter::None,
+            })
+            .collect(),
+        identity: None,
+        chroot: None,
+        core_dump_directory: None,
+        pid_file: "/nonexistent".into(),
+        shape: Shape::Event { processes: 1, loops },
+        server_limit: 1,
+        graceful_shutdown_timeout: None,
+        max_connections_per_child: 0,
+        extended_status: false,
+    }
+}
+
+/// A port that is free now: the kernel does not give it out again at once.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn loopback(port: u16) -> ListenAddress {
+    ListenAddress::Socket(SocketAddr::from(([127, 0, 0, 1], port)))
+}
+
+#[test]
+fn every_loop_gets_connections_and_none_is_left_out() {
+    let port = free_port();
+    let settings = settings(3, &[loopback(port)]);
+    let mut listeners = Listeners::new();
+    listeners.prepare(&settings).unwrap();
+    let clients: Vec<_> =
+        (0..60).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let accepted: Vec<usize> = (0..3)
+        .map(|number| {
+            let sockets = listeners.seats(&settings, number, 3).unwrap();
+            assert_eq!(sockets.len(), 1);
+            std::iter::from_fn(|| sockets[0].socket.accept().ok()).count()
+        })
+        .collect();
+    assert_eq!(accepted.iter().sum::<usize>(), clients.len());
+    assert!(accepted.iter().filter(|count| **count > 0).count() > 1, "{accepted:?}");
+}
+
+#[test]
+fn a_port_in_use_is_an_error_that_names_the_holder() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let failures = Listeners::new().prepare(&settings(2, &[loopback(port)])).unwrap_err();
+    let text = failures[0].to_string();
+    let start = format!(
+        "(98)Address already in use: AH00072: make_sock: could not bind to address 127.0.0.1:{port}"
+    );
+    assert!(text.starts_with(&start), "{text}");
+    assert!(text.contains(&format!("(pid {})", std::process::id())), "{text}");
+}
+
+#[test]
+fn a_group_of_ours_is_in_use_for_a_second_server() {
+    let port = free_port();
+    let mut ours = Listeners::new();
+    ours.prepare(&settings(2, &[loopback(port)])).unwrap();
+    assert!(Listeners::new().prepare(&settings(2, &[loopback(port)])).is_err());
+}
+
+#[test]
+fn the_same_line_twice_is_an_error_as_in_httpd() {
+    let port = free_port();
+    let twice = settings(1, &[loopback(port), loopback(port)]);
+    let mut listeners = Listeners::new();
+    assert!(listeners.prepare(&twice).is_err());
+    listeners.prepare(&settings(1, &[loopback(port)])).unwrap();
+    assert!(listeners.prepare(&twice).is_err());
+}
+
+#[test]
+fn listen_without_address_takes_both_families() {
+    let port = free_port();
+    let four = ListenAddress::Socket(SocketAddr::from(([0, 0, 0, 0], port)));
+    let settings = settings(2, &[ListenAddress::Any { port }, four]);
+    let mut listeners = Listeners::new();
+    listeners.prepare(&settings).unwrap();
+    assert_eq!(listeners.groups.len(), 1);
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    if std::path::Path::new("/proc/net/if_inet6").exists() {
+        TcpStream::connect(("::1", port)).unwrap();
+    }
+}
+
+#[test]
+fn fewer_loops_take_over_the_sockets_left_over() {
+    let port = free_port();
+    let mut listeners = Listeners::new();
+    listeners.prepare(&settings(4, &[loopback(port)])).unwrap();
+    let fewer = settings(2, &[loopback(port)]);
+    listeners.prepare(&fewer).unwrap();
+    assert!(!listeners.retire(&fewer));
+    assert_eq!(listeners.seats(&fewer, 0, 2).unwrap().len(), 2);
+    assert_eq!(listeners.seats(&fewer, 1, 2).unwrap().len(), 2);
+}
+
+#[test]
+fn a_removed_address_serves_its_queue_and_then_refuses() {
+    let (port, other) = (free_port(), free_port());
+    let before = settings(1, &[loopback(port)]);
+    let after = settings(1, &[loopback(other)]);
+    let mut listeners = Listeners::new();
+    listeners.prepare(&before).unwrap();
+    let old_child = listeners.seats(&before, 0, 1).unwrap();
+    let mut queued = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    listeners.prepare(&after).unwrap();
+    assert!(listeners.retire(&after));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let late = TcpStream::connect_timeout(&address, Duration::from_millis(50)).unwrap_err();
+    assert!(matches!(late.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock), "{late}");
+    listeners.close_retired();
+    let (mut accepted, _) = old_child[0].socket.accept().unwrap();
+    drop(old_child);
+    accepted.write_all(b"answer").unwrap();
+    drop(accepted);
+    let mut answer = String::new();
+    queued.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+    let refused = TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    TcpStream::connect(("127.0.0.1", other)).unwrap();
+}
+
+#[test]
+fn a_narrower_address_on_the_same_port_replaces_a_wider_one() {
+    let port = free_port();
+    let mut listeners = Listeners::new();
+    listeners.prepare(&settings(2, &[ListenAddress::Any { port }])).unwrap();
+    let narrow = settings(2, &[loopback(port)]);
+    listeners.prepare(&narrow).unwrap();
+    assert!(listeners.retire(&narrow));
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+}

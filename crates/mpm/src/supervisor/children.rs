@@ -1,0 +1,440 @@
+//! Children: forked, watched, told, killed, buried, replaced.
+#![expect(unsafe_code, reason = "fork")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork};
+
+use super::generation::ATTEMPTS_MAX;
+use super::{STOP_DEADLINE, Supervisor, signals};
+use crate::CHILD_FATAL;
+use crate::child::{Child, Control, ControlLine, LoopSeat, Order, Report};
+use crate::pipes::Reaped;
+use crate::privileges::drop_privileges;
+use crate::program::Level;
+use crate::scoreboard::ProcessState;
+use crate::settings::Settings;
+
+/// A child that lives shorter than this died at once.
+const QUICK_DEATH: Duration = Duration::from_secs(1);
+/// The longest pause before a child that dies again and again is replaced.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// What the supervisor knows of a child.
+pub(super) struct ChildRecord {
+    pub pid: Pid,
+    pub generation: u32,
+    pub slot: usize,
+    board_slot: usize,
+    pub line: ControlLine,
+    /// Its end of the line is closed: nothing more is to be read.
+    pub is_line_closed: bool,
+    state: ProcessState,
+    is_exhausted: bool,
+    forked: Instant,
+    /// An order for later.
+    order: Option<(Order, Instant)>,
+    /// When it is killed.
+    kill_at: Option<Instant>,
+    was_killed: bool,
+}
+
+impl ChildRecord {
+    /// Orders it to go at `when`. A stop is not taken back by a later graceful end.
+    pub(super) fn order_later(&mut self, order: Order, when: Instant) {
+        match self.state {
+            ProcessState::Stopping => {}
+            ProcessState::Quiescing if order == Order::Graceful => {}
+            _ => self.order = Some((order, when)),
+        }
+    }
+
+    /// Whether it serves, or is about to, and nobody has told it to go.
+    fn is_staying(&self) -> bool {
+        matches!(self.state, ProcessState::Starting | ProcessState::Serving) && self.order.is_none()
+    }
+
+    fn next_turn(&self) -> impl Iterator<Item = Instant> {
+        self.order.map(|(_, when)| when).into_iter().chain(self.kill_at)
+    }
+}
+
+impl Supervisor<'_> {
+    /// Whether the generation's place has a child that is ready.
+    pub(super) fn has_ready_child(&self, generation: u32, slot: usize) -> bool {
+        self.children.iter().any(|child| {
+            child.generation == generation
+                && child.slot == slot
+                && child.state == ProcessState::Serving
+        })
+    }
+
+    /// Starts a child in every place that has none.
+    pub(super) fn fill_places(&mut self, now: Instant) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let mut due: Vec<(u32, usize, Arc<Settings>)> = Vec::new();
+        for generation in self.current.iter().chain(&self.staged) {
+            for (slot, place) in generation.places.iter().enumerate() {
+                let is_taken = self.children.iter().any(|child| {
+                    child.generation == generation.number
+                        && child.slot == slot
+                        && child.is_staying()
+                        && !child.is_exhausted
+                });
+                if !is_taken && place.start_at.is_none_or(|at| at <= now) {
+                    due.push((generation.number, slot, Arc::clone(&generation.settings)));
+                }
+            }
+        }
+        for (generation, slot, settings) in due {
+            if let Err(text) = self.fork_child(generation, slot, settings) {
+                self.program.log(Level::Alert, 481, &text);
+                self.put_off(generation, slot, now, now);
+            }
+        }
+    }
+
+    /// When a place that has no child may get one.
+    pub(super) fn next_fill(&self) -> Option<Instant> {
+        let generations = self.current.iter().chain(&self.staged);
+        generations.flat_map(|generation| &generation.places).filter_map(|p| p.start_at).min()
+    }
+
+    fn fork_child(
+        &mut self,
+        generation: u32,
+        slot: usize,
+        settings: Arc<Settings>,
+    ) -> Result<(), String> {
+        let loops = settings.shape.loops_of(slot);
+        let Some(board_slot) = self.board.claim(generation, slot, loops) else {
+            self.make_room();
+            return Err("no room in the scoreboard for another process".to_owned());
+        };
+        let forked = ControlLine::pair().and_then(|(line, control)| {
+            // SAFETY: the supervisor has one thread, so the child is a whole copy of it in which
+            // no lock is held by a thread that isn't there.
+            Ok((line, control, unsafe { fork() }?))
+        });
+        match forked {
+            Ok((line, control, ForkResult::Child)) => {
+                drop(line);
+                self.be_child(generation, slot, board_slot, settings, control)
+            }
+            Ok((line, _, ForkResult::Parent { child: pid })) => {
+                self.board.set_pid(board_slot, pid.as_raw());
+                self.children.push(ChildRecord {
+                    pid,
+                    generation,
+                    slot,
+                    board_slot,
+                    line,
+                    is_line_closed: false,
+                    state: ProcessState::Starting,
+                    is_exhausted: false,
+                    forked: Instant::now(),
+                    order: None,
+                    kill_at: None,
+                    was_killed: false,
+                });
+                self.clear_start(generation, slot);
+                Ok(())
+            }
+            Err(error) => {
+                self.board.release(board_slot);
+                Err(format!("fork: Unable to fork new process: {error}"))
+            }
+        }
+    }
+
+    /// The rest of a child's life.
+    fn be_child(
+        &mut self,
+        generation: u32,
+        slot: usize,
+        board_slot: usize,
+        settings: Arc<Settings>,
+        control: Control,
+    ) -> ! {
+        // What belongs to the supervisor alone. Above all the lines to other children, which
+        // must end when it dies.
+        self.children.clear();
+        self.pipes.forget();
+        self.pid_file = None;
+        self.starter = None;
+        self.terminal = None;
+        let reset = signals::reset_in_child();
+        let child = self.make_child(generation, slot, board_slot, settings, control);
+        self.listeners = Default::default();
+        let status = match (reset, child) {
+            (Ok(()), Ok(child)) => self.run_child(child),
+            (Err(error), _) | (_, Err(error)) => {
+                self.program.log(Level::Alert, 0, &format!("child could not start: {error}"));
+                1
+            }
+        };
+        std::process::exit(status)
+    }
+
+    pub(super) fn make_child(
+        &mut self,
+        generation: u32,
+        slot: usize,
+        board_slot: usize,
+        settings: Arc<Settings>,
+        control: Control,
+    ) -> std::io::Result<Child> {
+        let missing = || std::io::Error::other("no such slot in the scoreboard");
+        let shape = settings.shape;
+        let first = shape.first_loop_of(slot);
+        let mut loops = Vec::new();
+        for index in 0..shape.loops_of(slot) {
+            let number = first + index;
+            loops.push(LoopSeat {
+                index,
+                number,
+                sockets: self.listeners.seats(&settings, number, shape.total_loops())?,
+                slot: self.board.loop_slot(board_slot, index).ok_or_else(missing)?,
+            });
+        }
+        Ok(Child {
+            slot,
+            generation,
+            loops,
+            process: self.board.process(board_slot).ok_or_else(missing)?,
+            control,
+            scoreboard: self.board,
+            shared: self.shared.clone(),
+            settings,
+        })
+    }
+
+    /// Drops privileges and hands the process over to the program.
+    pub(super) fn run_child(&mut self, child: Child) -> i32 {
+        if let Err(failure) = drop_privileges(&child.settings) {
+            self.program.log(Level::Alert, failure.number, &failure.to_string());
+            return CHILD_FATAL;
+        }
+        // A panic must not unwind into the supervisor's frames, which this process has a copy of.
+        catch_unwind(AssertUnwindSafe(|| self.program.child(child))).unwrap_or(1)
+    }
+
+    /// Reads what child `position` reports.
+    pub(super) fn read_reports(&mut self, position: usize) {
+        let Some(child) = self.children.get_mut(position) else { return };
+        let (reports, is_closed) = child.line.reports();
+        child.is_line_closed = is_closed;
+        let (generation, slot) = (child.generation, child.slot);
+        for report in reports {
+            match report {
+                Report::Ready => self.became_ready(position),
+                Report::Exhausted => {
+                    if let Some(child) = self.children.get_mut(position) {
+                        child.is_exhausted = true;
+                    }
+                    self.clear_start(generation, slot);
+                }
+            }
+        }
+    }
+
+    fn became_ready(&mut self, position: usize) {
+        let Some(child) = self.children.get_mut(position) else { return };
+        if child.state != ProcessState::Starting {
+            return;
+        }
+        child.state = ProcessState::Serving;
+        self.board.set_state(child.board_slot, ProcessState::Serving);
+        let (pid, generation, slot) = (child.pid, child.generation, child.slot);
+        let now = Instant::now();
+        for other in &mut self.children {
+            let is_predecessor = other.pid != pid
+                && other.generation == generation
+                && other.slot == slot
+                && other.is_exhausted;
+            if is_predecessor {
+                other.order_later(Order::Graceful, now);
+            }
+        }
+    }
+
+    /// Gives the orders that are due and kills who did not obey in time.
+    pub(super) fn give_orders(&mut self, now: Instant) {
+        let mut killed = Vec::new();
+        for child in &mut self.children {
+            if let Some((order, when)) = child.order
+                && when <= now
+            {
+                child.order = None;
+                child.line.send(order);
+                child.state = match order {
+                    Order::Graceful => ProcessState::Quiescing,
+                    Order::Stop => ProcessState::Stopping,
+                };
+                if order == Order::Stop {
+                    child.kill_at = Some(now + STOP_DEADLINE);
+                }
+                self.board.set_state(child.board_slot, child.state);
+            }
+            if child.kill_at.is_some_and(|at| at <= now) {
+                child.kill_at = None;
+                child.was_killed = true;
+                let _ = kill(child.pid, Signal::SIGKILL);
+                killed.push(child.pid);
+            }
+        }
+        for pid in killed {
+            let text = format!("child process {pid} still did not exit, sending a SIGKILL");
+            self.program.log(Level::Error, 46, &text);
+        }
+    }
+
+    pub(super) fn next_order(&self) -> Option<Instant> {
+        self.children.iter().flat_map(ChildRecord::next_turn).min()
+    }
+
+    /// Buries whoever has died. As process 1 of a container it buries strangers too.
+    pub(super) fn reap(&mut self) {
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, status)) => self.buried(pid, Death::Exit(status)),
+                Ok(WaitStatus::Signaled(pid, signal, has_core)) => {
+                    self.buried(pid, Death::Signal(signal, has_core));
+                }
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn buried(&mut self, pid: Pid, death: Death) {
+        let now = Instant::now();
+        let Some(position) = self.children.iter().position(|child| child.pid == pid) else {
+            if let Reaped::Died(command) = self.pipes.reaped(pid, now) {
+                let text = format!("piped log program '{command}' failed unexpectedly");
+                self.program.log(Level::Error, 106, &text);
+            }
+            return;
+        };
+        // What it said last counts: that it was ready, that it was exhausted.
+        self.read_reports(position);
+        let child = self.children.remove(position);
+        self.board.release(child.board_slot);
+        self.log_death(&child, death);
+        let was_expected = !child.is_staying() || child.is_exhausted;
+        if was_expected || self.stopping.is_some() {
+            return;
+        }
+        self.board.count_crash();
+        let is_staged =
+            self.staged.as_ref().is_some_and(|staged| staged.number == child.generation);
+        self.put_off(child.generation, child.slot, child.forked, now);
+        let failures = self.place(child.generation, child.slot).map_or(0, |place| place.failures);
+        if is_staged && (death == Death::Exit(CHILD_FATAL) || failures >= ATTEMPTS_MAX) {
+            let text = format!("child pid {pid} of the new configuration could not start");
+            self.abandon_staged(&text);
+        }
+    }
+
+    fn log_death(&mut self, child: &ChildRecord, death: Death) {
+        let pid = child.pid;
+        match death {
+            Death::Signal(..) if child.was_killed => {}
+            Death::Signal(signal, has_core) => {
+                let directory = self.core_directory();
+                let core = match (has_core, directory) {
+                    (true, Some(directory)) => format!(", possible coredump in {directory}"),
+                    _ => String::new(),
+                };
+                let number = if core.is_empty() { 52 } else { 51 };
+                let (name, code) = (describe(signal), signal as i32);
+                let text = format!("child pid {pid} exit signal {name} ({code}){core}");
+                self.program.log(Level::Notice, number, &text);
+            }
+            Death::Exit(0) if !child.is_staying() || child.is_exhausted => {}
+            Death::Exit(CHILD_FATAL) => {
+                let text = format!("Child {pid} returned a Fatal error...");
+                self.program.log(Level::Alert, 50, &text);
+            }
+            Death::Exit(status) => {
+                let text = format!("child pid {pid} exited with status {status}");
+                self.program.log(Level::Notice, 0, &text);
+            }
+        }
+    }
+
+    fn core_directory(&self) -> Option<String> {
+        let settings = &self.current.as_ref()?.settings;
+        Some(settings.core_dump_directory.as_ref()?.display().to_string())
+    }
+
+    /// Decides when the place gets its next child: at once, or after a pause when children die
+    /// there again and again right after they were forked.
+    fn put_off(&mut self, generation: u32, slot: usize, forked: Instant, now: Instant) {
+        let Some(place) = self.place(generation, slot) else { return };
+        let is_quick = now.saturating_duration_since(forked) < QUICK_DEATH;
+        place.failures = if is_quick { place.failures.saturating_add(1) } else { 0 };
+        place.start_at = Some(now + pause(place.failures));
+    }
+
+    fn clear_start(&mut self, generation: u32, slot: usize) {
+        if let Some(place) = self.place(generation, slot) {
+            place.start_at = None;
+        }
+    }
+
+    fn place(&mut self, generation: u32, slot: usize) -> Option<&mut super::generation::Place> {
+        let mut generations = self.current.iter_mut().chain(&mut self.staged);
+        generations.find(|candidate| candidate.number == generation)?.places.get_mut(slot)
+    }
+
+    /// Stops the child that has been finishing longest: it holds room that a serving one needs.
+    fn make_room(&mut self) {
+        let now = Instant::now();
+        let oldest = self
+            .children
+            .iter_mut()
+            .filter(|child| child.state == ProcessState::Quiescing && child.order.is_none())
+            .min_by_key(|child| child.forked);
+        if let Some(child) = oldest {
+            child.order_later(Order::Stop, now);
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Death {
+    Exit(i32),
+    Signal(Signal, bool),
+}
+
+/// A signal in Apache's words (`apr_signal_description_get`).
+fn describe(signal: Signal) -> &'static str {
+    match signal {
+        Signal::SIGSEGV => "Segmentation fault",
+        Signal::SIGBUS => "Bus error",
+        Signal::SIGABRT => "Abort",
+        Signal::SIGILL => "Illegal instruction",
+        Signal::SIGFPE => "Arithmetic exception",
+        Signal::SIGKILL => "Killed",
+        Signal::SIGTERM => "Terminated",
+        other => other.as_str(),
+    }
+}
+
+/// The pause before a child is replaced: none for the first, then doubling.
+fn pause(failures: u32) -> Duration {
+    match failures {
+        0 | 1 => Duration::ZERO,
+        more => Duration::from_millis(50 << more.min(10)).min(PAUSE_MAX),
+    }
+}

@@ -1,0 +1,211 @@
+//! Generations: a configuration and the children that serve it. A new one is loaded, bound,
+//! started and ready before the old one hears of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{DRAIN_DELAY, Supervisor, bind_failure, use_standard_error};
+use crate::child::Order;
+use crate::notify;
+use crate::program::{Level, LoadFailure, Logs};
+use crate::settings::Settings;
+
+/// A generation is given up when one of its places has failed this often before all were ready.
+pub(super) const ATTEMPTS_MAX: u32 = 3;
+
+/// A configuration, and a place for each of its processes.
+pub(super) struct Generation {
+    pub number: u32,
+    pub settings: Arc<Settings>,
+    pub places: Vec<Place>,
+    /// What the generation before is told when this one is ready.
+    pub farewell: Order,
+    pub logs: Logs,
+}
+
+/// A process's place in the shape.
+#[derive(Clone, Default)]
+pub(super) struct Place {
+    /// Deaths in quick succession.
+    pub failures: u32,
+    /// When the next child may be started; `None` at once.
+    pub start_at: Option<Instant>,
+}
+
+impl Generation {
+    pub(super) fn new(number: u32, settings: Arc<Settings>, farewell: Order) -> Self {
+        let places = vec![Place::default(); settings.shape.processes()];
+        Self { number, settings, places, farewell, logs: Logs::default() }
+    }
+}
+
+impl Supervisor<'_> {
+    /// SIGHUP or SIGUSR1: `farewell` is what the old children are told in the end.
+    pub(super) fn restart(&mut self, farewell: Order) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let (number, text) = match farewell {
+            Order::Graceful => (493, "SIGUSR1 received.  Doing graceful restart"),
+            Order::Stop => (494, "SIGHUP received.  Attempting to restart"),
+        };
+        self.program.log(Level::Notice, number, text);
+        if self.staged.is_some() {
+            // One is under way: another follows it, and the stronger order wins.
+            let is_stop = farewell == Order::Stop || self.pending == Some(Order::Stop);
+            self.pending = Some(if is_stop { Order::Stop } else { Order::Graceful });
+            return;
+        }
+        notify::reloading();
+        self.last_generation += 1;
+        if let Err(failure) = self.stage(self.last_generation, farewell) {
+            self.reject(&failure);
+        }
+    }
+
+    fn stage(&mut self, number: u32, farewell: Order) -> Result<(), LoadFailure> {
+        let settings = self.program.load(number, &self.shared)?;
+        let prepared = self.prepare(number, settings, farewell);
+        match prepared {
+            Ok(generation) => {
+                self.staged = Some(generation);
+                Ok(())
+            }
+            Err(failure) => {
+                self.program.discard(number);
+                let now = Instant::now();
+                self.pipes.end(|generation| generation == number, now);
+                Err(failure)
+            }
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        number: u32,
+        mut settings: Settings,
+        farewell: Order,
+    ) -> Result<Generation, LoadFailure> {
+        if settings.listeners.is_empty() {
+            return Err(LoadFailure::new("no listening sockets available"));
+        }
+        self.cut_to_board(&mut settings);
+        self.listeners.prepare(&settings).map_err(|failures| bind_failure(&failures))?;
+        let logs = self.open_logs(number)?;
+        self.pipes.start_all().map_err(|text| {
+            LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
+        })?;
+        let mut generation = Generation::new(number, Arc::new(settings), farewell);
+        generation.logs = logs;
+        Ok(generation)
+    }
+
+    /// The scoreboard keeps the size that it got at start.
+    fn cut_to_board(&mut self, settings: &mut Settings) {
+        // Half of it, so that the old and the new generation fit beside each other.
+        let processes = (self.board.process_capacity() / 2).max(1);
+        let loops = self.board.loop_capacity();
+        if settings.shape.processes() > processes || settings.shape.loops_per_process() > loops {
+            settings.shape = settings.shape.cut_to(processes, loops);
+            let text = format!(
+                "more processes or threads than the scoreboard got room for at start: cut to \
+                 {} processes with {} in all; stop and start the server to have more",
+                settings.shape.processes(),
+                settings.shape.total_loops()
+            );
+            self.program.log(Level::Warning, 0, &text);
+        }
+    }
+
+    fn reject(&mut self, failure: &LoadFailure) {
+        for line in failure.text.lines().filter(|line| !line.trim().is_empty()) {
+            self.program.log(Level::Error, 0, line);
+        }
+        let text = "the new configuration can't be used: the old one goes on serving";
+        self.program.log(Level::Error, 0, text);
+        notify::ready(std::process::id(), "Serving the old configuration: the new one is faulty");
+    }
+
+    /// Takes over when every place of the new generation has a child that is ready.
+    pub(super) fn commit_when_ready(&mut self) {
+        let Some(staged) = &self.staged else { return };
+        if !(0..staged.places.len()).all(|slot| self.has_ready_child(staged.number, slot)) {
+            return;
+        }
+        let Some(generation) = self.staged.take() else { return };
+        let number = generation.number;
+        self.program.commit(number);
+        use_standard_error(&generation.logs);
+        self.board.begin_generation(number, generation.settings.shape.total_loops());
+        self.move_pid_file(&generation.settings);
+        let has_removed = self.listeners.retire(&generation.settings);
+        let now = Instant::now();
+        let farewell_at = if has_removed { now + DRAIN_DELAY } else { now };
+        if has_removed {
+            self.close_retired_at = Some(farewell_at + DRAIN_DELAY);
+        }
+        for child in self.children.iter_mut().filter(|child| child.generation != number) {
+            child.order_later(generation.farewell, farewell_at);
+        }
+        self.current = Some(generation);
+        self.announce();
+        if let Some(farewell) = self.pending.take() {
+            self.restart(farewell);
+        }
+    }
+
+    /// Gives up the new generation: its children are stopped, the old one goes on serving. At
+    /// start there is no old one, and the server ends.
+    pub(super) fn abandon_staged(&mut self, reason: &str) {
+        let Some(generation) = self.staged.take() else { return };
+        if self.current.is_none() {
+            self.fail_start(reason);
+            return;
+        }
+        self.program.discard(generation.number);
+        let now = Instant::now();
+        for child in &mut self.children {
+            if child.generation == generation.number {
+                child.order_later(Order::Stop, now);
+            }
+        }
+        if let Some(current) = &self.current {
+            self.listeners.retire(&current.settings);
+            self.close_retired_at = Some(now + DRAIN_DELAY);
+        }
+        self.reject(&LoadFailure::new(reason));
+        if let Some(farewell) = self.pending.take() {
+            self.restart(farewell);
+        }
+    }
+
+    /// Follows a changed `PidFile`.
+    fn move_pid_file(&mut self, settings: &Settings) {
+        let is_same = self.pid_file.as_ref().is_some_and(|file| file.path() == settings.pid_file);
+        if is_same {
+            return;
+        }
+        match super::write_pid_file(settings) {
+            Ok((pid_file, _)) => {
+                self.remove_pid_file();
+                self.pid_file = Some(pid_file);
+            }
+            Err(failure) => self.program.log(Level::Error, 99, &failure.text),
+        }
+    }
+
+    /// Ends the log readers of generations that have no child left.
+    pub(super) fn end_old_readers(&mut self, now: Instant) {
+        let current = self.current.as_ref().map(|generation| generation.number);
+        let staged = self.staged.as_ref().map(|generation| generation.number);
+        let children = &self.children;
+        self.pipes.end(
+            |number| {
+                Some(number) != current
+                    && Some(number) != staged
+                    && !children.iter().any(|child| child.generation == number)
+            },
+            now,
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Signals: blocked in the supervisor and read from a descriptor, given back in children.
+#![expect(unsafe_code, reason = "signal dispositions of a forked child")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::signal::{
+    SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask,
+};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+/// What a signal asks of the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// SIGTERM, SIGINT.
+    Stop,
+    /// SIGWINCH.
+    GracefulStop,
+    /// SIGHUP.
+    Restart,
+    /// SIGUSR1.
+    Graceful,
+    /// SIGCHLD.
+    Reap,
+}
+
+const WATCHED: [Signal; 6] = [
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGWINCH,
+    Signal::SIGCHLD,
+];
+
+/// The supervisor's signals.
+pub(super) struct Signals {
+    descriptor: SignalFd,
+}
+
+impl Signals {
+    /// Blocks the watched signals and opens the descriptor. Signals sent from now on wait.
+    pub(super) fn block() -> io::Result<Self> {
+        let set: SigSet = WATCHED.into_iter().collect();
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&set), None)?;
+        // A log file that reaches RLIMIT_FSIZE is a failed write and not a death (as in httpd).
+        ignore(Signal::SIGXFSZ)?;
+        ignore(Signal::SIGPIPE)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self { descriptor: SignalFd::with_flags(&set, flags)? })
+    }
+
+    /// What has come in, in order.
+    pub(super) fn read(&self) -> Vec<Request> {
+        let mut requests = Vec::new();
+        while let Ok(Some(info)) = self.descriptor.read_signal() {
+            let Ok(number) = i32::try_from(info.ssi_signo) else { continue };
+            match Signal::try_from(number) {
+                Ok(Signal::SIGTERM | Signal::SIGINT) => requests.push(Request::Stop),
+                Ok(Signal::SIGHUP) => requests.push(Request::Restart),
+                Ok(Signal::SIGUSR1) => requests.push(Request::Graceful),
+                Ok(Signal::SIGCHLD) => requests.push(Request::Reap),
+                // The kernel sends it too when a terminal's size changes, which is no order.
+                Ok(Signal::SIGWINCH) if info.ssi_code == libc::SI_USER => {
+                    requests.push(Request::GracefulStop);
+                }
+                _ => {}
+            }
+        }
+        requests
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Gives a child its signals back. Those that a terminal or a careless `killall` sends to the
+/// whole group do nothing: the supervisor gets them too, and gives its orders by the control line.
+/// SIGTERM ends the child. Programs that the child executes get the defaults.
+pub(super) fn reset_in_child() -> io::Result<()> {
+    let nothing =
+        SigAction::new(SigHandler::Handler(do_nothing), SaFlags::SA_RESTART, SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1] {
+        // SAFETY: the handler touches nothing, so it may run at any moment.
+        unsafe { sigaction(signal, &nothing) }?;
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+    Ok(())
+}
+
+extern "C" fn do_nothing(_signal: libc::c_int) {}
+
+fn ignore(signal: Signal) -> io::Result<()> {
+    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { sigaction(signal, &ignored) }?;
+    Ok(())
+}

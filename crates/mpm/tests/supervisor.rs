@@ -1,0 +1,448 @@
+//! The supervisor, watched from outside: the example `supervised` is started, asked, signalled and
+//! killed.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mpm::order::{Sent, ServerOrder, send_to_running, wait_until_stopped};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A server of its own directory and port. Killed when the test is over.
+struct Server {
+    directory: PathBuf,
+    port: u16,
+    pid: Option<i32>,
+}
+
+impl Server {
+    fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("mpm-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self { directory, port, pid: None }
+    }
+
+    fn configure(&self, more: &str) {
+        let directory = self.directory.display();
+        let text = format!(
+            "listen 127.0.0.1:{}\npid {directory}/pid\nlog {directory}/log\n{more}\n",
+            self.port
+        );
+        let new = self.directory.join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.directory.join("conf")).unwrap();
+    }
+
+    fn run(&self) -> Output {
+        let mut examples = std::env::current_exe().unwrap();
+        examples.pop();
+        examples.pop();
+        Command::new(examples.join("examples/supervised"))
+            .arg(self.directory.join("conf"))
+            .arg("detach")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    fn start(&mut self, more: &str) {
+        self.configure(more);
+        let output = self.run();
+        assert!(output.status.success(), "{output:?}\n{}", self.log());
+        assert!(output.stderr.is_empty(), "{output:?}");
+        let pid = fs::read_to_string(self.pid_file()).unwrap();
+        self.pid = Some(pid.trim().parse().unwrap());
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.directory.join("pid")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    fn ask(&self, request: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid.unwrap()), signal).unwrap();
+    }
+
+    fn children(&self) -> Vec<i32> {
+        let pid = self.pid.unwrap();
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    }
+
+    fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !condition() {
+            assert!(Instant::now() < deadline, "{what} did not happen\n{}", self.log());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn wait_for_log(&self, text: &str) {
+        self.wait_for(text, || self.log().contains(text));
+    }
+
+    fn stop(&mut self) {
+        assert_eq!(
+            send_to_running(&self.pid_file(), ServerOrder::Stop),
+            Sent::Done(self.pid.unwrap())
+        );
+        assert!(wait_until_stopped(&self.pid_file(), PATIENCE), "{}", self.log());
+        self.pid = None;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            let children = self.children_quietly();
+            for pid in children.into_iter().chain([pid]) {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Server {
+    fn children_quietly(&self) -> Vec<i32> {
+        let Some(pid) = self.pid else { return Vec::new() };
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        text.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+}
+
+fn is_alive(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !status.is_empty() && !status.contains(") Z")
+}
+
+#[test]
+fn it_detaches_when_it_is_ready_and_stops() {
+    let mut server = Server::new("detach");
+    server.start("answer one\nloops 3");
+    assert!(server.ask("x").unwrap().starts_with("one "));
+    assert_eq!(server.children().len(), 2);
+    server.wait_for_log("AH00489: Answering/1 configured -- resuming normal operations");
+    // The lock tells the running one: a second server with this pid file is refused.
+    let second = server.run();
+    assert_eq!(second.status.code(), Some(1));
+    let children = server.children();
+    server.stop();
+    assert!(!server.pid_file().exists());
+    assert!(children.into_iter().all(|pid| !is_alive(pid)));
+    assert!(server.ask("x").is_err());
+    assert!(server.log().contains("AH00491: caught SIGTERM, shutting down"));
+}
+
+#[test]
+fn a_port_in_use_is_told_to_the_terminal() {
+    let server = Server::new("inuse");
+    let _taken = TcpListener::bind(("127.0.0.1", server.port)).unwrap();
+    server.configure("answer one");
+    let output = server.run();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let line = format!("AH00072: make_sock: could not bind to address 127.0.0.1:{}", server.port);
+    assert!(text.contains(&line), "{text}");
+    assert!(text.contains("no listening sockets available, shutting down"), "{text}");
+    assert!(!server.pid_file().exists());
+}
+
+#[test]
+fn a_program_whose_children_can_not_start_fails_to_start() {
+    for fault in ["fatal 1", "crash 1"] {
+        let server = Server::new(&fault[..5]);
+        server.configure(fault);
+        let output = server.run();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("could not start"), "{output:?}");
+        assert!(!server.pid_file().exists());
+    }
+}
+
+#[test]
+fn graceful_restarts_lose_no_connection() {
+    let mut server = Server::new("graceful");
+    server.start("answer gen1\nloops 4");
+    let is_over = AtomicBool::new(false);
+    let server = &server;
+    let counts: Vec<usize> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut count = 0;
+                    while !is_over.load(Ordering::Relaxed) {
+                        let answer = server.ask("x").unwrap();
+                        assert!(answer.starts_with("gen"), "{answer:?}");
+                        count += 1;
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    count
+                })
+            })
+            .collect();
+        for generation in 2..=8 {
+            // Shrinking and growing: sockets are handed over and opened under load.
+            let loops = 1 + generation % 4;
+            server.configure(&format!("answer gen{generation}\nloops {loops}"));
+            let order = [Signal::SIGUSR1, Signal::SIGHUP][usize::from(generation == 8)];
+            let logged = |server: &Server| server.log().matches("AH00489").count();
+            let before = logged(server);
+            server.signal(order);
+            server.wait_for("takeover", || logged(server) > before);
+            let want = format!("gen{generation} ");
+            server.wait_for("new answer", || server.ask("x").unwrap().starts_with(&want));
+            if generation == 7 {
+                // Stop the load before SIGHUP, which cuts connections as it does in httpd.
+                is_over.store(true, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert!(counts.iter().sum::<usize>() > 50, "{counts:?}");
+    server.wait_for("the old children's end", || server.children().len() == 1);
+}
+
+#[test]
+fn restarts_in_quick_succession_end_with_the_last_configuration() {
+    let mut server = Server::new("quick");
+    server.start("answer first");
+    for _ in 0..5 {
+        server.signal(Signal::SIGUSR1);
+    }
+    server.configure("answer last");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for("the last answer", || server.ask("x").unwrap().starts_with("last"));
+    server.wait_for("the old children's end", || server.children().len() == 2);
+}
+
+#[test]
+fn a_slow_old_child_does_not_hold_up_the_new_generation() {
+    let mut server = Server::new("slow");
+    server.start("answer old");
+    let server = &server;
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| server.ask("slow").unwrap());
+        thread::sleep(Duration::from_millis(100));
+        server.configure("answer new");
+        let begun = Instant::now();
+        server.signal(Signal::SIGUSR1);
+        server.wait_for("the new answer", || server.ask("x").unwrap().starts_with("new"));
+        assert!(begun.elapsed() < Duration::from_millis(450), "{:?}", begun.elapsed());
+        assert!(slow.join().unwrap().starts_with("old"));
+    });
+}
+
+#[test]
+fn a_dead_child_is_replaced_and_its_death_logged() {
+    let mut server = Server::new("replace");
+    server.start("answer one\nprocesses 1\nloops 1");
+    let victim = server.children()[0];
+    let begun = Instant::now();
+    kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
+    // Its socket is the supervisor's: the connection waits for the successor.
+    assert!(server.ask("x").unwrap().starts_with("one"));
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    server.wait_for_log(&format!("AH00052: child pid {victim} exit signal Killed (9)"));
+    let _ = server.ask("abort");
+    server.wait_for_log("exit signal Abort (6)");
+    assert!(server.ask("x").unwrap().starts_with("one"));
+}
+
+#[test]
+fn children_finish_and_go_when_the_supervisor_is_killed() {
+    let mut server = Server::new("orphan");
+    server.start("answer one");
+    let children = server.children();
+    let server_ref = &server;
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| server_ref.ask("slow").unwrap());
+        thread::sleep(Duration::from_millis(150));
+        server_ref.signal(Signal::SIGKILL);
+        assert!(slow.join().unwrap().starts_with("one"));
+    });
+    server.wait_for("the children's end", || children.iter().all(|pid| !is_alive(*pid)));
+    // The pid file is left behind, and a new server takes it over.
+    let order = send_to_running(&server.pid_file(), ServerOrder::Stop);
+    assert!(matches!(order, Sent::NotRunning(_)), "{order:?}");
+    server.start("answer two");
+    assert!(server.ask("x").unwrap().starts_with("two"));
+    server.wait_for_log("AH00098");
+    server.stop();
+}
+
+#[test]
+fn a_bad_configuration_leaves_the_old_one_serving() {
+    let mut server = Server::new("bad");
+    server.start("answer good");
+    let children = server.children();
+    server.configure("bogus 1");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for_log("Invalid command 'bogus'");
+    assert_eq!(server.children(), children);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.configure(&format!("listen {}\nanswer bad", taken.local_addr().unwrap()));
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("AH00072");
+    assert_eq!(server.children(), children);
+    server.configure("fatal 1");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for_log("of the new configuration could not start");
+    server.wait_for("the end of the new children", || server.children() == children);
+    assert!(server.ask("x").unwrap().starts_with("good"));
+    // A child of the old generation is still replaced by one of the old generation.
+    kill(Pid::from_raw(children[0]), Signal::SIGKILL).unwrap();
+    server.wait_for("the replacement", || {
+        let now = server.children();
+        now.len() == 2 && now != children
+    });
+    for _ in 0..20 {
+        assert!(server.ask("x").unwrap().starts_with("good"));
+    }
+    server.configure("answer better");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for("the new answer", || server.ask("x").unwrap().starts_with("better"));
+}
+
+#[test]
+fn listeners_are_added_and_removed_at_a_restart() {
+    let mut server = Server::new("listen");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    server.start(&format!("answer one\nlisten {other}"));
+    TcpStream::connect(other).unwrap().shutdown(Shutdown::Both).unwrap();
+    server.configure("answer two");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for("the new answer", || server.ask("x").unwrap().starts_with("two"));
+    let is_refused = |address: SocketAddr| {
+        TcpStream::connect_timeout(&address, Duration::from_millis(100))
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    };
+    server.wait_for("the end of the removed listener", || is_refused(other));
+    server.configure(&format!("answer three\nlisten {other}"));
+    server.signal(Signal::SIGUSR1);
+    server.wait_for("the listener's return", || TcpStream::connect(other).is_ok());
+}
+
+#[test]
+fn a_graceful_stop_finishes_what_is_in_flight() {
+    let mut server = Server::new("winch");
+    server.start("answer one");
+    let pid = server.pid.unwrap();
+    let server = &server;
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| server.ask("slow").unwrap());
+        thread::sleep(Duration::from_millis(150));
+        assert_eq!(send_to_running(&server.pid_file(), ServerOrder::GracefulStop), Sent::Done(pid));
+        server.wait_for("the removal of the pid file", || !server.pid_file().exists());
+        assert!(slow.join().unwrap().starts_with("one"));
+    });
+    server.wait_for("the end", || !is_alive(pid));
+    assert!(server.ask("x").is_err());
+}
+
+#[test]
+fn a_graceful_stop_has_its_timeout_and_a_stubborn_child_is_killed() {
+    let mut server = Server::new("stubborn");
+    server.start("stubborn 1\ngraceful_ms 200\nprocesses 1\nloops 1");
+    let pid = server.pid.unwrap();
+    let begun = Instant::now();
+    server.signal(Signal::SIGWINCH);
+    server.wait_for("the end", || !is_alive(pid));
+    assert!(begun.elapsed() >= mpm::supervisor::STOP_DEADLINE, "{:?}", begun.elapsed());
+    server.wait_for_log("AH00046");
+}
+
+#[test]
+fn exhausted_children_are_succeeded_without_loss() {
+    let mut server = Server::new("exhausted");
+    server.start("answer one\nconnections 5\nprocesses 1\nloops 1");
+    let first = server.children();
+    for _ in 0..40 {
+        assert!(server.ask("x").unwrap().starts_with("one"));
+    }
+    assert_ne!(server.children(), first);
+    assert!(!server.log().contains("AH00052"), "{}", server.log());
+}
+
+#[test]
+fn a_piped_log_gets_every_line_even_when_its_reader_dies() {
+    let mut server = Server::new("pipe");
+    let out = server.directory.join("piped");
+    server.start(&format!("answer one\npipe |$exec cat >> {}", out.display()));
+    for _ in 0..10 {
+        server.ask("x").unwrap();
+    }
+    let lines = || fs::read_to_string(&out).unwrap_or_default().lines().count();
+    server.wait_for("ten lines", || lines() == 10);
+    let reader = server.children().into_iter().find(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "cat")
+    });
+    kill(Pid::from_raw(reader.unwrap()), Signal::SIGKILL).unwrap();
+    for _ in 0..10 {
+        server.ask("x").unwrap();
+    }
+    server.wait_for_log("AH00106: piped log program");
+    server.signal(Signal::SIGUSR1);
+    for _ in 0..10 {
+        server.ask("x").unwrap();
+    }
+    server.stop();
+    assert_eq!(lines(), 30, "{}", server.log());
+}
+
+#[test]
+fn logs_are_reopened_under_their_names() {
+    let mut server = Server::new("rotate");
+    server.start("answer one");
+    fs::rename(server.directory.join("log"), server.directory.join("log.1")).unwrap();
+    server.signal(Signal::SIGUSR1);
+    server.wait_for_log("AH00489");
+    let old = fs::read_to_string(server.directory.join("log.1")).unwrap();
+    assert!(old.contains("AH00493: SIGUSR1 received.  Doing graceful restart"), "{old}");
+}
+
+#[test]
+fn children_drop_their_privileges() {
+    if !nix::unistd::Uid::effective().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let mut server = Server::new("user");
+    server.start("answer one\nuser 33\ngroup 33\nprocesses 1\nloops 1");
+    assert!(server.ask("x").unwrap().ends_with("gid=33"), "{:?}", server.ask("x"));
+    let status = fs::read_to_string(format!("/proc/{}/status", server.children()[0])).unwrap();
+    let line = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line("Uid:"), ["33"; 4]);
+    assert_eq!(line("Gid:"), ["33"; 4]);
+    assert_eq!(line("Groups:"), ["33"]);
+    assert_eq!(line("CapEff:"), ["0000000000000000"]);
+    // Signals are as a fresh process has them: nothing blocked.
+    assert_eq!(line("SigBlk:"), ["0000000000000000"]);
+}
