@@ -20,8 +20,12 @@ pub enum ChunkError {
     #[error("Error reading/parsing chunk (overflow)")]
     TooLarge,
     /// A trailer field was refused: 400 (`AH02656`).
-    #[error("Error while reading HTTP trailer: 400")]
+    #[error("Error while reading HTTP trailer: 400{}{}", separator(.0), .0.notes)]
     Trailer(Box<HeadError>),
+}
+
+fn separator(error: &HeadError) -> &'static str {
+    if error.notes.is_empty() { "" } else { ": " }
 }
 
 impl ChunkError {
@@ -30,6 +34,14 @@ impl ChunkError {
         match self {
             ChunkError::TooLarge => 413,
             ChunkError::Malformed | ChunkError::Trailer(_) => 400,
+        }
+    }
+
+    /// Apache's message number; the level is `info`, the text is the error's own.
+    pub const fn log_number(&self) -> u32 {
+        match self {
+            ChunkError::Trailer(_) => 2656,
+            ChunkError::Malformed | ChunkError::TooLarge => 1590,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Keys and values live in one arena, so a table that is cleared and refilled for every request
 //! on a connection allocates nothing once it is warm.
 
-use std::fmt;
+mod compress;
+mod traits;
 
 /// How [`Table::overlap`] and [`Table::compress`] treat a key that occurs more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,6 @@ struct Entry {
 
 /// Dead bytes below this are never worth a copy of the arena.
 const COMPACT_FLOOR_BYTES: usize = 4096;
-
-/// Up to this many pairs, duplicates are found by comparing each with each.
-const COMPRESS_BY_SCAN: usize = 64;
 
 /// Most bytes one table holds; an addition beyond it is dropped. Far above every configured
 /// request limit, it only keeps the 32-bit offsets sound.
@@ -184,55 +182,6 @@ impl Table {
         }
     }
 
-    /// Leaves one pair for each key, at the place of its first (`apr_table_compress`).
-    pub fn compress(&mut self, how: Overlap) {
-        if self.entries.len() > COMPRESS_BY_SCAN {
-            return self.compress_sorted(how);
-        }
-        if !self.has_duplicates() {
-            return;
-        }
-        let mut at = 0;
-        while at < self.entries.len() {
-            self.compress_one(at, how);
-            at += 1;
-        }
-    }
-
-    /// A bit for each mark: only a key whose bit is taken is compared with those before it.
-    fn has_duplicates(&self) -> bool {
-        let mut seen = [0u64; 4];
-        self.entries.iter().enumerate().any(|(at, entry)| {
-            let bit = entry.mark.wrapping_mul(0x9e37_79b1) >> 24;
-            let word = &mut seen[(bit >> 6) as usize & 3];
-            let is_taken = *word >> (bit & 63) & 1 == 1;
-            *word |= 1 << (bit & 63);
-            is_taken && {
-                let key = self.key_of(*entry);
-                self.entries[..at].iter().any(|before| self.matches(before, entry.mark, key))
-            }
-        })
-    }
-
-    /// As [`Table::compress`] in n log n steps, for tables too large for a scan per entry.
-    fn compress_sorted(&mut self, how: Overlap) {
-        let mut order: Vec<usize> = (0..self.entries.len()).collect();
-        order.sort_by_cached_key(|at| (self.key_of(self.entries[*at]).to_ascii_lowercase(), *at));
-        let mut is_gone = vec![false; order.len()];
-        let mut first = order.first().copied().unwrap_or(0);
-        for at in order.into_iter().skip(1) {
-            let (entry, kept) = (self.entries[at], self.entries[first]);
-            if !self.key_of(entry).eq_ignore_ascii_case(self.key_of(kept)) {
-                first = at;
-                continue;
-            }
-            is_gone[at] = true;
-            self.absorb(first, entry, how);
-        }
-        let mut gone = is_gone.into_iter();
-        self.entries.retain(|_| !gone.next().unwrap_or(false));
-    }
-
     /// Appends pairs that are slices of `block`, which is copied whole: one copy for a head
     /// instead of two for each field. Pairs that are not inside it are copied one by one.
     pub(crate) fn add_from_block<'a>(
@@ -270,46 +219,6 @@ impl Table {
     /// without ASCII case (`ap_find_token`).
     pub fn contains_token(&self, key: &[u8], token: &[u8]) -> bool {
         self.get_all(key).any(|value| crate::list::contains_token(value, token))
-    }
-
-    fn compress_one(&mut self, at: usize, how: Overlap) {
-        let first = self.entries[at];
-        let mut scan = at + 1;
-        while scan < self.entries.len() {
-            let entry = self.entries[scan];
-            if entry.mark != first.mark
-                || !self.key_of(entry).eq_ignore_ascii_case(self.key_of(first))
-            {
-                scan += 1;
-                continue;
-            }
-            self.entries.remove(scan);
-            self.absorb(at, entry, how);
-        }
-    }
-
-    /// Takes the value of `entry`, which goes, into the one at `at`.
-    fn absorb(&mut self, at: usize, entry: Entry, how: Overlap) {
-        match how {
-            Overlap::Set => {
-                self.dead += self.entries[at].value_len as usize;
-                self.entries[at].value_at = entry.value_at;
-                self.entries[at].value_len = entry.value_len;
-            }
-            Overlap::Merge => self.join_values(at, entry),
-        }
-    }
-
-    /// Writes `value(at) ", " value(other)` as the value at `at`.
-    fn join_values(&mut self, at: usize, other: Entry) {
-        let value = (other.value_at as usize, other.value_len as usize);
-        if !self.move_value_to_end(at, 2 + value.1) {
-            return;
-        }
-        self.arena.extend_from_slice(b", ");
-        self.arena.extend_from_within(value.0..value.0 + value.1);
-        self.entries[at].value_len += 2 + value.1 as u32;
-        self.dead += value.1;
     }
 
     fn append_value(&mut self, at: usize, separator: &[u8], value: &[u8]) {
@@ -422,31 +331,6 @@ impl Table {
     }
 }
 
-impl fmt::Debug for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairs = self.iter().map(|(key, value)| (bstr::BStr::new(key), bstr::BStr::new(value)));
-        f.debug_map().entries(pairs).finish()
-    }
-}
-
-impl PartialEq for Table {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for Table {}
-
-impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Table {
-    fn from_iter<T: IntoIterator<Item = (&'a [u8], &'a [u8])>>(pairs: T) -> Self {
-        let mut table = Table::new();
-        for (key, value) in pairs {
-            table.add(key, value);
-        }
-        table
-    }
-}
-
 #[inline]
 fn slice(arena: &[u8], at: u32, len: u32) -> &[u8] {
     arena.get(at as usize..at as usize + len as usize).unwrap_or_default()
@@ -464,95 +348,4 @@ fn mark_of(key: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values<'a>(table: &'a Table, key: &'a [u8]) -> Vec<&'a [u8]> {
-        table.get_all(key).collect()
-    }
-
-    #[test]
-    fn set_replaces_the_first_and_drops_the_rest() {
-        let mut table = Table::new();
-        table.add(b"Accept", b"a");
-        table.add(b"Host", b"h");
-        table.add(b"aCCEPT", b"b");
-        table.set(b"accept", b"longer than before");
-        assert_eq!(values(&table, b"ACCEPT"), [b"longer than before".as_slice()]);
-        let keys: Vec<_> = table.iter().map(|pair| pair.0.to_vec()).collect();
-        assert_eq!(keys, [b"Accept".to_vec(), b"Host".to_vec()]);
-    }
-
-    #[test]
-    fn merge_joins_the_first() {
-        let mut table = Table::new();
-        table.merge(b"Vary", b"Host");
-        table.add(b"X", b"1");
-        table.merge(b"vary", b"Accept");
-        table.merge(b"vary", b"Cookie");
-        assert_eq!(table.get(b"Vary"), Some(b"Host, Accept, Cookie".as_slice()));
-        assert_eq!(table.get(b"x"), Some(b"1".as_slice()));
-    }
-
-    #[test]
-    fn compress_keeps_the_first_place() {
-        let pairs: [(&[u8], &[u8]); 4] = [(b"a", b"1"), (b"b", b"2"), (b"A", b"3"), (b"a", b"4")];
-        let mut merged: Table = pairs.into_iter().collect();
-        merged.compress(Overlap::Merge);
-        assert_eq!(merged.get(b"a"), Some(b"1, 3, 4".as_slice()));
-        assert_eq!(merged.at(0), Some((b"a".as_slice(), b"1, 3, 4".as_slice())));
-        assert_eq!(merged.len(), 2);
-        let mut set: Table = pairs.into_iter().collect();
-        set.compress(Overlap::Set);
-        assert_eq!(values(&set, b"a"), [b"4".as_slice()]);
-    }
-
-    #[test]
-    fn large_tables_compress_as_small_ones() {
-        for how in [Overlap::Set, Overlap::Merge] {
-            let mut scanned = Table::new();
-            for n in 0..60u32 {
-                let key = format!("{}{}", if n % 2 == 0 { 'k' } else { 'K' }, n % 7);
-                scanned.add(key.as_bytes(), n.to_string().as_bytes());
-            }
-            let mut sorted = scanned.clone();
-            sorted.compress_sorted(how);
-            scanned.compress(how);
-            assert_eq!(scanned, sorted);
-            assert_eq!(sorted.len(), 7);
-        }
-    }
-
-    #[test]
-    fn overlap_sets_or_merges() {
-        let mut base: Table = [(b"k".as_slice(), b"1".as_slice())].into_iter().collect();
-        let over: Table = [(b"K".as_slice(), b"2".as_slice())].into_iter().collect();
-        let mut merged = base.clone();
-        merged.overlap(&over, Overlap::Merge);
-        base.overlap(&over, Overlap::Set);
-        assert_eq!(base.get(b"k"), Some(b"2".as_slice()));
-        assert_eq!(merged.get(b"k"), Some(b"1, 2".as_slice()));
-    }
-
-    #[test]
-    fn memory_is_kept_and_bounded_under_churn() {
-        let mut table = Table::new();
-        for round in 0..100_000u32 {
-            let value = vec![b'x'; 1 + (round % 97) as usize];
-            table.set(b"note", &value);
-            table.unset(b"gone");
-            table.add(b"gone", b"y");
-        }
-        assert_eq!(table.len(), 2);
-        assert!(table.capacity_bytes() < 64 * 1024, "{}", table.capacity_bytes());
-    }
-
-    #[test]
-    fn retain_drops_what_is_not_wanted() {
-        let mut table: Table =
-            [(b"a".as_slice(), b"1".as_slice()), (b"b", b"2"), (b"c", b"3")].into_iter().collect();
-        table.retain(|key, _| key != b"b");
-        assert_eq!(table.len(), 2);
-        assert!(!table.contains(b"B"));
-    }
-}
+mod tests;

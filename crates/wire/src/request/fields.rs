@@ -106,7 +106,7 @@ fn frame_body(head: &mut RequestHead) -> Result<(), Box<HeadError>> {
     if has_length {
         let value = head.headers.get(b"Content-Length").unwrap_or_default();
         let Some(length) = decimal(value) else {
-            return Err(refuse(10242, "client sent invalid Content-Length: ", value));
+            return Err(unframed(10242, "client sent invalid Content-Length", value, head));
         };
         head.body = Body::Length(length);
     }
@@ -115,7 +115,7 @@ fn frame_body(head: &mut RequestHead) -> Result<(), Box<HeadError>> {
     }
     let value = head.headers.get(b"Transfer-Encoding").unwrap_or_default();
     if !ends_chunked(value) {
-        return Err(refuse(2539, "client sent unknown Transfer-Encoding: ", value));
+        return Err(unframed(2539, "client sent unknown Transfer-Encoding", value, head));
     }
     head.body = Body::Chunked;
     if has_length {
@@ -124,6 +124,11 @@ fn frame_body(head: &mut RequestHead) -> Result<(), Box<HeadError>> {
         head.flags.set(HeadFlags::CLOSE_AFTER);
     }
     Ok(())
+}
+
+fn unframed(log_number: u32, what: &str, value: &[u8], head: &RequestHead) -> Box<HeadError> {
+    let message = [what.as_bytes(), b" (", value, b"): ", head.path()].concat();
+    HeadError::new(400, log_number, LogLevel::Debug, message)
 }
 
 /// Whether `chunked` is the last of the codings (`ap_is_chunked`).
@@ -139,5 +144,7 @@ pub(super) fn ends_chunked(codings: &[u8]) -> bool {
 pub(super) fn refuse(log_number: u32, before: &str, text: &[u8]) -> Box<HeadError> {
     let shown = text.get(..text.len().min(80)).unwrap_or_default();
     let message = [before.as_bytes(), shown].concat();
-    HeadError::new(400, log_number, LogLevel::Debug, message)
+    // What a configured limit refuses is of more interest than what was never HTTP.
+    let level = if (560..=563).contains(&log_number) { LogLevel::Info } else { LogLevel::Debug };
+    HeadError::new(400, log_number, level, message)
 }

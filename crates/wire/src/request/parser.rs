@@ -262,7 +262,7 @@ fn bad_request_line(head: &mut RequestHead, bad: BadLine, limits: &HeadLimits) -
             HeadError::new(414, 565, LogLevel::Info, message)
         }
         BadLine::Invalid => {
-            HeadError::new(400, 566, LogLevel::Info, "request failed: malformed request line")
+            HeadError::new(400, 566, LogLevel::Debug, "request failed: malformed request line")
         }
     }
 }
@@ -279,7 +279,7 @@ fn bad_field_line(buf: &[u8], at: usize, bad: BadLine) -> Box<HeadError> {
             refuse(561, &before, name).with_notes(TOO_LARGE)
         }
         BadLine::Invalid => {
-            HeadError::new(400, 567, LogLevel::Info, "request failed: error reading the headers")
+            HeadError::new(400, 567, LogLevel::Debug, "request failed: error reading the headers")
         }
     }
 }

@@ -162,6 +162,28 @@ fn framing() {
     assert!(body("Transfer-Encoding: x\r\nContent-Length: +3\r\n").is_none());
 }
 
+// Apache 2.4.71, error log at debug.
+#[test]
+fn messages_of_framing() {
+    let message = |field: &str| match parse(
+        format!("POST /cgi/echo HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n").as_bytes(),
+        true,
+    )
+    .1
+    {
+        Progress::Error(error) => (error.log_number, String::from_utf8(error.message).unwrap()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        message("Transfer-Encoding: chunked, gzip"),
+        (2539, "client sent unknown Transfer-Encoding (chunked, gzip): /cgi/echo".into())
+    );
+    assert_eq!(
+        message("Content-Length: +3"),
+        (10242, "client sent invalid Content-Length (+3): /cgi/echo".into())
+    );
+}
+
 // Apache 2.4.71: 501 (AH02423) with RegisteredMethods; 400 (AH02401) with Require1.0.
 #[test]
 fn protocol_options() {
