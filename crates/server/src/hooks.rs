@@ -18,6 +18,7 @@ use crate::client::Client;
 use crate::filter::FilterDef;
 use crate::host::Server;
 use crate::module::Module;
+use crate::read_policy::ReadPolicy;
 use crate::request::Request;
 use crate::slots::{Registry, Slots};
 
@@ -235,6 +236,7 @@ pub struct HookTable {
     providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
     tls: Option<TlsHook>,
     shared: Vec<ShareHook>,
+    read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     satisfy: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
     /// Some hook decides access by URI, not by configuration alone: then authorisation is never
     /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
@@ -279,6 +281,11 @@ impl HookTable {
     /// How TLS comes to connections, if anybody offers it.
     pub fn tls(&self) -> Option<TlsHook> {
         self.tls
+    }
+
+    /// How slowly clients of a host may send.
+    pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
+        self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
     }
 
     /// What makes shared things before the fork.
@@ -368,6 +375,14 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Offers TLS.
     pub fn offers_tls(&mut self, hook: TlsHook) {
         self.table.tls = Some(hook);
+    }
+
+    /// Tells how slowly clients of a host may send (mod_reqtimeout).
+    pub fn read_policy(&mut self, ask: fn(&M::Server) -> ReadPolicy) {
+        let slot = self.slot;
+        self.table.read_policy = Some(Box::new(move |server| {
+            server.get::<M::Server>(slot).map(ask).unwrap_or_default()
+        }));
     }
 
     /// Called by the supervisor before children are forked, at every start and restart.

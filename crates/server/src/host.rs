@@ -10,6 +10,7 @@ use crate::build::Build;
 use crate::canonical::Identity;
 use crate::core::{Core, CoreServer};
 use crate::hooks::Phase;
+use crate::read_policy::ReadPolicy;
 use crate::sink::Sinks;
 use crate::slots::{Registry, Slots};
 use crate::version;
@@ -51,6 +52,8 @@ pub struct Host {
     pub dir: Slots,
     /// The core's server configuration.
     pub core: Arc<CoreServer>,
+    /// How slowly clients may send.
+    pub read_policy: ReadPolicy,
     /// `<Directory>` sections, sorted for the walk.
     pub directories: DirectorySections,
     /// Where `<VirtualHost>` stands: file name and line; `None` for the main server.
@@ -73,6 +76,7 @@ impl Host {
         let place = || (build.sources.name(draft.span.file).to_string(), draft.span.line);
         Host {
             id,
+            read_policy: registry.hooks.read_policy(&draft.server),
             directories: DirectorySections::sort(&core.directories),
             server: draft.server.clone(),
             dir: draft.dir.clone(),

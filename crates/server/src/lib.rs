@@ -23,6 +23,7 @@ pub mod module;
 pub mod path;
 pub mod plan;
 pub mod process;
+pub mod read_policy;
 pub mod request;
 pub mod resource;
 pub mod respond;

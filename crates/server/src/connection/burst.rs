@@ -43,7 +43,7 @@ async fn requests(
         };
         match progress(active, &limits, &options) {
             Progress::NeedMore => match receive(connection, active, deadline).await {
-                Ok(Received::Bytes(next)) => deadline = next,
+                Ok(Received::Bytes) => deadline = connection.head_deadline(active),
                 Ok(Received::Nothing) => return Ended::Quiet(deadline),
                 Ok(Received::End) => return Ended::Abort,
                 Err(error) => return unfinished(connection, active, &error).await,
@@ -75,8 +75,8 @@ fn progress(active: &mut Active, limits: &HeadLimits, options: &HeadOptions<'_>)
 }
 
 enum Received {
-    /// Something; the deadline for what is still missing.
-    Bytes(Deadline),
+    /// Something.
+    Bytes,
     /// Nothing for a while, between two requests.
     Nothing,
     /// The other end has closed.
@@ -109,11 +109,20 @@ async fn receive(
     if count == 0 {
         return Ok(Received::End);
     }
-    if begun {
-        return Ok(Received::Bytes(deadline));
+    if !begun {
+        let policy = connection.client.base_host.read_policy.header;
+        connection.head_began = policy.begin(engine.handle.clock());
     }
-    let timeout = connection.client.base_host.core.timeout();
-    Ok(Received::Bytes(engine.handle.deadline(timeout)))
+    Ok(Received::Bytes)
+}
+
+impl Connection {
+    /// When the rest of a head must be here: `Timeout` from now, `RequestReadTimeout` in all.
+    fn head_deadline(&self, active: &Active) -> Deadline {
+        let timeout = self.client.base_host.core.timeout();
+        let next = self.engine.handle.deadline(timeout);
+        next.min(self.head_began.deadline(active.input.len()))
+    }
 }
 
 /// A head that did not arrive in time: 408 where something of it came, else nothing is said.

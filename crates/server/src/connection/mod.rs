@@ -21,6 +21,7 @@ use wire::{HeadParser, RequestHead};
 
 use crate::client::{Client, KeepAlive};
 use crate::engine::Engine;
+use crate::read_policy::Running;
 use crate::request::Request;
 
 /// How long a quiet connection keeps its buffers.
@@ -37,6 +38,8 @@ pub(crate) struct Connection {
     client: Rc<Client>,
     /// Requests answered.
     answered: u32,
+    /// When the head that is being read began.
+    head_began: Running,
 }
 
 /// What a busy connection has beside.
@@ -96,12 +99,19 @@ pub async fn serve(engine: Rc<Engine>, accepted: Accepted) {
 
 impl Connection {
     fn new(engine: Rc<Engine>, stream: Stream, client: Client) -> Connection {
-        Connection { engine, stream: Some(stream), client: Rc::new(client), answered: 0 }
+        let head_began = client.base_host.read_policy.header.begin(engine.handle.clock());
+        Connection {
+            engine,
+            stream: Some(stream),
+            client: Rc::new(client),
+            answered: 0,
+            head_began,
+        }
     }
 
     async fn serve(mut self) {
-        let first = self.client.base_host.core.timeout();
-        let mut deadline = self.engine.handle.deadline(first);
+        let first = self.engine.handle.deadline(self.client.base_host.core.timeout());
+        let mut deadline = first.min(self.head_began.deadline(0));
         while let Some(stream) = self.stream.as_mut() {
             if stream.readable(deadline).await.is_err() {
                 return;

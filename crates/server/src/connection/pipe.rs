@@ -12,6 +12,7 @@ use wire::{Body, HeadFlags};
 
 use super::{Active, Connection};
 use crate::inlet::{BodyError, BodyIn, BodySource};
+use crate::read_policy::Running;
 use crate::request::Request;
 
 /// Bytes of a body that are read at once.
@@ -29,6 +30,7 @@ pub(super) struct Pipe {
     limit: Option<u64>,
     taken: u64,
     timeout: std::time::Duration,
+    began: Running,
     deadline: Deadline,
     wants_continue: bool,
     continuing: Vec<u8>,
@@ -63,8 +65,11 @@ pub(super) fn attach(
     };
     let stream = connection.stream.take()?;
     let timeout = request.host.core.timeout();
+    let handle = &connection.engine.handle;
+    let began = request.host.read_policy.body.begin(handle.clock());
     let pipe = Pipe {
-        deadline: connection.engine.handle.deadline(timeout),
+        deadline: handle.deadline(timeout).min(began.deadline(0)),
+        began,
         stream,
         input: std::mem::take(&mut active.input),
         state,
@@ -193,7 +198,9 @@ impl Pipe {
         match ready!(self.stream.poll_read(cx, &mut self.input, self.deadline)) {
             Ok(0) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             Ok(_) => {
-                self.deadline = self.stream.handle().deadline(self.timeout);
+                let received = usize::try_from(self.taken).unwrap_or(usize::MAX);
+                let next = self.stream.handle().deadline(self.timeout);
+                self.deadline = next.min(self.began.deadline(received));
                 Poll::Ready(Ok(()))
             }
             Err(error) => Poll::Ready(Err(error)),
