@@ -76,7 +76,7 @@ impl Host {
         let place = || (build.sources.name(draft.span.file).to_string(), draft.span.line);
         Host {
             id,
-            read_policy: registry.hooks.read_policy(&draft.server),
+            read_policy: build.registry.hooks.read_policy(&draft.server),
             directories: DirectorySections::sort(&core.directories),
             server: draft.server.clone(),
             dir: draft.dir.clone(),

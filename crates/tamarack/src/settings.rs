@@ -1,10 +1,20 @@
 //! What the supervisor needs of a configuration, out of the modules that hold it.
 
+use std::ffi::CString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use conf::Tree;
-use mpm::{Listener, Settings};
+use modules::arch::mod_unixd::{self, Unixd};
+use modules::mpm::mpm_event::{self, Event};
+use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape};
+use server::core::server_config::Globals;
 use server::host::Server;
+use server::module::Module;
+
+/// `PidFile`, where nobody names one.
+const DEFAULT_PID_FILE: &str = "logs/httpd.pid";
 
 /// The supervisor's settings.
 pub fn of(server: &Server) -> Result<Settings, String> {
@@ -12,31 +22,107 @@ pub fn of(server: &Server) -> Result<Settings, String> {
     if listeners.is_empty() {
         return Err("no listening sockets available, shutting down".to_owned());
     }
+    let globals = globals(server);
+    let event = event(server);
+    let server_limit = event.and_then(|event| event.server_limit.0.get().copied());
+    let start_servers = event.and_then(|event| event.start_servers.0.get().copied());
+    let wait = event.and_then(|event| event.graceful_shutdown_timeout_s.0.get().copied());
+    let cpus = mpm::cpus::Cpus::detect().count();
     Ok(Settings {
         listeners,
-        identity: None,
-        chroot: None,
-        core_dump_directory: None,
+        identity: identity(server),
+        chroot: unixd(server).and_then(|unixd| unixd.chroot.0.get().cloned()),
+        core_dump_directory: globals.core_dump_directory.get().cloned(),
         pid_file: pid_file(server),
-        shape: mpm::Shape::event(mpm::cpus::Cpus::detect().count(), None, None),
-        server_limit: 16,
-        graceful_shutdown_timeout: None,
-        max_connections_per_child: 0,
-        extended_status: false,
+        shape: Shape::event(cpus, start_servers.map(size), server_limit.map(size)),
+        server_limit: server_limit.map_or(16, size),
+        graceful_shutdown_timeout: wait
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.into())),
+        max_connections_per_child: globals.max_connections_per_child.or(0),
+        extended_status: globals.extended_status.or(false),
     })
+}
+
+fn size(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn globals(server: &Server) -> &Globals {
+    &server.main().core.globals.0
+}
+
+fn of_module<M: Module>(server: &Server) -> Option<&M::Server> {
+    server.main().server.get(server.registry.slot_of::<M>()?)
+}
+
+fn event(server: &Server) -> Option<&mpm_event::Settings> {
+    of_module::<Event>(server)
+}
+
+fn unixd(server: &Server) -> Option<&mod_unixd::Settings> {
+    of_module::<Unixd>(server)
+}
+
+/// `User` and `Group`; of use only to a supervisor that is root.
+fn identity(server: &Server) -> Option<Identity> {
+    let unixd = unixd(server)?;
+    let user = unixd.user.0.get()?;
+    let group = unixd.group.0.get().copied().unwrap_or(user.id);
+    let user_name = user.name.as_deref().and_then(|name| CString::new(name).ok());
+    Some(Identity { user: user.id, group, user_name })
 }
 
 /// `PidFile`
 pub fn pid_file(server: &Server) -> PathBuf {
-    server.server_root.join("logs/httpd.pid")
+    let named = globals(server).pid_file.get().cloned();
+    named.unwrap_or_else(|| server.server_root.join(DEFAULT_PID_FILE))
 }
 
-/// `Listen`
-pub fn listeners(_server: &Server) -> Vec<Listener> {
-    Vec::new()
+/// `Listen`, with what belongs to it.
+pub fn listeners(server: &Server) -> Vec<Listener> {
+    let Some(event) = event(server) else { return Vec::new() };
+    let filters = &globals(server).accept_filters;
+    let listener = |listen: &mpm_event::Listen| {
+        let filter = filters.get(listen.protocol.as_bytes()).map(Vec::as_slice);
+        Listener {
+            address: match listen.socket() {
+                Some(socket) => ListenAddress::Socket(socket),
+                None => ListenAddress::Any { port: listen.port },
+            },
+            protocol: listen.protocol.as_str().into(),
+            backlog: event.backlog.0.or(mpm::settings::DEFAULT_BACKLOG),
+            accept_filter: match filter {
+                Some(b"none") => AcceptFilter::None,
+                _ => AcceptFilter::Data,
+            },
+        }
+    };
+    event.listen.0.iter().map(listener).collect()
 }
 
 /// `-t -D DUMP_RUN_CFG`, in httpd's layout.
-pub fn run_config(server: &Server, _tree: &Tree) -> String {
-    format!("ServerRoot: \"{}\"\n", server.server_root.display())
+pub fn run_config(server: &Server, tree: &Tree) -> String {
+    let mut out = format!("ServerRoot: \"{}\"\n", server.server_root.display());
+    let core = &server.main().core;
+    if let Some(root) = core.document_root.get() {
+        let _ = writeln!(out, "Main DocumentRoot: \"{}\"", String::from_utf8_lossy(root));
+    }
+    if let Some(target) = core.error_log.get().and_then(|id| server.sinks.target(*id)) {
+        let _ = writeln!(out, "Main ErrorLog: \"{target}\"");
+    }
+    let _ = writeln!(out, "PidFile: \"{}\"", pid_file(server).display());
+    out.push_str(&String::from_utf8_lossy(&tree.dump_defines()));
+    if let Some(unixd) = unixd(server) {
+        if let Some(user) = unixd.user.0.get() {
+            let name = user.name.as_deref().unwrap_or_default();
+            let _ = writeln!(out, "User: name=\"{name}\" id={}", user.id);
+        }
+        if let Some(group) = unixd.group.0.get() {
+            let found = nix::unistd::Group::from_gid((*group).into()).ok().flatten();
+            let name = found.map_or_else(String::new, |group| group.name);
+            let _ = writeln!(out, "Group: name=\"{name}\" id={group}");
+        }
+    }
+    out
 }
