@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span, suggest};
 
-use crate::core::Core;
+use crate::core::{Core, CoreServer};
 use crate::directive::{ErasedRow, Fault, State, Target};
 use crate::host::{HostDraft, Server};
 use crate::module::Module;
 use crate::scope::{Override, Places};
-use crate::sink::Sinks;
+use crate::sink::{self, Sinks};
 use crate::slots::{Registry, Slots};
 use wire::MethodRegistry;
 
@@ -80,6 +80,7 @@ impl Build {
     /// The diagnostics tell what was found, errors and warnings.
     pub fn finish(mut self, nodes: &[Node]) -> (Option<Server>, Vec<Diagnostic>, Sources) {
         self.apply_main(nodes);
+        self.default_error_log();
         for host in &mut self.hosts {
             host.server = self.registry.merge_server(&self.main.server, &host.server);
             host.dir = self.registry.merge_dir(&self.main.dir, &host.dir);
@@ -93,6 +94,16 @@ impl Build {
         let failed = self.has_errors();
         let server = (!failed).then(|| Server::assemble(&self));
         (server, self.diagnostics, self.sources)
+    }
+
+    /// `ErrorLog logs/error_log`, where nobody names one.
+    fn default_error_log(&mut self) {
+        let file = self.server_root.join("logs/error_log");
+        let slot = self.registry.slot_of::<Core>().unwrap_or(0);
+        let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
+        if !core.error_log.is_set() {
+            core.error_log.set(self.sinks.register(sink::Target::File(file)));
+        }
     }
 
     fn apply_main(&mut self, nodes: &[Node]) {
