@@ -54,17 +54,27 @@ impl<'a> Options<'a> {
         if let Some(path) = self.rows {
             return std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         }
-        let output = Command::new("cargo")
-            .args(["run", "--quiet", "--package", "tamarack", "--", "manual", "--json"])
+        let output = program(root)
+            .args(["manual", "--json"])
             .current_dir(root)
             .output()
-            .map_err(|error| format!("cargo run: {error}"))?;
+            .map_err(|error| format!("tamarack manual: {error}"))?;
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
             return Err(format!("tamarack manual --json failed:\n{errors}"));
         }
         String::from_utf8(output.stdout).map_err(|error| format!("tamarack manual: {error}"))
     }
+}
+
+/// The program: the one that TAMARACK names, else what cargo builds now.
+fn program(root: &Path) -> Command {
+    if let Some(path) = std::env::var_os("TAMARACK") {
+        return Command::new(path);
+    }
+    let mut cargo = Command::new("cargo");
+    cargo.args(["run", "--quiet", "--package", "tamarack", "--"]).current_dir(root);
+    cargo
 }
 
 /// Every generated page by its path from the root.
