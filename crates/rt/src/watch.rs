@@ -15,12 +15,12 @@
 //!
 //! [`Handle::drained`]: crate::Handle::drained
 
+mod events;
 mod generations;
 mod table;
 mod trust;
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
+use events::{Events, RECORD_BYTES_MAX};
 use generations::Generations;
 use table::Table;
 
@@ -37,6 +38,9 @@ use table::Table;
 const DIRECTORIES_DEFAULT: usize = 8192;
 /// Bytes of events read at once.
 const EVENT_BUFFER_BYTES: usize = 64 * 1024;
+/// Reads of one drain at most: a whole queue of the usual length fits thrice. Beyond it, somebody
+/// writes faster than events are applied, and everything counts as moved.
+const READS_MAX: u32 = 256;
 
 /// What a cached thing depends on: a directory, or a name in a directory. It keeps its meaning
 /// until its generation moves; after that, ask for a new one.
@@ -53,7 +57,7 @@ pub struct Watcher {
 
 struct State {
     table: Table,
-    events: Box<[MaybeUninit<u8>]>,
+    events: Box<[u8]>,
 }
 
 impl Watcher {
@@ -66,7 +70,7 @@ impl Watcher {
     /// A watch of at most `directories` directories.
     pub fn with_limit(directories: usize) -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let events = vec![MaybeUninit::uninit(); EVENT_BUFFER_BYTES].into_boxed_slice();
+        let events = vec![0; EVENT_BUFFER_BYTES].into_boxed_slice();
         Ok(Self {
             fd,
             generations: Generations::new(),
@@ -125,33 +129,51 @@ impl Watcher {
         self.stamp.load(Ordering::Acquire)
     }
 
-    /// Applies all events that the kernel had queued before this call. One read(2), about 0.5 µs,
+    /// Applies all events that the kernel had queued before this call. One read(2), about 0.25 µs,
     /// when there are none.
+    ///
+    /// It ends however fast somebody writes into a watched directory: a read that left room in the
+    /// buffer has emptied the queue, and what comes after it came after the call.
     pub fn drain(&self) {
         let mut state = self.lock();
         let State { table, events } = &mut *state;
-        let mut reader = inotify::Reader::new(&self.fd, events);
         let mut moved = false;
-        loop {
-            match reader.next() {
-                Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => {
-                    self.generations.bump_all();
-                    moved = true;
-                }
-                Ok(event) => {
-                    let name = event.file_name().map(|name| name.to_bytes());
-                    moved |= table.apply(event.wd(), event.events(), name, &self.generations);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                // An inotify descriptor has no other errors; should it have one, trust nothing.
-                Err(_) => {
-                    self.generations.bump_all();
-                    moved = true;
-                    break;
-                }
+        for _ in 0..READS_MAX {
+            let (all, more) = self.drain_once(table, events);
+            moved |= all;
+            if !more {
+                return self.moved(moved);
             }
         }
+        self.generations.bump_all();
+        self.moved(true);
+    }
+
+    /// One read: whether anything moved, and whether the queue may hold older events still.
+    fn drain_once(&self, table: &mut Table, buffer: &mut [u8]) -> (bool, bool) {
+        let count = match rustix::io::read(&self.fd, &mut *buffer) {
+            Ok(count) => count,
+            Err(Errno::AGAIN) => return (false, false),
+            Err(Errno::INTR) => return (false, true),
+            // An inotify descriptor has no other errors; should it have one, trust nothing.
+            Err(_) => {
+                self.generations.bump_all();
+                return (true, false);
+            }
+        };
+        let mut moved = false;
+        for event in Events(buffer.get(..count).unwrap_or_default()) {
+            if event.kinds.contains(ReadFlags::QUEUE_OVERFLOW) {
+                self.generations.bump_all();
+                moved = true;
+            } else {
+                moved |= table.apply(event.directory, event.kinds, event.name, &self.generations);
+            }
+        }
+        (moved, count + RECORD_BYTES_MAX > buffer.len())
+    }
+
+    fn moved(&self, moved: bool) {
         if moved {
             self.stamp.fetch_add(1, Ordering::Release);
         }

@@ -210,6 +210,37 @@ fn a_write_is_seen_by_the_next_drain_ten_thousand_times() {
         .unwrap();
 }
 
+/// A drain takes what was there when it began, however fast a neighbour writes meanwhile.
+#[test]
+fn a_busy_writer_does_not_hold_the_drain() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let id = watcher.watch_name(&folder.0, b"page").unwrap();
+    let [one, two] = ["page", "other"].map(|name| fs::File::create(folder.0.join(name)).unwrap());
+    let done = Arc::new(AtomicU64::new(0));
+    let writer = std::thread::spawn({
+        let done = done.clone();
+        move || {
+            while done.load(Ordering::Relaxed) == 0 {
+                // Two files by turns, so that the events are not merged.
+                one.write_all_at(b"x", 0).unwrap();
+                two.write_all_at(b"x", 0).unwrap();
+            }
+        }
+    });
+    let started = std::time::Instant::now();
+    let before = watcher.generation(id);
+    for _ in 0..200 {
+        watcher.drain();
+    }
+    let took = started.elapsed();
+    done.store(1, Ordering::Relaxed);
+    writer.join().unwrap();
+    watcher.drain();
+    assert_ne!(watcher.generation(id), before);
+    assert!(took.as_secs() < 2, "{took:?}");
+}
+
 /// The same with two loops that take each other's events out of the queue.
 #[test]
 fn loops_that_share_a_watch_do_not_lose_each_others_events() {
