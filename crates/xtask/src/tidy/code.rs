@@ -94,7 +94,7 @@ fn unsafe_code(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     let lines: Vec<&str> = source.text.lines().collect();
     for start in words(&masked.code, "unsafe") {
         let line = line_of(&masked.code, start);
-        if is_attribute_or_type(&masked.code, start) {
+        if claims_nothing(&masked.code, start) {
             continue;
         }
         if !allowed {
@@ -109,10 +109,15 @@ fn unsafe_code(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     }
 }
 
-/// `#[unsafe(no_mangle)]`, `unsafe extern` and `unsafe fn(…)` as a type claim nothing here.
-fn is_attribute_or_type(code: &str, start: usize) -> bool {
+/// `#[unsafe(no_mangle)]`, `unsafe extern` and `unsafe fn(…)` as a type claim nothing here; the
+/// conditions of an `unsafe fn` that is not public are its trait's or stand at its blocks.
+fn claims_nothing(code: &str, start: usize) -> bool {
     let after = code.get(start + "unsafe".len()..).unwrap_or("").trim_start();
-    after.starts_with('(') || after.starts_with("extern") || after.starts_with("fn(")
+    let is_public = code.get(..start).unwrap_or("").trim_end().ends_with("pub");
+    after.starts_with('(')
+        || after.starts_with("extern")
+        || after.starts_with("fn(")
+        || after.starts_with("fn ") && !is_public
 }
 
 fn has_safety_note(lines: &[&str], line: usize) -> bool {
@@ -187,6 +192,16 @@ mod tests {
         assert_eq!(rules("crates/rt/src/a.rs", noted), []);
         assert_eq!(rules("crates/rt/src/a.rs", split), []);
         assert_eq!(rules("crates/wire/src/a.rs", "#![forbid(unsafe_code)] // unsafe\n"), []);
+    }
+
+    #[test]
+    fn a_public_unsafe_fn_states_its_conditions() {
+        let silent = "pub unsafe fn f() {}\n";
+        let says = "/// # Safety\n/// Once.\npub unsafe fn f() {}\n";
+        let of_trait = "// SAFETY: counts.\nunsafe impl A for B {\n    unsafe fn f() {}\n}\n";
+        assert_eq!(rules("crates/rt/src/a.rs", silent), [("unsafe-safety", 1)]);
+        assert_eq!(rules("crates/rt/src/a.rs", says), []);
+        assert_eq!(rules("crates/rt/src/a.rs", of_trait), []);
     }
 
     #[test]
