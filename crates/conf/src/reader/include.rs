@@ -122,6 +122,9 @@ impl Reader<'_> {
 
     /// A file, or all that a directory holds, sorted by name.
     fn include_path(&mut self, path: &Path, at: IncludeAt, depth: usize) {
+        if self.is_full() {
+            return;
+        }
         if path.is_dir() {
             return self.include_directory(path, at, depth + 1);
         }

@@ -36,6 +36,9 @@ use macros::Macros;
 use section::Open;
 use stream::Streams;
 
+/// How many findings are gathered before reading ends.
+pub const MAX_FINDINGS: usize = 1000;
+
 /// Reads the file at `path`, between the texts of `-C` and those of `-c`.
 ///
 /// With findings of severity error the tree is what could be understood; it must not be used.
@@ -120,6 +123,9 @@ impl<'h> Reader<'h> {
         let mut streams = Streams::new(file, Arc::clone(&source.text));
         let base = self.open.len();
         while let Some(line) = self.next_line(&mut streams) {
+            if self.is_full() {
+                break;
+            }
             self.line(line, &mut streams, base);
         }
         self.close_all(base);
@@ -187,6 +193,11 @@ impl<'h> Reader<'h> {
             self.warn(missing.span, "AH00111", message);
         }
         text
+    }
+
+    /// So much is wrong that it is not worth reading on.
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MAX_FINDINGS
     }
 
     fn error(&mut self, span: Span, message: impl Into<String>) {
