@@ -151,6 +151,10 @@ impl Program for Answering {
         }
     }
 
+    fn close_logs(&mut self) {
+        self.configurations.clear();
+    }
+
     fn banner(&self) -> String {
         "Answering/1".to_owned()
     }

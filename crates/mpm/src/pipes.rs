@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// A reader that is to end is sent SIGTERM when it hasn't this long after its end of file.
-pub const READER_END_DEADLINE: Duration = Duration::from_secs(5);
+pub const READER_END_DEADLINE: Duration = Duration::from_secs(2);
 /// What the pipe is grown to where the system allows it (`/proc/sys/fs/pipe-max-size`).
 pub const PIPE_BYTES: usize = 1 << 20;
 /// A reader that lives shorter than this is started again after a pause.

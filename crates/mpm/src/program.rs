@@ -38,7 +38,7 @@ pub trait Program {
     /// Runs in the child, after its signals were reset and its privileges dropped; makes its
     /// runtime itself. Returns the process's exit status.
     ///
-    /// In [`Mode::OneProcess`](crate::Mode::OneProcess) it runs in the process itself, without a fork.
+    /// In [`Mode::OneProcess`](crate::Mode::OneProcess) it runs in the process itself.
     fn child(&mut self, child: Child) -> i32;
 
     /// Writes a line to the server's error log. `number` is the message's number, Apache's where
@@ -48,6 +48,12 @@ pub trait Program {
 
     /// The text of the server's version line for "… configured -- resuming normal operations".
     fn banner(&self) -> String;
+
+    /// The last child is gone and the server ends: drop every
+    /// [`PipeWriter`](crate::pipes::PipeWriter). Otherwise the readers of piped logs never see
+    /// their end of file, and are sent SIGTERM after
+    /// [`READER_END_DEADLINE`](crate::pipes::READER_END_DEADLINE). `log` may still be called.
+    fn close_logs(&mut self) {}
 
     /// Called about once a minute from the supervisor: rotate TLS ticket keys and the like.
     fn maintain(&mut self, _shared: &Shared) {}

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,9 +92,6 @@ impl fmt::Display for ListenAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any { port } => write!(out, "[::]:{port}"),
-            Self::Socket(address) if matches!(address.ip(), IpAddr::V4(_)) => {
-                write!(out, "{address}")
-            }
             Self::Socket(address) => write!(out, "{address}"),
         }
     }

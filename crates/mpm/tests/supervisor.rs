@@ -44,16 +44,17 @@ impl Server {
         fs::rename(new, self.directory.join("conf")).unwrap();
     }
 
-    fn run(&self) -> Output {
+    fn command(&self, mode: &str) -> Command {
         let mut examples = std::env::current_exe().unwrap();
         examples.pop();
         examples.pop();
-        Command::new(examples.join("examples/supervised"))
-            .arg(self.directory.join("conf"))
-            .arg("detach")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+        let mut command = Command::new(examples.join("examples/supervised"));
+        command.arg(self.directory.join("conf")).arg(mode).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self) -> Output {
+        self.command("detach").output().unwrap()
     }
 
     fn start(&mut self, more: &str) {
@@ -158,6 +159,44 @@ fn it_detaches_when_it_is_ready_and_stops() {
 }
 
 #[test]
+fn one_process_serves_alone_and_obeys() {
+    for (signal, shape) in [(Signal::SIGTERM, "loops 3"), (Signal::SIGWINCH, "processes 1")] {
+        let mut server = Server::new(&format!("single{}", signal as i32));
+        server.configure(&format!("answer one\n{shape}"));
+        let mut process = server.command("single").spawn().unwrap();
+        server.pid = i32::try_from(process.id()).ok();
+        server.wait_for_log("AH00489");
+        for _ in 0..10 {
+            assert!(server.ask("x").unwrap().starts_with("one"));
+        }
+        assert!(server.children().is_empty());
+        server.signal(signal);
+        assert!(process.wait().unwrap().success());
+        server.pid = None;
+        assert!(!server.pid_file().exists());
+    }
+}
+
+#[test]
+fn in_the_foreground_it_stays_and_its_children_outlive_an_interrupt_to_the_group() {
+    let mut server = Server::new("foreground");
+    server.configure("answer one");
+    let mut process = server.command("foreground").spawn().unwrap();
+    server.pid = i32::try_from(process.id()).ok();
+    server.wait_for_log("AH00489");
+    let children = server.children();
+    for child in &children {
+        kill(Pid::from_raw(*child), Signal::SIGINT).unwrap();
+        kill(Pid::from_raw(*child), Signal::SIGHUP).unwrap();
+    }
+    assert!(server.ask("x").unwrap().starts_with("one"));
+    assert_eq!(server.children(), children);
+    server.signal(Signal::SIGINT);
+    assert!(process.wait().unwrap().success());
+    server.pid = None;
+}
+
+#[test]
 fn a_port_in_use_is_told_to_the_terminal() {
     let server = Server::new("inuse");
     let _taken = TcpListener::bind(("127.0.0.1", server.port)).unwrap();
@@ -224,7 +263,7 @@ fn graceful_restarts_lose_no_connection() {
         clients.into_iter().map(|client| client.join().unwrap()).collect()
     });
     assert!(counts.iter().sum::<usize>() > 50, "{counts:?}");
-    server.wait_for("the old children's end", || server.children().len() == 1);
+    server.wait_for("the old children's end", || server.children().len() == 2);
 }
 
 #[test]

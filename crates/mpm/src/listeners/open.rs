@@ -185,8 +185,8 @@ fn defer_accept(socket: &TcpListener, wait_s: u32) -> io::Result<()> {
 }
 
 /// Makes the kernel drop what would open a connection (segments with SYN) and nothing else: the
-/// queue can then be emptied before the socket is closed, and a client that comes too late sends its
-/// SYN again and is refused, instead of being reset after it was let in.
+/// queue can then be emptied before the socket is closed, and a client that comes too late sends
+/// its SYN again and is refused, instead of being reset after it was let in.
 pub(super) fn refuse_new_connections(socket: &TcpListener) -> io::Result<()> {
     const FLAGS_OFFSET: u32 = 13;
     const SYN: u32 = 0x02;

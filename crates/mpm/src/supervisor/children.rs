@@ -1,20 +1,16 @@
-//! Children: forked, watched, told, killed, buried, replaced.
+//! Children: forked, watched, told, killed, replaced.
 #![expect(unsafe_code, reason = "fork")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 
-use super::generation::ATTEMPTS_MAX;
 use super::{STOP_DEADLINE, Supervisor, signals};
 use crate::CHILD_FATAL;
 use crate::child::{Child, Control, ControlLine, LoopSeat, Order, Report};
-use crate::pipes::Reaped;
 use crate::privileges::drop_privileges;
 use crate::program::Level;
 use crate::scoreboard::ProcessState;
@@ -30,18 +26,18 @@ pub(super) struct ChildRecord {
     pub pid: Pid,
     pub generation: u32,
     pub slot: usize,
-    board_slot: usize,
+    pub board_slot: usize,
     pub line: ControlLine,
     /// Its end of the line is closed: nothing more is to be read.
     pub is_line_closed: bool,
     state: ProcessState,
-    is_exhausted: bool,
-    forked: Instant,
+    pub is_exhausted: bool,
+    pub forked: Instant,
     /// An order for later.
     order: Option<(Order, Instant)>,
     /// When it is killed.
     kill_at: Option<Instant>,
-    was_killed: bool,
+    pub was_killed: bool,
 }
 
 impl ChildRecord {
@@ -55,7 +51,7 @@ impl ChildRecord {
     }
 
     /// Whether it serves, or is about to, and nobody has told it to go.
-    fn is_staying(&self) -> bool {
+    pub(super) fn is_staying(&self) -> bool {
         matches!(self.state, ProcessState::Starting | ProcessState::Serving) && self.order.is_none()
     }
 
@@ -300,85 +296,9 @@ impl Supervisor<'_> {
         self.children.iter().flat_map(ChildRecord::next_turn).min()
     }
 
-    /// Buries whoever has died. As process 1 of a container it buries strangers too.
-    pub(super) fn reap(&mut self) {
-        loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, status)) => self.buried(pid, Death::Exit(status)),
-                Ok(WaitStatus::Signaled(pid, signal, has_core)) => {
-                    self.buried(pid, Death::Signal(signal, has_core));
-                }
-                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(_) => return,
-            }
-        }
-    }
-
-    fn buried(&mut self, pid: Pid, death: Death) {
-        let now = Instant::now();
-        let Some(position) = self.children.iter().position(|child| child.pid == pid) else {
-            if let Reaped::Died(command) = self.pipes.reaped(pid, now) {
-                let text = format!("piped log program '{command}' failed unexpectedly");
-                self.program.log(Level::Error, 106, &text);
-            }
-            return;
-        };
-        // What it said last counts: that it was ready, that it was exhausted.
-        self.read_reports(position);
-        let child = self.children.remove(position);
-        self.board.release(child.board_slot);
-        self.log_death(&child, death);
-        let was_expected = !child.is_staying() || child.is_exhausted;
-        if was_expected || self.stopping.is_some() {
-            return;
-        }
-        self.board.count_crash();
-        let is_staged =
-            self.staged.as_ref().is_some_and(|staged| staged.number == child.generation);
-        self.put_off(child.generation, child.slot, child.forked, now);
-        let failures = self.place(child.generation, child.slot).map_or(0, |place| place.failures);
-        if is_staged && (death == Death::Exit(CHILD_FATAL) || failures >= ATTEMPTS_MAX) {
-            let text = format!("child pid {pid} of the new configuration could not start");
-            self.abandon_staged(&text);
-        }
-    }
-
-    fn log_death(&mut self, child: &ChildRecord, death: Death) {
-        let pid = child.pid;
-        match death {
-            Death::Signal(..) if child.was_killed => {}
-            Death::Signal(signal, has_core) => {
-                let directory = self.core_directory();
-                let core = match (has_core, directory) {
-                    (true, Some(directory)) => format!(", possible coredump in {directory}"),
-                    _ => String::new(),
-                };
-                let number = if core.is_empty() { 52 } else { 51 };
-                let (name, code) = (describe(signal), signal as i32);
-                let text = format!("child pid {pid} exit signal {name} ({code}){core}");
-                self.program.log(Level::Notice, number, &text);
-            }
-            Death::Exit(0) if !child.is_staying() || child.is_exhausted => {}
-            Death::Exit(CHILD_FATAL) => {
-                let text = format!("Child {pid} returned a Fatal error...");
-                self.program.log(Level::Alert, 50, &text);
-            }
-            Death::Exit(status) => {
-                let text = format!("child pid {pid} exited with status {status}");
-                self.program.log(Level::Notice, 0, &text);
-            }
-        }
-    }
-
-    fn core_directory(&self) -> Option<String> {
-        let settings = &self.current.as_ref()?.settings;
-        Some(settings.core_dump_directory.as_ref()?.display().to_string())
-    }
-
     /// Decides when the place gets its next child: at once, or after a pause when children die
     /// there again and again right after they were forked.
-    fn put_off(&mut self, generation: u32, slot: usize, forked: Instant, now: Instant) {
+    pub(super) fn put_off(&mut self, generation: u32, slot: usize, forked: Instant, now: Instant) {
         let Some(place) = self.place(generation, slot) else { return };
         let is_quick = now.saturating_duration_since(forked) < QUICK_DEATH;
         place.failures = if is_quick { place.failures.saturating_add(1) } else { 0 };
@@ -391,7 +311,11 @@ impl Supervisor<'_> {
         }
     }
 
-    fn place(&mut self, generation: u32, slot: usize) -> Option<&mut super::generation::Place> {
+    pub(super) fn place(
+        &mut self,
+        generation: u32,
+        slot: usize,
+    ) -> Option<&mut super::generation::Place> {
         let mut generations = self.current.iter_mut().chain(&mut self.staged);
         generations.find(|candidate| candidate.number == generation)?.places.get_mut(slot)
     }
@@ -407,27 +331,6 @@ impl Supervisor<'_> {
         if let Some(child) = oldest {
             child.order_later(Order::Stop, now);
         }
-    }
-}
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Death {
-    Exit(i32),
-    Signal(Signal, bool),
-}
-
-/// A signal in Apache's words (`apr_signal_description_get`).
-fn describe(signal: Signal) -> &'static str {
-    match signal {
-        Signal::SIGSEGV => "Segmentation fault",
-        Signal::SIGBUS => "Bus error",
-        Signal::SIGABRT => "Abort",
-        Signal::SIGILL => "Illegal instruction",
-        Signal::SIGFPE => "Arithmetic exception",
-        Signal::SIGKILL => "Killed",
-        Signal::SIGTERM => "Terminated",
-        other => other.as_str(),
     }
 }
 

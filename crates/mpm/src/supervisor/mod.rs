@@ -1,9 +1,11 @@
 //! The supervisor: one thread, one poll loop, no request.
 //!
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
-//! over from one generation to the next; `children` forks, watches and buries; `single` is `-X`.
+//! over from one generation to the next; `children` forks and watches, `deaths` buries; `single`
+//! is `-X`.
 
 mod children;
+mod deaths;
 mod generation;
 mod signals;
 mod single;

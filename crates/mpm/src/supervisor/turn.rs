@@ -153,6 +153,9 @@ impl Supervisor<'_> {
     /// Lets log readers read to the end; who takes longer than its deadline gets SIGTERM and is
     /// left behind.
     pub(super) fn end_readers(&mut self) {
+        if self.pipes.is_running() {
+            self.program.close_logs();
+        }
         let begun = Instant::now();
         self.pipes.end(|_| true, begun);
         let give_up = begun + 2 * READER_END_DEADLINE;
