@@ -1,7 +1,7 @@
 //! Text of a test file → [`TestFile`].
 
 use crate::escape::unescape;
-use crate::testfile::{Block, Connection, Entry, Item, Step, TestFile};
+use crate::testfile::{Block, Change, Connection, Entry, Item, Step, TestFile};
 
 /// Methods that may stand in small letters with their target: short for a raw request.
 const SHORTHANDS: [&str; 7] = ["get", "head", "post", "put", "delete", "options", "trace"];
@@ -219,8 +219,11 @@ impl Parser {
         let shorthand = SHORTHANDS.contains(&word);
         let starts = matches!(self.file.items.last(),
             Some(Item::Connection(connection)) if connection.requests.last()
-                .is_none_or(|block| shorthand && !block.steps.is_empty()));
-        if std::mem::take(&mut self.after_recorded) || starts {
+                .is_none_or(|block| shorthand && block.sends()));
+        let changes = matches!(word, "write" | "remove" | "rename");
+        let sent = matches!(self.file.items.last(), Some(Item::Connection(connection))
+            if connection.requests.last().is_some_and(Block::sends));
+        if std::mem::take(&mut self.after_recorded) || starts || changes && sent {
             self.new_request(false, pending, None)?;
         } else {
             self.block()?.source.extend(pending);
@@ -244,6 +247,7 @@ impl Parser {
                 let millis = line.split(' ').nth(1).and_then(|n| n.parse().ok());
                 block.steps.push(Step::Pause(millis.ok_or("pause MILLISECONDS")?));
             }
+            "write" | "remove" | "rename" => block.steps.push(Step::Change(change(line)?)),
             "half-close" => block.steps.push(Step::HalfClose),
             "ignore-body" => block.ignore_body = true,
             "wait-interim" => block.steps.push(Step::WaitInterim),
@@ -281,7 +285,22 @@ impl Parser {
     }
 }
 
+fn change(line: &str) -> Result<Change, String> {
+    let mut words = line.splitn(3, ' ');
+    let (word, path, rest) = (words.next(), words.next(), words.next());
+    let path = path.ok_or("a change needs a path")?.to_owned();
+    Ok(match word {
+        Some("write") => Change::Write(path, unescape(rest.unwrap_or(""))?),
+        Some("rename") => Change::Rename(path, rest.ok_or("rename FROM TO")?.to_owned()),
+        _ => Change::Remove(path),
+    })
+}
+
 impl Block {
+    fn sends(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Send(_)))
+    }
+
     fn send(&mut self, bytes: &[u8]) {
         match self.steps.last_mut() {
             Some(Step::Send(sent)) => sent.extend_from_slice(bytes),

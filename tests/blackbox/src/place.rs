@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use crate::testfile::{Entry, TestFile};
+use crate::testfile::{Change, Entry, TestFile};
 
 /// Ports are taken from here up: five digits each, so that lengths do not change, and below the
 /// range that the kernel hands out by itself.
@@ -155,6 +155,20 @@ impl Place {
         let named = |path: &Path| file.tree.iter().any(|entry| self.root.join(&entry.path) == path);
         folders.retain(|folder| !named(folder));
         folders.iter().try_for_each(|folder| set_time(folder, Some(DEFAULT_MTIME_S)))
+    }
+
+    /// Changes the tree while the server runs.
+    pub fn change(&self, change: &Change) -> std::io::Result<()> {
+        match change {
+            Change::Write(path, content) => {
+                let path = self.root.join(path);
+                fs::write(&path, self.fill_bytes(content))?;
+                set_time(&path, Some(DEFAULT_MTIME_S))
+            }
+            Change::Rename(from, to) => fs::rename(self.root.join(from), self.root.join(to)),
+            Change::Remove(path) if path.ends_with('/') => fs::remove_dir_all(self.root.join(path)),
+            Change::Remove(path) => fs::remove_file(self.root.join(path)),
+        }
     }
 
     /// `@ROOT@`, `@PORT@` … → what they are this time.

@@ -69,12 +69,15 @@ impl<'a> Renderer<'a> {
                 mark = (!body.is_empty()).then(|| "body canned".to_owned());
                 body.clear();
             }
-            if head.field("Content-Encoding").is_some_and(|coding| coding.ends_with(b"gzip"))
-                && let Some(text) = gunzip(&body)
-            {
+            let gzip =
+                head.field("Content-Encoding").is_some_and(|coding| coding.ends_with(b"gzip"));
+            if gzip && let Some(text) = gunzip(&body) {
                 replaced.push(("content-length", "*"));
                 mark = Some("body gzip".to_owned());
                 body = text;
+            }
+            if gzip && body.is_empty() {
+                replaced.push(("content-length", "*"));
             }
             let boundary = boundary(head);
             let mut head = head.clone();

@@ -187,6 +187,11 @@ impl<'a> Session<'a> {
                         client.fill(limit());
                     }
                 }
+                Step::Change(change) => {
+                    if let Err(error) = self.place.change(change) {
+                        eprintln!("{}: {change:?}: {error}", self.file.name);
+                    }
+                }
                 Step::Send(_) => {}
             }
         }

@@ -105,6 +105,19 @@ pub enum Step {
     HalfClose,
     /// Wait for an interim answer or any byte.
     WaitInterim,
+    /// Change a file under the root before what follows is sent.
+    Change(Change),
+}
+
+/// A change of the tree while the server runs.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// `write PATH CONTENT`: in place, with the age that all files have.
+    Write(String, Vec<u8>),
+    /// `remove PATH`: a file, or a folder with all that is in it.
+    Remove(String),
+    /// `rename FROM TO`.
+    Rename(String, String),
 }
 
 impl TestFile {
