@@ -1,0 +1,154 @@
+//! The type checker: reads a file's extensions.
+//!
+//! Source: `find_ct` (modules/http/mod_mime.c).
+
+use std::borrow::Cow;
+
+use server::hooks::{Answer, Bound};
+use server::request::{FileKind, Request};
+
+use super::{Directory, Mime, MultiviewsMatch};
+
+/// The handler name that marks a directory (`DIR_MAGIC_TYPE`).
+const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
+
+/// What mod_negotiation wants to know of a file's extensions (`ap-mime-exceptions-list`).
+#[derive(Clone, Debug, Default)]
+pub struct Unrecognized(pub Vec<Vec<u8>>);
+
+/// The base name and the extensions of a file name, without dots. Leading dots belong to the base.
+pub fn split_extensions(name: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    let start = name.iter().position(|byte| *byte != b'.').unwrap_or(name.len());
+    let end = name.get(start..).and_then(|rest| rest.iter().position(|byte| *byte == b'.'));
+    let Some(end) = end.map(|at| at + start) else { return (name, Vec::new()) };
+    let extensions = name.get(end + 1..).unwrap_or_default();
+    let extensions = extensions.split(|byte| *byte == b'.').filter(|part| !part.is_empty());
+    (name.get(..end).unwrap_or_default(), extensions.collect())
+}
+
+/// What was found on the way.
+#[derive(Default)]
+struct Found {
+    charset: Option<Vec<u8>>,
+    unrecognized: Vec<Vec<u8>>,
+}
+
+/// Sets type, encoding, language, handler and filters of a request.
+pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Answer<'r> {
+    if request.file.kind == FileKind::Directory {
+        request.content_type = Some(DIRECTORY_TYPE.to_vec());
+        return Answer::OK;
+    }
+    let name = named(bound.dir, request);
+    let (base, extensions) = split_extensions(&name);
+    let mut found = Found { unrecognized: vec![base.to_vec()], ..Found::default() };
+    for extension in extensions {
+        read(bound, request, &mut found, extension);
+    }
+    request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
+    if let (Some(media_type), Some(charset)) = (&mut request.content_type, &found.charset)
+        && !has_charset(media_type)
+    {
+        media_type.extend_from_slice(b"; charset=");
+        media_type.extend_from_slice(charset);
+    }
+    if request.content_languages.is_empty()
+        && let Some(default) = bound.dir.default_language.get()
+    {
+        request.content_languages.push(default.clone());
+    }
+    match &request.content_type {
+        Some(_) => Answer::OK,
+        None => Answer::DECLINED,
+    }
+}
+
+/// The name whose extensions count: the file's, with path information if that is asked for.
+fn named(directory: &Directory, request: &Request) -> Vec<u8> {
+    let mut whole = request.filename.clone();
+    if directory.use_path_info.or(false) {
+        whole.extend_from_slice(&request.path_info);
+    }
+    let start = whole.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    whole.split_off(start)
+}
+
+fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, written: &[u8]) {
+    let extension = written.to_ascii_lowercase();
+    let mut known = false;
+    let configured = bound.dir.extensions.get(&extension);
+    let media_type = configured.and_then(|one| one.media_type.get());
+    let removed =
+        configured.is_some_and(|one| one.media_type == super::extension::Meaning::Removed);
+    let from_file = || bound.server.types.0.get(&extension).filter(|_| !removed);
+    if let Some(media_type) = media_type.or_else(from_file) {
+        request.content_type = Some(media_type.to_vec());
+        known = true;
+    }
+    if let Some(one) = configured {
+        known |= apply(bound.dir, request, found, one);
+    }
+    if !known {
+        found.unrecognized.push(written.to_vec());
+    }
+}
+
+/// What `Add…` directives say of an extension; whether that makes it a known one.
+fn apply(
+    directory: &Directory,
+    request: &mut Request,
+    found: &mut Found,
+    extension: &super::Extension,
+) -> bool {
+    let views = directory.multiviews_match.or(MultiviewsMatch::default());
+    let mut known = false;
+    if let Some(charset) = extension.charset.get() {
+        found.charset = Some(charset.to_vec());
+        known = true;
+    }
+    if let Some(language) = extension.language.get() {
+        request.content_languages.push(language.to_vec());
+        known = true;
+    }
+    if let Some(encoding) = extension.encoding.get() {
+        match &mut request.content_encoding {
+            Some(encodings) => {
+                encodings.extend_from_slice(b", ");
+                encodings.extend_from_slice(encoding);
+            }
+            None => request.content_encoding = Some(encoding.to_vec()),
+        }
+        known = true;
+    }
+    if let Some(handler) = extension.handler.get() {
+        request.handler = Some(Cow::Owned(handler.to_vec()));
+        known |= views.handlers || request.main.is_none();
+    }
+    if let Some(names) = extension.output_filters.get() {
+        for name in names.split(|byte| *byte == b';').filter(|name| !name.is_empty()) {
+            request.add_filter_named(name);
+        }
+        known |= views.filters;
+    }
+    if extension.input_filters.get().is_some() {
+        known |= views.filters;
+    }
+    known
+}
+
+fn has_charset(media_type: &[u8]) -> bool {
+    media_type.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_extensions;
+
+    #[test]
+    fn extensions_follow_the_first_dot_after_the_base() {
+        assert_eq!(split_extensions(b"a.html.en"), (&b"a"[..], vec![&b"html"[..], b"en"]));
+        assert_eq!(split_extensions(b".htaccess.gz"), (&b".htaccess"[..], vec![&b"gz"[..]]));
+        assert_eq!(split_extensions(b"plain"), (&b"plain"[..], vec![]));
+        assert_eq!(split_extensions(b"..."), (&b"..."[..], vec![]));
+    }
+}

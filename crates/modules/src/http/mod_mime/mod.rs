@@ -1,0 +1,89 @@
+//! mod_mime: media types, encodings, languages, handlers and filters by a file's extensions.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_mime.html>
+
+mod extension;
+mod find;
+mod rows;
+mod types_file;
+
+pub use extension::{Extension, Extensions, MultiviewsMatch};
+pub use find::split_extensions;
+pub use types_file::TypesFile;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use server::build::Build;
+use server::directive::Row;
+use server::hooks::{Hooks, Phase, Rank, always};
+use server::merge::{Outermost, Setting};
+use server::module::Module;
+
+/// `mod_mime.c`
+pub struct Mime;
+
+server::config! {
+    /// What the module knows of the server.
+    pub struct Settings {
+        /// `TypesConfig`
+        pub types_config: Outermost<Setting<PathBuf>>,
+        /// What the file said.
+        pub types: Outermost<Arc<TypesFile>>,
+    }
+}
+
+server::config! {
+    /// What the module knows of a directory.
+    pub struct Directory {
+        /// What extensions mean.
+        pub extensions: Extensions,
+        /// `DefaultLanguage`
+        pub default_language: Setting<Vec<u8>>,
+        /// `MultiviewsMatch`
+        pub multiviews_match: Setting<MultiviewsMatch>,
+        /// `ModMimeUsePathInfo`
+        pub use_path_info: Setting<bool>,
+    }
+}
+
+impl Module for Mime {
+    const NAME: &'static str = "mime_module";
+    const FILE: &'static str = "mod_mime.c";
+    type Server = Settings;
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Mime>] = rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.post_config(read_types);
+        hooks.on(Phase::TypeChecker, Rank::MIDDLE, always, find::find_types).pure();
+    }
+}
+
+/// The file of types, where nobody names one.
+const DEFAULT_TYPES: &[u8] = b"mime.types";
+
+/// Reads `TypesConfig`; a file that can't be read ends the start, as in Apache.
+fn read_types(build: &mut Build) {
+    let Some(slot) = build.registry.slot_of::<Mime>() else { return };
+    let named = build.main.server.get::<Settings>(slot);
+    let named = named.and_then(|settings| settings.types_config.0.get().cloned());
+    let path = named.clone().unwrap_or_else(|| build.path(DEFAULT_TYPES));
+    let types = match TypesFile::read(&path) {
+        Ok(types) => Arc::new(types),
+        // Apache insists on its default file as well; a server without any file is of more use.
+        Err(_) if named.is_none() => Arc::new(TypesFile::default()),
+        Err(error) => {
+            return build.error_without_place(format!(
+                "AH01597: could not open mime types config file {}: {error}.",
+                path.display()
+            ));
+        }
+    };
+    let hosts = build.hosts.iter_mut().map(|host| &mut host.server);
+    for server in std::iter::once(&mut build.main.server).chain(hosts) {
+        if let Some(settings) = server.edit::<Settings>(slot) {
+            settings.types.0 = types.clone();
+        }
+    }
+}
