@@ -2,7 +2,7 @@
 //!
 //! Source: `ap_process_request_internal` (server/request.c).
 
-use wire::uri::{Normalize, Slashes, normalize_path, unescape_url};
+use wire::uri::{Normalize, Slashes, normalize_path, unescape_path};
 
 use crate::core::EncodedSlashes;
 use crate::log::Level;
@@ -19,14 +19,16 @@ pub fn normalize(request: &mut Request) -> Result<(), u16> {
     Err(400)
 }
 
-/// Unescapes the path (`ap_unescape_url` under `AllowEncodedSlashes`).
+/// Unescapes the path (`ap_unescape_url` under `AllowEncodedSlashes`), and resolves the dot
+/// segments that decoded slashes brought to light.
 pub fn unescape(request: &mut Request) -> Result<(), u16> {
     let slashes = match request.host.core.allow_encoded_slashes.or(EncodedSlashes::Off) {
         EncodedSlashes::Off => Slashes::Forbid,
         EncodedSlashes::On => Slashes::Decode,
         EncodedSlashes::NoDecode => Slashes::Keep,
     };
-    unescape_url(&mut request.uri, slashes).map_err(|error| {
+    let merge_slashes = request.host.core.merge_slashes.or(true);
+    unescape_path(&mut request.uri, slashes, merge_slashes).map_err(|error| {
         if error.status() == 404 {
             let uri = request.uri.clone();
             let why = "found %2f (encoded '/') in URI path, returning 404";

@@ -8,7 +8,7 @@ mod rows;
 mod types_file;
 
 pub use extension::{Extension, Extensions, MultiviewsMatch};
-pub use find::split_extensions;
+pub use find::{Unrecognized, split_extensions};
 pub use types_file::TypesFile;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::scope::{Override, Places};
 
 use super::Mime;
-use super::extension::{Meaning, MultiviewsMatch};
+use super::extension::Meaning;
 
 type Here<'a, 't> = Cx<'a, 't, Mime>;
 
