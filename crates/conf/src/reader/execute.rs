@@ -137,7 +137,9 @@ impl Reader<'_> {
 
     fn load_module(&mut self, statement: &Statement) {
         let words = words(statement);
-        let [name, file] = words.as_slice() else {
+        let both = words.as_slice();
+        let [name, file] = both.iter().filter(|word| !word.text.is_empty()).collect::<Vec<_>>()[..]
+        else {
             let message = "LoadModule takes two arguments, a module name and the name of a \
                            shared object file to load it from";
             return self.error(statement.span, message);
@@ -173,7 +175,9 @@ impl Reader<'_> {
         let message = "ServerRoot takes one argument, Common directory of server-related files \
                        (logs, confs, etc.)";
         let Some(root) = self.only_word(&statement, message) else { return };
-        match relative_to(&self.tree.server_root, &root.text).filter(|path| path.is_dir()) {
+        let absolute = root.text.starts_with(b"/");
+        let path = relative_to(&self.tree.server_root, &root.text);
+        match path.filter(|path| absolute && path.is_dir()) {
             Some(path) => {
                 self.tree.server_root = path;
                 self.add_directive(statement);

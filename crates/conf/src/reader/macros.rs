@@ -24,6 +24,7 @@ pub(super) struct Macros {
     pub(super) ignores_empty_arguments: bool,
     pub(super) ignores_bad_nesting: bool,
     expanded_bytes: usize,
+    any_defined: bool,
 }
 
 #[derive(Clone)]
@@ -79,6 +80,7 @@ impl Reader<'_> {
         self.check_body(&shown, &arguments, &body, &statement);
         let defined = Macro { location, arguments, lines: body.lines };
         self.macros.by_name.insert(key, defined);
+        self.macros.any_defined = true;
     }
 
     /// What stands before the closing `>`.
@@ -217,7 +219,7 @@ impl Reader<'_> {
 
     /// `Use name value …`: what follows is read from the macro's lines, then from here again.
     pub(super) fn use_macro(&mut self, statement: &Statement, streams: &mut Streams) {
-        if self.macros.by_name.is_empty() {
+        if !self.macros.any_defined {
             return self.error(statement.span, "no macro defined before Use");
         }
         let mut values = words(statement).into_iter();
@@ -284,7 +286,7 @@ impl Reader<'_> {
     pub(super) fn undefine_macro(&mut self, statement: &Statement) {
         let message = "UndefMacro takes one argument, Remove a macro definition.";
         let Some(name) = self.only_word(statement, message) else { return };
-        if self.macros.by_name.is_empty() {
+        if !self.macros.any_defined {
             return self.error(statement.span, "no macro defined before UndefMacro");
         }
         let key = BString::from(name.text.to_ascii_lowercase());

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 /// The path of `file`, relative to `root` unless it is absolute, with `.` and `..` taken out.
 ///
 /// As in Apache the file system is not asked, so a symbolic link before `..` is not followed.
-/// `None` when it climbs above `/` or holds a NUL byte. Source: `ap_server_root_relative`.
+/// Above `/` is `/`. `None` when it holds a NUL byte. Source: `ap_server_root_relative`.
 pub fn relative_to(root: &Path, file: &[u8]) -> Option<PathBuf> {
     if file.contains(&0) {
         return None;
@@ -18,9 +18,7 @@ pub fn relative_to(root: &Path, file: &[u8]) -> Option<PathBuf> {
         match component {
             Component::CurDir => {}
             Component::ParentDir => {
-                if !out.pop() {
-                    return None;
-                }
+                out.pop();
             }
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
                 out.push(component);
@@ -60,7 +58,7 @@ mod tests {
         assert_eq!(path("/var/log/x"), Path::new("/var/log/x"));
         assert_eq!(path("./a/../b"), Path::new("/etc/apache2/b"));
         assert_eq!(path("mods/").as_os_str(), "/etc/apache2/mods/");
-        assert_eq!(relative_to(root, b"../../../x"), None);
+        assert_eq!(path("../../../x"), Path::new("/x"));
         assert_eq!(relative_to(root, b"a\0b"), None);
     }
 
