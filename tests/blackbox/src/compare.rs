@@ -104,27 +104,37 @@ fn appear_in_order(expected: &[String], got: &[String]) -> bool {
 
 /// Lines of both sides in the expected order: `-` is missing, `+` should not be there.
 fn show(expected: &[String], got: &[String]) -> String {
-    const RED: &str = "\x1b[31m";
-    const GREEN: &str = "\x1b[32m";
-    const PLAIN: &str = "\x1b[0m";
     let mut text = String::new();
+    let extra = |line: &String| format!("      {}\n", green(&format!("+ {line}")));
     let mut rest = got;
     for line in expected {
         match rest.iter().position(|other| line_agrees(line, other)) {
             Some(at) => {
-                for extra in rest.iter().take(at) {
-                    text.push_str(&format!("      {GREEN}+ {extra}{PLAIN}\n"));
-                }
+                text.extend(rest.iter().take(at).map(extra));
                 text.push_str(&format!("        {line}\n"));
                 rest = rest.get(at + 1..).unwrap_or_default();
             }
-            None => text.push_str(&format!("      {RED}- {line}{PLAIN}\n")),
+            None => text.push_str(&format!("      {}\n", red(&format!("- {line}")))),
         }
     }
-    for extra in rest {
-        text.push_str(&format!("      {GREEN}+ {extra}{PLAIN}\n"));
-    }
+    text.extend(rest.iter().map(extra));
     text
+}
+
+/// Red, unless `NO_COLOR` is set.
+pub fn red(text: &str) -> String {
+    coloured("31", text)
+}
+
+fn green(text: &str) -> String {
+    coloured("32", text)
+}
+
+fn coloured(code: &str, text: &str) -> String {
+    match std::env::var_os("NO_COLOR") {
+        Some(_) => text.to_owned(),
+        None => format!("\x1b[{code}m{text}\x1b[0m"),
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use compare::red;
 use gaps::Gaps;
 use program::Program;
 use run::{Case, Mode, run_file};
@@ -157,8 +158,8 @@ fn run_all(
     Ok(cases)
 }
 
-/// Prints failures and the summary; whether all is as it should be. `whole`: all files ran, so a gap
-/// that did not show up is gone.
+/// Prints failures and the summary; whether all is as it should be. `whole`: all files ran, so
+/// a gap that did not show up is gone.
 fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
     let (mut passed, mut failed, mut known) = (0, 0, 0);
     let mut requests = 0;
@@ -168,19 +169,20 @@ fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
             (None, false) => passed += 1,
             (None, true) => {
                 failed += 1;
-                println!("\x1b[31mnow passes, take it off the list of gaps\x1b[0m {}", case.name);
+                let red = red("now passes, take it off the list of gaps");
+                println!("{red} {}", case.name);
             }
             (Some(_), true) => known += 1,
             (Some(failure), false) => {
                 failed += 1;
-                println!("\x1b[31mFAILED\x1b[0m {}\n{}", case.name, failure.trim_end());
+                println!("{} {}\n{}", red("FAILED"), case.name, failure.trim_end());
             }
         }
     }
     let lost =
         if whole { gaps.not_among(cases.iter().map(|case| case.name.as_str())) } else { vec![] };
     for name in &lost {
-        println!("\x1b[31mno such case, take it off the list of gaps\x1b[0m {name}");
+        println!("{} {name}", red("no such case, take it off the list of gaps"));
     }
     failed += lost.len();
     if known > 0 {

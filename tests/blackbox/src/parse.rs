@@ -9,8 +9,8 @@ const SHORTHANDS: [&str; 7] = ["get", "head", "post", "put", "delete", "options"
 /// An error with its line number, counted from one.
 pub type ParseError = (usize, String);
 
-/// Reads a test file. Each line that a person wrote is kept in the `source` of its item, so that the
-/// file can be written again with new recordings.
+/// Reads a test file. Each line that a person wrote is kept in the `source` of its item, so that
+/// the file can be written again with new recordings.
 pub fn parse(text: &str) -> Result<TestFile, ParseError> {
     let mut parser = Parser::default();
     parser.file.ports = 1;
@@ -355,8 +355,8 @@ mod tests {
     use super::parse;
     use crate::testfile::{Item, Step};
 
-    const SAMPLE: &str = "# Why.\nmodules alias\n\nconfig\n    Alias /a /b\n\n# One.\nconnection Two \
-        requests\nwith tls\n> GET / HTTP/1.1\n>\n< HTTP/1.1 200 OK\n<\n| hi\n= open\n\n\
+    const SAMPLE: &str = "# Why.\nmodules alias\n\nconfig\n    Alias /a /b\n\n# One.\nconnection \
+        Two requests\nwith tls\n> GET / HTTP/1.1\n>\n< HTTP/1.1 200 OK\n<\n| hi\n= open\n\n\
         > GET /b HTTP/1.1\n>\n< HTTP/1.1 404 Not Found\n<\ndiffers because we can\n\
         < HTTP/1.1 403 Forbidden\n<\n";
 

@@ -128,7 +128,8 @@ impl Place {
         Ok(content)
     }
 
-    /// Modes, owners and times last: writing into a folder changes its time, and a mode can close it.
+    /// Modes, owners and times last: writing into a folder changes its time, and a mode can close
+    /// it.
     fn settle(&self, file: &TestFile) -> std::io::Result<()> {
         let mut folders = vec![self.root.join("htdocs")];
         for entry in file.tree.iter().rev() {
