@@ -28,6 +28,9 @@ struct Group {
     sockets: Vec<TcpListener>,
     /// Can't grow: one socket, handed over by systemd, from which every loop accepts.
     is_inherited: bool,
+    /// How many of the sockets the serving generation accepts from, the first ones; 0 when the
+    /// address is new.
+    served: usize,
 }
 
 /// All listening sockets.
@@ -75,6 +78,22 @@ impl Listeners {
             self.fit(listener, settings).map_err(|failure| vec![failure])?;
         }
         Ok(())
+    }
+
+    /// The generation that was prepared for serves: its children accept from all sockets.
+    pub(crate) fn commit(&mut self) {
+        for group in &mut self.groups {
+            group.served = group.sockets.len();
+        }
+    }
+
+    /// The generation that was prepared for came to nothing: closes what was opened for it, since
+    /// nobody would accept from it.
+    pub(crate) fn roll_back(&mut self) {
+        self.groups.retain(|group| group.served > 0 || group.is_inherited);
+        for group in &mut self.groups {
+            group.sockets.truncate(group.served.max(1));
+        }
     }
 
     /// Stops new connections on the addresses that `settings` no longer has; what is queued there
@@ -149,7 +168,7 @@ impl Listeners {
         let position = self.inherited.iter().position(|socket| open::is_at(socket, address));
         if let Some(position) = position {
             let sockets = vec![self.inherited.swap_remove(position)];
-            return Ok(Group { address, sockets, is_inherited: true });
+            return Ok(Group { address, sockets, is_inherited: true, served: 0 });
         }
         // A socket of ours that is to go may be in the way (`Listen 80` becomes
         // `Listen 192.0.2.1:80`): then the new one joins by SO_REUSEPORT, since old children
@@ -163,7 +182,7 @@ impl Listeners {
         let is_duplicate =
             wanted.iter().filter(|listener| listener.address == address).nth(1).is_some();
         let first = open::first(listener, is_in_way && !is_duplicate)?;
-        Ok(Group { address, sockets: vec![first], is_inherited: false })
+        Ok(Group { address, sockets: vec![first], is_inherited: false, served: 0 })
     }
 
     /// Gives a group as many sockets as there are loops, and all of them the listener's options.

@@ -73,6 +73,7 @@ impl Supervisor<'_> {
             }
             Err(failure) => {
                 self.program.discard(number);
+                self.listeners.roll_back();
                 let now = Instant::now();
                 self.pipes.end(|generation| generation == number, now);
                 Err(failure)
@@ -139,6 +140,7 @@ impl Supervisor<'_> {
         self.board.begin_generation(number, generation.settings.shape.total_loops());
         self.move_pid_file(&generation.settings);
         let has_removed = self.listeners.retire(&generation.settings);
+        self.listeners.commit();
         let now = Instant::now();
         let farewell_at = if has_removed { now + DRAIN_DELAY } else { now };
         if has_removed {
@@ -169,10 +171,7 @@ impl Supervisor<'_> {
                 child.order_later(Order::Stop, now);
             }
         }
-        if let Some(current) = &self.current {
-            self.listeners.retire(&current.settings);
-            self.close_retired_at = Some(now + DRAIN_DELAY);
-        }
+        self.listeners.roll_back();
         self.reject(&LoadFailure::new(reason));
         if let Some(farewell) = self.pending.take() {
             self.restart(farewell);
