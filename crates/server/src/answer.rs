@@ -1,7 +1,12 @@
 //! The last phases: filters are inserted, the handler answers, errors become documents.
+//!
+//! Source: `ap_invoke_handler` (server/config.c).
 
-use crate::hooks::{Phase, Verdict};
-use crate::process::{run_all, run_first};
+use std::borrow::Cow;
+
+use crate::hooks::{Answer, Phase, Verdict};
+use crate::log::Level;
+use crate::process::run_all;
 use crate::request::Request;
 
 /// Inserts filters and asks the handlers.
@@ -10,8 +15,55 @@ pub async fn produce(request: &mut Request) -> Verdict {
         Verdict::Ok => {}
         decided => return decided,
     }
-    match run_first(request, Phase::Handler).await {
-        Verdict::Declined => Verdict::Status(500),
+    let named = name_handler(request);
+    match ask_handlers(request).await {
+        Verdict::Declined => {
+            if let Some(handler) = named {
+                let handler = String::from_utf8_lossy(&handler).into_owned();
+                let why = format!("handler \"{handler}\" not found for");
+                let file = request.filename.clone();
+                request.log_core(Level::Warn, 1795, &why, Some(&file));
+            }
+            Verdict::Status(500)
+        }
         decided => decided,
     }
+}
+
+/// Where no handler is named the media type names it; gives back one that was named.
+fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
+    const DEFAULT: &[u8] = b"default-handler";
+    if request.handler.is_some() {
+        return request.handler.clone();
+    }
+    let name = match request.content_type.as_deref() {
+        Some(media_type) => {
+            let end = media_type.iter().position(|byte| *byte == b';');
+            let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
+            Cow::Owned(bare.trim_ascii_end().to_vec())
+        }
+        None => Cow::Borrowed(DEFAULT),
+    };
+    request.handler = Some(name);
+    None
+}
+
+async fn ask_handlers(request: &mut Request) -> Verdict {
+    let plan = request.plan.clone();
+    for planned in plan.phase(Phase::Handler) {
+        if let Some(name) = planned.handler
+            && request.handler.as_deref() != Some(name.as_bytes())
+        {
+            continue;
+        }
+        request.pure &= planned.pure;
+        let verdict = match planned.hook.run(request) {
+            Answer::Now(verdict) => verdict,
+            Answer::Wait(future) => future.await,
+        };
+        if verdict != Verdict::Declined {
+            return verdict;
+        }
+    }
+    Verdict::Declined
 }

@@ -4,6 +4,8 @@
 
 use wire::{HeadFlags, Method};
 
+use crate::core::dir_config::CoreDir;
+use crate::errors::SuppressCharset;
 use crate::request::Request;
 
 /// How a body is delimited.
@@ -30,35 +32,138 @@ pub struct Framing {
 
 /// Decides fields and framing of an answer that is about to be sent (`ap_http_header_filter`).
 pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
+    prepare(request);
     let length = frame(request);
-    let wanted = may_keep && length != Length::UntilClose && is_persistent(request);
     let answered = request.client.keepalives.get();
-    let keep = wanted && may_keep_alive(request, answered, false);
+    let may_keep = may_keep && length != Length::UntilClose && !wants_close(request);
+    let keep = may_keep && may_keep_alive(request, answered, false);
     Framing { keep, length }
 }
 
+/// What is the same whatever the connection is like: the two tables become one, the fields that
+/// variables take away go, `Content-Length` says what is known.
+fn prepare(request: &mut Request) {
+    if !request.err_headers_out.is_empty() {
+        let mut all = std::mem::take(&mut request.err_headers_out);
+        all.extend(&request.headers_out);
+        request.headers_out = all;
+    }
+    request.headers_out.unset(b"Date");
+    request.headers_out.unset(b"Server");
+    if request.env.contains(b"force-no-vary") {
+        request.headers_out.unset(b"Vary");
+        request.protocol = request.protocol.min(1000);
+        request.env.set(b"force-response-1.0", b"1");
+    } else {
+        join_vary(request);
+    }
+    if request.notes.contains(b"no-etag") {
+        request.headers_out.unset(b"ETag");
+    }
+    if request.protocol > 1000 && request.env.contains(b"downgrade-1.0") {
+        request.protocol = 1000;
+    }
+    if wire::status::is_header_only(request.status) {
+        for name in [&b"Transfer-Encoding"[..], b"Content-Length", b"Content-Type"] {
+            request.headers_out.unset(name);
+        }
+        request.content_type = None;
+        request.content_encoding = None;
+        request.content_languages.clear();
+        request.chunked = false;
+        return;
+    }
+    // What the head says of the content stands in the request; a field set by hand gives way.
+    if request.content_type.is_some() {
+        request.headers_out.unset(b"Content-Type");
+    }
+    if request.content_encoding.is_some() {
+        request.headers_out.unset(b"Content-Encoding");
+    }
+}
+
+/// One `Vary` field without repetition; `*` alone where it occurs (`fixup_vary`).
+fn join_vary(request: &mut Request) {
+    if !request.headers_out.contains(b"Vary") {
+        return;
+    }
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for value in request.headers_out.get_all(b"Vary") {
+        for name in value.split(|byte| matches!(byte, b',' | b' ' | b'\t')) {
+            let known = names.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if !name.is_empty() && !known {
+                names.push(name.to_vec());
+            }
+        }
+    }
+    let joined = match names.iter().any(|name| name == b"*") {
+        true => b"*".to_vec(),
+        false => names.join(&b", "[..]),
+    };
+    request.headers_out.unset(b"Vary");
+    if !joined.is_empty() {
+        request.headers_out.set(b"Vary", &joined);
+    }
+}
+
 fn frame(request: &mut Request) -> Length {
-    if matches!(request.status, 100..=199 | 204 | 304) {
+    if wire::status::is_header_only(request.status) {
         return Length::None;
+    }
+    if request.header_only {
+        return head_of_head(request);
     }
     match request.body.length() {
         Some(length) if !request.chunked => {
-            if !(request.header_only && request.headers_out.contains(b"Content-Length")) {
-                request.headers_out.set(b"Content-Length", length.to_string().as_bytes());
-            }
+            let mut digits = itoa::Buffer::new();
+            request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
             Length::Known
         }
-        _ if request.headers_out.contains(b"Content-Length") => Length::Known,
-        _ if request.protocol >= 1001 && !request.env.contains(b"force-response-1.0") => {
-            Length::Chunked
+        _ => {
+            // A length that a filter has made untrue must not leave.
+            request.headers_out.unset(b"Content-Length");
+            if request.protocol >= 1001 { Length::Chunked } else { Length::UntilClose }
         }
-        _ => Length::UntilClose,
     }
+}
+
+/// HEAD: the length that GET would have, where it is known; never a 0, which may only mean that
+/// nothing was made (`http_cl_head_zero`).
+fn head_of_head(request: &mut Request) -> Length {
+    let length = request.body.length();
+    if request.chunked || length.is_none() {
+        request.headers_out.unset(b"Content-Length");
+    } else if let Some(length) = length.filter(|length| *length > 0) {
+        let mut digits = itoa::Buffer::new();
+        request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+    }
+    if request.headers_out.get(b"Content-Length") == Some(b"0") {
+        request.headers_out.unset(b"Content-Length");
+    }
+    Length::None
+}
+
+/// `force-response-1.0`, a `Connection: close` of a module, or a status after which nobody can
+/// know where the next request begins.
+fn wants_close(request: &Request) -> bool {
+    is_forced_10(request)
+        || request.headers_out.contains_token(b"Connection", b"close")
+        || wire::status::drops_connection(request.status)
+}
+
+fn is_forced_10(request: &Request) -> bool {
+    request.protocol == 1000 && request.env.contains(b"force-response-1.0")
 }
 
 /// Whether the client's version and `Connection` field want the connection kept.
 fn is_persistent(request: &Request) -> bool {
-    if request.flags.has(HeadFlags::CLOSE) || request.env.contains(b"nokeepalive") {
+    if request.flags.has(HeadFlags::CLOSE) {
+        return false;
+    }
+    if !request.env.is_empty()
+        && request.env.contains(b"nokeepalive")
+        && !request.headers_in.contains(b"Via")
+    {
         return false;
     }
     request.protocol >= 1001 || request.flags.has(HeadFlags::KEEP_ALIVE)
@@ -70,14 +175,21 @@ pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool 
     let limit = core.max_keep_alive_requests.or(100);
     core.keep_alive.or(true)
         && !draining
+        && !core.keep_alive_timeout().is_zero()
         && is_persistent(request)
-        && (limit == 0 || answered + 1 < limit)
+        && (limit == 0 || answered < limit)
 }
 
-/// Writes the connection's own lines.
+/// Writes the connection's own lines: a client that names `keep-alive` is told the terms, one that
+/// does not is told only that the connection ends.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
-        out.extend_from_slice(b"Connection: close\r\n");
+        if !request.headers_out.contains_token(b"Connection", b"close") {
+            out.extend_from_slice(b"Connection: close\r\n");
+        }
+        return;
+    }
+    if !request.flags.has(HeadFlags::KEEP_ALIVE) {
         return;
     }
     let core = &request.host.core;
@@ -87,60 +199,110 @@ pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut 
     let limit = core.max_keep_alive_requests.or(100);
     if limit > 0 {
         out.extend_from_slice(b", max=");
-        out.extend_from_slice(digits.format(limit.saturating_sub(answered + 1)).as_bytes());
+        out.extend_from_slice(digits.format(limit.saturating_sub(answered)).as_bytes());
     }
     out.extend_from_slice(b"\r\nConnection: Keep-Alive\r\n");
 }
 
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
     match &request.status_line {
         Some(line) => out.extend_from_slice(line),
         None => out.extend_from_slice(wire::status::line(request.status).as_bytes()),
     }
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
-    out.extend_from_slice(&before_connection(request));
+    before_connection(request, out);
+    write_connection(request, request.client.keepalives.get(), framing.keep, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-    write_connection(request, request.client.keepalives.get(), framing.keep, out);
-    out.extend_from_slice(&after_connection(request));
+    after_connection(request, out);
 }
 
 /// The lines that do not change from one answer to the next; `None` if any could.
 pub fn reusable_head(request: &mut Request) -> Option<(Vec<u8>, Vec<u8>)> {
+    prepare(request);
     if request.method != Method::GET || frame(request) != Length::Known {
         return None;
     }
-    Some((before_connection(request), after_connection(request)))
+    if request.headers_out.contains(b"Connection") {
+        return None;
+    }
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    before_connection(request, &mut before);
+    after_connection(request, &mut after);
+    Some((before, after))
 }
 
 /// From behind the date to the connection's own lines.
-fn before_connection(request: &Request) -> Vec<u8> {
-    let mut out = b"\r\n".to_vec();
-    write_field(&mut out, b"Server", request.engine.server.banner.as_bytes());
-    for (name, value) in request.headers_out.iter().chain(request.err_headers_out.iter()) {
-        write_field(&mut out, name, value);
+fn before_connection(request: &Request, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\r\n");
+    write_field(out, b"Server", request.engine.server.banner.as_bytes());
+    for (name, value) in request.headers_out.iter() {
+        write_field(out, name, value);
     }
-    out
 }
 
 /// From behind the connection's own lines to the end.
-fn after_connection(request: &Request) -> Vec<u8> {
-    let mut out = Vec::new();
-    if let Some(content_type) = &request.content_type
-        && !matches!(request.status, 204 | 304)
-    {
-        write_field(&mut out, b"Content-Type", content_type);
+fn after_connection(request: &Request, out: &mut Vec<u8>) {
+    if let Some(value) = media_type(request) {
+        write_field(out, b"Content-Type", &value);
+    }
+    if let Some(value) = &request.content_encoding {
+        write_field(out, b"Content-Encoding", value);
+    }
+    if !request.content_languages.is_empty() && !request.headers_out.contains(b"Content-Language") {
+        write_field(out, b"Content-Language", &request.content_languages.join(&b", "[..]));
+    }
+    if request.no_cache && !request.headers_out.contains(b"Expires") {
+        write_field(out, b"Expires", &request.engine.date());
     }
     out.extend_from_slice(b"\r\n");
-    out
+}
+
+/// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
+pub fn media_type(request: &Request) -> Option<Vec<u8>> {
+    let media_type = request.content_type.as_ref().filter(|text| !text.is_empty())?;
+    if request.kept::<SuppressCharset>().is_some() {
+        return Some(media_type.clone());
+    }
+    Some(with_charset(media_type, &request.plan.core))
+}
+
+fn with_charset(media_type: &[u8], core: &CoreDir) -> Vec<u8> {
+    let mut value = media_type.to_vec();
+    let Some(Some(charset)) = core.add_default_charset.get() else { return value };
+    let end = media_type.iter().position(|byte| *byte == b';').unwrap_or(media_type.len());
+    let bare = media_type.get(..end).unwrap_or_default().trim_ascii();
+    let lower = media_type.to_ascii_lowercase();
+    let has_charset = lower.windows(8).any(|found| found == b"charset=");
+    let wants = bare.eq_ignore_ascii_case(b"text/plain") || bare.eq_ignore_ascii_case(b"text/html");
+    if wants && !has_charset {
+        value.extend_from_slice(b"; charset=");
+        value.extend_from_slice(charset);
+    }
+    value
 }
 
 fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for part in [name, b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_and_html_get_a_charset() {
+        let mut core = CoreDir::default();
+        assert_eq!(with_charset(b"text/html", &core), b"text/html");
+        core.add_default_charset.set(Some(b"utf-8".to_vec()));
+        assert_eq!(with_charset(b"text/html", &core), b"text/html; charset=utf-8");
+        assert_eq!(with_charset(b"text/css", &core), b"text/css");
+        assert_eq!(with_charset(b"text/plain; Charset=x", &core), b"text/plain; Charset=x");
     }
 }

@@ -5,8 +5,10 @@
 use conf::Arg;
 use conf::values::{Unit, timeout};
 
+use crate::core::methods;
 use crate::core::rows::leading_number;
 use crate::directive::{Cx, Fault, Row, Set, Takes};
+use crate::hooks::{Hooks, Phase, Rank, always};
 use crate::module::Module;
 
 /// `http_core.c`: always there.
@@ -43,6 +45,11 @@ impl Module for HttpCore {
         )
         .default("100"),
     ];
+
+    fn hooks(hooks: &mut Hooks<'_, HttpCore>) {
+        hooks.on(Phase::MapToStorage, Rank::MIDDLE, always, methods::options).pure();
+        hooks.on(Phase::MapToStorage, Rank::MIDDLE, always, methods::trace).pure();
+    }
 }
 
 fn keep_alive_timeout(cx: &mut Cx<'_, '_, HttpCore>, arg: &Arg) -> Set {

@@ -2,9 +2,13 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/core.html>
 
+mod byterange;
 pub mod dir_config;
 pub mod etag;
+mod handler;
 mod http;
+mod mapping;
+pub(crate) mod methods;
 pub mod options;
 pub(crate) mod rows;
 mod sections;
@@ -16,6 +20,7 @@ pub use options::{OptionFlags, Options};
 pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 
 use crate::directive::Row;
+use crate::hooks::{Bound, Hooks, Phase, Rank, always};
 use crate::module::Module;
 
 /// `core.c`: always there.
@@ -27,4 +32,19 @@ impl Module for Core {
     type Server = CoreServer;
     type Dir = CoreDir;
     const DIRECTIVES: &'static [Row<Core>] = rows::ALL;
+
+    fn hooks(hooks: &mut Hooks<'_, Core>) {
+        let last = Rank::REALLY_LAST;
+        hooks.on(Phase::TranslateName, last, always, mapping::translate_name).pure();
+        hooks.on(Phase::MapToStorage, last, always, mapping::map_to_storage).pure();
+        let (fixed, changing): (fn(Bound<'_, Core>) -> bool, fn(Bound<'_, Core>) -> bool) = (
+            |core| mapping::overrides_type(core) && !mapping::overrides_by_expression(core),
+            mapping::overrides_by_expression,
+        );
+        hooks.on(Phase::Fixups, Rank::REALLY_FIRST, fixed, mapping::override_type).pure();
+        hooks.on(Phase::Fixups, Rank::REALLY_FIRST, changing, mapping::override_type);
+        let filters = mapping::insert_filters;
+        hooks.on(Phase::InsertFilter, Rank::MIDDLE, mapping::has_filters, filters).pure();
+        hooks.on(Phase::Handler, last, always, handler::default_handler).pure();
+    }
 }

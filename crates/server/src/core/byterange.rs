@@ -1,0 +1,150 @@
+//! Byte ranges: the last filter that changes an answer's content.
+//!
+//! Source: `ap_byterange_filter` (modules/http/byterange_filter.c).
+
+use std::collections::VecDeque;
+
+use wire::conditional::{Condition, Validators, if_range};
+use wire::range::{self, ByteRange, RangeLimits, Selection};
+
+use crate::body::{Body, FileSlice};
+use crate::core::dir_config::{CoreDir, RangeLimit};
+use crate::filter::OutputFilter;
+use crate::request::Request;
+
+/// Cuts the ranges that were asked for out of a body of known length.
+pub(crate) struct RangeFilter;
+
+impl OutputFilter for RangeFilter {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        // A body that a filter changed has no known length, or is not that of the validators.
+        let Some(length) = body.length() else { return body };
+        if request.status != 200 || request.chunked || request.headers_in.is_empty() {
+            return body;
+        }
+        let Some(value) = wanted(request) else { return body };
+        let mut ranges = Vec::new();
+        match range::select(&value, length, &limits(&request.plan.core), &mut ranges) {
+            Selection::Whole => body,
+            Selection::Unsatisfiable => unsatisfiable(request, length),
+            Selection::Parts => parts(request, &body, &ranges, length).unwrap_or(body),
+        }
+    }
+}
+
+/// The `Range` field, if it counts (`ap_set_byterange`).
+fn wanted(request: &Request) -> Option<Vec<u8>> {
+    let fields = &request.headers_in;
+    let value = fields.get(b"Range").or_else(|| fields.get(b"Request-Range"))?;
+    if request.headers_out.contains(b"Content-Range") {
+        return None;
+    }
+    let modified = request.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
+    let known = Validators {
+        method: request.method,
+        etag: request.headers_out.get(b"ETag"),
+        last_modified: modified,
+        now: i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX),
+    };
+    let holds = !matches!(if_range(fields, &known), Condition::NoMatch | Condition::Weak);
+    holds.then(|| value.to_vec())
+}
+
+fn limits(core: &CoreDir) -> RangeLimits {
+    let default = RangeLimits::default();
+    let limit = |setting: Option<&RangeLimit>, default: Option<usize>| match setting {
+        None => default,
+        Some(RangeLimit::Unlimited) => None,
+        Some(RangeLimit::Most(most)) => Some(usize::try_from(*most).unwrap_or(usize::MAX)),
+    };
+    RangeLimits {
+        ranges: limit(core.max_ranges.get(), default.ranges),
+        overlaps: limit(core.max_range_overlaps.get(), default.overlaps),
+        reversals: limit(core.max_range_reversals.get(), default.reversals),
+    }
+}
+
+fn unsatisfiable(request: &mut Request, length: u64) -> Body {
+    let _ = length;
+    crate::errors::make_page(request, 416, None);
+    // Apache finds out while it is sending, and so does not know the page's length.
+    request.chunked = true;
+    std::mem::take(&mut request.body)
+}
+
+fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) -> Option<Body> {
+    let (first, rest) = ranges.split_first()?;
+    if rest.is_empty() {
+        let part = slice(body, *first)?;
+        let mut value = Vec::new();
+        range::write_content_range(&mut value, *first, length);
+        request.headers_out.set(b"Content-Range", &value);
+        finish(request, first.len());
+        return Some(part);
+    }
+    let boundary = range::boundary(random());
+    let media_type = crate::respond::media_type(request);
+    let mut all = VecDeque::with_capacity(ranges.len() * 2 + 1);
+    for range in ranges {
+        let mut head = Vec::new();
+        range::write_part_head(&mut head, &boundary, media_type.as_deref(), *range, length);
+        all.push_back(Body::from(head));
+        all.push_back(slice(body, *range)?);
+    }
+    let mut end = Vec::new();
+    range::write_last_boundary(&mut end, &boundary);
+    all.push_back(Body::from(end));
+    let all = Body::Parts(all);
+    // Clients of an old draft asked by `Request-Range` and know another name for the type.
+    let kind: &[u8] = match request.headers_in.contains(b"Request-Range") {
+        true => b"multipart/x-byteranges; boundary=",
+        false => b"multipart/byteranges; boundary=",
+    };
+    request.content_type = Some([kind, &boundary].concat());
+    finish(request, all.length().unwrap_or(0));
+    Some(all)
+}
+
+fn finish(request: &mut Request, length: u64) {
+    request.status = 206;
+    request.status_line = None;
+    let mut digits = itoa::Buffer::new();
+    request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+}
+
+/// A piece of a body that is in memory or in a file; `None` for any other.
+fn slice(body: &Body, range: ByteRange) -> Option<Body> {
+    match body {
+        Body::Bytes(bytes) => {
+            let first = usize::try_from(range.first).ok()?;
+            let end = first.checked_add(usize::try_from(range.len()).ok()?)?;
+            (end <= bytes.len()).then(|| Body::Bytes(bytes.slice(first..end)))
+        }
+        Body::File(file) => Some(Body::File(FileSlice {
+            file: file.file.clone(),
+            offset: file.offset + range.first,
+            length: range.len(),
+        })),
+        _ => None,
+    }
+}
+
+/// A number that no body holds by accident.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_never_reaches_over_its_body() {
+        let body = Body::from("hello");
+        let cut = slice(&body, ByteRange { first: 1, last: 2 });
+        assert!(matches!(cut, Some(Body::Bytes(bytes)) if &bytes[..] == b"el"));
+        assert!(slice(&body, ByteRange { first: 4, last: 5 }).is_none());
+        assert!(slice(&Body::Empty, ByteRange { first: 0, last: 0 }).is_none());
+    }
+}

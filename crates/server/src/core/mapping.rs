@@ -1,0 +1,136 @@
+//! From URI to file: translation, the walks, and what `ForceType`, `SetHandler` and the filter
+//! directives change.
+//!
+//! Source: `ap_core_translate`, `core_map_to_storage`, `core_override_type`, `core_insert_filter`
+//! (server/core.c).
+
+use std::borrow::Cow;
+
+use crate::core::Core;
+use crate::core::dir_config::HandlerName;
+use crate::expr;
+use crate::hooks::{Answer, Bound};
+use crate::log::Level;
+use crate::path;
+use crate::request::Request;
+use crate::walk::{self, Walked};
+
+/// DocumentRoot and the URI's path, less what `ServerPath` takes off.
+pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    let uri = request.uri.as_slice();
+    if uri.first() != Some(&b'/') && uri != b"*" {
+        let line = request.request_line.clone();
+        request.log_core(Level::Error, 126, "Invalid URI in request", Some(&line));
+        return Answer::status(400);
+    }
+    let below = core.server.server_path.0.as_deref().and_then(|path| below(uri, path));
+    let relative = below.unwrap_or(uri);
+    let mut file = match core.server.document_root.get() {
+        Some(root) => root.clone(),
+        None => default_root(request),
+    };
+    if file.last() == Some(&b'/') {
+        file.pop();
+    }
+    if relative.first() != Some(&b'/') {
+        file.push(b'/');
+    }
+    file.extend_from_slice(relative);
+    let inside = path::canonical(&file).filter(|full| {
+        let root = core.server.document_root.get().map_or(&b"/"[..], Vec::as_slice);
+        root == b"/" || full.starts_with(root)
+    });
+    let Some(full) = inside else {
+        let line = request.request_line.clone();
+        request.log_core(Level::Error, 127, "Cannot map to file", Some(&line));
+        return Answer::status(403);
+    };
+    request.canonical_filename.clone_from(&full);
+    request.filename = full;
+    Answer::OK
+}
+
+/// What follows `ServerPath` in the URI, if the URI lies below it.
+fn below<'u>(uri: &'u [u8], path: &[u8]) -> Option<&'u [u8]> {
+    let rest = uri.strip_prefix(path)?;
+    let whole = path.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'));
+    whole.then_some(rest)
+}
+
+/// `DocumentRoot` where nothing is said.
+fn default_root(request: &Request) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    request.engine.server.server_root.join("htdocs").as_os_str().as_bytes().to_vec()
+}
+
+/// The directory walk, then the file walk.
+pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    for walk in [walk::directories, walk::files] {
+        if let Walked::Status(status) = walk(request) {
+            return Answer::status(status);
+        }
+    }
+    Answer::OK
+}
+
+/// `ForceType`, `SetHandler` and `AcceptPathInfo` have the last word on what modules found.
+pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    if let Some(Some(media_type)) = core.dir.force_type.get() {
+        request.content_type = Some(media_type.clone());
+    }
+    match core.dir.handler.get() {
+        None | Some(HandlerName::None) => {}
+        Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
+        Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
+            Ok(name) if name.is_empty() || name.eq_ignore_ascii_case(b"none") => {}
+            Ok(name) => request.handler = Some(Cow::Owned(name)),
+            Err(why) => {
+                let why = format!("Can't evaluate handler expression: {why}");
+                request.log_core(Level::Error, 3154, &why, None);
+                return Answer::status(500);
+            }
+        },
+    }
+    if let Some(path_info) = core.dir.accept_path_info.get() {
+        request.used_path_info = *path_info;
+    }
+    Answer::OK
+}
+
+/// Whether [`override_type`] has anything to do.
+pub(super) fn overrides_type(core: Bound<'_, Core>) -> bool {
+    core.dir.force_type.is_set() || core.dir.handler.is_set() || core.dir.accept_path_info.is_set()
+}
+
+/// Whether what [`override_type`] does is the same for every request.
+pub(super) fn overrides_by_expression(core: Bound<'_, Core>) -> bool {
+    matches!(core.dir.handler.get(), Some(HandlerName::Expr(_)))
+}
+
+/// `SetOutputFilter`
+pub(super) fn insert_filters<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    for name in core.dir.output_filters.get().into_iter().flat_map(|names| names.iter()) {
+        if !request.add_filter_named(name) {
+            request.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
+        }
+    }
+    Answer::OK
+}
+
+/// Whether [`insert_filters`] has anything to do.
+pub(super) fn has_filters(core: Bound<'_, Core>) -> bool {
+    core.dir.output_filters.get().is_some_and(|names| !names.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn server_path_takes_whole_segments() {
+        assert_eq!(below(b"/a/b", b"/a"), Some(&b"/b"[..]));
+        assert_eq!(below(b"/a", b"/a"), Some(&b""[..]));
+        assert_eq!(below(b"/ab", b"/a"), None);
+        assert_eq!(below(b"/a/b", b"/a/"), Some(&b"b"[..]));
+    }
+}

@@ -1,0 +1,107 @@
+//! OPTIONS, TRACE, and the `Allow` field.
+//!
+//! Source: `make_allow`, `ap_send_http_trace`, `http_send_options` (modules/http).
+
+use bytes::Bytes;
+use wire::method::Method;
+
+use crate::body::Body;
+use crate::core::HttpCore;
+use crate::core::server_config::Trace;
+use crate::hooks::{Answer, Bound, Verdict};
+use crate::inlet::BodyError;
+use crate::request::Request;
+
+/// The value of `Allow`: what handlers said they take, in Apache's order.
+pub(crate) fn allow(request: &Request) -> Vec<u8> {
+    const FIRST: [(Method, &[u8]); 4] = [
+        (Method::OPTIONS, b"OPTIONS"),
+        (Method::GET, b"HEAD"),
+        (Method::GET, b"GET"),
+        (Method::POST, b"POST"),
+    ];
+    let allowed = request.allowed;
+    let mut names: Vec<&[u8]> = Vec::new();
+    names.extend(FIRST.iter().filter(|(of, _)| allowed.contains(*of)).map(|(_, name)| *name));
+    let registry = &request.engine.server.methods;
+    for method in allowed.iter() {
+        let listed = FIRST.iter().any(|(of, _)| *of == method) || method == Method::TRACE;
+        if let (false, Some(name)) = (listed, method.name(registry)) {
+            names.push(name);
+        }
+    }
+    if request.host.core.trace_enable.or(Trace::On) != Trace::Off {
+        names.push(b"TRACE");
+    }
+    names.join(&b","[..])
+}
+
+/// `OPTIONS *` is answered at once, without `Allow`.
+pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Answer<'r> {
+    if request.method != Method::OPTIONS || request.uri != b"*" {
+        return Answer::DECLINED;
+    }
+    request.body = Body::Empty;
+    Answer::DONE
+}
+
+/// The most that a TRACE may have as its body under `extended`, bytes.
+const TRACE_BODY_LIMIT: usize = 64 * 1024;
+
+/// TRACE: the request is sent back.
+pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Answer<'r> {
+    if request.method != Method::TRACE {
+        return Answer::DECLINED;
+    }
+    let enabled = request.host.core.trace_enable.or(Trace::On);
+    if enabled == Trace::Off {
+        request.notes.set(b"error-notes", b"TRACE denied by server configuration");
+        return Answer::status(405);
+    }
+    if request.body_in.is_empty() {
+        echo(request, &[]);
+        return Answer::DONE;
+    }
+    if enabled != Trace::Extended {
+        request.notes.set(b"error-notes", b"TRACE with a request body is not allowed");
+        return Answer::status(413);
+    }
+    Answer::Wait(Box::pin(async move {
+        let mut body = Vec::new();
+        while let Some(piece) = request.body_in.next().await {
+            match piece {
+                Ok(piece) if body.len() + piece.len() <= TRACE_BODY_LIMIT => {
+                    body.extend_from_slice(&piece);
+                }
+                Ok(_) => {
+                    let why = b"Extended TRACE request bodies cannot exceed 64k";
+                    request.notes.set(b"error-notes", why);
+                    return Verdict::Status(413);
+                }
+                Err(BodyError::Status(status)) => return Verdict::Status(status),
+                Err(BodyError::Io(_)) => return Verdict::Status(400),
+            }
+        }
+        echo(request, &body);
+        Verdict::Done
+    }))
+}
+
+fn echo(request: &mut Request, body: &[u8]) {
+    let mut first: &Request = request;
+    while let Some(prev) = &first.prev {
+        first = prev;
+    }
+    let mut out = first.request_line.clone();
+    out.extend_from_slice(b"\r\n");
+    for (name, value) in first.headers_in.iter() {
+        for part in [name, b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(body);
+    request.content_type = Some(b"message/http".to_vec());
+    request.chunked = true;
+    request.body = Body::Bytes(Bytes::from(out));
+}

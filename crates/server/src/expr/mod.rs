@@ -1,0 +1,87 @@
+//! Expressions on requests: `<If>`, `Require expr`, `expr=` arguments.
+//!
+//! Source: the manual's expr.html, server/util_expr_eval.c.
+
+mod env;
+mod extension;
+
+pub use extension::{Extension, Extensions};
+
+use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
+
+use crate::log::Level;
+use crate::request::Request;
+use crate::slots::Registry;
+
+use env::RequestEnv;
+
+/// Parses a condition with the names that the core and the active modules know.
+///
+/// # Errors
+/// As [`Expr::parse_bool`].
+pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    Expr::parse_bool(text, flags, &Extensions::of(registry))
+}
+
+/// Parses a string with `%{…}` in it.
+///
+/// # Errors
+/// As [`Expr::parse_string`].
+pub fn parse_string(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    Expr::parse_string(text, flags, &Extensions::of(registry))
+}
+
+/// Whether a condition holds for a request; an error of evaluation is a 500.
+pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, u16> {
+    condition(expr, request, &mut Backrefs::new()).map_err(|why| {
+        let why = format!("Failed to evaluate <If> condition: {why}");
+        request.log_core(Level::Error, 39, &why, None);
+        500
+    })
+}
+
+/// Whether a condition holds; `$0`–`$9` go in and come out by `backrefs`.
+///
+/// # Errors
+/// As [`Expr::eval_bool`].
+pub fn condition(
+    expr: &Expr,
+    request: &mut Request,
+    backrefs: &mut Backrefs,
+) -> Result<bool, EvalError> {
+    request.pure &= expr.is_constant();
+    let vary = !expr.flags().dont_vary;
+    let mut env = RequestEnv::new(request);
+    let value = expr.eval_bool(&mut env, backrefs);
+    env.finish(vary);
+    value
+}
+
+/// The value of a string expression.
+///
+/// # Errors
+/// As [`Expr::eval_string`].
+pub fn string(expr: &Expr, request: &mut Request) -> Result<Vec<u8>, EvalError> {
+    if let Some(constant) = expr.constant() {
+        return Ok(constant.to_vec());
+    }
+    string_with(expr, request, &mut Backrefs::new())
+}
+
+/// The value of a string expression; `$0`–`$9` go in by `backrefs`.
+///
+/// # Errors
+/// As [`Expr::eval_string`].
+pub fn string_with(
+    expr: &Expr,
+    request: &mut Request,
+    backrefs: &mut Backrefs,
+) -> Result<Vec<u8>, EvalError> {
+    request.pure &= expr.is_constant();
+    let vary = !expr.flags().dont_vary;
+    let mut out = Vec::new();
+    let mut env = RequestEnv::new(request);
+    let value = expr.eval_string(&mut env, backrefs, &mut out);
+    env.finish(vary);
+    value.map(|()| out)
+}
