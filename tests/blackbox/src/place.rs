@@ -83,9 +83,11 @@ impl Place {
                 crate::program::MODULES
             ));
         }
-        if rustix::process::geteuid().is_root() {
-            text.push_str("User www-data\nGroup www-data\n");
-        }
+        // Two lines in any case, so that line numbers are the same.
+        text.push_str(match rustix::process::geteuid().is_root() {
+            true => "User www-data\nGroup www-data\n",
+            false => "# An ordinary user's server\n# keeps its user.\n",
+        });
         text.push_str(&format!("ServerName localhost\nDocumentRoot \"{root}/htdocs\"\n"));
         if file.modules.iter().any(|module| module == "mime") {
             text.push_str("TypesConfig conf/mime.types\n");

@@ -149,7 +149,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// What a command said and how it ended; its name and folder are replaced.
+    /// What a command said and how it ended; its name before a message is taken away.
     pub fn output(&self, output: &std::process::Output, path: &str) -> Vec<String> {
         let program = path.rsplit('/').next().unwrap_or(path);
         let code = output.status.code().map_or("signal".to_owned(), |code| code.to_string());
@@ -163,8 +163,8 @@ impl<'a> Renderer<'a> {
                 let names = [format!("| {program}: "), format!(": {program}: ")];
                 lines.extend(shown.into_iter().map(|line| {
                     let line = line.replace(path, "PROGRAM");
-                    let line = line.replacen(&names[0], "| PROGRAM: ", 1);
-                    line.replacen(&names[1], ": PROGRAM: ", 1)
+                    let line = line.replacen(&names[0], "| ", 1);
+                    line.replacen(&names[1], ": ", 1)
                 }));
             }
         }
