@@ -369,7 +369,16 @@ impl Request {
             self.layer = root;
         }
         head.check_expect()?;
-        Ok(())
+        if head.has_known_scheme() {
+            return Ok(());
+        }
+        Err(Box::new(HeadError {
+            status: 400,
+            log_number: 0,
+            level: wire::LogLevel::Debug,
+            message: Vec::new(),
+            notes: "",
+        }))
     }
 
     /// The target as the client sent it, before internal redirects.
