@@ -115,6 +115,18 @@ impl Engine {
         crate::log::of_server(&self.server, level, number, message);
     }
 
+    /// What is done every second, and at the loop's end: modules' own, and dropped log lines are
+    /// counted.
+    pub fn every_second(&self) {
+        for run in self.server.registry.hooks.every_second() {
+            run(self);
+        }
+        let dropped = crate::sink::take_dropped();
+        if dropped > 0 {
+            self.scoreboard.count_dropped_log_lines(dropped);
+        }
+    }
+
     /// Counts an answer in the scoreboard.
     pub fn count(&self, bytes: u64) {
         self.slot.add_requests(1, bytes, 0);

@@ -15,6 +15,7 @@ use rt::tls::{ClientHello, ServerConfig};
 
 use crate::build::Build;
 use crate::client::Client;
+use crate::engine::Engine;
 use crate::filter::FilterDef;
 use crate::host::Server;
 use crate::module::Module;
@@ -236,6 +237,7 @@ pub struct HookTable {
     providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
     tls: Option<TlsHook>,
     shared: Vec<ShareHook>,
+    every_second: Vec<fn(&Engine)>,
     read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     satisfy: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
     /// Some hook decides access by URI, not by configuration alone: then authorisation is never
@@ -286,6 +288,11 @@ impl HookTable {
     /// How slowly clients of a host may send.
     pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
+    }
+
+    /// What each loop does every second, and at its end.
+    pub fn every_second(&self) -> &[fn(&Engine)] {
+        &self.every_second
     }
 
     /// What makes shared things before the fork.
@@ -383,6 +390,11 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.table.read_policy = Some(Box::new(move |server| {
             server.get::<M::Server>(slot).map(ask).unwrap_or_default()
         }));
+    }
+
+    /// Called in each loop every second, and at its end.
+    pub fn every_second(&mut self, run: fn(&Engine)) {
+        self.table.every_second.push(run);
     }
 
     /// Called by the supervisor before children are forked, at every start and restart.

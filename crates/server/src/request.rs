@@ -383,11 +383,16 @@ impl Request {
 
     /// The target as the client sent it, before internal redirects.
     pub fn original_target(&self) -> &[u8] {
+        &self.original().unparsed_uri
+    }
+
+    /// The request as it came, before internal redirects.
+    pub fn original(&self) -> &Request {
         let mut first = self;
         while let Some(prev) = &first.prev {
             first = prev;
         }
-        &first.unparsed_uri
+        first
     }
 
     /// Becomes what was answered the short way, for the log.

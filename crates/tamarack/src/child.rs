@@ -106,20 +106,18 @@ impl Seat {
             }));
         }
         let beat = handle.spawn_local(heartbeat(engine.clone()));
-        loop {
-            if self.state.changed().await.is_err() || *self.state.borrow() == State::Stop {
-                return;
-            }
+        let told = self.state.changed().await;
+        if told.is_ok() && *self.state.borrow() == State::Finish {
             engine.draining.set(true);
-            for task in std::mem::take(&mut accepting) {
+            for task in accepting {
                 let _ = task.await;
             }
             while engine.connections.open() > 0 && *self.state.borrow() != State::Stop {
                 handle.sleep(std::time::Duration::from_millis(20)).await;
             }
-            beat.abort();
-            return;
         }
+        beat.abort();
+        engine.every_second();
     }
 }
 
@@ -164,10 +162,7 @@ async fn heartbeat(engine: Rc<Engine>) {
         engine.slot.heartbeat(mpm::scoreboard::now_us());
         engine.slot.add_busy_us(counters.busy_us.saturating_sub(busy));
         busy = counters.busy_us;
-        let dropped = server::sink::take_dropped();
-        if dropped > 0 {
-            engine.scoreboard.count_dropped_log_lines(dropped);
-        }
+        engine.every_second();
         engine.handle.sleep(std::time::Duration::from_secs(1)).await;
     }
 }

@@ -1,0 +1,342 @@
+//! The items of a log format: what each `%` letter writes.
+//!
+//! Source: the `log_*` functions of modules/loggers/mod_log_config.c.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use server::client::KeepAlive;
+use server::request::Request;
+use server::slots::Registry;
+use wire::{Table, escape};
+
+use super::time::Time;
+
+/// An item that another module offers, by `hooks.provider("log_item", letter, …)`: it is given the
+/// argument in braces and appends its value; false for none.
+pub struct LogItem(pub fn(&Request, &[u8], &mut Vec<u8>) -> bool);
+
+/// Whether an item had a value; without one the line has a `-`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// It was written.
+    Some,
+    /// There is none.
+    None,
+}
+
+/// A letter with its argument.
+pub enum Item {
+    /// `%a`, `%{c}a`, `%h` without look-ups.
+    ClientAddress {
+        /// The connection's end, not mod_remoteip's.
+        of_connection: bool,
+    },
+    /// `%A`
+    LocalAddress,
+    /// `%B`: bytes of the body; `%b` writes `-` for 0.
+    BodyBytes {
+        /// `%b`
+        dash: bool,
+    },
+    /// `%{name}C`
+    Cookie(Vec<u8>),
+    /// `%D`, `%T`, `%{unit}T`: microseconds per unit.
+    Duration(u64),
+    /// `%{name}e`
+    Env(Vec<u8>),
+    /// `%f`
+    Filename,
+    /// `%H`
+    Protocol,
+    /// `%{name}i`
+    HeaderIn(Vec<u8>),
+    /// `%k`
+    KeepAlives,
+    /// `%l`
+    RemoteLogname,
+    /// `%L`, `%{c}L`
+    LogId,
+    /// `%m`
+    Method,
+    /// `%{name}n`
+    Note(Vec<u8>),
+    /// `%{name}o`
+    HeaderOut(Vec<u8>),
+    /// `%p`: canonical, local, remote.
+    Port(Port),
+    /// `%P`: process, thread, thread in hexadecimal.
+    Process(Process),
+    /// `%q`
+    Query,
+    /// `%r`
+    RequestLine,
+    /// `%R`
+    Handler,
+    /// `%s`
+    Status,
+    /// `%t`
+    Time(Time),
+    /// `%u`
+    User,
+    /// `%U`
+    Path,
+    /// `%v`
+    ServerName,
+    /// `%V`
+    CanonicalName,
+    /// `%X`
+    Connection,
+    /// `%{name}^ti`
+    TrailerIn(Vec<u8>),
+    /// `%{name}^to`
+    TrailerOut(Vec<u8>),
+    /// Of another module.
+    Other(Arc<LogItem>, Vec<u8>),
+}
+
+/// `%{…}p`
+#[derive(Clone, Copy)]
+pub enum Port {
+    /// Of the server's canonical name.
+    Canonical,
+    /// The connection's end here.
+    Local,
+    /// The connection's other end.
+    Remote,
+}
+
+/// `%{…}P`
+#[derive(Clone, Copy)]
+pub enum Process {
+    /// `pid`
+    Pid,
+    /// `tid`
+    Tid,
+    /// `hextid`
+    HexTid,
+}
+
+impl Item {
+    /// The item of a letter, and whether it is of the original request by default.
+    pub fn named(
+        name: &[u8],
+        argument: &[u8],
+        registry: &Registry,
+    ) -> Result<(Item, bool), String> {
+        let owned = || argument.to_vec();
+        let of_connection = argument == b"c";
+        let item = match name {
+            b"a" | b"h" => Item::ClientAddress { of_connection },
+            b"A" => Item::LocalAddress,
+            b"B" => Item::BodyBytes { dash: false },
+            b"b" => Item::BodyBytes { dash: true },
+            b"C" => Item::Cookie(owned()),
+            b"D" => return Ok((Item::Duration(1), true)),
+            b"T" => return Ok((duration(argument)?, true)),
+            b"e" => Item::Env(owned()),
+            b"f" => Item::Filename,
+            b"H" => Item::Protocol,
+            b"i" => Item::HeaderIn(owned()),
+            b"k" => Item::KeepAlives,
+            b"l" => Item::RemoteLogname,
+            b"L" => Item::LogId,
+            b"m" => Item::Method,
+            b"n" => Item::Note(owned()),
+            b"o" => Item::HeaderOut(owned()),
+            b"p" => Item::Port(match argument {
+                b"local" => Port::Local,
+                b"remote" => Port::Remote,
+                _ => Port::Canonical,
+            }),
+            b"P" => Item::Process(match argument {
+                b"tid" => Process::Tid,
+                b"hextid" => Process::HexTid,
+                _ => Process::Pid,
+            }),
+            b"q" => Item::Query,
+            b"r" => return Ok((Item::RequestLine, true)),
+            b"R" => return Ok((Item::Handler, true)),
+            b"s" => return Ok((Item::Status, true)),
+            b"t" => Item::Time(Time::parse(argument)),
+            b"u" => Item::User,
+            b"U" => return Ok((Item::Path, true)),
+            b"v" => Item::ServerName,
+            b"V" => Item::CanonicalName,
+            b"X" => Item::Connection,
+            b"^ti" => Item::TrailerIn(owned()),
+            b"^to" => Item::TrailerOut(owned()),
+            _ => {
+                let letter = String::from_utf8_lossy(name);
+                let offered = registry.hooks.provider::<LogItem>("log_item", &letter);
+                let offered =
+                    offered.ok_or_else(|| format!("Unrecognized LogFormat directive %{letter}"))?;
+                Item::Other(offered, owned())
+            }
+        };
+        Ok((item, false))
+    }
+
+    /// Appends the value, with what the client sent escaped as Apache does.
+    pub fn write(&self, request: &Request, out: &mut Vec<u8>) -> Value {
+        if let Some(escaped) = self.foreign(request) {
+            let Some(text) = escaped else { return Value::None };
+            escape::log_item(out, &text);
+            return Value::Some;
+        }
+        self.own(request, out)
+    }
+
+    /// Appends the value as it is: for formats that escape by themselves.
+    pub fn write_raw(&self, request: &Request, out: &mut Vec<u8>) -> Value {
+        if let Some(raw) = self.foreign(request) {
+            let Some(text) = raw else { return Value::None };
+            out.extend_from_slice(&text);
+            return Value::Some;
+        }
+        self.own(request, out)
+    }
+
+    /// What others had a hand in, and so has to be escaped; `None` for other items.
+    fn foreign<'r>(&self, request: &'r Request) -> Option<Option<std::borrow::Cow<'r, [u8]>>> {
+        let borrowed = |text: &'r [u8]| Some(std::borrow::Cow::Borrowed(text));
+        Some(match self {
+            Item::Env(name) => request.env.get(name).and_then(borrowed),
+            Item::Note(name) => request.notes.get(name).and_then(borrowed),
+            Item::HeaderIn(name) => request.headers_in.get(name).and_then(borrowed),
+            Item::TrailerIn(name) => request.trailers_in.get(name).and_then(borrowed),
+            Item::TrailerOut(name) => request.trailers_out.get(name).and_then(borrowed),
+            Item::HeaderOut(name) => header_out(request, name),
+            Item::Cookie(name) => cookie(&request.headers_in, name).map(Into::into),
+            Item::Filename => borrowed(&request.filename).filter(|name| !name.is_empty()),
+            Item::RequestLine => borrowed(&request.request_line).filter(|line| !line.is_empty()),
+            Item::Path => borrowed(&request.uri),
+            Item::Method => borrowed(&request.method_name),
+            Item::User => match request.user.as_deref() {
+                Some(b"") => borrowed(b"\"\""),
+                Some(user) => borrowed(user),
+                None => None,
+            },
+            Item::Query => match &request.args {
+                Some(args) => Some([b"?", args.as_slice()].concat().into()),
+                None => borrowed(b""),
+            },
+            Item::Handler => request.handler.as_deref().and_then(borrowed),
+            Item::CanonicalName => borrowed(request.server_name()),
+            Item::ServerName => borrowed(&request.host.identity.name),
+            _ => return None,
+        })
+    }
+
+    /// What is ours to say.
+    fn own(&self, request: &Request, out: &mut Vec<u8>) -> Value {
+        match self {
+            Item::ClientAddress { of_connection: false } => {
+                address(request.useragent_addr, out);
+            }
+            Item::ClientAddress { of_connection: true } => address(request.client.peer, out),
+            Item::LocalAddress => address(request.client.local, out),
+            Item::BodyBytes { dash: true } if request.bytes_sent == 0 => return Value::None,
+            Item::BodyBytes { .. } => number(request.bytes_sent, out),
+            Item::Duration(unit) => {
+                let now = request.engine.handle.clock().precise_wall_us();
+                number(now.saturating_sub(request.time_us) / unit, out);
+            }
+            Item::Protocol => out.extend_from_slice(match request.protocol {
+                9 => b"HTTP/0.9",
+                1000 => b"HTTP/1.0",
+                2000 => b"HTTP/2.0",
+                _ => b"HTTP/1.1",
+            }),
+            Item::KeepAlives => {
+                number(u64::from(request.client.keepalives.get().saturating_sub(1)), out);
+            }
+            Item::RemoteLogname => return Value::None,
+            Item::LogId => match request.log_id() {
+                Some(id) => out.extend_from_slice(id),
+                None => return Value::None,
+            },
+            Item::Port(Port::Canonical) => number(request.server_port().into(), out),
+            Item::Port(Port::Local) => number(request.client.local.port().into(), out),
+            Item::Port(Port::Remote) => number(request.client.peer.port().into(), out),
+            Item::Process(process) => process.write(out),
+            Item::Status => number(request.status.into(), out),
+            Item::Time(time) => {
+                let clock = request.engine.handle.clock();
+                let at = if time.at_end { clock.precise_wall_us() } else { request.time_us };
+                time.write(at, out);
+            }
+            Item::Connection => out.push(match request.client.keepalive.get() {
+                _ if request.client.aborted.get() => b'X',
+                KeepAlive::Open => b'+',
+                KeepAlive::Close | KeepAlive::Unknown => b'-',
+            }),
+            Item::Other(item, argument) => {
+                if !(item.0)(request, argument, out) {
+                    return Value::None;
+                }
+            }
+            _ => return Value::None,
+        }
+        Value::Some
+    }
+}
+
+impl Process {
+    fn write(self, out: &mut Vec<u8>) {
+        let tid = || nix::unistd::gettid().as_raw();
+        let text = match self {
+            Process::Pid => std::process::id().to_string(),
+            Process::Tid => tid().to_string(),
+            Process::HexTid => format!("{:x}", tid()),
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// `%T`, `%{ms}T`, `%{us}T`, `%{s}T`
+fn duration(argument: &[u8]) -> Result<Item, String> {
+    Ok(Item::Duration(match argument {
+        b"" | b"s" => 1_000_000,
+        b"ms" => 1000,
+        b"us" => 1,
+        _ => {
+            let unit = String::from_utf8_lossy(argument);
+            return Err(format!("Unrecognized time unit {unit} in LogFormat"));
+        }
+    }))
+}
+
+/// `Content-Type` and other fields that are made only when the head is written.
+fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<'r, [u8]>> {
+    if name.eq_ignore_ascii_case(b"content-type") {
+        return request.content_type.as_deref().map(Into::into);
+    }
+    let found = request.headers_out.get(name).or_else(|| request.err_headers_out.get(name));
+    found.map(Into::into)
+}
+
+/// The value of a cookie.
+fn cookie(headers: &Table, name: &[u8]) -> Option<Vec<u8>> {
+    let of_line = |line: &[u8]| {
+        line.split(|byte| *byte == b';').find_map(|pair| {
+            let pair = pair.trim_ascii();
+            let equals = pair.iter().position(|byte| *byte == b'=')?;
+            let (key, value) = pair.split_at(equals);
+            let is_it = key.trim_ascii_end().eq_ignore_ascii_case(name);
+            is_it.then(|| value.get(1..).unwrap_or_default().trim_ascii().to_vec())
+        })
+    };
+    headers.get_all(b"Cookie").find_map(of_line)
+}
+
+/// An address without port, formatted without allocating.
+fn address(address: SocketAddr, out: &mut Vec<u8>) {
+    use std::io::Write;
+    let _ = write!(out, "{}", address.ip());
+}
+
+fn number(number: u64, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    out.extend_from_slice(buffer.format(number).as_bytes());
+}

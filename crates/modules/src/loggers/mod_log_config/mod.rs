@@ -1,0 +1,166 @@
+//! mod_log_config: the access log.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_log_config.html>
+
+mod buffer;
+mod format;
+mod item;
+mod json;
+mod rows;
+mod time;
+
+pub use item::LogItem;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use conf::Span;
+use conf::expr::Expr;
+use server::build::Build;
+use server::directive::Row;
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
+use server::module::Module;
+use server::request::Request;
+use server::sink::SinkId;
+
+use format::Format;
+
+/// `mod_log_config.c`
+pub struct LogConfig;
+
+/// A log as configured: its format may be named later.
+#[derive(Clone)]
+pub struct Log {
+    sink: SinkId,
+    /// The format's text or nickname; `None` for `TransferLog`.
+    format: Option<Vec<u8>>,
+    condition: Option<Condition>,
+    span: Span,
+}
+
+/// When a request is logged.
+#[derive(Clone)]
+pub enum Condition {
+    /// `env=name`
+    Env(Vec<u8>),
+    /// `env=!name`
+    NotEnv(Vec<u8>),
+    /// `expr=…`
+    Expr(Arc<Expr>),
+}
+
+/// A log ready for use.
+pub struct ReadyLog {
+    sink: SinkId,
+    format: Arc<Format>,
+    condition: Option<Condition>,
+}
+
+server::config! {
+    /// What the module knows of a server.
+    pub struct Settings {
+        /// `CustomLog` and `TransferLog`; a host that has its own does not use the main server's.
+        pub logs: Replace<Log>,
+        /// `GlobalLog`
+        pub global_logs: Append<Log>,
+        /// `LogFormat` with a nickname.
+        pub formats: Overlay<Vec<u8>, Vec<u8>>,
+        /// `LogFormat` without one: `TransferLog`'s.
+        pub default_format: Setting<Vec<u8>>,
+        /// `BufferedLogs`
+        pub buffered: Outermost<bool>,
+        /// All logs of the host, with formats found.
+        pub ready: Own<Arc<Vec<ReadyLog>>>,
+    }
+}
+
+impl Module for LogConfig {
+    const NAME: &'static str = "log_config_module";
+    const FILE: &'static str = "mod_log_config.c";
+    type Server = Settings;
+    type Dir = ();
+    const DIRECTIVES: &'static [Row<LogConfig>] = rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.post_config(make_ready);
+        hooks.on(
+            Phase::LogTransaction,
+            Rank::MIDDLE,
+            |bound| !bound.server.ready.0.is_empty(),
+            log,
+        );
+        hooks.every_second(buffer::flush);
+    }
+}
+
+/// `LogFormat "%h %l %u %t \"%r\" %>s %b"`: the Common Log Format.
+const COMMON: &[u8] = b"%h %l %u %t \"%r\" %>s %b";
+
+/// Finds every log's format, now that all nicknames are known (`init_config_log`).
+fn make_ready(build: &mut Build) {
+    let Some(slot) = build.registry.slot_of::<LogConfig>() else { return };
+    let registry = build.registry.clone();
+    let mut known = BTreeMap::new();
+    let mut faults = Vec::new();
+    let hosts = build.hosts.iter_mut().map(|host| &mut host.server);
+    for server in std::iter::once(&mut build.main.server).chain(hosts) {
+        let Some(settings) = server.edit::<Settings>(slot) else { continue };
+        let mut ready = Vec::new();
+        for log in settings.logs.iter().chain(settings.global_logs.iter()) {
+            let text = settings.text_of(log);
+            let format = known
+                .entry(text.clone())
+                .or_insert_with(|| Format::parse(&text, &registry).map(Arc::new));
+            match format {
+                Ok(format) => ready.push(ReadyLog {
+                    sink: log.sink,
+                    format: format.clone(),
+                    condition: log.condition.clone(),
+                }),
+                Err(why) => faults.push((log.span, why.clone())),
+            }
+        }
+        settings.ready.0 = Arc::new(ready);
+    }
+    for (span, why) in faults {
+        build.error(span, why);
+    }
+}
+
+impl Settings {
+    fn text_of(&self, log: &Log) -> Vec<u8> {
+        let Some(named) = &log.format else {
+            return self.default_format.or_ref(&COMMON.to_vec()).clone();
+        };
+        match self.formats.get(named) {
+            Some(text) => text.clone(),
+            None if named == b"json" => json::FORMAT.to_vec(),
+            None => named.clone(),
+        }
+    }
+}
+
+/// Writes the request's lines (`multi_log_transaction`).
+fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Answer<'r> {
+    for log in bound.server.ready.0.iter() {
+        if !log.wants(request) {
+            continue;
+        }
+        buffer::write(request, log.sink, bound.server.buffered.0, |request, line| {
+            log.format.write(request, line);
+        });
+    }
+    Answer::OK
+}
+
+impl ReadyLog {
+    fn wants(&self, request: &mut Request) -> bool {
+        match &self.condition {
+            None => true,
+            Some(Condition::Env(name)) => request.env.contains(name),
+            Some(Condition::NotEnv(name)) => !request.env.contains(name),
+            Some(Condition::Expr(expr)) => server::expr::holds(expr, request).unwrap_or(false),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The directives.
+
+use std::sync::Arc;
+
+use conf::Arg;
+use conf::expr::Flags;
+use mpm::pipes::PipeSpec;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::expr;
+use server::scope::{Override, Places};
+use server::sink::Target;
+
+use super::format::Format;
+use super::{Condition, Log, LogConfig};
+
+type Here<'a, 't> = Cx<'a, 't, LogConfig>;
+
+pub(super) const ROWS: &[Row<LogConfig>] = &[
+    row(
+        "CustomLog",
+        Takes::Some { least: 2, most: 3, set: custom_log },
+        Places::HOST,
+        "file|pipe format|nickname [env=[!]environment-variable|expr=expression]",
+        "Writes a line per request to a file or program.",
+    ),
+    row(
+        "GlobalLog",
+        Takes::Some { least: 2, most: 3, set: global_log },
+        Places::SERVER,
+        "file|pipe format|nickname [env=[!]environment-variable|expr=expression]",
+        "Writes a line per request of every host, whatever logs the host has itself.",
+    ),
+    row(
+        "TransferLog",
+        Takes::One(transfer_log),
+        Places::HOST,
+        "file|pipe",
+        "Writes a line per request in the format of the LogFormat without a nickname.",
+    ),
+    row(
+        "LogFormat",
+        Takes::Some { least: 1, most: 2, set: log_format },
+        Places::HOST,
+        "format|nickname [nickname]",
+        "Describes a line of the access log, and may give it a nickname.",
+    )
+    .default("\"%h %l %u %t \\\"%r\\\" %>s %b\""),
+    row(
+        "BufferedLogs",
+        Takes::Flag(|cx, on| {
+            cx.server().buffered.0 = on;
+            Ok(())
+        }),
+        Places::SERVER,
+        "On|Off",
+        "Gathers lines in memory and writes them together, at the latest after a second.",
+    )
+    .default("Off"),
+];
+
+const fn row(
+    name: &'static str,
+    takes: Takes<LogConfig>,
+    places: Places,
+    syntax: &'static str,
+    doc: &'static str,
+) -> Row<LogConfig> {
+    Row::new(name, takes, syntax, doc).standing(places, Override::NONE)
+}
+
+fn custom_log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    let log = log(cx, words)?;
+    cx.server().logs.push(log);
+    Ok(())
+}
+
+fn global_log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    let log = log(cx, words)?;
+    cx.server().global_logs.push(log);
+    Ok(())
+}
+
+fn transfer_log(cx: &mut Here<'_, '_>, file: &Arg) -> Set {
+    let log = log(cx, std::slice::from_ref(file))?;
+    cx.server().logs.push(log);
+    Ok(())
+}
+
+/// Source: `add_custom_log`
+fn log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Result<Log, Fault> {
+    let [file, rest @ ..] = words else { return Err(Fault::new("CustomLog needs a file")) };
+    let span = cx.span();
+    let build = cx.build();
+    let target = match file.text.first() {
+        Some(b'|') => {
+            let spec = PipeSpec::parse(&file.text);
+            Target::Pipe(spec.ok_or_else(|| Fault::new("the pipe names no program").at(file))?)
+        }
+        _ => Target::File(build.path(&file.text)),
+    };
+    let sink = build.sinks.register(target);
+    let format = rest.first().map(|word| word.text.to_vec());
+    if let Some(text) = &format
+        && text.contains(&b'%')
+    {
+        let place = rest.first().unwrap_or(file);
+        Format::parse(text, &build.registry).map_err(|why| Fault::new(why).at(place))?;
+    }
+    let condition = rest.get(1).map(|word| condition(cx, word)).transpose()?;
+    Ok(Log { sink, format, condition, span })
+}
+
+fn condition(cx: &mut Here<'_, '_>, word: &Arg) -> Result<Condition, Fault> {
+    if let Some(name) = word.text.strip_prefix(b"env=") {
+        return match name {
+            [] | [b'!'] => Err(Fault::new("missing environment variable name").at(word)),
+            [b'!', name @ ..] => Ok(Condition::NotEnv(name.to_vec())),
+            name => Ok(Condition::Env(name.to_vec())),
+        };
+    }
+    let Some(text) = word.text.strip_prefix(b"expr=") else {
+        return Err(Fault::new("error in condition clause").at(word));
+    };
+    let flags = Flags { dont_vary: true, ..Flags::default() };
+    let parsed = expr::parse_bool(&cx.build().registry, text, flags);
+    let parsed = parsed.map_err(|error| Fault::new(error.message).at(word))?;
+    Ok(Condition::Expr(Arc::new(parsed)))
+}
+
+/// Source: `log_format`
+fn log_format(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    let [format, rest @ ..] = words else { return Ok(()) };
+    let Some(nickname) = rest.first() else {
+        let known = cx.server().formats.get(format.text.as_slice()).cloned();
+        let text = known.unwrap_or_else(|| format.text.to_vec());
+        Format::parse(&text, &cx.build().registry).map_err(|why| Fault::new(why).at(format))?;
+        cx.server().default_format.set(text);
+        return Ok(());
+    };
+    Format::parse(&format.text, &cx.build().registry).map_err(|why| Fault::new(why).at(format))?;
+    cx.server().formats.insert(nickname.text.to_vec(), format.text.to_vec());
+    Ok(())
+}
