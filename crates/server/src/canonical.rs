@@ -2,6 +2,8 @@
 //!
 //! Source: `ap_get_server_name`, `ap_get_server_port`, `ap_construct_url` (server/core.c).
 
+use conf::values::{VirtualHostAddress, VirtualHostName};
+
 use crate::build::Build;
 use crate::core::Core;
 use crate::core::dir_config::CanonicalName;
@@ -31,10 +33,16 @@ impl Identity {
             return Identity { name: local_name(), ..Identity::default() };
         };
         let first = draft.addresses.first();
-        let port = first.and_then(|arg| {
-            conf::values::VirtualHostAddress::parse(&arg.text).ok().and_then(|found| found.port)
-        });
-        Identity { port: port.unwrap_or(main.port), ..main.clone() }
+        let first = first.and_then(|arg| VirtualHostAddress::parse(&arg.text).ok());
+        let port = first.as_ref().and_then(|address| address.port).unwrap_or(main.port);
+        // A host of one address is not reached by the main server's name; without a ServerName it
+        // has that of its address.
+        let name = match first.map(|address| address.host) {
+            Some(VirtualHostName::Ip(ip)) if !ip.is_unspecified() => ip.to_string().into_bytes(),
+            Some(VirtualHostName::Name(name)) => name.to_ascii_lowercase().into_bytes(),
+            _ => main.name.clone(),
+        };
+        Identity { name, port, scheme: main.scheme.clone() }
     }
 }
 

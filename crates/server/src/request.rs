@@ -361,7 +361,7 @@ impl Request {
             self.hostname = None;
         }
         self.named_port = (host.port != 0).then_some(host.port);
-        let selected = self.engine.server.vhosts.select(&self.client, host, head.path());
+        let selected = self.engine.server.vhosts.select(&self.client, host, head.path())?;
         if selected.id != self.host.id {
             let root = self.engine.plans.root(selected);
             self.plan = self.engine.plans.plan(&self.engine.server.registry, &root);

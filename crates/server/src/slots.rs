@@ -82,7 +82,10 @@ impl Registry {
 
     /// Merges server configurations module by module.
     pub fn merge_server(&self, outer: &Slots, inner: &Slots) -> Slots {
-        self.merge(&self.server_defaults, outer, inner, |m, o, i| m.merge_server(o, i))
+        // Nothing is shared here: a host of which nothing is said must not take over what is its
+        // outer place's own (ServerName).
+        let merged = self.modules.iter().zip(&outer.0).zip(&inner.0);
+        Slots(merged.filter_map(|((module, o), i)| module.merge_server(&**o, &**i)).collect())
     }
 
     /// Merges directory configurations module by module.

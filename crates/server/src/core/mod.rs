@@ -48,3 +48,6 @@ impl Module for Core {
         hooks.on(Phase::Handler, last, always, handler::default_handler).pure();
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

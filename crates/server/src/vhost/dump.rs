@@ -1,0 +1,66 @@
+//! `-t -D DUMP_VHOSTS` (and `-S`), in Apache's layout (`ap_vhost_iterate…`, `dump_vhost_config`).
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use super::{Group, VhostTable, is_wild};
+use crate::host::Host;
+
+impl VhostTable {
+    /// What is configured where.
+    pub fn dump(&self) -> String {
+        let mut out = "VirtualHost configuration:\n".to_owned();
+        for ip in &self.order {
+            for group in self.by_address.get(ip).into_iter().flatten() {
+                dump_group(&mut out, &shown(*ip), group);
+            }
+        }
+        for group in &self.wildcard {
+            dump_group(&mut out, "*", group);
+        }
+        out
+    }
+}
+
+fn shown(ip: IpAddr) -> String {
+    if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
+}
+
+fn dump_group(out: &mut String, address: &str, group: &Group) {
+    let port = group.port.map_or_else(|| "*".to_owned(), |port| port.to_string());
+    let address = format!("{address}:{port}");
+    let Some(first) = group.hosts.first() else { return };
+    let (name, place) = (name_of(&first.host), place_of(&first.host));
+    if group.hosts.len() == 1 {
+        let _ = writeln!(out, "{address:<22} {name} ({place})");
+        dump_aliases(out, &first.host);
+        return;
+    }
+    let _ = writeln!(out, "{address:<22} is a NameVirtualHost");
+    let _ = writeln!(out, "         default server {name} ({place})");
+    for member in &group.hosts {
+        let (name, place) = (name_of(&member.host), place_of(&member.host));
+        let _ = writeln!(out, "         port {port} namevhost {name} ({place})");
+        dump_aliases(out, &member.host);
+    }
+}
+
+fn dump_aliases(out: &mut String, host: &Host) {
+    for wild in [false, true] {
+        let word = if wild { "wild alias" } else { "alias" };
+        for alias in host.core.server_aliases.0.iter().filter(|alias| is_wild(alias) == wild) {
+            let _ = writeln!(out, "                 {word} {}", String::from_utf8_lossy(alias));
+        }
+    }
+}
+
+fn name_of(host: &Host) -> String {
+    String::from_utf8_lossy(host.name()).into_owned()
+}
+
+fn place_of(host: &Host) -> String {
+    match &host.defined_at {
+        Some((file, line)) => format!("{file}:{line}"),
+        None => String::new(),
+    }
+}
