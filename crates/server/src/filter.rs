@@ -23,6 +23,12 @@ impl Stage {
 pub trait OutputFilter {
     /// Changes the answer; gives back the body to send.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
+
+    /// Whether what it does depends on configuration alone, and it leaves the body as it is: then
+    /// the filtered answer can be kept (see [`crate::hooks::HookDef::pure`]).
+    fn is_pure(&self) -> bool {
+        false
+    }
 }
 
 /// A filter that configuration can name (`SetOutputFilter`, `FilterProvider`).

@@ -381,6 +381,15 @@ impl Request {
         }))
     }
 
+    /// Whether nobody has left anything on the request that could change its answer.
+    pub fn is_untouched(&self) -> bool {
+        self.env.is_empty()
+            && self.notes.is_empty()
+            && self.headers_out.is_empty()
+            && self.err_headers_out.is_empty()
+            && !self.no_cache
+    }
+
     /// The target as the client sent it, before internal redirects.
     pub fn original_target(&self) -> &[u8] {
         &self.original().unparsed_uri

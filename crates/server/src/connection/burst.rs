@@ -6,6 +6,7 @@ use rt::Deadline;
 use wire::{HeadError, HeadLimits, HeadOptions, Progress};
 
 use super::{Active, Connection, Ended, LINGER, fast, pipe, send};
+use crate::client::KeepAlive;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
 use crate::process;
@@ -175,7 +176,15 @@ async fn answer(
         Box::pin(refuse_with(connection, active, request, &error)).await;
         return Ok(false);
     }
-    if fast::may(active)
+    let mut verdict = Verdict::Ok;
+    if !request.plan.phase(Phase::PostReadRequest).is_empty() {
+        verdict = process::run_all(&mut request, Phase::PostReadRequest).await;
+        // These hooks may look at anything; what counts is whether they left a trace.
+        request.pure = request.is_untouched();
+    }
+    if verdict == Verdict::Ok
+        && request.pure
+        && fast::may(active)
         && let Some(sent) = fast::answer(connection, active, &mut request)
     {
         let keep = fast::finish(connection, active, &mut request, sent).await?;
@@ -183,7 +192,7 @@ async fn answer(
         active.input.drain(..consumed.min(active.input.len()));
         return Ok(keep);
     }
-    Box::pin(full(connection, active, request, consumed)).await
+    Box::pin(full(connection, active, request, consumed, verdict)).await
 }
 
 /// The long way, through the phases.
@@ -192,12 +201,13 @@ async fn full(
     active: &mut Active,
     mut request: Box<Request>,
     consumed: usize,
+    verdict: Verdict,
 ) -> io::Result<bool> {
-    let caching = fast::may(active);
+    let caching = request.pure && fast::may(active);
     active.input.drain(..consumed.min(active.input.len()));
     let pipe = pipe::attach(connection, active, &mut request);
     let armed = if caching { fast::arm(connection, &mut request) } else { None };
-    let verdict = match process::run_all(&mut request, Phase::PostReadRequest).await {
+    let verdict = match verdict {
         Verdict::Ok => process::process(&mut request).await,
         decided => decided,
     };
@@ -206,28 +216,36 @@ async fn full(
         errors::die(&mut request, status).await;
     }
     let body_done = pipe::detach(connection, active, &mut request, pipe).await;
+    filter(&mut request);
     if let Some(armed) = armed {
         fast::remember(connection, &mut request, armed);
     }
     finish(connection, active, request, body_done).await
 }
 
-/// Filters, sends and logs an answer; whether the connection stays open.
+/// Applies the output filters, in stage order.
+fn filter(request: &mut Request) {
+    for attached in std::mem::take(&mut request.filters) {
+        request.pure &= attached.filter.is_pure();
+        let body = std::mem::take(&mut request.body);
+        request.body = attached.filter.apply(request, body);
+    }
+}
+
+/// Sends and logs an answer; whether the connection stays open.
 async fn finish(
     connection: &mut Connection,
     active: &mut Active,
     mut request: Box<Request>,
     may_keep: bool,
 ) -> io::Result<bool> {
-    let filters = std::mem::take(&mut request.filters);
-    for attached in filters {
-        let body = std::mem::take(&mut request.body);
-        request.body = attached.filter.apply(&mut request, body);
-    }
+    filter(&mut request);
     let may_keep = may_keep && !connection.engine.draining.get();
     let framing = respond::finish_headers(&mut request, may_keep);
     let sent = send::answer(connection, active, &mut request, framing).await;
     connection.client.aborted.set(sent.is_err());
+    let state = if framing.keep { KeepAlive::Open } else { KeepAlive::Close };
+    connection.client.keepalive.set(state);
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
     process::run_all(&mut request, Phase::LogTransaction).await;

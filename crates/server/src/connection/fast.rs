@@ -7,6 +7,7 @@ use wire::{Body, HeadFlags, Method};
 
 use super::{Active, Connection, send};
 use crate::body::{Body as Answer, FileSlice};
+use crate::client::KeepAlive;
 use crate::hooks::Phase;
 use crate::process;
 use crate::request::Request;
@@ -48,9 +49,6 @@ pub(super) fn answer(
 ) -> Option<Sent> {
     let engine = &connection.engine;
     let watcher = engine.handle.watcher()?;
-    if request.plan.phase(Phase::PostReadRequest).iter().any(|planned| !planned.pure) {
-        return None;
-    }
     let resource = engine.resources.get(request.host.id, active.head.target())?;
     if !resource.is_fresh(watcher) {
         engine.resources.forget(request.host.id, active.head.target());
@@ -90,6 +88,8 @@ pub(super) async fn finish(
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
     connection.engine.count(resource.file.size);
+    let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
+    connection.client.keepalive.set(state);
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {
         connection.client.bytes_out.set(stream.sent());
         request.take_over(&resource);
@@ -102,9 +102,6 @@ pub(super) async fn finish(
 pub(super) fn arm(connection: &Connection, request: &mut Request) -> Option<Option<Armed>> {
     let engine = &connection.engine;
     let watcher = engine.handle.watcher()?;
-    if !request.env.is_empty() {
-        return None;
-    }
     request.trace = Some(Vec::new());
     Some(engine.resources.arm(watcher, request.host.id, &request.unparsed_uri))
 }
@@ -141,7 +138,6 @@ pub(super) fn remember(connection: &Connection, request: &mut Request, armed: Op
 fn is_reusable(request: &Request) -> bool {
     request.pure
         && request.status == 200
-        && request.filters.is_empty()
         && request.env.is_empty()
         && request.trailers_out.is_empty()
         && !request.no_cache
