@@ -21,10 +21,12 @@ pub struct Client {
     pub tls: Option<Rc<TlsFacts>>,
     /// Requests answered before the current one.
     pub keepalives: Cell<u32>,
-    /// Bytes received from the socket before decryption (for `%I`).
+    /// Bytes received for the request at hand, before decryption (`%I`).
     pub bytes_in: Cell<u64>,
-    /// Bytes sent to the socket after encryption (for `%O`).
+    /// Bytes sent for the answer at hand, after encryption (`%O`).
     pub bytes_out: Cell<u64>,
+    /// When the answer at hand began to leave, microseconds since the epoch.
+    pub first_byte_us: Cell<u64>,
     /// The other end has gone away.
     pub aborted: Cell<bool>,
     /// The keep-alive state after the current request: `+`, `-` or `X` of `%X`.

@@ -1,15 +1,76 @@
-//! mod_logio.
+//! mod_logio: bytes on the wire, and the time to the first of them, for the access log.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_logio.html>
 
+use server::directive::{Row, Takes};
+use server::hooks::Hooks;
+use server::merge::Setting;
 use server::module::Module;
+use server::request::Request;
+use server::scope::{Override, Places};
+
+use super::mod_log_config::LogItem;
 
 /// `mod_logio.c`
 pub struct Logio;
+
+server::config! {
+    /// What the module knows of a directory.
+    pub struct Directory {
+        /// `LogIOTrackTTFB`
+        pub track_first_byte: Setting<bool>,
+    }
+}
 
 impl Module for Logio {
     const NAME: &'static str = "logio_module";
     const FILE: &'static str = "mod_logio.c";
     type Server = ();
-    type Dir = ();
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Logio>] = &[Row::<Logio>::new(
+        "LogIOTrackTTFB",
+        Takes::Flag(|cx, on| {
+            cx.dir().track_first_byte.set(on);
+            Ok(())
+        }),
+        "On|Off",
+        "Measures the time to the first byte of an answer, for %^FB of LogFormat.",
+    )
+    .standing(Places::ALL, Override::ALL)
+    .default("Off")];
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.provider("log_item", "I", LogItem(received));
+        hooks.provider("log_item", "O", LogItem(sent));
+        hooks.provider("log_item", "S", LogItem(both));
+        hooks.provider("log_item", "^FB", LogItem(first_byte));
+    }
+}
+
+/// `%I`: bytes received for the request, head included, before decryption.
+fn received(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
+    number(request.client.bytes_in.get(), out)
+}
+
+/// `%O`: bytes sent for the answer, head included, after encryption.
+fn sent(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
+    number(request.client.bytes_out.get(), out)
+}
+
+/// `%S`: both.
+fn both(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
+    number(request.client.bytes_in.get() + request.client.bytes_out.get(), out)
+}
+
+/// `%^FB`: microseconds from the request's arrival to the answer's first byte.
+fn first_byte(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
+    let tracked = request.dir_of::<Logio>().is_some_and(|dir| dir.track_first_byte.or(false));
+    let at = request.client.first_byte_us.get();
+    tracked && at > 0 && number(at.saturating_sub(request.time_us), out)
+}
+
+fn number(number: u64, out: &mut Vec<u8>) -> bool {
+    let mut buffer = itoa::Buffer::new();
+    out.extend_from_slice(buffer.format(number).as_bytes());
+    true
 }

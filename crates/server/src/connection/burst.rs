@@ -118,6 +118,18 @@ async fn receive(
 }
 
 impl Connection {
+    /// Notes what was received for a request's head: its bytes, or its records on TLS.
+    fn count_received(&mut self, consumed: usize) {
+        let Some(stream) = &self.stream else { return };
+        if self.client.tls.is_none() {
+            self.client.bytes_in.set(consumed as u64);
+            return;
+        }
+        let received = stream.received();
+        self.client.bytes_in.set(received - self.received_before);
+        self.received_before = received;
+    }
+
     /// When the rest of a head must be here: `Timeout` from now, `RequestReadTimeout` in all.
     fn head_deadline(&self, active: &Active) -> Deadline {
         let timeout = self.client.base_host.core.timeout();
@@ -176,6 +188,7 @@ async fn answer(
         Box::pin(refuse_with(connection, active, request, &error)).await;
         return Ok(false);
     }
+    connection.count_received(consumed);
     let mut verdict = Verdict::Ok;
     if !request.plan.phase(Phase::PostReadRequest).is_empty() {
         verdict = process::run_all(&mut request, Phase::PostReadRequest).await;

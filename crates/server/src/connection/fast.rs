@@ -78,6 +78,7 @@ pub(super) async fn finish(
     let Sent { resource, keep } = sent;
     let timeout = request.host.core.timeout();
     let Some(stream) = connection.stream.as_mut() else { return Ok(false) };
+    let before = stream.sent();
     let outcome = match &resource.content {
         Content::Memory(_) => stream.write_all(&active.output, timeout).await,
         Content::File(slice) => {
@@ -91,7 +92,8 @@ pub(super) async fn finish(
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {
-        connection.client.bytes_out.set(stream.sent());
+        connection.client.bytes_out.set(stream.sent() - before);
+        connection.client.first_byte_us.set(connection.engine.handle.clock().wall_us());
         request.take_over(&resource);
         process::run_all(request, Phase::LogTransaction).await;
     }

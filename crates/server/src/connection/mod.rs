@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     client: Rc<Client>,
     /// Requests answered.
     answered: u32,
+    /// Bytes received up to the end of the request before, for TLS.
+    received_before: u64,
     /// When the head that is being read began.
     head_began: Running,
 }
@@ -105,6 +107,7 @@ impl Connection {
             stream: Some(stream),
             client: Rc::new(client),
             answered: 0,
+            received_before: 0,
             head_began,
         }
     }
@@ -142,6 +145,7 @@ fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {
         keepalives: Cell::new(0),
         bytes_in: Cell::new(0),
         bytes_out: Cell::new(0),
+        first_byte_us: Cell::new(0),
         aborted: Cell::new(false),
         keepalive: Cell::new(KeepAlive::Unknown),
         log_id: Cell::new(None),

@@ -29,6 +29,8 @@ pub(super) struct Pipe {
     state: State,
     limit: Option<u64>,
     taken: u64,
+    /// Bytes of the connection that were used, chunk heads included.
+    used: u64,
     timeout: std::time::Duration,
     began: Running,
     deadline: Deadline,
@@ -75,6 +77,7 @@ pub(super) fn attach(
         state,
         limit: request.plan.core.limit_request_body(),
         taken: 0,
+        used: 0,
         timeout,
         wants_continue: active.head.flags.has(HeadFlags::EXPECT_CONTINUE),
         continuing: Vec::new(),
@@ -105,6 +108,8 @@ pub(super) async fn detach(
             Some(_) => keep = false,
         }
     }
+    let client = &connection.client;
+    client.bytes_in.set(client.bytes_in.get() + pipe.used);
     active.input = pipe.input;
     connection.stream = Some(pipe.stream);
     keep
@@ -164,13 +169,16 @@ impl Pipe {
                 }
                 let bytes: Vec<u8> = self.input.drain(..count).collect();
                 *left -= count as u64;
+                self.used += count as u64;
                 if *left == 0 {
                     self.state = State::Done;
                 }
                 Ok(Some(bytes.into()))
             }
             State::Chunked(decoder) => {
+                let before = self.input.len();
                 let bytes = chunks(decoder, &mut self.input)?;
+                self.used += (before - self.input.len()) as u64;
                 if decoder.is_done() {
                     self.state = State::Done;
                 }

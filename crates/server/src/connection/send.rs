@@ -24,6 +24,7 @@ pub(super) async fn answer(
     let Some(stream) = connection.stream.as_mut() else { return Ok(()) };
     let timeout = request.host.core.timeout();
     let before = stream.sent();
+    connection.client.first_byte_us.set(request.engine.handle.clock().wall_us());
     let output = &mut active.output;
     output.clear();
     if !request.simple {
@@ -37,7 +38,7 @@ pub(super) async fn answer(
     } else {
         plain(stream, output, body, timeout).await
     };
-    connection.client.bytes_out.set(connection.client.bytes_out.get() + stream.sent() - before);
+    connection.client.bytes_out.set(stream.sent() - before);
     request.bytes_sent = *sent.as_ref().unwrap_or(&0);
     sent.map(|_| ())
 }
