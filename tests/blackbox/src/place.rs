@@ -210,8 +210,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if std::env::var_os("KEEP").is_none() {
-            let _ = fs::remove_dir_all(&self.root);
+        match std::env::var_os("KEEP") {
+            Some(_) => println!("kept: {}", self.root.display()),
+            None => drop(fs::remove_dir_all(&self.root)),
         }
     }
 }

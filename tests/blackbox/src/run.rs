@@ -47,7 +47,14 @@ pub enum Mode {
 /// Runs a file. In [`Mode::Record`] its recordings are replaced.
 pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path) -> Vec<Case> {
     let before = file.clone();
-    match Session::new(&before, program, mode, tests).and_then(|session| session.all(file)) {
+    let mut ask =
+        || Session::new(&before, program, mode, tests).and_then(|session| session.all(file));
+    let mut result = ask();
+    if result.as_ref().is_err_and(|failure| failure.contains("Address already in use")) {
+        // Another program took the port between our look at it and the server's.
+        result = ask();
+    }
+    match result {
         Ok(cases) => cases,
         Err(failure) => {
             let fail = |(at, item): (usize, &Item)| Case {
