@@ -104,8 +104,9 @@ pub(super) async fn detach(
     while keep && !matches!(pipe.state, State::Done) {
         match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {
             Some(Ok(_)) if pipe.taken <= DISCARD_LIMIT => {}
-            None => {}
-            Some(_) => keep = false,
+            None if matches!(pipe.state, State::Done) => {}
+            // Where the next request would begin is not known any more.
+            _ => keep = false,
         }
     }
     let client = &connection.client;
