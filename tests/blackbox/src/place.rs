@@ -212,7 +212,10 @@ impl Drop for Place {
     fn drop(&mut self) {
         match std::env::var_os("KEEP") {
             Some(_) => println!("kept: {}", self.root.display()),
-            None => drop(fs::remove_dir_all(&self.root)),
+            None => {
+                let _ = open_up(&self.root);
+                let _ = fs::remove_dir_all(&self.root);
+            }
         }
     }
 }
@@ -225,6 +228,18 @@ fn set_time(path: &Path, seconds: Option<u64>) -> std::io::Result<()> {
     let seconds =
         seconds.ok_or_else(|| std::io::Error::other("mtime is not YYYY-MM-DDThh:mm:ss"))?;
     fs::File::open(path)?.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// Folders that a test closed have to be opened before they can be removed.
+fn open_up(folder: &Path) -> std::io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A folder with all that is in it; links stay links.
