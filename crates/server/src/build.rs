@@ -1,6 +1,7 @@
 //! From a tree of directives to a server: each directive finds its row, each row writes to its
 //! module's configuration, virtual hosts inherit from the main server, `post_config` has its say.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span, suggest};
 
 use crate::core::{Core, CoreServer};
 use crate::directive::{ErasedRow, Fault, State, Target};
+use crate::hooks::DefinedProviders;
 use crate::host::{HostDraft, Server};
 use crate::module::Module;
 use crate::scope::{Override, Places};
@@ -41,6 +43,8 @@ pub struct Build {
     pub check_document_root: bool,
     /// `RegexDefaultOptions`
     pub regex_flags: pcre::Flags,
+    /// Providers that the configuration itself makes.
+    pub defined: DefinedProviders,
     /// `RegisterHttpMethod`
     pub methods: MethodRegistry,
 }
@@ -61,6 +65,7 @@ impl Build {
             for_real,
             check_document_root: true,
             regex_flags: pcre::Flags::default(),
+            defined: DefinedProviders::default(),
             methods: MethodRegistry::new(),
         }
     }
@@ -131,6 +136,12 @@ impl Build {
     /// The configuration of one module in the main server (or a host draft), for `post_config`.
     pub fn server_config<'s, M: Module>(&self, slots: &'s Slots) -> Option<&'s M::Server> {
         slots.get::<M::Server>(self.registry.slot_of::<M>()?)
+    }
+
+    /// A provider by group and name: one that the configuration made, or one of a module's.
+    pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
+        let defined = self.defined.find(group, name);
+        defined.or_else(|| self.registry.hooks.provider(group, name))
     }
 
     /// Whether an error was found.

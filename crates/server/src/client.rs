@@ -1,11 +1,12 @@
 //! One connection as modules see it (`conn_rec`).
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::host::Host;
+use crate::hostname::ClientName;
 
 /// A connection.
 pub struct Client {
@@ -31,6 +32,8 @@ pub struct Client {
     pub aborted: Cell<bool>,
     /// The keep-alive state after the current request: `+`, `-` or `X` of `%X`.
     pub keepalive: Cell<KeepAlive>,
+    /// The other end's name, once it was asked for.
+    pub name: OnceCell<ClientName>,
     /// The identifier in log lines (`%{c}L`), made when first asked for.
     pub log_id: Cell<Option<[u8; 12]>>,
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rt::tls::{ClientHello, ServerConfig};
+use wire::MethodSet;
 
 use crate::build::Build;
 use crate::client::Client;
@@ -239,7 +240,7 @@ pub struct HookTable {
     shared: Vec<ShareHook>,
     every_second: Vec<fn(&Engine)>,
     read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
-    satisfy: Option<Box<dyn Fn(&Slots) -> bool + Send + Sync>>,
+    satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
     /// Some hook decides access by URI, not by configuration alone: then authorisation is never
     /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
     pub auth_by_uri: bool,
@@ -300,9 +301,9 @@ impl HookTable {
         &self.shared
     }
 
-    /// Whether `Satisfy Any` is in force in a directory (mod_access_compat tells).
-    pub fn satisfy_any(&self, dir: &Slots) -> bool {
-        self.satisfy.as_ref().is_some_and(|ask| ask(dir))
+    /// The methods that `Satisfy Any` is in force for in a directory (mod_access_compat tells).
+    pub fn satisfy_any(&self, dir: &Slots) -> MethodSet {
+        self.satisfy.as_ref().map_or(MethodSet::EMPTY, |ask| ask(dir))
     }
 
     /// Orders each phase; `load_order` lists the modules' `FILE`s.
@@ -328,6 +329,31 @@ fn settle(hooks: &mut Vec<HookDef>) {
         // A cycle can only be a mistake of ours; then the order by rank stands.
         let next = waiting.iter().position(|hook| !must_wait(hook)).unwrap_or(0);
         hooks.push(waiting.remove(next));
+    }
+}
+
+/// Providers that the configuration itself makes (`<AuthnProviderAlias>`), beside those that modules
+/// registered.
+#[derive(Clone, Default)]
+pub struct DefinedProviders(Vec<DefinedProvider>);
+
+#[derive(Clone)]
+struct DefinedProvider {
+    group: &'static str,
+    name: String,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+impl DefinedProviders {
+    /// Adds a provider; a later one of the same name takes the earlier one's place.
+    pub fn define<T: Any + Send + Sync>(&mut self, group: &'static str, name: String, value: T) {
+        self.0.push(DefinedProvider { group, name, value: Arc::new(value) });
+    }
+
+    /// A provider by name; names are case-insensitive.
+    pub fn find<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
+        let is_it = |of: &&DefinedProvider| of.group == group && of.name.eq_ignore_ascii_case(name);
+        self.0.iter().rev().find(is_it)?.value.clone().downcast::<T>().ok()
     }
 }
 
@@ -402,10 +428,11 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.table.shared.push(hook);
     }
 
-    /// Tells whether `Satisfy Any` is in force (`ap_satisfies`).
-    pub fn satisfies_any(&mut self, ask: fn(&M::Dir) -> bool) {
+    /// Tells the methods that `Satisfy Any` is in force for (`ap_satisfies`).
+    pub fn satisfies_any(&mut self, ask: fn(&M::Dir) -> MethodSet) {
         let slot = self.slot;
-        self.table.satisfy = Some(Box::new(move |dir| dir.get::<M::Dir>(slot).is_some_and(ask)));
+        let ask = move |dir: &Slots| dir.get::<M::Dir>(slot).map_or(MethodSet::EMPTY, ask);
+        self.table.satisfy = Some(Box::new(ask));
     }
 
     /// Declares that this module decides access by URI (`AP_AUTH_INTERNAL_PER_URI`).

@@ -9,7 +9,7 @@ use wire::MethodRegistry;
 use crate::build::Build;
 use crate::canonical::Identity;
 use crate::core::{Core, CoreServer};
-use crate::hooks::Phase;
+use crate::hooks::{DefinedProviders, Phase};
 use crate::read_policy::ReadPolicy;
 use crate::sink::Sinks;
 use crate::slots::{Registry, Slots};
@@ -109,6 +109,8 @@ pub struct Server {
     pub has_pre_translate: bool,
     /// Methods beside Apache's own (`RegisterHttpMethod`).
     pub methods: MethodRegistry,
+    /// Providers that the configuration itself makes.
+    pub defined: DefinedProviders,
     /// Where log lines go.
     pub sinks: Arc<Sinks>,
     /// The `Server` field.
@@ -139,6 +141,7 @@ impl Server {
             defines: build.defines.clone(),
             server_root: build.server_root.clone(),
             methods: build.methods.clone(),
+            defined: build.defined.clone(),
             sinks: build.sinks.clone(),
             banner: version::banner(build),
             regex_flags: build.regex_flags,

@@ -16,6 +16,7 @@ pub mod expr;
 pub mod filter;
 pub mod hooks;
 pub mod host;
+pub mod hostname;
 pub mod inlet;
 pub mod log;
 pub mod merge;

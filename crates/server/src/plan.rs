@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use wire::MethodSet;
+
 use crate::core::{Core, CoreDir};
 use crate::hooks::{Phase, Run};
 use crate::host::Host;
@@ -41,8 +43,8 @@ pub struct Plan {
     pub dir: Slots,
     /// The core's directory configuration.
     pub core: Arc<CoreDir>,
-    /// `Satisfy Any`
-    pub satisfy_any: bool,
+    /// The methods of `Satisfy Any`.
+    pub satisfy_any: MethodSet,
     phases: [Box<[PlannedHook]>; Phase::COUNT],
 }
 

@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use crate::hooks::{Answer, Phase, Verdict};
+use crate::log::Level;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::walk::{self, Walked};
@@ -124,7 +125,7 @@ fn permitted_by_chain(request: &mut Request) -> bool {
 /// Access, authentication, authorisation under `Satisfy`.
 async fn permit(request: &mut Request) -> Verdict {
     let by_access = run_all(request, Phase::AccessChecker).await;
-    match (by_access, request.plan.satisfy_any) {
+    match (by_access, request.plan.satisfy_any.contains(request.method)) {
         (Verdict::Ok, true) => return Verdict::Ok,
         (Verdict::Ok, false) | (Verdict::Status(_), true) => {}
         (decided, _) => return decided,
@@ -140,7 +141,16 @@ async fn permit(request: &mut Request) -> Verdict {
     }
     match run_first(request, Phase::CheckUserId).await {
         Verdict::Ok if request.user.is_some() => {}
-        Verdict::Ok | Verdict::Declined => return Verdict::Status(500),
+        Verdict::Ok => return Verdict::Status(500),
+        Verdict::Declined => {
+            let uri = bstr::BStr::new(&request.uri);
+            let why = format!(
+                "No authentication done but request not allowed without authentication for {uri}. \
+                 Authentication not configured?"
+            );
+            request.log_core(Level::Error, 27, &why, None);
+            return Verdict::Status(500);
+        }
         decided => return decided,
     }
     match run_first(request, Phase::AuthChecker).await {

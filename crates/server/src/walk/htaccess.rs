@@ -121,6 +121,9 @@ fn parse(
         conf::read_htaccess(&text, path::as_path(file), &mut questions, &server.defines);
     let mut build = Build::new(server.registry.clone(), &tree, true);
     build.server_root = server.server_root.clone();
+    build.defined = server.defined.clone();
+    build.regex_flags = server.regex_flags;
+    build.methods = server.methods.clone();
     let mut of_host = request.host.server.clone();
     let mut dir = server.registry.empty_dir();
     let mut target = Target {
