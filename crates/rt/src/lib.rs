@@ -13,6 +13,7 @@ pub mod boxes;
 pub mod clock;
 pub mod file;
 pub mod listener;
+pub mod names;
 pub mod reactor;
 mod socket;
 pub mod stream;

@@ -1,8 +1,21 @@
-//! mod_access_compat.
+//! mod_access_compat: `Order`, `Allow`, `Deny` and `Satisfy`, as Apache 2.2 had them.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_access_compat.html>
 
+use conf::Arg;
+use conf::values::Subnet;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hostname;
+use server::log::Level;
+use server::merge::Merge;
 use server::module::Module;
+use server::request::Request;
+use server::scope::{Override, Places};
+use wire::MethodSet;
+use wire::method::Method;
+
+use super::mod_authz_host::{is_in_domain, network};
 
 /// `mod_access_compat.c`
 pub struct AccessCompat;
@@ -11,5 +24,271 @@ impl Module for AccessCompat {
     const NAME: &'static str = "access_compat_module";
     const FILE: &'static str = "mod_access_compat.c";
     type Server = ();
-    type Dir = ();
+    type Dir = Dir;
+    const DIRECTIVES: &'static [Row<AccessCompat>] = &[
+        Row::<AccessCompat>::new(
+            "Allow",
+            Takes::EachOf(|cx, from, who| entry(cx, from, who, true)),
+            "from all|host|env=[!]env-variable [host|env=[!]env-variable] ...",
+            "Names clients that are let in.",
+        )
+        .standing(Places::PER_DIR, Override::LIMIT),
+        Row::<AccessCompat>::new(
+            "Deny",
+            Takes::EachOf(|cx, from, who| entry(cx, from, who, false)),
+            "from all|host|env=[!]env-variable [host|env=[!]env-variable] ...",
+            "Names clients that are kept out.",
+        )
+        .standing(Places::PER_DIR, Override::LIMIT),
+        Row::<AccessCompat>::new(
+            "Order",
+            Takes::One(order),
+            "ordering",
+            "Says which of Allow and Deny has the last word, and what holds for everybody else.",
+        )
+        .standing(Places::PER_DIR, Override::LIMIT)
+        .default("Deny,Allow"),
+        Row::<AccessCompat>::new(
+            "Satisfy",
+            Takes::One(satisfy),
+            "Any|All",
+            "Says whether a client needs both the right address and the right login, or one.",
+        )
+        .standing(Places::PER_DIR, Override::AUTH_CONFIG)
+        .default("All"),
+    ];
+
+    fn hooks(hooks: &mut Hooks<'_, AccessCompat>) {
+        hooks.satisfies_any(|dir| dir.any);
+        hooks.on(Phase::AccessChecker, Rank::MIDDLE, |cx| !cx.dir.lets_all_in(), check);
+    }
+}
+
+/// What has the last word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    AllowDeny,
+    DenyAllow,
+    MutualFailure,
+}
+
+/// Who is meant.
+#[derive(Clone, Debug)]
+enum Who {
+    All,
+    Network(Subnet),
+    Env(Vec<u8>),
+    NotEnv(Vec<u8>),
+    Host(Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    who: Who,
+    methods: MethodSet,
+}
+
+/// What mod_access_compat knows of a directory. What stands in an inner section replaces all of
+/// it: Apache's module has no merge function.
+#[derive(Clone, Debug, Default)]
+pub struct Dir {
+    allow: Vec<Entry>,
+    deny: Vec<Entry>,
+    /// The methods of `Order Allow,Deny`; all others are `Deny,Allow`.
+    allow_deny: MethodSet,
+    /// The methods of `Order Mutual-failure`.
+    mutual_failure: MethodSet,
+    /// The methods of `Satisfy Any`.
+    any: MethodSet,
+}
+
+impl Merge for Dir {
+    fn merge(_: &Dir, inner: &Dir) -> Dir {
+        inner.clone()
+    }
+}
+
+impl Dir {
+    fn order(&self, method: Method) -> Order {
+        if self.mutual_failure.contains(method) {
+            Order::MutualFailure
+        } else if self.allow_deny.contains(method) {
+            Order::AllowDeny
+        } else {
+            Order::DenyAllow
+        }
+    }
+
+    /// Whether there is nothing to check: `Order Allow,Deny` with `Allow from all` alone, or
+    /// nothing that denies.
+    fn lets_all_in(&self) -> bool {
+        let is_all =
+            |entry: &Entry| matches!(entry.who, Who::All) && entry.methods == MethodSet::ALL;
+        let all_allowed = self.allow.iter().any(is_all);
+        let some_default_to_no = !self.allow_deny.union(self.mutual_failure).is_empty();
+        match (self.deny.is_empty(), some_default_to_no) {
+            (true, false) => true,
+            (true, true) => all_allowed,
+            (false, true) => false,
+            (false, false) => all_allowed,
+        }
+    }
+}
+
+fn order(cx: &mut Cx<'_, '_, AccessCompat>, arg: &Arg) -> Set {
+    let order = match () {
+        () if arg.is("allow,deny") => Order::AllowDeny,
+        () if arg.is("deny,allow") => Order::DenyAllow,
+        () if arg.is("mutual-failure") => Order::MutualFailure,
+        () => return Err(Fault::new("unknown order").at(arg)),
+    };
+    let methods = cx.target.limited.unwrap_or(MethodSet::ALL);
+    let dir = cx.dir();
+    let without = |set: MethodSet| set.intersection(methods.complement());
+    (dir.allow_deny, dir.mutual_failure) = (without(dir.allow_deny), without(dir.mutual_failure));
+    match order {
+        Order::AllowDeny => dir.allow_deny = dir.allow_deny.union(methods),
+        Order::MutualFailure => dir.mutual_failure = dir.mutual_failure.union(methods),
+        Order::DenyAllow => {}
+    }
+    Ok(())
+}
+
+fn satisfy(cx: &mut Cx<'_, '_, AccessCompat>, arg: &Arg) -> Set {
+    let methods = cx.target.limited.unwrap_or(MethodSet::ALL);
+    let dir = cx.dir();
+    if arg.is("any") {
+        dir.any = dir.any.union(methods);
+    } else if arg.is("all") {
+        dir.any = dir.any.intersection(methods.complement());
+    } else {
+        return Err(Fault::new("Satisfy either 'any' or 'all'.").at(arg));
+    }
+    Ok(())
+}
+
+/// Source: `allow_cmd`.
+fn entry(cx: &mut Cx<'_, '_, AccessCompat>, from: &Arg, who: &Arg, allow: bool) -> Set {
+    if !from.is("from") {
+        return Err(Fault::new("allow and deny must be followed by 'from'").at(from));
+    }
+    let text = who.text.as_slice();
+    let starts = |prefix: &str| {
+        let (start, rest) = text.split_at_checked(prefix.len())?;
+        start.eq_ignore_ascii_case(prefix.as_bytes()).then(|| rest.to_vec())
+    };
+    let named = if let Some(name) = starts("env=!") {
+        Who::NotEnv(name)
+    } else if let Some(name) = starts("env=") {
+        Who::Env(name)
+    } else if who.is("all") {
+        Who::All
+    } else {
+        match network(text) {
+            Ok(network) => Who::Network(network),
+            Err(Some(reason)) => return Err(Fault::new(reason).at(who)),
+            Err(None) if text.contains(&b'/') => {
+                return Err(Fault::new("An IP address was expected").at(who));
+            }
+            Err(None) if text.contains(&b'#') => {
+                return Err(Fault::new("No comments are allowed here").at(who));
+            }
+            Err(None) => Who::Host(text.to_vec()),
+        }
+    };
+    let entry = Entry { who: named, methods: cx.target.limited.unwrap_or(MethodSet::ALL) };
+    let dir = cx.dir();
+    if allow {
+        dir.allow.push(entry)
+    } else {
+        dir.deny.push(entry)
+    }
+    Ok(())
+}
+
+/// What is known of the client's name.
+#[derive(Clone, Copy)]
+enum Name<'n> {
+    /// It is of none of the names in the configuration.
+    None,
+    /// It is of all of them.
+    Any,
+    /// It is this.
+    Known(&'n [u8]),
+}
+
+/// Source: `check_dir_access`.
+fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Answer<'r> {
+    let names = |list: &[Entry]| list.iter().any(|entry| matches!(entry.who, Who::Host(_)));
+    let without_name = lets_in(cx.dir, request, Name::None);
+    // With names in both lists a name may count for either, and the two ends tell nothing.
+    let in_both = names(&cx.dir.allow) && names(&cx.dir.deny);
+    if !in_both && without_name == lets_in(cx.dir, request, Name::Any) {
+        return Answer::Now(verdict(request, without_name));
+    }
+    // Only now the name server has to be asked.
+    Answer::Wait(Box::pin(async move {
+        let name = hostname::verified(request).await;
+        let lets_in = lets_in(cx.dir, request, name.as_deref().map_or(Name::None, Name::Known));
+        verdict(request, lets_in)
+    }))
+}
+
+fn lets_in(dir: &Dir, request: &Request, name: Name<'_>) -> bool {
+    let is_in = |list: &[Entry]| {
+        let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.method));
+        of_method.any(|entry| is_meant(&entry.who, request, name))
+    };
+    match dir.order(request.method) {
+        Order::AllowDeny | Order::MutualFailure => is_in(&dir.allow) && !is_in(&dir.deny),
+        Order::DenyAllow => !is_in(&dir.deny) || is_in(&dir.allow),
+    }
+}
+
+fn is_meant(who: &Who, request: &Request, name: Name<'_>) -> bool {
+    match (who, name) {
+        (Who::All, _) | (Who::Host(_), Name::Any) => true,
+        (Who::Network(network), _) => network.contains(request.useragent_addr.ip()),
+        (Who::Env(variable), _) => request.env.contains(variable),
+        (Who::NotEnv(variable), _) => !request.env.contains(variable),
+        (Who::Host(domain), Name::Known(name)) => is_in_domain(name, domain),
+        (Who::Host(_), Name::None) => false,
+    }
+}
+
+fn verdict(request: &Request, lets_in: bool) -> Verdict {
+    if lets_in {
+        return Verdict::Ok;
+    }
+    let (before, file) = match request.filename.as_slice() {
+        b"" => ("uri ", request.uri.as_slice()),
+        file => ("", file),
+    };
+    let file = bstr::BStr::new(file);
+    let message = format_args!("client denied by server configuration: {before}{file}");
+    request.log::<AccessCompat>(Level::Error, 1797, message);
+    Verdict::Status(403)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Entry {
+        Entry { who: Who::All, methods: MethodSet::ALL }
+    }
+
+    #[test]
+    fn nothing_to_check_is_known_before() {
+        assert!(Dir::default().lets_all_in());
+        let usual = Dir { allow: vec![all()], allow_deny: MethodSet::ALL, ..Dir::default() };
+        assert!(usual.lets_all_in());
+        assert!(!Dir { deny: vec![all()], ..usual.clone() }.lets_all_in());
+        assert!(!Dir { allow: Vec::new(), ..usual }.lets_all_in());
+        assert!(!Dir { deny: vec![all()], ..Dir::default() }.lets_all_in());
+        assert!(Dir { deny: vec![all()], allow: vec![all()], ..Dir::default() }.lets_all_in());
+        let for_post = Entry { who: Who::All, methods: MethodSet::only(Method::POST) };
+        let some = Dir { allow: vec![for_post], allow_deny: MethodSet::ALL, ..Dir::default() };
+        assert!(!some.lets_all_in());
+    }
 }

@@ -1,15 +1,378 @@
-//! mod_auth_basic.
+//! mod_auth_basic: HTTP Basic authentication (RFC 7617).
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_auth_basic.html>
 
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use conf::Arg;
+use md5::{Digest, Md5};
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
+use server::log::Level;
+use server::merge::{Replace, Setting};
 use server::module::Module;
+use server::request::Request;
+use server::scope::{Override, Places};
+
+use super::expression::Expression;
+use super::line::until;
+use super::mod_authn_core::{auth_type, realm};
+use super::provider::{AUTHN, Authn, AuthnProvider, CHALLENGE, Challenge, Login, RealmHash};
 
 /// `mod_auth_basic.c`
 pub struct AuthBasic;
+
+/// The provider where none is named (`AUTHN_DEFAULT_PROVIDER`).
+const DEFAULT_PROVIDER: &str = "file";
 
 impl Module for AuthBasic {
     const NAME: &'static str = "auth_basic_module";
     const FILE: &'static str = "mod_auth_basic.c";
     type Server = ();
-    type Dir = ();
+    type Dir = Dir;
+    const DIRECTIVES: &'static [Row<AuthBasic>] = &[
+        Row::<AuthBasic>::new(
+            "AuthBasicAuthoritative",
+            Takes::Flag(|cx, on| {
+                cx.dir().authoritative.set(on);
+                Ok(())
+            }),
+            "On|Off",
+            "Says whether a user whom no provider knows is refused, or left to other modules.",
+        )
+        .standing(Places::PER_DIR, Override::AUTH_CONFIG)
+        .default("On"),
+        Row::<AuthBasic>::new(
+            "AuthBasicFake",
+            Takes::Some { least: 1, most: 2, set: fake },
+            "off|username [password]",
+            "Adds a login of our own to the request, for what stands behind this server.",
+        )
+        .standing(Places::PER_DIR, Override::AUTH_CONFIG)
+        .default("none"),
+        Row::<AuthBasic>::new(
+            "AuthBasicProvider",
+            Takes::Each(provider),
+            "provider-name [provider-name] ...",
+            "Names the providers that know the users, in the order they are asked.",
+        )
+        .standing(Places::PER_DIR, Override::AUTH_CONFIG)
+        .default("file"),
+        Row::<AuthBasic>::new(
+            "AuthBasicUseDigestAlgorithm",
+            Takes::One(use_digest),
+            "MD5|Off",
+            "Compares the digest of name, realm and password with the one that providers keep.",
+        )
+        .standing(Places::PER_DIR, Override::AUTH_CONFIG)
+        .default("Off"),
+    ];
+
+    fn hooks(hooks: &mut Hooks<'_, AuthBasic>) {
+        hooks.provider(CHALLENGE, "Basic", Challenge(ask));
+        hooks.on(Phase::CheckUserId, Rank::MIDDLE, always, authenticate);
+        let fakes = |cx: Bound<'_, AuthBasic>| matches!(cx.dir.fake.get(), Some(Some(_)));
+        hooks.on(Phase::Fixups, Rank::LAST, fakes, add_fake);
+    }
+}
+
+/// A provider that is asked.
+#[derive(Clone)]
+pub struct Named {
+    name: String,
+    provider: AuthnProvider,
+}
+
+/// `AuthBasicFake`: user and password.
+#[derive(Clone)]
+pub struct Fake {
+    user: Expression,
+    password: Expression,
+}
+
+server::config! {
+    /// What mod_auth_basic knows of a directory.
+    pub struct Dir {
+        /// `AuthBasicProvider`
+        pub providers: Replace<Named>,
+        /// `AuthBasicAuthoritative`
+        pub authoritative: Setting<bool>,
+        /// `AuthBasicFake`; `None` for off.
+        pub fake: Setting<Option<Fake>>,
+        /// `AuthBasicUseDigestAlgorithm`: whether it is MD5.
+        pub use_md5: Setting<bool>,
+    }
+}
+
+fn provider(cx: &mut Cx<'_, '_, AuthBasic>, arg: &Arg) -> Set {
+    let name = arg.text.to_string();
+    let Some(found) = cx.build().provider::<AuthnProvider>(AUTHN, &name) else {
+        return Err(Fault::new(format!("Unknown Authn provider: {name}")).at(arg));
+    };
+    let provider = (*found).clone();
+    cx.dir().providers.push(Named { name, provider });
+    Ok(())
+}
+
+fn use_digest(cx: &mut Cx<'_, '_, AuthBasic>, arg: &Arg) -> Set {
+    if !arg.is("MD5") && !arg.is("Off") {
+        let why = format!("Invalid algorithm in AuthBasicUseDigestAlgorithm: {}", arg.text);
+        return Err(Fault::new(why).at(arg));
+    }
+    let on = arg.is("MD5");
+    cx.dir().use_md5.set(on);
+    Ok(())
+}
+
+fn fake(cx: &mut Cx<'_, '_, AuthBasic>, args: &[Arg]) -> Set {
+    let Some(user) = args.first() else { return Ok(()) };
+    if user.is("off") {
+        cx.dir().fake.set(None);
+        return Ok(());
+    }
+    let name = &user.text;
+    let password = args.get(1).map_or(&b"password"[..], |arg| &arg.text);
+    let user = Expression::parse(cx.target, name).map_err(|why| {
+        Fault::new(format!("Could not parse fake username expression '{name}': {why}"))
+    })?;
+    let password = Expression::parse(cx.target, password).map_err(|why| {
+        Fault::new(format!(
+            "Could not parse fake password expression associated to user '{name}': {why}"
+        ))
+    })?;
+    cx.dir().fake.set(Some(Fake { user, password }));
+    Ok(())
+}
+
+/// Source: `authenticate_basic_user`.
+fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r> {
+    let Some(kind) = auth_type(request).filter(|kind| kind.eq_ignore_ascii_case(b"Basic")) else {
+        return Answer::DECLINED;
+    };
+    let Some(realm) = realm(request) else {
+        let uri = bstr::BString::from(request.uri.clone());
+        request.log::<AuthBasic>(Level::Error, 1615, format_args!("need AuthName: {uri}"));
+        return Answer::status(500);
+    };
+    request.auth_type = Some(match kind.as_slice() {
+        b"Basic" => Cow::Borrowed("Basic"),
+        other => Cow::Owned(String::from_utf8_lossy(other).into_owned()),
+    });
+    let Some(login) = login(request) else {
+        ask(request);
+        return Answer::status(401);
+    };
+    request.user = Some(login.user.clone());
+    Answer::Wait(Box::pin(async move {
+        let found = ask_providers(cx.dir, request, &login, &realm).await;
+        conclude(cx.dir, request, &login, found)
+    }))
+}
+
+/// The name and password that the client sent (`get_basic_auth`).
+fn login(request: &Request) -> Option<Login> {
+    let field = request.headers_in.get(b"Authorization")?;
+    let (scheme, rest) = until(field, b' ');
+    if !scheme.eq_ignore_ascii_case(b"Basic") {
+        let uri = bstr::BStr::new(&request.uri);
+        let message = format_args!("client used wrong authentication scheme: {uri}");
+        request.log::<AuthBasic>(Level::Error, 1614, message);
+        return None;
+    }
+    Some(decode(rest))
+}
+
+/// Name and password of what follows `Basic`. What is no base64 ends it, as does a NUL byte.
+fn decode(text: &[u8]) -> Login {
+    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let mut text = text.get(blanks..).unwrap_or_default();
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let length = text.iter().take_while(|byte| is_base64(byte)).count();
+    // One letter of four carries six bits: no byte.
+    let length = if length % 4 == 1 { length - 1 } else { length };
+    text = text.get(..length).unwrap_or_default();
+    let engine = base64::engine::GeneralPurpose::new(
+        &base64::alphabet::STANDARD,
+        base64::engine::GeneralPurposeConfig::new()
+            .with_decode_allow_trailing_bits(true)
+            .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
+    );
+    let mut decoded = engine.decode(text).unwrap_or_default();
+    if let Some(end) = decoded.iter().position(|byte| *byte == 0) {
+        decoded.truncate(end);
+    }
+    match decoded.iter().position(|byte| *byte == b':') {
+        Some(colon) => {
+            let password = decoded.split_off(colon + 1);
+            decoded.pop();
+            Login { user: decoded, password }
+        }
+        None => Login { user: decoded, password: Vec::new() },
+    }
+}
+
+async fn ask_providers(dir: &Dir, request: &mut Request, login: &Login, realm: &[u8]) -> Authn {
+    let digest = dir.use_md5.or(false).then(|| {
+        let text = [&login.user, &b":"[..], realm, b":", &login.password].concat();
+        super::password::hex(&Md5::digest(text))
+    });
+    if !dir.providers.is_empty() {
+        let mut found = Authn::UserNotFound;
+        for of in dir.providers.iter() {
+            found = ask_one(of.provider.clone(), &of.name, request, login, realm, &digest).await;
+            if found != Authn::UserNotFound {
+                break;
+            }
+        }
+        return found;
+    }
+    let engine = request.engine.clone();
+    let hooks = &engine.server.registry.hooks;
+    let Some(provider) = hooks.provider::<AuthnProvider>(AUTHN, DEFAULT_PROVIDER) else {
+        request.log::<AuthBasic>(Level::Error, 1616, format_args!("No Authn provider configured"));
+        return Authn::GeneralError;
+    };
+    ask_one((*provider).clone(), DEFAULT_PROVIDER, request, login, realm, &digest).await
+}
+
+async fn ask_one(
+    provider: AuthnProvider,
+    name: &str,
+    request: &mut Request,
+    login: &Login,
+    realm: &[u8],
+    digest: &Option<Vec<u8>>,
+) -> Authn {
+    request.notes.set(b"authn_provider_name", name.as_bytes());
+    let found = match digest {
+        None => provider.check_password(request, login).get().await,
+        Some(digest) => {
+            let kept = match provider.realm_hash(request, &login.user, realm) {
+                Some(pending) => Some(pending.get().await),
+                None => None,
+            };
+            compare_digest(request, name, digest, kept)
+        }
+    };
+    request.notes.unset(b"authn_provider_name");
+    found
+}
+
+fn compare_digest(request: &Request, name: &str, digest: &[u8], kept: Option<RealmHash>) -> Authn {
+    match kept {
+        Some(RealmHash::Found(kept)) if kept.eq_ignore_ascii_case(digest) => Authn::Granted,
+        Some(RealmHash::Found(_)) => Authn::Denied,
+        Some(RealmHash::UserNotFound) => Authn::UserNotFound,
+        Some(RealmHash::GeneralError) => Authn::GeneralError,
+        None => {
+            let message = format_args!(
+                "Authn provider configured with AuthBasicUseDigestAlgorithm does not support \
+                 HTTP Digest authentication: {name}"
+            );
+            request.log::<AuthBasic>(Level::Error, 2493, message);
+            Authn::GeneralError
+        }
+    }
+}
+
+fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Verdict {
+    if found == Authn::Granted {
+        return Verdict::Ok;
+    }
+    if !dir.authoritative.or(true) && found != Authn::Denied {
+        return Verdict::Declined;
+    }
+    let (user, uri) = (bstr::BStr::new(&login.user), bstr::BStr::new(&request.uri));
+    match found {
+        Authn::Denied => {
+            let message = format_args!(
+                "user {user}: authentication failure for \"{uri}\": Password Mismatch"
+            );
+            request.log::<AuthBasic>(Level::Error, 1617, message);
+        }
+        Authn::UserNotFound => {
+            let message = format_args!("user {user} not found: {uri}");
+            request.log::<AuthBasic>(Level::Error, 1618, message);
+        }
+        Authn::Granted | Authn::GeneralError => return Verdict::Status(500),
+    }
+    ask(request);
+    Verdict::Status(401)
+}
+
+/// The header field of a 401 (`note_basic_auth_failure`).
+fn ask(request: &mut Request) {
+    let realm = realm(request).unwrap_or_default();
+    let field = [b"Basic realm=\"", realm.as_slice(), b"\""].concat();
+    request.err_headers_out.set(b"WWW-Authenticate", &field);
+}
+
+/// Source: `authenticate_basic_fake`.
+fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r> {
+    let Some(Some(fake)) = cx.dir.fake.get() else { return Answer::DECLINED };
+    let parts = [(&fake.user, "user", 2455, 2458), (&fake.password, "password", 2456, 2459)];
+    let mut login: Vec<u8> = Vec::new();
+    for (expression, what, failed, empty) in parts {
+        let value = expression.value(request);
+        let uri = bstr::BStr::new(&request.uri);
+        match value {
+            Err(why) => {
+                let message = format_args!(
+                    "AuthBasicFake: could not evaluate {what} expression for URI '{uri}': {why}"
+                );
+                request.log::<AuthBasic>(Level::Error, failed, message);
+                return Answer::status(500);
+            }
+            Ok(value) if value.is_empty() => {
+                let message = format_args!(
+                    "AuthBasicFake: empty {what} expression for URI '{uri}', ignoring"
+                );
+                request.log::<AuthBasic>(Level::Debug, empty, message);
+                request.headers_in.unset(b"Authorization");
+                return Answer::DECLINED;
+            }
+            Ok(value) => {
+                if !login.is_empty() {
+                    login.push(b':');
+                }
+                login.extend_from_slice(&value);
+            }
+        }
+    }
+    let field = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login));
+    request.headers_in.set(b"Authorization", field.as_bytes());
+    Answer::OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    fn login(text: &str) -> (String, String) {
+        let login = decode(text.as_bytes());
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (text(&login.user), text(&login.password))
+    }
+
+    #[test]
+    fn logins_are_read_as_apache_does() {
+        let pair = |user: &str, password: &str| (user.to_owned(), password.to_owned());
+        assert_eq!(login("YWxpY2U6dGVzdA=="), pair("alice", "test"));
+        assert_eq!(login("  YWxpY2U6dGVzdA"), pair("alice", "test"));
+        assert_eq!(login("YWxpY2U6dGVzdA==xx"), pair("alice", "test"));
+        assert_eq!(login("YWxpY2U="), pair("alice", ""));
+        assert_eq!(login("YXByMQA6c2VjcmV0"), pair("apr1", ""));
+        assert_eq!(login("OnNlY3JldA=="), pair("", "secret"));
+        assert_eq!(login("!!!!"), pair("", ""));
+        assert_eq!(login("A"), pair("", ""));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_field_panics(text: Vec<u8>) {
+            let login = decode(&text);
+            proptest::prop_assert!(!login.user.contains(&b':'));
+        }
+    }
 }

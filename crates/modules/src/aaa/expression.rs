@@ -1,0 +1,39 @@
+//! A string with `%{…}` in it, as `AuthName`, `Require user` and others take it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use conf::expr::{Expr, Flags};
+use server::directive::Target;
+use server::expr;
+use server::request::Request;
+
+/// A string expression, parsed when configuration is read.
+#[derive(Clone)]
+pub struct Expression(Arc<Expr>);
+
+impl Expression {
+    /// Parses `text` where `target` stands.
+    ///
+    /// # Errors
+    /// What is wrong, in the parser's words.
+    pub fn parse(target: &Target<'_>, text: &[u8]) -> Result<Expression, String> {
+        let flags = Flags { pattern: target.build.regex_flags, ..Flags::default() };
+        let parsed = expr::parse_string(&target.build.registry, text, flags);
+        parsed.map(|expr| Expression(Arc::new(expr))).map_err(|why| why.message)
+    }
+
+    /// The value for a request; without `%{…}` it costs nothing.
+    ///
+    /// # Errors
+    /// Why it can't be told.
+    pub fn value(&self, request: &mut Request) -> Result<Cow<'_, [u8]>, String> {
+        match self.0.constant() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => {
+                let value = expr::string(&self.0, request).map(Cow::Owned);
+                value.map_err(|why| why.to_string())
+            }
+        }
+    }
+}

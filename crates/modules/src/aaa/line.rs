@@ -1,0 +1,142 @@
+//! Lines of password and group files, and words of a line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use conf::word;
+
+/// The longest line of a password file (`MAX_STRING_LEN`); reading ends at a longer one.
+pub const PASSWORD_LINE_LIMIT: usize = 8191;
+
+/// The longest line of a group file (`VARBUF_MAX_LEN`); reading ends at a longer one.
+pub const GROUP_LINE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// The lines of a file: continued by a backslash, blanks cut off at both ends; empty ones and
+/// comments are left out. Source: `ap_cfg_getline`.
+pub struct Lines<R> {
+    from: R,
+    limit: usize,
+}
+
+/// Opens a file of lines.
+///
+/// # Errors
+/// As [`File::open`].
+pub fn open(path: &std::path::Path, limit: usize) -> std::io::Result<Lines<BufReader<File>>> {
+    Ok(Lines::new(BufReader::new(File::open(path)?), limit))
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The lines of `from`, none longer than `limit` bytes.
+    pub fn new(from: R, limit: usize) -> Lines<R> {
+        Lines { from, limit }
+    }
+
+    /// The next line as it stands, continuations joined.
+    fn logical(&mut self) -> Option<Vec<u8>> {
+        let mut line = Vec::new();
+        loop {
+            let before = line.len();
+            let room = (self.limit + 2).saturating_sub(before) as u64;
+            let read = std::io::Read::take(&mut self.from, room).read_until(b'\n', &mut line);
+            let read = read.ok()?;
+            if read == 0 {
+                return (before > 0).then_some(line);
+            }
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            if line.len() > self.limit {
+                return None;
+            }
+            if line.last() != Some(&b'\\') {
+                return Some(line);
+            }
+            line.pop();
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let line = self.logical()?;
+            let line = cut(&line);
+            if !line.is_empty() && line.first() != Some(&b'#') {
+                return Some(line.to_vec());
+            }
+        }
+    }
+}
+
+/// Cuts blanks off at both ends.
+fn cut(line: &[u8]) -> &[u8] {
+    let line = line.get(word::blanks(line)..).unwrap_or_default();
+    let end = line.iter().rposition(|byte| !word::is_blank(*byte)).map_or(0, |last| last + 1);
+    line.get(..end).unwrap_or_default()
+}
+
+/// What stands before the next `stop`, and what follows it; a row of them counts as one
+/// (`ap_getword`).
+pub fn until(line: &[u8], stop: u8) -> (&[u8], &[u8]) {
+    let Some(at) = line.iter().position(|byte| *byte == stop) else { return (line, b"") };
+    let (word, rest) = line.split_at(at);
+    let more = rest.iter().take_while(|byte| **byte == stop).count();
+    (word, rest.get(more..).unwrap_or_default())
+}
+
+/// The first word of a text, unquoted, and what follows it without leading blanks
+/// (`ap_getword_conf`).
+pub fn first(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let text = text.get(word::blanks(text)..)?;
+    let (found, length) = word::first_word(text)?;
+    let rest = text.get(length..).unwrap_or_default();
+    Some((found.into(), rest.get(word::blanks(rest)..).unwrap_or_default()))
+}
+
+/// The words of a text, up to an empty one.
+pub fn words(text: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (found, after) = first(rest)?;
+        rest = after;
+        (!found.is_empty()).then_some(found)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, limit: usize) -> Vec<String> {
+        let lines = Lines::new(text.as_bytes(), limit);
+        lines.map(|line| String::from_utf8_lossy(&line).into_owned()).collect()
+    }
+
+    #[test]
+    fn lines_are_cut_and_joined() {
+        assert_eq!(lines("  a:b \r\n# no\n\nc\\\n d\ne", 99), ["a:b", "c d", "e"]);
+        assert_eq!(lines("a\\", 99), ["a"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_ends_the_file() {
+        assert_eq!(lines("a\n12345\nb\n", 5), ["a", "12345", "b"]);
+        assert_eq!(lines("a\n123456\nb\n", 5), ["a"]);
+        assert_eq!(lines("a\n123\\\n456\nb\n", 5), ["a"]);
+    }
+
+    #[test]
+    fn words_are_unquoted() {
+        let all: Vec<_> = words(b"a \"b c\" 'd'").collect();
+        assert_eq!(all, [b"a".to_vec(), b"b c".to_vec(), b"d".to_vec()]);
+        assert_eq!(words(b"a \"\" b").count(), 1);
+        assert_eq!(until(b"a::b", b':'), (&b"a"[..], &b"b"[..]));
+        assert_eq!(until(b"a", b':'), (&b"a"[..], &b""[..]));
+    }
+}

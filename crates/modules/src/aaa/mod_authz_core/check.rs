@@ -1,0 +1,70 @@
+//! What is looked at when all of the configuration is read: containers that can't let anybody in.
+//!
+//! Source: `authz_core_check_section`. `.htaccess` files are not looked at, as in Apache.
+
+use std::collections::HashSet;
+
+use conf::Span;
+use server::build::Build;
+use server::core::{Core, CoreDir};
+use server::module::{Config, Module};
+use server::section::Section;
+use server::slots::Slots;
+
+use super::rule::{Kind, Rule};
+use super::{AuthzCore, Dir};
+
+/// The deepest nesting of sections that is looked at.
+const DEPTH_LIMIT: usize = 64;
+
+pub(super) fn post_config(build: &mut Build) {
+    let mut walk = Walk { build, seen: HashSet::new(), found: Vec::new() };
+    for host in std::iter::once(&build.main).chain(&build.hosts) {
+        let Some(core) = build.server_config::<Core>(&host.server) else { continue };
+        for section in core.directories.iter().chain(core.locations.iter()) {
+            walk.section(section, 0);
+        }
+    }
+    for (span, message) in walk.found {
+        build.error(span, message);
+    }
+}
+
+struct Walk<'b> {
+    build: &'b Build,
+    /// Sections of the main server stand in its virtual hosts, too.
+    seen: HashSet<u64>,
+    found: Vec<(Span, String)>,
+}
+
+impl Walk<'_> {
+    fn section(&mut self, section: &Section, depth: usize) {
+        if depth > DEPTH_LIMIT || !self.seen.insert(section.id) {
+            return;
+        }
+        if let Some(name) = self.own::<AuthzCore, Dir>(&section.dir).and_then(only_negative) {
+            self.found.push((
+                section.span,
+                format!("{name} directive contains only negative authorization directives"),
+            ));
+        }
+        let Some(core) = self.own::<Core, CoreDir>(&section.dir) else { return };
+        for section in core.files.iter().chain(core.ifs.iter()) {
+            self.section(section, depth + 1);
+        }
+    }
+
+    fn own<'s, M: Module<Dir = T>, T: Config>(&self, slots: &'s Slots) -> Option<&'s T> {
+        slots.get::<T>(self.build.registry.slot_of::<M>()?)
+    }
+}
+
+fn only_negative(dir: &Dir) -> Option<String> {
+    in_rule(dir.rules.as_deref()?)
+}
+
+fn in_rule(rule: &Rule) -> Option<String> {
+    let Kind::Group(group) = &rule.kind else { return None };
+    let inside = group.rules.iter().find_map(in_rule);
+    inside.or_else(|| group.rules.iter().all(|inner| inner.negated).then(|| rule.text()))
+}

@@ -1,0 +1,300 @@
+//! Rules: `Require` lines and the containers around them, and how they are decided.
+//!
+//! Source: `apply_authz_sections`, `format_authz_command` (modules/aaa/mod_authz_core.c).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use server::log::Level;
+use server::request::Request;
+use wire::MethodSet;
+
+use super::AuthzCore;
+use crate::aaa::provider::{Authz, Requirement};
+
+/// How the rules of a container are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logic {
+    /// All: none may fail.
+    And,
+    /// Any: one that is met is enough.
+    Or,
+}
+
+/// A `Require` line, or a container of rules.
+#[derive(Clone)]
+pub struct Rule {
+    /// The methods it is for (`<Limit>`).
+    pub methods: MethodSet,
+    /// `Require not`, `<RequireNone>`
+    pub negated: bool,
+    /// Which of the two.
+    pub kind: Kind,
+}
+
+/// What a rule is.
+#[derive(Clone)]
+pub enum Kind {
+    /// `Require`
+    Line(Line),
+    /// `<RequireAll>` and the like, or several lines without a container.
+    Group(Group),
+}
+
+/// A `Require` line.
+#[derive(Clone)]
+pub struct Line {
+    /// The provider's name.
+    pub provider: String,
+    /// What follows it.
+    pub arguments: Vec<u8>,
+    /// The arguments, ready to be asked.
+    pub requirement: Arc<dyn Requirement>,
+}
+
+/// A container.
+#[derive(Clone)]
+pub struct Group {
+    /// How its rules are combined.
+    pub logic: Logic,
+    /// It is no container of the configuration: `AuthMerging` made it.
+    pub merged: bool,
+    /// Its rules.
+    pub rules: Vec<Rule>,
+}
+
+impl Rule {
+    /// An empty container.
+    pub fn group(logic: Logic, negated: bool, merged: bool) -> Rule {
+        let group = Group { logic, merged, rules: Vec::new() };
+        Rule { methods: MethodSet::EMPTY, negated, kind: Kind::Group(group) }
+    }
+
+    /// The container's insides; `None` for a line.
+    pub fn as_group(&self) -> Option<&Group> {
+        match &self.kind {
+            Kind::Group(group) => Some(group),
+            Kind::Line(_) => None,
+        }
+    }
+
+    /// Puts a rule into the container; one that combines in the same way is dissolved in it.
+    pub fn push(&mut self, rule: Rule) {
+        let negated = self.negated;
+        self.methods = self.methods.union(rule.methods);
+        let Kind::Group(group) = &mut self.kind else { return };
+        match rule.kind {
+            Kind::Group(inner) if !negated && inner.logic == group.logic => {
+                group.rules.extend(inner.rules);
+            }
+            kind => group.rules.push(Rule { kind, ..rule }),
+        }
+    }
+
+    /// As the configuration would write it, for messages.
+    pub fn text(&self) -> String {
+        match &self.kind {
+            Kind::Line(line) => {
+                let not = if self.negated { "not " } else { "" };
+                let arguments = bstr::BStr::new(&line.arguments);
+                format!("Require {not}{} {arguments}", line.provider)
+            }
+            Kind::Group(group) => {
+                let word = match (group.logic, self.negated) {
+                    (Logic::And, false) => "All",
+                    (Logic::And, true) => "NotAll",
+                    (Logic::Or, true) => "None",
+                    (Logic::Or, false) => "Any",
+                };
+                if group.merged {
+                    format!("AuthMerging {word}")
+                } else {
+                    format!("<Require{word}>")
+                }
+            }
+        }
+    }
+
+    /// Whether a line in it has to wait for its answer.
+    pub fn waits(&self) -> bool {
+        match &self.kind {
+            Kind::Line(line) => line.requirement.waits(),
+            Kind::Group(group) => group.rules.iter().any(Rule::waits),
+        }
+    }
+
+    /// The answer, if it is the same for every request.
+    pub fn constant(&self) -> Option<Authz> {
+        if self.methods != MethodSet::ALL {
+            return None;
+        }
+        let found = match &self.kind {
+            Kind::Line(line) => line.requirement.constant()?,
+            Kind::Group(group) => {
+                let mut tally = Tally::new(group.logic);
+                for rule in &group.rules {
+                    if tally.add(rule.constant()?) {
+                        break;
+                    }
+                }
+                tally.result
+            }
+        };
+        Some(negate(found, self.negated))
+    }
+
+    /// Decides at once; for rules that do not wait.
+    pub fn check(&self, request: &mut Request, around: Logic) -> Authz {
+        if !self.methods.contains(request.method) {
+            return self.other_methods(request, around);
+        }
+        let found = match &self.kind {
+            Kind::Line(line) => line.requirement.check(request),
+            Kind::Group(group) => {
+                let mut tally = Tally::new(group.logic);
+                for rule in &group.rules {
+                    if tally.add(rule.check(request, group.logic)) {
+                        break;
+                    }
+                }
+                tally.result
+            }
+        };
+        self.conclude(request, found)
+    }
+
+    /// Decides, and waits where a line has to.
+    pub fn wait<'r>(
+        &'r self,
+        request: &'r mut Request,
+        around: Logic,
+    ) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
+        Box::pin(async move {
+            if !self.waits() || !self.methods.contains(request.method) {
+                return self.check(request, around);
+            }
+            let found = match &self.kind {
+                Kind::Line(line) => line.requirement.wait(request).await,
+                Kind::Group(group) => {
+                    let mut tally = Tally::new(group.logic);
+                    for rule in &group.rules {
+                        if tally.add(rule.wait(request, group.logic).await) {
+                            break;
+                        }
+                    }
+                    tally.result
+                }
+            };
+            self.conclude(request, found)
+        })
+    }
+
+    fn other_methods(&self, request: &Request, around: Logic) -> Authz {
+        let found = if around == Logic::And { Authz::Granted } else { Authz::Neutral };
+        if request.logs::<AuthzCore>(Level::Debug) {
+            let (text, name) = (self.text(), found.name());
+            let message = format_args!(
+                "authorization result of {text}: {name} (directive limited to other methods)"
+            );
+            request.log::<AuthzCore>(Level::Debug, 1625, message);
+        }
+        found
+    }
+
+    fn conclude(&self, request: &Request, found: Authz) -> Authz {
+        if found == Authz::GeneralError {
+            return found;
+        }
+        let found = negate(found, self.negated);
+        if request.logs::<AuthzCore>(Level::Debug) {
+            let message = format_args!("authorization result of {}: {}", self.text(), found.name());
+            request.log::<AuthzCore>(Level::Debug, 1626, message);
+        }
+        found
+    }
+}
+
+/// What was refused is not granted by turning it round: it says nothing.
+fn negate(found: Authz, negated: bool) -> Authz {
+    match found {
+        found if !negated => found,
+        Authz::Granted => Authz::Denied,
+        Authz::Denied | Authz::DeniedNoUser => Authz::Neutral,
+        other => other,
+    }
+}
+
+/// The answers of a container's rules so far.
+struct Tally {
+    logic: Logic,
+    result: Authz,
+}
+
+impl Tally {
+    fn new(logic: Logic) -> Tally {
+        Tally { logic, result: Authz::Neutral }
+    }
+
+    /// Counts an answer; true when the others need not be asked. Of two refusals the one stands
+    /// that tells whether a user could change the outcome.
+    fn add(&mut self, found: Authz) -> bool {
+        match (self.logic, found) {
+            (_, Authz::Neutral) => false,
+            (_, Authz::GeneralError)
+            | (Logic::And, Authz::Denied)
+            | (Logic::Or, Authz::Granted) => {
+                self.result = found;
+                true
+            }
+            (Logic::And, Authz::DeniedNoUser) => {
+                self.result = found;
+                false
+            }
+            (Logic::Or, Authz::DeniedNoUser) if self.result == Authz::Denied => {
+                self.result = found;
+                false
+            }
+            _ => {
+                if self.result == Authz::Neutral {
+                    self.result = found;
+                }
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(logic: Logic, answers: &[Authz]) -> Authz {
+        let mut tally = Tally::new(logic);
+        let _ = answers.iter().any(|answer| tally.add(*answer));
+        tally.result
+    }
+
+    #[test]
+    fn answers_are_combined_as_apache_does() {
+        use Authz::{Denied, DeniedNoUser, GeneralError, Granted, Neutral};
+        assert_eq!(of(Logic::Or, &[]), Neutral);
+        assert_eq!(of(Logic::Or, &[Denied, DeniedNoUser]), DeniedNoUser);
+        assert_eq!(of(Logic::Or, &[DeniedNoUser, Denied]), DeniedNoUser);
+        assert_eq!(of(Logic::Or, &[Denied, Granted, GeneralError]), Granted);
+        assert_eq!(of(Logic::Or, &[Neutral, Denied]), Denied);
+        assert_eq!(of(Logic::And, &[Granted, DeniedNoUser]), DeniedNoUser);
+        assert_eq!(of(Logic::And, &[DeniedNoUser, Granted]), DeniedNoUser);
+        assert_eq!(of(Logic::And, &[DeniedNoUser, Denied, Granted]), Denied);
+        assert_eq!(of(Logic::And, &[Granted, Neutral]), Granted);
+        assert_eq!(of(Logic::And, &[Neutral, GeneralError, Granted]), GeneralError);
+    }
+
+    #[test]
+    fn a_negation_grants_nothing() {
+        assert_eq!(negate(Authz::Granted, true), Authz::Denied);
+        assert_eq!(negate(Authz::DeniedNoUser, true), Authz::Neutral);
+        assert_eq!(negate(Authz::Denied, true), Authz::Neutral);
+        assert_eq!(negate(Authz::Denied, false), Authz::Denied);
+    }
+}

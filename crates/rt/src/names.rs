@@ -1,0 +1,57 @@
+//! Names of addresses, from the system's resolver. Both calls block: for the blocking pool.
+
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// The longest name (`NI_MAXHOST`), in bytes with the NUL at its end.
+const NAME_BYTES: usize = 1025;
+
+/// The name of an address (`getnameinfo`), as the resolver writes it.
+///
+/// # Errors
+/// The address has no name, or the resolver fails.
+pub fn name_of(address: IpAddr) -> io::Result<Vec<u8>> {
+    let address = socket2::SockAddr::from(SocketAddr::new(address, 0));
+    let mut name = [0u8; NAME_BYTES];
+    #[allow(unsafe_code)]
+    // SAFETY: `address` is a socket address of the length given; `name` can hold as many bytes as
+    // are announced, and no service is asked for.
+    let failed = unsafe {
+        libc::getnameinfo(
+            address.as_ptr().cast(),
+            address.len(),
+            name.as_mut_ptr().cast(),
+            NAME_BYTES as libc::socklen_t,
+            std::ptr::null_mut(),
+            0,
+            libc::NI_NAMEREQD,
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::from(io::ErrorKind::NotFound));
+    }
+    let name = CStr::from_bytes_until_nul(&name).map_err(io::Error::other)?;
+    Ok(name.to_bytes().to_vec())
+}
+
+/// Whether a name has an address (`getaddrinfo`).
+pub fn has_address(name: &[u8], address: IpAddr) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let address = address.to_canonical();
+    (name, 0).to_socket_addrs().is_ok_and(|mut all| all.any(|of| of.ip().to_canonical() == address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_a_name_that_has_the_address() {
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let name = name_of(address).unwrap();
+        assert!(has_address(&name, address), "{name:?}");
+        assert!(!has_address(&name, IpAddr::from([192, 0, 2, 1])));
+        assert!(!has_address(b"\xff", address));
+    }
+}
