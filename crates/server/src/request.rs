@@ -288,38 +288,66 @@ impl Request {
         }
     }
 
-    /// Makes this the next request of its connection, forgetting everything of the one before but
-    /// keeping its memory.
+    /// Makes this the next request of its connection: everything of the one before is forgotten,
+    /// its memory is kept. Engine, client, host and plan stay; so does [`Request::hostname`]'s
+    /// memory, which [`Request::find_host`] fills or clears.
     pub fn renew(&mut self) {
-        let mut old = Request::blank(
-            self.engine.clone(),
-            self.client.clone(),
-            self.layer.clone(),
-            self.plan.clone(),
-        );
-        for (old, kept) in [
-            (&mut old.request_line, &mut self.request_line),
-            (&mut old.unparsed_uri, &mut self.unparsed_uri),
-            (&mut old.uri, &mut self.uri),
-            (&mut old.filename, &mut self.filename),
-            (&mut old.canonical_filename, &mut self.canonical_filename),
-            (&mut old.path_info, &mut self.path_info),
+        for text in [
+            &mut self.request_line,
+            &mut self.unparsed_uri,
+            &mut self.uri,
+            &mut self.filename,
+            &mut self.canonical_filename,
+            &mut self.path_info,
         ] {
-            kept.clear();
-            std::mem::swap(old, kept);
+            text.clear();
         }
-        for (old, kept) in [
-            (&mut old.headers_in, &mut self.headers_in),
-            (&mut old.env, &mut self.env),
-            (&mut old.notes, &mut self.notes),
-            (&mut old.headers_out, &mut self.headers_out),
-            (&mut old.err_headers_out, &mut self.err_headers_out),
+        for table in [
+            &mut self.headers_in,
+            &mut self.trailers_in,
+            &mut self.env,
+            &mut self.notes,
+            &mut self.headers_out,
+            &mut self.err_headers_out,
+            &mut self.trailers_out,
         ] {
-            kept.clear();
-            std::mem::swap(old, kept);
+            table.clear();
         }
-        old.hostname = self.hostname.take();
-        *self = old;
+        self.forget_answer();
+        self.time_us = self.engine.handle.clock().wall_us();
+        self.useragent_addr = self.client.peer;
+        self.args = None;
+        self.absolute = None;
+        self.body_in = BodyIn::default();
+        self.no_cache = false;
+        self.no_local_copy = false;
+        self.user = None;
+        self.auth_type = None;
+        self.prev = None;
+        self.main = None;
+        self.pure = true;
+        self.trace = None;
+        self.file_lookup = false;
+        self.depth = Depth::default();
+        self.extensions.clear();
+    }
+
+    /// The part of [`Request::renew`] that is about the file and the answer.
+    fn forget_answer(&mut self) {
+        self.used_path_info = PathInfoUse::Default;
+        self.file = FileInfo::default();
+        self.handler = None;
+        self.content_type = None;
+        self.content_encoding = None;
+        self.content_languages.clear();
+        self.status = 200;
+        self.status_line = None;
+        self.body = Body::Empty;
+        self.mtime_us = None;
+        self.bytes_sent = 0;
+        self.filters.clear();
+        self.allowed = wire::MethodSet::EMPTY;
+        self.chunked = false;
     }
 
     /// Takes over a parsed head; its fields move, so that nothing is copied.
