@@ -3,3 +3,10 @@
 pub mod mod_alias;
 pub mod mod_dir;
 pub mod mod_negotiation;
+
+/// The number that a text begins with, as `atoi` reads it; what is too large is the largest.
+fn number(text: &[u8]) -> u16 {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    digits
+        .fold(0u16, |value, digit| value.saturating_mul(10).saturating_add(u16::from(digit - b'0')))
+}

@@ -1,15 +1,286 @@
-//! mod_dir.
+//! mod_dir: the slash behind a folder's name, the file that stands for a folder, and the one that
+//! stands for what does not exist.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_dir.html>
 
+use std::borrow::Cow;
+
+use conf::Arg;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
+use server::merge::Setting;
 use server::module::Module;
+use server::request::{FileKind, Request};
+use server::scope::{Override, Places};
+use server::subrequest;
+use wire::Method;
 
 /// `mod_dir.c`
 pub struct Dir;
+
+server::config! {
+    /// What the module knows of a directory.
+    pub struct Directory {
+        /// `DirectoryIndex`; empty for `disabled`.
+        pub index_names: Setting<Vec<Vec<u8>>>,
+        /// `DirectorySlash`
+        pub slash: Setting<bool>,
+        /// `DirectoryCheckHandler`
+        pub check_handler: Setting<bool>,
+        /// `DirectoryIndexRedirect`: the status; `None` is off.
+        pub index_redirect: Setting<Option<u16>>,
+        /// `FallbackResource`: `None` is disabled.
+        pub fallback: Setting<Option<Vec<u8>>>,
+    }
+}
 
 impl Module for Dir {
     const NAME: &'static str = "dir_module";
     const FILE: &'static str = "mod_dir.c";
     type Server = ();
-    type Dir = ();
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Dir>] = &[
+        row(
+            "DirectoryIndex",
+            Takes::Some { least: 0, most: usize::MAX, set: directory_index },
+            "disabled | local-url [local-url] ...",
+            "index.html",
+            "Names the files that stand for a folder; the first that exists is served.",
+        ),
+        row(
+            "DirectorySlash",
+            Takes::Flag(|cx, on| {
+                cx.dir().slash.set(on);
+                Ok(())
+            }),
+            "On|Off",
+            "On",
+            "Sends clients that name a folder without a slash to its name with one.",
+        ),
+        row(
+            "DirectoryCheckHandler",
+            Takes::Flag(|cx, on| {
+                cx.dir().check_handler.set(on);
+                Ok(())
+            }),
+            "On|Off",
+            "Off",
+            "Leaves folders alone that have a handler of their own.",
+        ),
+        row(
+            "DirectoryIndexRedirect",
+            Takes::One(directory_index_redirect),
+            "on | off | permanent | temp | seeother | 3xx-code",
+            "off",
+            "Sends clients to the file that stands for a folder, instead of serving it.",
+        ),
+        row(
+            "FallbackResource",
+            Takes::One(fallback_resource),
+            "disabled | local-url",
+            "disabled",
+            "Names what is served where there is no file.",
+        ),
+    ];
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.on(Phase::Fixups, Rank::LAST, always, fixup).pure();
+    }
+}
+
+const fn row(
+    name: &'static str,
+    takes: Takes<Dir>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Dir> {
+    Row::new(name, takes, syntax, doc).standing(Places::ALL, Override::INDEXES).default(default)
+}
+
+type Here<'a, 't> = Cx<'a, 't, Dir>;
+
+/// Several lines in one place add up; `disabled` counts only alone on its line.
+fn directory_index(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let names = &mut cx.dir().index_names;
+    let mut all = names.get().cloned().unwrap_or_default();
+    match args {
+        [only] if only.is("disabled") => all.clear(),
+        _ => all.extend(args.iter().map(|arg| arg.text.to_vec())),
+    }
+    names.set(all);
+    Ok(())
+}
+
+fn directory_index_redirect(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    const WORDS: [(&str, u16); 4] =
+        [("on", 302), ("permanent", 301), ("temp", 302), ("seeother", 303)];
+    if arg.is("off") {
+        cx.dir().index_redirect.set(None);
+        return Ok(());
+    }
+    let word = WORDS.iter().find(|(word, _)| arg.is(word)).map(|(_, status)| *status);
+    let status = match word {
+        Some(status) => status,
+        None if arg.text.first().is_some_and(u8::is_ascii_digit) => super::number(&arg.text),
+        None => {
+            let usage = "DirectoryIndexRedirect ON|OFF|permanent|temp|seeother|3xx";
+            return Err(Fault::new(usage).at(arg));
+        }
+    };
+    if !wire::status::is_redirect(status) {
+        let range = "DirectoryIndexRedirect only accepts values between 300 and 399";
+        return Err(Fault::new(range).at(arg));
+    }
+    cx.dir().index_redirect.set(Some(status));
+    Ok(())
+}
+
+fn fallback_resource(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let target = (!arg.is("disabled")).then(|| arg.text.to_vec());
+    cx.dir().fallback.set(target);
+    Ok(())
+}
+
+/// The handler name of a folder that nobody took (`DIR_MAGIC_TYPE`).
+const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
+
+/// `DirectoryIndex` where nothing is said.
+const DEFAULT_INDEX: &[u8] = b"index.html";
+
+/// Source: `dir_fixups`
+fn fixup<'r>(dir: Bound<'r, Dir>, request: &'r mut Request) -> Answer<'r> {
+    match request.file.kind {
+        FileKind::Directory => folder(dir.dir, request),
+        FileKind::None if request.handler.is_none() => match dir.dir.fallback.get() {
+            Some(Some(target)) => Answer::Wait(Box::pin(fall_back(request, target))),
+            _ => Answer::DECLINED,
+        },
+        _ => Answer::DECLINED,
+    }
+}
+
+/// Source: `fixup_dir`
+fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Answer<'r> {
+    if request.handler.is_none() {
+        request.handler = Some(Cow::Borrowed(DIRECTORY_TYPE));
+    }
+    if !request.path_info.is_empty() {
+        return Answer::DECLINED;
+    }
+    if request.uri.last() != Some(&b'/') {
+        return add_slash(dir, request);
+    }
+    let taken = request.handler.as_deref() != Some(DIRECTORY_TYPE);
+    if taken && dir.check_handler.or(false) {
+        // The folder's type must not leak out of the answer of whoever took it.
+        if request.content_type.as_deref() == Some(DIRECTORY_TYPE) {
+            request.content_type = None;
+        }
+        return Answer::DECLINED;
+    }
+    Answer::Wait(Box::pin(find_index(dir, request)))
+}
+
+fn add_slash(dir: &Directory, request: &mut Request) -> Answer<'static> {
+    if !dir.slash.or(true) {
+        return Answer::DECLINED;
+    }
+    if request.method != Method::GET && request.env.contains(b"redirect-carefully") {
+        return Answer::DECLINED;
+    }
+    let mut path = Vec::with_capacity(request.uri.len() + 1);
+    wire::escape::path(&mut path, &request.uri);
+    path.push(b'/');
+    let target = with_args(path, request);
+    let url = request.construct_url(&target);
+    request.headers_out.set(b"Location", &url);
+    Answer::status(301)
+}
+
+/// `path` with the request's query.
+fn with_args(mut path: Vec<u8>, request: &Request) -> Vec<u8> {
+    if let Some(args) = &request.args {
+        path.push(b'?');
+        path.extend_from_slice(args);
+    }
+    path
+}
+
+/// Takes the first name that exists. What else was found on the way is told only if none does: the
+/// listing of a folder whose index is broken would tell too much.
+async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
+    let names: Vec<&[u8]> = match dir.index_names.get() {
+        Some(names) => names.iter().map(Vec::as_slice).collect(),
+        None => vec![DEFAULT_INDEX],
+    };
+    let mut worst = None;
+    for name in &names {
+        let target = with_args(name.to_vec(), request);
+        let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
+        if is_servable(&sub) {
+            return take(dir, request, sub);
+        }
+        let is_last = names.len() == 1;
+        let status = sub.status;
+        if wire::status::is_redirect(status) || (is_last && matches!(status, 401 | 406)) {
+            overlay(request, &sub);
+            return Verdict::Status(status);
+        }
+        if !matches!(status, 404 | 200) {
+            worst = Some(status);
+        }
+    }
+    if let Some(status) = worst {
+        return Verdict::Status(status);
+    }
+    request.notes.set(b"dir-index-names", &names.join(&b","[..]));
+    match dir.fallback.get() {
+        Some(Some(target)) => fall_back(request, target).await,
+        _ => Verdict::Declined,
+    }
+}
+
+fn is_servable(sub: &Request) -> bool {
+    let is_proxied = sub.handler.as_deref() == Some(b"proxy-server");
+    sub.status == 200 && (is_proxied || sub.file.kind == FileKind::Regular)
+}
+
+fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
+    if let Some(Some(status)) = dir.index_redirect.get() {
+        let mut path = Vec::with_capacity(sub.uri.len());
+        wire::escape::path(&mut path, &sub.uri);
+        let url = request.construct_url(&path);
+        request.headers_out.set(b"Location", &url);
+        return Verdict::Status(*status);
+    }
+    subrequest::fast_redirect(request, sub);
+    Verdict::Ok
+}
+
+/// What a subrequest wanted to tell the client becomes the request's.
+fn overlay(request: &mut Request, sub: &Request) {
+    use wire::table::Overlap;
+    request.notes.overlap(&sub.notes, Overlap::Set);
+    request.headers_out.overlap(&sub.headers_out, Overlap::Set);
+    request.err_headers_out.overlap(&sub.err_headers_out, Overlap::Set);
+}
+
+/// Source: `fixup_dflt`
+async fn fall_back(request: &mut Request, target: &[u8]) -> Verdict {
+    let target = with_args(target.to_vec(), request);
+    let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
+    if is_servable(&sub) {
+        subrequest::fast_redirect(request, sub);
+        return Verdict::Ok;
+    }
+    match sub.status {
+        200 | 404 => Verdict::Declined,
+        status => {
+            if wire::status::is_redirect(status) {
+                overlay(request, &sub);
+            }
+            Verdict::Status(status)
+        }
+    }
 }
