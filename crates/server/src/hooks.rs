@@ -229,6 +229,9 @@ pub struct TlsHook {
 /// start with the text.
 pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
 
+/// Called in the supervisor about once a minute: rotates what is shared.
+pub type MaintainHook = fn(&Server, &mpm::Shared);
+
 /// Everything that the active modules registered.
 #[derive(Default)]
 pub struct HookTable {
@@ -238,6 +241,7 @@ pub struct HookTable {
     providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
     tls: Option<TlsHook>,
     shared: Vec<ShareHook>,
+    maintain: Vec<MaintainHook>,
     every_second: Vec<fn(&Engine)>,
     read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
@@ -299,6 +303,11 @@ impl HookTable {
     /// What makes shared things before the fork.
     pub fn shared(&self) -> &[ShareHook] {
         &self.shared
+    }
+
+    /// What the supervisor does once a minute.
+    pub fn maintain(&self) -> &[MaintainHook] {
+        &self.maintain
     }
 
     /// The methods that `Satisfy Any` is in force for in a directory (mod_access_compat tells).
@@ -426,6 +435,11 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Called by the supervisor before children are forked, at every start and restart.
     pub fn share(&mut self, hook: ShareHook) {
         self.table.shared.push(hook);
+    }
+
+    /// Called by the supervisor about once a minute.
+    pub fn maintain(&mut self, hook: MaintainHook) {
+        self.table.maintain.push(hook);
     }
 
     /// Tells the methods that `Satisfy Any` is in force for (`ap_satisfies`).

@@ -154,6 +154,13 @@ impl Server {
         self.registry.hooks.shared().iter().try_for_each(|hook| hook(self, shared))
     }
 
+    /// What the supervisor does about once a minute: rotates what is shared.
+    pub fn maintain(&self, shared: &mpm::Shared) {
+        for hook in self.registry.hooks.maintain() {
+            hook(self, shared);
+        }
+    }
+
     /// The main error log's descriptor, which becomes the processes' standard error.
     pub fn main_error_log(&self) -> Option<std::os::fd::OwnedFd> {
         let id = self.main().core.error_log.get()?;

@@ -301,10 +301,17 @@ pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Argum
     server.log("core.c", level, number, message);
 }
 
+/// What the supervisor tells that Apache's core tells, not its MPM: the command line, pid files,
+/// piped logs, processes that died or had to be killed.
+const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
+
 /// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
 pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
     match server {
-        Some(server) => server.log("event.c", level, number, format_args!("{text}")),
+        Some(server) => {
+            let module = if CORE_EVENTS.contains(&number) { "core.c" } else { "event.c" };
+            server.log(module, level, number, format_args!("{text}"));
+        }
         None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use server::directive::ErasedRow;
-use server::scope::Places;
+use server::scope::{Override, Places};
 
 use crate::cli::{Arguments, DEFAULT_ROOT};
 
@@ -97,6 +97,9 @@ fn allowed(row: &ErasedRow) -> String {
     }
     if row.allow.is_none() {
         return format!("{in_conf} and in .htaccess");
+    }
+    if row.allow == Override::ALL {
+        return format!("{in_conf} and in .htaccess\n\twhen AllowOverride isn't None");
     }
     format!("{in_conf} and in .htaccess\n\twhen AllowOverride includes {}", row.allow)
 }

@@ -6,11 +6,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use mpm::order::ServerOrder;
+use server::log::{Level, LogLevels};
 
 /// The options that take a value, as httpd's `AP_SERVER_BASEARGS`.
 const WITH_VALUE: &[u8] = b"DCcdfekE";
 /// The options that take none.
 const FLAGS: &[u8] = b"vVlLtTSMhX?";
+
+/// The names of `-D` that ask for a dump, even without `-t`.
+const DUMPS: [&str; 5] =
+    ["DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES", "DUMP_INCLUDES", "DUMP_CONFIG"];
 
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +23,8 @@ pub enum Action {
     /// Serve.
     #[default]
     Start,
+    /// `-k start`: serve, unless a server with this pid file is running.
+    StartOnce,
     /// Check the configuration, and dump what `-D DUMP_…` asks for.
     Check,
     /// `-k`: tell a running server.
@@ -50,7 +57,7 @@ pub struct Arguments {
     /// `-c`
     pub after: Vec<Vec<u8>>,
     /// `-e`: the level of start-up messages.
-    pub startup_level: Option<String>,
+    pub startup_level: Option<Level>,
     /// `-E`: where start-up messages go.
     pub startup_log: Option<PathBuf>,
     /// `-X`
@@ -61,6 +68,8 @@ pub struct Arguments {
 
 impl Arguments {
     /// Reads the words after the program's name.
+    ///
+    /// Errors: httpd's words for what is wrong, to be followed by how the program is used.
     pub fn parse(words: &[OsString]) -> Result<Arguments, String> {
         let mut arguments = Arguments::default();
         let mut words = words.iter();
@@ -69,15 +78,15 @@ impl Arguments {
                 b"--help" => b"h".as_slice(),
                 b"--version" => b"v".as_slice(),
                 [b'-', letters @ ..] if !letters.is_empty() => letters,
-                _ => return Err(format!("unexpected argument '{}'", word.display())),
+                // `apr_getopt` ends here, and httpd says no more than how it is used.
+                _ => return Err(String::new()),
             };
             while let [letter, rest @ ..] = letters {
                 letters = rest;
                 if WITH_VALUE.contains(letter) {
                     let joined = (!rest.is_empty()).then(|| rest.to_vec());
                     let value = joined.or_else(|| words.next().map(|w| w.as_bytes().to_vec()));
-                    let missing = || format!("missing argument to -- {}", char::from(*letter));
-                    arguments.set(*letter, value.ok_or_else(missing)?)?;
+                    arguments.set(*letter, value.ok_or_else(|| missing(*letter))?)?;
                     letters = &[];
                 } else if FLAGS.contains(letter) {
                     arguments.flag(*letter);
@@ -92,7 +101,7 @@ impl Arguments {
     fn set(&mut self, letter: u8, value: Vec<u8>) -> Result<(), String> {
         match letter {
             b'D' => {
-                if matches!(value.as_slice(), b"DUMP_VHOSTS" | b"DUMP_MODULES" | b"DUMP_RUN_CFG") {
+                if DUMPS.iter().any(|dump| dump.as_bytes() == value) {
                     self.action = Action::Check;
                 }
                 self.defines.push(value);
@@ -102,7 +111,7 @@ impl Arguments {
             b'd' => self.server_root = Some(OsString::from_vec(value).into()),
             b'f' => self.file = Some(OsString::from_vec(value).into()),
             b'E' => self.startup_log = Some(OsString::from_vec(value).into()),
-            b'e' => self.startup_level = Some(String::from_utf8_lossy(&value).into_owned()),
+            b'e' => self.startup_level = Some(Level::parse(&value).ok_or_else(String::new)?),
             _ => self.action = order(&value)?,
         }
         Ok(())
@@ -133,6 +142,11 @@ impl Arguments {
         self.defines.iter().any(|defined| defined == name.as_bytes())
     }
 
+    /// `-e`, by default `warn`.
+    pub fn least_level(&self) -> Level {
+        self.startup_level.unwrap_or(LogLevels::DEFAULT)
+    }
+
     /// The configuration file: `-f` relative to `-d`, by default that of the server root.
     pub fn config_file(&self) -> PathBuf {
         let root = self.server_root();
@@ -155,9 +169,17 @@ impl Arguments {
 /// ServerRoot where nobody names one: Debian's.
 pub const DEFAULT_ROOT: &str = "/etc/apache2";
 
+/// `apr_getopt`'s sentence; `-k` is the MPM's option, which says less.
+fn missing(letter: u8) -> String {
+    match letter {
+        b'k' => "illegal option -- k".to_owned(),
+        _ => format!("option requires an argument -- {}", char::from(letter)),
+    }
+}
+
 fn order(word: &[u8]) -> Result<Action, String> {
     Ok(match word {
-        b"start" => Action::Start,
+        b"start" => Action::StartOnce,
         b"restart" => Action::Signal(ServerOrder::Restart),
         b"graceful" => Action::Signal(ServerOrder::Graceful),
         b"graceful-stop" => Action::Signal(ServerOrder::GracefulStop),
@@ -192,7 +214,9 @@ mod tests {
     #[test]
     fn wrong_words_are_named() {
         assert_eq!(parse(&["-z"]).unwrap_err(), "illegal option -- z");
-        assert_eq!(parse(&["-f"]).unwrap_err(), "missing argument to -- f");
+        assert_eq!(parse(&["-f"]).unwrap_err(), "option requires an argument -- f");
+        assert_eq!(parse(&["-e", "loud"]).unwrap_err(), "");
+        assert_eq!(parse(&["start"]).unwrap_err(), "");
         assert_eq!(parse(&["-k", "dance"]).unwrap_err(), "illegal option -- k");
     }
 
@@ -200,5 +224,7 @@ mod tests {
     fn orders() {
         assert_eq!(parse(&["-k", "stop"]).unwrap().action, Action::Signal(ServerOrder::Stop));
         assert_eq!(parse(&["-S"]).unwrap().action, Action::Check);
+        assert_eq!(parse(&["-DDUMP_INCLUDES"]).unwrap().action, Action::Check);
+        assert_eq!(parse(&["-k", "start"]).unwrap().action, Action::StartOnce);
     }
 }

@@ -1,67 +1,98 @@
 //! `-t` and what `-D DUMP_…` asks for, in httpd's layouts.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
+
+use conf::{Diagnostic, Severity, Sources};
+use server::log::Level;
 
 use crate::cli::Arguments;
 use crate::load::{self, Loaded};
-use crate::settings;
-use conf::Severity;
+use crate::{settings, startup};
 
 /// `-t`, with its dumps; the exit status.
 pub fn check(name: &str, arguments: &Arguments) -> i32 {
-    let loaded = load::load(arguments, false);
-    report(name, &loaded);
+    let loaded = load::load(name, arguments, false);
+    report(name, arguments.least_level(), &loaded);
     let Some(server) = &loaded.server else { return 1 };
     let mut dumped = false;
     let mut dump = |define: &str, text: &dyn Fn() -> String| {
         if arguments.is_defined(define) {
-            print!("{}", text());
+            print(&text());
             dumped = true;
         }
     };
+    // In httpd's order.
+    dump("DUMP_INCLUDES", &|| includes(&loaded));
     dump("DUMP_VHOSTS", &|| server.vhosts.dump());
     dump("DUMP_RUN_CFG", &|| settings::run_config(server, &loaded.tree));
-    dump("DUMP_MODULES", &|| modules(&loaded));
-    dump("DUMP_INCLUDES", &|| includes(&loaded));
     dump("DUMP_CONFIG", &|| config(&loaded));
-    if !dumped || arguments.is_defined("DUMP_CONFIG") {
+    dump("DUMP_MODULES", &|| modules(&loaded));
+    let only_config = !["DUMP_INCLUDES", "DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES"]
+        .iter()
+        .any(|define| arguments.is_defined(define));
+    if !dumped || only_config {
         eprintln!("Syntax OK");
     }
     0
 }
 
+/// Writes to standard output; a reader that has seen enough is no error (`tamarack -M | head`).
+pub fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
 /// Writes what was found to standard error.
-pub fn report(name: &str, loaded: &Loaded) {
-    let text = diagnostics(name, loaded);
+pub fn report(name: &str, least: Level, loaded: &Loaded) {
+    let text = diagnostics(name, least, loaded);
     if !text.is_empty() {
         eprintln!("{text}");
     }
 }
 
 /// What was found: for a person at a terminal with the source line and a caret, else in httpd's
-/// two lines, which scripts read.
-pub fn diagnostics(name: &str, loaded: &Loaded) -> String {
+/// lines, which scripts read. Warnings that are less urgent than `least` are left out.
+pub fn diagnostics(name: &str, least: Level, loaded: &Loaded) -> String {
     let drawn = std::io::stderr().is_terminal();
     let mut out = String::new();
     for found in &loaded.diagnostics {
-        let text = if drawn {
-            found.render(&loaded.sources, true)
-        } else {
-            let mut plain = found.render_plain(&loaded.sources);
-            if let Some(help) = &found.help {
-                let _ = write!(plain, "\n  help: {help}");
+        let text = match found.severity {
+            Severity::Warning => {
+                let Some(plain) = startup::warning(found, least) else { continue };
+                if drawn && found.span.is_some_and(|span| span != conf::Span::default()) {
+                    found.render(&loaded.sources, true)
+                } else {
+                    plain
+                }
             }
-            plain
+            Severity::Error if drawn => found.render(&loaded.sources, true),
+            Severity::Error => plain(name, found, &loaded.sources),
         };
         let _ = writeln!(out, "{}", text.trim_end());
     }
-    let failed = loaded.diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
+    let failed = loaded.diagnostics.iter().filter(|one| is_fault(one)).count();
     if failed > 1 {
         let _ = writeln!(out, "{name}: {failed} errors");
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+fn is_fault(found: &Diagnostic) -> bool {
+    found.severity == Severity::Error && found.code != "AH00014"
+}
+
+/// An error in httpd's words. What is found while files are read has no number and comes with the
+/// program's name.
+fn plain(name: &str, found: &Diagnostic, sources: &Sources) -> String {
+    let mut text = found.render_plain(sources);
+    if found.code.is_empty() && !text.starts_with('(') && !text.starts_with("AH") {
+        text.insert_str(0, &format!("{name}: "));
+    }
+    if let Some(help) = &found.help {
+        let _ = write!(text, "\n  help: {help}");
+    }
+    text
 }
 
 fn modules(loaded: &Loaded) -> String {

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use conf::Options;
 use mpm::Mode;
 
-use crate::load::{self, Loaded};
+use crate::load::{self, How, Loaded};
 use crate::program::{self, Source};
 
 /// Where a folder is served, unless told otherwise.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+
+/// The program's name in messages.
+const NAME: &str = "tamarack serve";
 
 const USAGE: &str = "usage: tamarack serve DIRECTORY [ADDRESS:PORT]";
 
@@ -41,7 +44,7 @@ pub fn serve(words: &[OsString]) -> i32 {
     println!("Serving {} on http://{address}/ (Ctrl-C ends it)", directory.display());
     let file = state.clone();
     let source = Source::Text(Box::new(move || read(&file)));
-    let status = program::run("tamarack", source, Mode::Foreground);
+    let status = program::run(NAME, source, Mode::Foreground);
     if let Some(folder) = state.parent() {
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -54,7 +57,8 @@ fn fail(why: &str) -> i32 {
 }
 
 fn read(file: &Path) -> Loaded {
-    load::read(file, &Options::default(), true)
+    let how = How { for_real: true, check_document_root: true };
+    load::read(NAME, file, &Options::default(), how)
 }
 
 /// The configuration that serves a folder: its files, its index, a listing where there is none.

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use conf::{BStr, BString, Diagnostic, Options, Severity, Sources, Tree};
+use conf::{BStr, BString, Diagnostic, Options, Severity, Sources, Span, Tree};
 use server::build::Build;
-use server::host::Server;
+use server::host::{Host, Server};
 use server::module::ErasedModule;
+use server::sink::Target;
 use server::slots::Registry;
 
 use crate::cli::Arguments;
+use crate::startup;
 
 /// Active with any LoadModule line, too: Debian's static set, by file.
 const ALWAYS: [&str; 8] = [
@@ -49,9 +51,18 @@ pub struct ActiveModule {
     pub shared: bool,
 }
 
-/// Reads the configuration that the command line names. Nothing outside is changed unless
-/// `for_real`.
-pub fn load(arguments: &Arguments, for_real: bool) -> Loaded {
+/// What reading a configuration may do beside reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Whether anything may be done that has effects: make a certificate, ask a passphrase.
+    pub for_real: bool,
+    /// Whether document roots that are not there are noticed.
+    pub check_document_root: bool,
+}
+
+/// Reads the configuration that the command line names; `name` is the program's, for messages.
+/// Nothing outside is changed unless `for_real`.
+pub fn load(name: &str, arguments: &Arguments, for_real: bool) -> Loaded {
     let options = Options {
         before: strings(&arguments.before),
         after: strings(&arguments.after),
@@ -59,15 +70,16 @@ pub fn load(arguments: &Arguments, for_real: bool) -> Loaded {
         server_root: arguments.server_root(),
         ..Options::default()
     };
-    read(&arguments.config_file(), &options, for_real)
+    let how = How { for_real, check_document_root: !arguments.skip_document_root };
+    read(name, &arguments.config_file(), &options, how)
 }
 
 /// Reads the configuration at `file`.
-pub fn read(file: &Path, options: &Options, for_real: bool) -> Loaded {
+pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
     let all = modules::all();
     // Whether there is a LoadModule line at all decides what is active, and IfModule asks before
     // the first one is reached: so the files are read twice if there is none.
-    let mut host = Loader { all: &all, loaded: Vec::new(), is_static: false };
+    let mut host = Loader { all: &all, loaded: Vec::new(), is_static: false, notes: Vec::new() };
     let (mut tree, mut diagnostics) = conf::read_config(file, options, &mut host);
     if host.loaded.is_empty() {
         host.is_static = true;
@@ -75,25 +87,88 @@ pub fn read(file: &Path, options: &Options, for_real: bool) -> Loaded {
     }
     let modules = host.active();
     let registry = Arc::new(Registry::new(modules.iter().map(|active| active.module).collect()));
-    let build = Build::new(registry, &tree, for_real);
+    let mut build = Build::new(registry, &tree, how.for_real);
+    build.check_document_root = how.check_document_root;
     let (server, found, sources) = build.finish(&tree.nodes);
+    diagnostics.splice(0..0, host.notes);
     diagnostics.extend(found);
+    if let Some(server) = &server {
+        diagnostics.extend(without_name(name, server));
+        diagnostics.extend(unreachable_logs(server));
+    }
     let failed = diagnostics.iter().any(|found| found.severity == Severity::Error);
     Loaded { server: server.filter(|_| !failed).map(Arc::new), tree, sources, diagnostics, modules }
 }
 
-/// What is read from files that are not there: a text in memory (`tamarack serve`).
-pub fn strings(words: &[Vec<u8>]) -> Vec<BString> {
+fn strings(words: &[Vec<u8>]) -> Vec<BString> {
     words.iter().map(|word| BString::from(word.as_slice())).collect()
+}
+
+/// A main server that nobody named, on a machine that has no full name either
+/// (`ap_get_local_host`).
+fn without_name(program: &str, server: &Server) -> Option<Diagnostic> {
+    let is_named = server.main().core.server_name.0.is_some();
+    let has_full_name = rustix::system::uname().nodename().to_bytes().contains(&b'.');
+    if is_named || has_full_name {
+        return None;
+    }
+    let name = String::from_utf8_lossy(server.main().name()).into_owned();
+    Some(Diagnostic::warning(
+        Span::default(),
+        "AH00558",
+        format!(
+            "{program}: Could not reliably determine the server's fully qualified domain name, \
+             using {name}. Set the 'ServerName' directive globally to suppress this message"
+        ),
+    ))
+}
+
+/// Error logs in folders that are not there (`core_check_config`).
+fn unreachable_logs(server: &Server) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = server.hosts.iter().filter_map(|host| {
+        let id = host.core.error_log.get()?;
+        let Target::File(file) = server.sinks.target(*id)? else { return None };
+        let folder = file.parent()?;
+        let error = match std::fs::metadata(folder) {
+            Ok(folder) if folder.is_dir() => return None,
+            Ok(_) => std::io::Error::from_raw_os_error(rustix::io::Errno::NOTDIR.raw_os_error()),
+            Err(error) => error,
+        };
+        Some(no_log_folder(host, folder, &error))
+    }).collect();
+    found.dedup();
+    if !found.is_empty() {
+        let code = "AH00014";
+        found.push(Diagnostic { code, ..Diagnostic::without_place("Configuration check failed") });
+    }
+    found
+}
+
+fn no_log_folder(host: &Host, folder: &Path, error: &std::io::Error) -> Diagnostic {
+    let (cause, folder) = (startup::cause(error), folder.display());
+    let message = match &host.defined_at {
+        None => format!("{cause}: AH02291: Cannot access directory '{folder}/' for main error log"),
+        Some((file, line)) => format!(
+            "{cause}: AH02292: Cannot access directory '{folder}/' for error log of vhost defined \
+             at {file}:{line}"
+        ),
+    };
+    Diagnostic { code: "", ..Diagnostic::without_place(message) }
 }
 
 struct Loader<'m> {
     all: &'m [&'static dyn ErasedModule],
     loaded: Vec<&'static str>,
     is_static: bool,
+    /// What is said of LoadModule lines.
+    notes: Vec<Diagnostic>,
 }
 
 impl Loader<'_> {
+    fn note(&mut self, code: &'static str, message: String) {
+        self.notes.push(Diagnostic::warning(Span::default(), code, message));
+    }
+
     fn is_active(&self, module: &dyn ErasedModule) -> bool {
         if MPMS.contains(&module.name()) {
             let named = self.loaded.iter().find(|name| MPMS.contains(name));
@@ -135,9 +210,13 @@ impl conf::Host for Loader<'_> {
     fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String> {
         let known = self.all.iter().find(|module| module.name().as_bytes() == &**name);
         match known {
-            Some(module) if self.loaded.contains(&module.name()) => Ok(()),
+            Some(module) if self.loaded.contains(&module.name()) => {
+                self.note("AH01574", format!("module {name} is already loaded, skipping"));
+                Ok(())
+            }
             Some(module) => {
                 self.loaded.push(module.name());
+                self.note("AH01575", format!("loaded module {name} from {}", file.display()));
                 Ok(())
             }
             None => Err(format!(

@@ -9,6 +9,7 @@ mod load;
 mod manual;
 mod program;
 mod settings;
+mod startup;
 
 use std::process::ExitCode;
 
@@ -29,7 +30,9 @@ fn main() -> ExitCode {
         _ => match Arguments::parse(&words) {
             Ok(arguments) => run(&name, &arguments),
             Err(wrong) => {
-                eprintln!("{name}: {wrong}");
+                if !wrong.is_empty() {
+                    eprintln!("{name}: {wrong}");
+                }
                 eprint!("{}", about::usage(&name));
                 1
             }
@@ -39,38 +42,46 @@ fn main() -> ExitCode {
 }
 
 fn run(name: &str, arguments: &Arguments) -> i32 {
+    if let Some(file) = &arguments.startup_log
+        && let Err(text) = startup::log_to(name, file)
+    {
+        eprintln!("{text}");
+        return 1;
+    }
     match &arguments.action {
         Action::Usage => {
             eprint!("{}", about::usage(name));
             1
         }
         Action::Version => {
-            print!("{}", about::version());
+            dump::print(&about::version());
             0
         }
         Action::Settings => {
-            print!("{}", about::settings(arguments));
+            dump::print(&about::settings(arguments));
             0
         }
         Action::Modules => {
-            print!("{}", about::compiled_in());
+            dump::print(&about::compiled_in());
             0
         }
         Action::Directives => {
-            print!("{}", about::directives());
+            dump::print(&about::directives());
             0
         }
         Action::Check => dump::check(name, arguments),
-        Action::Signal(order) => program::signal(name, arguments, *order),
-        Action::Start => {
-            let mode = if arguments.one_process {
-                Mode::OneProcess
-            } else if arguments.is_defined("FOREGROUND") {
-                Mode::Foreground
-            } else {
-                Mode::Detach
-            };
-            program::start(name, arguments, mode)
-        }
+        Action::Signal(order) => program::signal(name, arguments, *order, mode(arguments)),
+        Action::Start => program::start(name, arguments, mode(arguments)),
+        Action::StartOnce => program::start_once(name, arguments, mode(arguments)),
+    }
+}
+
+fn mode(arguments: &Arguments) -> Mode {
+    if arguments.one_process {
+        Mode::OneProcess
+    } else if arguments.is_defined("FOREGROUND") {
+        Mode::Foreground
+    } else {
+        Mode::Detach
     }
 }

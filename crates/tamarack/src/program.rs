@@ -6,10 +6,12 @@ use mpm::logfile::LogOpener;
 use mpm::order::{Sent, ServerOrder};
 use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Settings, Shared};
 use server::host::Server;
+use server::log::LogLevels;
+use server::sink::Target;
 
 use crate::cli::Arguments;
 use crate::load::{self, Loaded};
-use crate::{about, child, dump, settings};
+use crate::{about, child, dump, settings, startup};
 
 /// The configurations that there are: the one that serves, and the one that may be next.
 struct Tamarack {
@@ -32,6 +34,23 @@ pub fn start(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
     run(name, Source::Files(Box::new(arguments.clone())), mode)
 }
 
+/// The same, unless a server with this pid file is running (`-k start`).
+pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
+    // Warnings are told by the start itself.
+    let loaded = load::load(name, arguments, false);
+    let Some(server) = &loaded.server else {
+        dump::report(name, arguments.least_level(), &loaded);
+        return 1;
+    };
+    match mpm::order::already_running(&settings::pid_file(server)) {
+        Some(text) => {
+            println!("{text}");
+            0
+        }
+        None => start(name, arguments, mode),
+    }
+}
+
 /// Serves what `source` says.
 pub fn run(name: &str, source: Source, mode: Mode) -> i32 {
     let mut program = Tamarack { name: name.to_owned(), source, serving: None, next: None };
@@ -39,13 +58,17 @@ pub fn run(name: &str, source: Source, mode: Mode) -> i32 {
 }
 
 /// Tells a running server (`-k`); the exit status.
-pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder) -> i32 {
-    let loaded = load::load(arguments, false);
+pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder, mode: Mode) -> i32 {
+    let loaded = load::load(name, arguments, false);
     let Some(server) = &loaded.server else {
-        dump::report(name, &loaded);
+        dump::report(name, arguments.least_level(), &loaded);
         return 1;
     };
-    match mpm::order::send_to_running(&settings::pid_file(server), order) {
+    let sent = mpm::order::send_to_running(&settings::pid_file(server), order);
+    if !matches!(sent, Sent::StartInstead(_)) {
+        dump::report(name, arguments.least_level(), &loaded);
+    }
+    match sent {
         Sent::Done(_) => 0,
         Sent::NotRunning(text) => {
             println!("{text}");
@@ -53,7 +76,7 @@ pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder) -> i32 {
         }
         Sent::StartInstead(text) => {
             println!("{text}");
-            start(name, arguments, Mode::Detach)
+            start(name, arguments, mode)
         }
         Sent::Failed(text) => {
             eprintln!("{name}: {text}");
@@ -72,16 +95,50 @@ impl Tamarack {
 
     fn read(&self) -> Loaded {
         match &self.source {
-            Source::Files(arguments) => load::load(arguments, true),
+            Source::Files(arguments) => load::load(&self.name, arguments, true),
             Source::Text(read) => read(),
         }
+    }
+
+    fn least_level(&self) -> server::log::Level {
+        match &self.source {
+            Source::Files(arguments) => arguments.least_level(),
+            Source::Text(_) => LogLevels::DEFAULT,
+        }
+    }
+
+    /// httpd's lines about a log that can't be opened.
+    fn no_log(&self, server: &Server, target: &Target, error: &std::io::Error) -> LoadFailure {
+        let is_error_log = server.hosts.iter().any(|host| {
+            let id = host.core.error_log.get();
+            id.and_then(|id| server.sinks.target(*id)).as_ref() == Some(target)
+        });
+        let (cause, name) = (startup::cause(error), &self.name);
+        LoadFailure::new(match is_error_log {
+            true => format!(
+                "{cause}: AH00091: {name}: could not open error log file {target}.\nAH00015: \
+                 Unable to open logs"
+            ),
+            false => format!(
+                "{cause}: AH00649: could not open transfer log file {target}.\nAH00015: Unable \
+                 to open logs"
+            ),
+        })
+    }
+}
+
+/// Points standard error at a configuration's own error log. A child that is forked before its
+/// generation has taken over still has the log of the one before.
+fn use_error_log(server: &Server) {
+    if let Some(log) = server.main_error_log() {
+        let _ = rustix::stdio::dup2_stderr(&log);
     }
 }
 
 impl Program for Tamarack {
     fn load(&mut self, generation: u32, shared: &Shared) -> Result<Settings, LoadFailure> {
         let loaded = self.read();
-        let text = dump::diagnostics(&self.name, &loaded);
+        let text = dump::diagnostics(&self.name, self.least_level(), &loaded);
         let Some(server) = loaded.server else { return Err(LoadFailure::new(text)) };
         if !text.is_empty() {
             eprintln!("{text}");
@@ -94,13 +151,8 @@ impl Program for Tamarack {
 
     fn open_logs(&mut self, opener: &mut LogOpener<'_>) -> Result<Logs, LoadFailure> {
         let Some((_, server)) = &self.next else { return Ok(Logs::default()) };
-        server.sinks.open(opener).map_err(|(target, error)| {
-            LoadFailure::new(format!(
-                "(2)AH00091: {}: could not open log file {target}: {error}.\nAH00015: Unable to \
-                 open logs",
-                self.name
-            ))
-        })?;
+        let opened = server.sinks.open(opener);
+        opened.map_err(|(target, error)| self.no_log(server, &target, &error))?;
         Ok(Logs { standard_error: server.main_error_log() })
     }
 
@@ -113,16 +165,42 @@ impl Program for Tamarack {
     }
 
     fn child(&mut self, child: Child) -> i32 {
-        match self.server(child.generation) {
-            Some(server) => child::run(server, child),
-            None => mpm::CHILD_FATAL,
-        }
+        let Some(server) = self.server(child.generation) else { return mpm::CHILD_FATAL };
+        // The other generation goes: above all its logs, whose readers must see their end.
+        self.next = None;
+        self.serving = Some((child.generation, server.clone()));
+        use_error_log(&server);
+        child::run(server, child)
     }
 
     fn log(&mut self, level: Level, number: u32, text: &str) {
         let held = self.serving.as_ref().or(self.next.as_ref());
         let server = held.map(|(_, server)| server.as_ref());
-        server::log::of_process(server, severity(level), number, text);
+        // Without a configuration nothing says that more is wanted.
+        if server.is_some() || level <= Level::Notice {
+            server::log::of_process(server, severity(level), number, text);
+        }
+    }
+
+    fn close_logs(&mut self) {
+        let is_piped = |server: &Server| {
+            let id = server.main().core.error_log.get();
+            matches!(id.and_then(|id| server.sinks.target(*id)), Some(Target::Pipe(_)))
+        };
+        let held = self.serving.take().or_else(|| self.next.take());
+        self.next = None;
+        // Standard error is the main log's pipe then, and would keep its reader waiting.
+        if held.is_some_and(|(_, server)| is_piped(&server))
+            && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
+        {
+            let _ = rustix::stdio::dup2_stderr(&null);
+        }
+    }
+
+    fn maintain(&mut self, shared: &Shared) {
+        if let Some((_, server)) = &self.serving {
+            server.maintain(shared);
+        }
     }
 
     fn banner(&self) -> String {

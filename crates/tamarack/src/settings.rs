@@ -16,6 +16,9 @@ use server::module::Module;
 /// `PidFile`, where nobody names one.
 const DEFAULT_PID_FILE: &str = "logs/httpd.pid";
 
+/// httpd's name for a user that nobody named.
+const NOBODY: &str = "#-1";
+
 /// The supervisor's settings.
 pub fn of(server: &Server) -> Result<Settings, String> {
     let listeners = listeners(server);
@@ -113,16 +116,29 @@ pub fn run_config(server: &Server, tree: &Tree) -> String {
     }
     let _ = writeln!(out, "PidFile: \"{}\"", pid_file(server).display());
     out.push_str(&String::from_utf8_lossy(&tree.dump_defines()));
-    if let Some(unixd) = unixd(server) {
-        if let Some(user) = unixd.user.0.get() {
-            let name = user.name.as_deref().unwrap_or_default();
-            let _ = writeln!(out, "User: name=\"{name}\" id={}", user.id);
-        }
-        if let Some(group) = unixd.group.0.get() {
-            let found = nix::unistd::Group::from_gid((*group).into()).ok().flatten();
-            let name = found.map_or_else(String::new, |group| group.name);
-            let _ = writeln!(out, "Group: name=\"{name}\" id={group}");
-        }
-    }
+    out.push_str(&run_identity(server));
     out
+}
+
+/// `User` and `Group` lines; who is not root does not use them.
+fn run_identity(server: &Server) -> String {
+    let unixd = unixd(server);
+    let user = unixd.and_then(|unixd| unixd.user.0.get());
+    let group = unixd.and_then(|unixd| unixd.group.0.get()).copied();
+    let found = group.and_then(|group| nix::unistd::Group::from_gid(group.into()).ok().flatten());
+    let user_name = match user {
+        Some(user) => user.name.as_deref().unwrap_or_default().to_owned(),
+        None => NOBODY.to_owned(),
+    };
+    let group_name = match group {
+        Some(_) => found.map_or_else(String::new, |group| group.name),
+        None => NOBODY.to_owned(),
+    };
+    let user = user.map_or(u32::MAX, |user| user.id);
+    let group = group.unwrap_or(u32::MAX);
+    let unused = if nix::unistd::geteuid().is_root() { "" } else { " not_used" };
+    format!(
+        "User: name=\"{user_name}\" id={user}{unused}\nGroup: name=\"{group_name}\" \
+         id={group}{unused}\n"
+    )
 }

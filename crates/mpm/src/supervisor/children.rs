@@ -166,6 +166,9 @@ impl Supervisor<'_> {
         self.pid_file = None;
         self.starter = None;
         self.terminal = None;
+        // The error log of the other generation: the reader of a piped one must see its end.
+        self.current = None;
+        self.staged = None;
         let reset = signals::reset_in_child();
         let child = self.make_child(generation, slot, board_slot, settings, control);
         self.listeners = Default::default();

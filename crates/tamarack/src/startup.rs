@@ -1,0 +1,102 @@
+//! What is said while the server starts: to standard error, or to the file of `-E`.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use conf::Diagnostic;
+use server::log::Level;
+
+/// Events that httpd writes as lines of a log even at start, with a time and a process; others
+/// it writes as they are.
+const LOGGED: [(&str, &str, Level); 16] = [
+    ("AH00111", "core", Level::Warn),
+    ("AH00114", "core", Level::Warn),
+    ("AH00547", "core", Level::Error),
+    ("AH01574", "so", Level::Warn),
+    ("AH01575", "so", Level::Debug),
+    ("AH02795", "macro", Level::Warn),
+    ("AH02796", "macro", Level::Warn),
+    ("AH02797", "macro", Level::Warn),
+    ("AH02798", "macro", Level::Warn),
+    ("AH02799", "macro", Level::Warn),
+    ("AH02800", "macro", Level::Warn),
+    ("AH02802", "macro", Level::Warn),
+    ("AH02803", "macro", Level::Warn),
+    ("AH02805", "macro", Level::Warn),
+    ("AH02989", "macro", Level::Warn),
+    ("AH00554", "core", Level::Error),
+];
+
+/// Sends standard error to a file from now on (`-E`).
+///
+/// Errors: httpd's line for a file that can't be opened.
+pub fn log_to(name: &str, file: &Path) -> Result<(), String> {
+    let opened = OpenOptions::new().append(true).create(true).open(file);
+    opened
+        .and_then(|file| Ok(rustix::stdio::dup2_stderr(&file)?))
+        .map_err(|error| {
+            let shown = file.display();
+            format!("{}: AH00086: {name}: could not open error log file {shown}.", cause(&error))
+        })
+}
+
+/// A warning as httpd writes it; `None` where `least` (`-e`) hides it.
+pub fn warning(found: &Diagnostic, least: Level) -> Option<String> {
+    let text = match found.code {
+        "" | "AH00526" => found.message.clone(),
+        code => format!("{code}: {}", found.message),
+    };
+    let number = text.split(':').next().unwrap_or_default();
+    let Some((_, module, level)) = LOGGED.iter().find(|(known, _, _)| *known == number) else {
+        return Some(text);
+    };
+    (*level <= least).then(|| line(module, *level, &text))
+}
+
+/// A line in the error log's standard format.
+fn line(module: &str, level: Level, text: &str) -> String {
+    let time = jiff::Zoned::now().strftime("%a %b %d %H:%M:%S%.6f %Y").to_string();
+    let pid = std::process::id();
+    format!("[{time}] [{module}:{}] [pid {pid}:tid {pid}] {text}", level.name())
+}
+
+/// A system error as `ap_log_error` writes it: `(2)No such file or directory`.
+pub fn cause(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => format!("({number}){}", nix::errno::Errno::from_raw(number).desc()),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn warn(code: &'static str, message: &str) -> Diagnostic {
+        Diagnostic::warning(conf::Span::default(), code, message)
+    }
+
+    #[test]
+    fn some_warnings_are_lines_of_a_log() {
+        let found = warn("AH01574", "module x_module is already loaded, skipping");
+        let text = warning(&found, Level::Warn).unwrap();
+        assert!(text.contains("] [so:warn] [pid "), "{text}");
+        assert!(text.ends_with("] AH01574: module x_module is already loaded, skipping"));
+        assert_eq!(warning(&found, Level::Error), None);
+    }
+
+    #[test]
+    fn others_stand_alone() {
+        let found = warn("", "AH00112: Warning: DocumentRoot [/x] does not exist");
+        assert_eq!(warning(&found, Level::Emerg).unwrap(), found.message);
+    }
+
+    #[test]
+    fn system_errors_have_a_number() {
+        assert_eq!(
+            cause(&std::io::Error::from_raw_os_error(2)),
+            "(2)No such file or directory"
+        );
+    }
+}
