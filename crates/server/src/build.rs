@@ -236,7 +236,8 @@ impl Target<'_> {
         let shown = if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() };
         let message = match self.container {
             Some(container @ "VirtualHost") => {
-                format!("{shown} cannot occur within <{container}> section")
+                let end = if row.is_section { ">" } else { "" };
+                format!("{shown}{end} cannot occur within <{container}> section")
             }
             Some(container) if self.place != Places::HTACCESS => {
                 format!("{shown} not allowed in <{container}> context")

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use mpm::Status;
+use mpm::scoreboard::ConnectionCounts;
 use rt::{Handle, Pool};
 
 use crate::connection::Active;
@@ -41,10 +43,29 @@ pub struct Engine {
     date: Cell<(u64, [u8; 29])>,
 }
 
-/// How many connections a loop has.
+/// How many connections a loop has, by what they do.
 #[derive(Default)]
 pub struct Connections {
     open: Cell<usize>,
+    reading: Cell<usize>,
+    writing: Cell<usize>,
+    closing: Cell<usize>,
+}
+
+/// A connection that is doing something; until it is dropped.
+pub struct Doing<'c>(&'c Cell<usize>);
+
+impl<'c> Doing<'c> {
+    fn new(count: &'c Cell<usize>) -> Doing<'c> {
+        count.set(count.get() + 1);
+        Doing(count)
+    }
+}
+
+impl Drop for Doing<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
 }
 
 impl Connections {
@@ -61,6 +82,36 @@ impl Connections {
     /// How many.
     pub fn open(&self) -> usize {
         self.open.get()
+    }
+
+    /// One is reading a request of which something has come.
+    pub fn reading(&self) -> Doing<'_> {
+        Doing::new(&self.reading)
+    }
+
+    /// One is answering.
+    pub fn writing(&self) -> Doing<'_> {
+        Doing::new(&self.writing)
+    }
+
+    /// One is closing.
+    pub fn closing(&self) -> Doing<'_> {
+        Doing::new(&self.closing)
+    }
+
+    /// For the scoreboard. Who does nothing else is idle between two requests.
+    fn counts(&self) -> ConnectionCounts {
+        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let (reading, writing) = (self.reading.get(), self.writing.get());
+        let closing = self.closing.get();
+        let idle = self.open.get().saturating_sub(reading + writing + closing);
+        ConnectionCounts {
+            total: wide(self.open.get()),
+            reading: wide(reading),
+            writing: wide(writing),
+            keep_alive: wide(idle),
+            closing: wide(closing),
+        }
     }
 }
 
@@ -125,6 +176,20 @@ impl Engine {
         if dropped > 0 {
             self.scoreboard.count_dropped_log_lines(dropped);
         }
+    }
+
+    /// Publishes what the loop's connections do. Once a second, and before a status page.
+    pub fn publish(&self) {
+        let counts = self.connections.counts();
+        self.slot.set_connections(counts);
+        self.slot.set_status(match counts {
+            _ if self.draining.get() => Status::Graceful,
+            ConnectionCounts { writing: 1.., .. } => Status::Writing,
+            ConnectionCounts { reading: 1.., .. } => Status::Reading,
+            ConnectionCounts { keep_alive: 1.., .. } => Status::KeepAlive,
+            ConnectionCounts { closing: 1.., .. } => Status::Closing,
+            _ => Status::Ready,
+        });
     }
 
     /// Counts an answer in the scoreboard.

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mpm::{Child, Control, LoopSeat, Order, Scoreboard};
+use mpm::{Child, Control, LoopSeat, Order, ProcessSlot, Scoreboard};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use rt::{AcceptError, Acceptor, BlockingPool, Handle, Loop, Watcher};
 use server::connection;
 use server::engine::Engine;
@@ -23,7 +25,7 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
     let (orders, state) = watch::channel(State::Serve);
     let watcher = Watcher::new().ok().map(Arc::new);
     let blocking = Arc::new(BlockingPool::default());
-    let Child { loops, control, scoreboard, settings, .. } = child;
+    let Child { loops, control, scoreboard, settings, process, .. } = child;
     let limit = settings.max_connections_per_child;
     let mut threads = Vec::new();
     for seat in loops {
@@ -33,6 +35,7 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
             state: state.clone(),
             control: control.clone(),
             connection_limit: limit,
+            process: (seat.index == 0).then_some(process),
         };
         let mut builder = Loop::new(format!("loop-{}", seat.number)).blocking(blocking.clone());
         if let Some(watcher) = &watcher {
@@ -83,6 +86,8 @@ struct Seat {
     state: watch::Receiver<State>,
     control: Control,
     connection_limit: u64,
+    /// The process's slot, for the one loop that writes it.
+    process: Option<ProcessSlot>,
 }
 
 impl Seat {
@@ -105,7 +110,7 @@ impl Seat {
                 .await;
             }));
         }
-        let beat = handle.spawn_local(heartbeat(engine.clone()));
+        let beat = handle.spawn_local(heartbeat(engine.clone(), self.process));
         let told = self.state.changed().await;
         if told.is_ok() && *self.state.borrow() == State::Finish {
             engine.draining.set(true);
@@ -141,7 +146,12 @@ async fn accept(
                     counted();
                     engine.handle.spawn_local(connection::serve(engine.clone(), accepted));
                 }
-                Err(error) => report(engine, &error),
+                Err(error) => {
+                    report(engine, &error);
+                    if matches!(error, AcceptError::Broken(_)) {
+                        return;
+                    }
+                }
             },
         }
     }
@@ -155,14 +165,24 @@ fn report(engine: &Engine, error: &AcceptError) {
 }
 
 /// Publishes that the loop still turns, and what it has done.
-async fn heartbeat(engine: Rc<Engine>) {
+async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
     let mut busy = 0;
     loop {
         let counters = engine.handle.counters();
         engine.slot.heartbeat(mpm::scoreboard::now_us());
         engine.slot.add_busy_us(counters.busy_us.saturating_sub(busy));
         busy = counters.busy_us;
+        engine.publish();
+        if let Some(process) = &process {
+            publish_cpu_times(process);
+        }
         engine.every_second();
         engine.handle.sleep(std::time::Duration::from_secs(1)).await;
     }
+}
+
+fn publish_cpu_times(process: &ProcessSlot) {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return };
+    let us = |time: nix::sys::time::TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0);
+    process.set_cpu_times(us(usage.user_time()), us(usage.system_time()));
 }

@@ -79,7 +79,7 @@ pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
     let all = modules::all();
     // Whether there is a LoadModule line at all decides what is active, and IfModule asks before
     // the first one is reached: so the files are read twice if there is none.
-    let mut host = Loader { all: &all, loaded: Vec::new(), is_static: false, notes: Vec::new() };
+    let mut host = Loader::new(&all);
     let (mut tree, mut diagnostics) = conf::read_config(file, options, &mut host);
     if host.loaded.is_empty() {
         host.is_static = true;
@@ -125,17 +125,23 @@ fn without_name(program: &str, server: &Server) -> Option<Diagnostic> {
 
 /// Error logs in folders that are not there (`core_check_config`).
 fn unreachable_logs(server: &Server) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> = server.hosts.iter().filter_map(|host| {
-        let id = host.core.error_log.get()?;
-        let Target::File(file) = server.sinks.target(*id)? else { return None };
-        let folder = file.parent()?;
-        let error = match std::fs::metadata(folder) {
-            Ok(folder) if folder.is_dir() => return None,
-            Ok(_) => std::io::Error::from_raw_os_error(rustix::io::Errno::NOTDIR.raw_os_error()),
-            Err(error) => error,
-        };
-        Some(no_log_folder(host, folder, &error))
-    }).collect();
+    let mut found: Vec<Diagnostic> = server
+        .hosts
+        .iter()
+        .filter_map(|host| {
+            let id = host.core.error_log.get()?;
+            let Target::File(file) = server.sinks.target(*id)? else { return None };
+            let folder = file.parent()?;
+            let error = match std::fs::metadata(folder) {
+                Ok(folder) if folder.is_dir() => return None,
+                Ok(_) => {
+                    std::io::Error::from_raw_os_error(rustix::io::Errno::NOTDIR.raw_os_error())
+                }
+                Err(error) => error,
+            };
+            Some(no_log_folder(host, folder, &error))
+        })
+        .collect();
     found.dedup();
     if !found.is_empty() {
         let code = "AH00014";
@@ -164,7 +170,11 @@ struct Loader<'m> {
     notes: Vec<Diagnostic>,
 }
 
-impl Loader<'_> {
+impl<'m> Loader<'m> {
+    fn new(all: &'m [&'static dyn ErasedModule]) -> Loader<'m> {
+        Loader { all, loaded: Vec::new(), is_static: false, notes: Vec::new() }
+    }
+
     fn note(&mut self, code: &'static str, message: String) {
         self.notes.push(Diagnostic::warning(Span::default(), code, message));
     }
@@ -208,8 +218,20 @@ impl conf::Host for Loader<'_> {
     }
 
     fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String> {
+        let second = |loaded: &&str| MPMS.contains(loaded) && loaded.as_bytes() != &**name;
+        if MPMS.iter().any(|mpm| mpm.as_bytes() == &**name)
+            && self.loaded.iter().any(|l| second(&l))
+        {
+            let message = "Configuration error: More than one MPM loaded.";
+            let code = "AH00534";
+            self.notes.push(Diagnostic { code, ..Diagnostic::without_place(message) });
+            return Ok(());
+        }
         let known = self.all.iter().find(|module| module.name().as_bytes() == &**name);
         match known {
+            Some(module) if ALWAYS.contains(&module.file()) => {
+                Err(format!("module {name} is built-in and can't be loaded"))
+            }
             Some(module) if self.loaded.contains(&module.name()) => {
                 self.note("AH01574", format!("module {name} is already loaded, skipping"));
                 Ok(())
@@ -219,10 +241,24 @@ impl conf::Host for Loader<'_> {
                 self.note("AH01575", format!("loaded module {name} from {}", file.display()));
                 Ok(())
             }
-            None => Err(format!(
-                "Cannot load {} into server: Tamarack has no module {name}",
-                file.display()
-            )),
+            None => Err(self.unknown(name, file)),
         }
+    }
+}
+
+impl Loader<'_> {
+    /// In Apache's words: either the file has no such module, or there is no such file for us.
+    fn unknown(&self, name: &BStr, file: &Path) -> String {
+        let (stem, shown) = (file.file_stem().unwrap_or_default(), file.display());
+        let is_of = |module: &&&'static dyn ErasedModule| {
+            Path::new(module.file()).file_stem().is_some_and(|known| known == stem)
+        };
+        if self.all.iter().any(|module| is_of(&module)) {
+            return format!(
+                "Can't locate API module structure `{name}' in file {shown}: {shown}: undefined \
+                 symbol: {name}"
+            );
+        }
+        format!("Cannot load {shown} into server: Tamarack has no module {name}")
     }
 }

@@ -32,12 +32,10 @@ const LOGGED: [(&str, &str, Level); 16] = [
 /// Errors: httpd's line for a file that can't be opened.
 pub fn log_to(name: &str, file: &Path) -> Result<(), String> {
     let opened = OpenOptions::new().append(true).create(true).open(file);
-    opened
-        .and_then(|file| Ok(rustix::stdio::dup2_stderr(&file)?))
-        .map_err(|error| {
-            let shown = file.display();
-            format!("{}: AH00086: {name}: could not open error log file {shown}.", cause(&error))
-        })
+    opened.and_then(|file| Ok(rustix::stdio::dup2_stderr(&file)?)).map_err(|error| {
+        let shown = file.display();
+        format!("{}: AH00086: {name}: could not open error log file {shown}.", cause(&error))
+    })
 }
 
 /// A warning as httpd writes it; `None` where `least` (`-e`) hides it.
@@ -94,9 +92,6 @@ mod tests {
 
     #[test]
     fn system_errors_have_a_number() {
-        assert_eq!(
-            cause(&std::io::Error::from_raw_os_error(2)),
-            "(2)No such file or directory"
-        );
+        assert_eq!(cause(&std::io::Error::from_raw_os_error(2)), "(2)No such file or directory");
     }
 }

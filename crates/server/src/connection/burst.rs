@@ -55,6 +55,7 @@ async fn requests(
             }
             Progress::Done { consumed } => {
                 engine.handle.drained().await;
+                let _writing = engine.connections.writing();
                 match answer(connection, active, consumed).await {
                     Ok(true) => {}
                     Ok(false) => return Ended::Close,
@@ -99,6 +100,7 @@ async fn receive(
         }
         active.input.reserve(active.input.len().max(1024));
     }
+    let _reading = begun.then(|| engine.connections.reading());
     let until = if begun { deadline } else { deadline.min(engine.handle.deadline(LINGER)) };
     let count = match stream.read(&mut active.input, until).await {
         Ok(count) => count,

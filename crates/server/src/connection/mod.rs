@@ -130,6 +130,7 @@ impl Connection {
     /// Closes so that the last answer arrives.
     async fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
+            let _closing = self.engine.connections.closing();
             stream.linger().await;
         }
     }
