@@ -76,6 +76,48 @@ fn stat_error(error: Errno) -> StatError {
     }
 }
 
+/// The most symbolic links that a traced path leads through, as the kernel's limit.
+const LINK_LIMIT: usize = 40;
+
+/// Adds `path` to `trace`, and where it is a symbolic link, every component of what it leads to:
+/// a change of any of them changes what stands at `path`.
+pub fn trace(path: &[u8], trace: &mut Vec<Vec<u8>>) {
+    let mut waiting = vec![path.to_vec()];
+    let mut links = 0;
+    while let Some(path) = waiting.pop() {
+        if trace.contains(&path) {
+            continue;
+        }
+        let target = rustix::fs::readlink(path.as_slice(), Vec::new()).ok();
+        trace.push(path.clone());
+        links += usize::from(target.is_some());
+        if let Some(target) = target
+            && links <= LINK_LIMIT
+        {
+            waiting.extend(components_of_link(&path, target.as_bytes()));
+        }
+    }
+}
+
+/// Every prefix of a link's target, absolute.
+fn components_of_link(link: &[u8], target: &[u8]) -> Vec<Vec<u8>> {
+    let parent = link.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let whole = match target.first() {
+        Some(b'/') => target.to_vec(),
+        _ => [link.get(..parent).unwrap_or_default(), target].concat(),
+    };
+    // `..` behind a link leads elsewhere than the text says; the kernel knows where.
+    let real = std::fs::canonicalize(as_path(&whole)).ok();
+    let real = real.map(|path| path.into_os_string().into_encoded_bytes());
+    let mut prefixes = Vec::new();
+    for path in real.into_iter().chain([whole]) {
+        let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+        prefixes.extend(slashes.map(|(at, _)| path.get(..at).unwrap_or_default().to_vec()));
+        prefixes.push(path);
+    }
+    prefixes
+}
+
 /// The path without `.`, `..` and doubled slashes; `None` if it is not absolute, leaves the root,
 /// or holds a NUL byte. A slash at the end stays.
 pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {

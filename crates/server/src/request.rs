@@ -472,10 +472,11 @@ impl Request {
         core
     }
 
-    /// Notes that a path was looked at, so that a cached answer can depend on it.
+    /// Notes that a path was looked at, so that a cached answer can depend on it; where a symbolic
+    /// link stands there, on what it leads through as well.
     pub fn trace_path(&mut self, path: &[u8]) {
         if let Some(trace) = &mut self.trace {
-            trace.push(path.to_vec());
+            crate::path::trace(path, trace);
         }
     }
 
