@@ -1,6 +1,8 @@
-//! Output filters: what may change an answer between the handler and the connection.
+//! Filters: what may change an answer between the handler and the connection, or a request's body
+//! on its way to the handler.
 
 use crate::body::Body;
+use crate::inlet::BodySource;
 use crate::request::Request;
 
 /// Where in the chain a filter stands (`AP_FTYPE_*`); lower stages see the answer first.
@@ -49,4 +51,15 @@ pub struct Attached {
     pub stage: Stage,
     /// The filter.
     pub filter: Box<dyn OutputFilter>,
+}
+
+/// Puts a filter in front of a request's body.
+pub type InputFilter = Box<dyn FnOnce(Box<dyn BodySource>) -> Box<dyn BodySource>>;
+
+/// An input filter that configuration can name (`SetInputFilter`, `AddInputFilter`).
+pub struct InputFilterDef {
+    /// Its name: `DEFLATE`.
+    pub name: &'static str,
+    /// Makes one for a request that has a body; `None` where it has nothing to do.
+    pub make: fn(&mut Request) -> Option<InputFilter>,
 }

@@ -17,7 +17,7 @@ use wire::MethodSet;
 use crate::build::Build;
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::filter::FilterDef;
+use crate::filter::{FilterDef, InputFilterDef};
 use crate::host::Server;
 use crate::module::Module;
 use crate::read_policy::ReadPolicy;
@@ -238,6 +238,7 @@ pub struct HookTable {
     phases: [Vec<HookDef>; Phase::COUNT],
     post_config: Vec<PostConfig>,
     filters: Vec<Arc<FilterDef>>,
+    input_filters: Vec<Arc<InputFilterDef>>,
     providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
     tls: Option<TlsHook>,
     shared: Vec<ShareHook>,
@@ -269,6 +270,11 @@ impl HookTable {
     /// A filter by name; names are case-insensitive.
     pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
         self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// An input filter by name; names are case-insensitive.
+    pub fn input_filter(&self, name: &[u8]) -> Option<&Arc<InputFilterDef>> {
+        self.input_filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// A provider (`ap_lookup_provider`); names are case-insensitive.
@@ -462,6 +468,11 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// An output filter that configuration can name.
     pub fn output_filter(&mut self, filter: FilterDef) {
         self.table.filters.push(Arc::new(filter));
+    }
+
+    /// An input filter that configuration can name.
+    pub fn input_filter(&mut self, filter: InputFilterDef) {
+        self.table.input_filters.push(Arc::new(filter));
     }
 
     /// A provider (`ap_register_provider`): something that another module looks up by group and

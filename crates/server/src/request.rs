@@ -531,6 +531,19 @@ impl Request {
         true
     }
 
+    /// Puts a registered input filter in front of the body; false if there is none of that name.
+    pub fn add_input_filter_named(&mut self, name: &[u8]) -> bool {
+        let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
+            return false;
+        };
+        if !self.body_in.is_empty()
+            && let Some(filter) = (def.make)(self)
+        {
+            self.body_in.wrap(filter);
+        }
+        true
+    }
+
     /// Takes a filter off again by name.
     pub fn remove_filter(&mut self, name: &str) {
         self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));

@@ -5,12 +5,14 @@
 //! (server/core.c).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::core::Core;
 use crate::core::dir_config::HandlerName;
 use crate::expr;
 use crate::hooks::{Answer, Bound};
 use crate::log::Level;
+use crate::merge::Setting;
 use crate::path;
 use crate::request::Request;
 use crate::walk::{self, Walked};
@@ -107,10 +109,15 @@ pub(super) fn overrides_by_expression(core: Bound<'_, Core>) -> bool {
     matches!(core.dir.handler.get(), Some(HandlerName::Expr(_)))
 }
 
-/// `SetOutputFilter`
+/// `SetOutputFilter`, `SetInputFilter`
 pub(super) fn insert_filters<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     for name in core.dir.output_filters.get().into_iter().flat_map(|names| names.iter()) {
         if !request.add_filter_named(name) {
+            request.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
+        }
+    }
+    for name in core.dir.input_filters.get().into_iter().flat_map(|names| names.iter()) {
+        if !request.add_input_filter_named(name) {
             request.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
         }
     }
@@ -119,7 +126,8 @@ pub(super) fn insert_filters<'r>(core: Bound<'r, Core>, request: &'r mut Request
 
 /// Whether [`insert_filters`] has anything to do.
 pub(super) fn has_filters(core: Bound<'_, Core>) -> bool {
-    core.dir.output_filters.get().is_some_and(|names| !names.is_empty())
+    let any = |names: &Setting<Arc<Vec<Vec<u8>>>>| names.get().is_some_and(|all| !all.is_empty());
+    any(&core.dir.output_filters) || any(&core.dir.input_filters)
 }
 
 #[cfg(test)]

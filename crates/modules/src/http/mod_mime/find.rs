@@ -130,7 +130,10 @@ fn apply(
         }
         known |= views.filters;
     }
-    if extension.input_filters.get().is_some() {
+    if let Some(names) = extension.input_filters.get() {
+        for name in names.split(|byte| *byte == b';').filter(|name| !name.is_empty()) {
+            request.add_input_filter_named(name);
+        }
         known |= views.filters;
     }
     known

@@ -101,8 +101,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "filter[;filter...]",
         "",
         "Names the filters that request bodies go through.",
-    )
-    .state(State::Partial("no built-in module registers an input filter by name yet")),
+    ),
     file_info(
         "SetOutputFilter",
         Takes::One(|cx, arg| {

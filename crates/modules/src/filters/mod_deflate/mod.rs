@@ -1,0 +1,167 @@
+//! mod_deflate: gzip compression of answers, and its undoing for answers and request bodies.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_deflate.html>
+
+mod coding;
+mod gzip;
+mod input;
+mod output;
+mod recode;
+mod rows;
+
+use server::directive::Row;
+use server::filter::{FilterDef, InputFilterDef, Stage};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::merge::Setting;
+use server::module::Module;
+use server::request::Request;
+
+use recode::Totals;
+
+/// `mod_deflate.c`
+pub struct Deflate;
+
+impl Module for Deflate {
+    const NAME: &'static str = "deflate_module";
+    const FILE: &'static str = "mod_deflate.c";
+    type Server = ServerConfig;
+    type Dir = DirConfig;
+    const DIRECTIVES: &'static [Row<Deflate>] = rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Deflate>) {
+        hooks.output_filter(FilterDef {
+            name: "DEFLATE",
+            stage: Stage::CONTENT_SET,
+            make: |_| Some(Box::new(output::Pack)),
+        });
+        // Before what changes the resource, so that it sees plain content.
+        hooks.output_filter(FilterDef {
+            name: "INFLATE",
+            stage: Stage(Stage::RESOURCE.0 - 1),
+            make: |_| Some(Box::new(output::Unpack)),
+        });
+        hooks.input_filter(InputFilterDef { name: "DEFLATE", make: input::make });
+        hooks.on(Phase::LogTransaction, Rank::REALLY_FIRST, notes_wanted, note_totals);
+    }
+}
+
+server::config! {
+    /// What a host says of compression. One directive in a virtual host and nothing is inherited:
+    /// Apache's module merges nothing.
+    pub struct ServerConfig {
+        /// All of it.
+        pub own: Setting<Packing>,
+    }
+}
+
+/// The directives of a host.
+#[derive(Clone, Debug)]
+pub struct Packing {
+    /// `DeflateCompressionLevel`; `None`: zlib's own choice.
+    pub level: Option<u32>,
+    /// `DeflateWindowSize`: the logarithm of the window's bytes.
+    pub window_bits: u8,
+    /// `DeflateBufferSize`: what is made before anything leaves, bytes.
+    pub buffer_bytes: usize,
+    /// `DeflateAlterETag`
+    pub etag: AlterEtag,
+    /// `DeflateFilterNote Input`
+    pub note_input: Option<Vec<u8>>,
+    /// `DeflateFilterNote Output`
+    pub note_output: Option<Vec<u8>>,
+    /// `DeflateFilterNote Ratio`
+    pub note_ratio: Option<Vec<u8>>,
+}
+
+impl Default for Packing {
+    fn default() -> Packing {
+        Packing {
+            level: None,
+            window_bits: 15,
+            buffer_bytes: 8096,
+            etag: AlterEtag::AddSuffix,
+            note_input: None,
+            note_output: None,
+            note_ratio: None,
+        }
+    }
+}
+
+/// What happens to the ETag of content that is recoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlterEtag {
+    /// `-gzip` or `-gunzip` before the last quote.
+    AddSuffix,
+    /// Nothing.
+    NoChange,
+    /// It is taken away.
+    Remove,
+}
+
+server::config! {
+    /// What a directory says of bodies that are unpacked. As of hosts: nothing is merged.
+    pub struct DirConfig {
+        /// All of it.
+        pub own: Setting<Unpacking>,
+    }
+}
+
+/// The directives of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unpacking {
+    /// `DeflateInflateLimitRequestBody`, bytes; `None`: as `LimitRequestBody`.
+    pub limit: Option<u64>,
+    /// `DeflateInflateRatioLimit`
+    pub ratio_limit: u64,
+    /// `DeflateInflateRatioBurst`
+    pub ratio_burst: u32,
+}
+
+impl Default for Unpacking {
+    fn default() -> Unpacking {
+        Unpacking { limit: None, ratio_limit: 200, ratio_burst: 3 }
+    }
+}
+
+/// The packing in force for a request.
+fn packing(request: &Request) -> Packing {
+    let config = request.server_of::<Deflate>();
+    config.and_then(|config| config.own.get()).cloned().unwrap_or_default()
+}
+
+/// The unpacking in force for a request.
+fn unpacking(request: &Request) -> Unpacking {
+    let config = request.dir_of::<Deflate>();
+    config.and_then(|config| config.own.get()).copied().unwrap_or_default()
+}
+
+fn notes_wanted(deflate: Bound<'_, Deflate>) -> bool {
+    deflate.server.own.get().is_some_and(|packing| {
+        packing.note_input.is_some()
+            || packing.note_output.is_some()
+            || packing.note_ratio.is_some()
+    })
+}
+
+/// Tells the log what came of it.
+fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Answer<'r> {
+    let Some(packing) = deflate.server.own.get() else { return Answer::DECLINED };
+    let Some(totals) = request.kept::<Totals>() else { return Answer::DECLINED };
+    let Some((input, output)) = totals.get() else { return Answer::DECLINED };
+    let shown = |value: u64| match input {
+        0 => "-".to_owned(),
+        _ => value.to_string(),
+    };
+    let ratio = output.saturating_mul(100).checked_div(input).unwrap_or(0);
+    let notes = [
+        (&packing.note_input, shown(input)),
+        (&packing.note_output, shown(output)),
+        (&packing.note_ratio, shown(ratio)),
+    ];
+    for (name, value) in notes {
+        if let Some(name) = name {
+            request.notes.set(name, value.as_bytes());
+        }
+    }
+    Answer::OK
+}

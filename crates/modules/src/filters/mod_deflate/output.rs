@@ -1,0 +1,114 @@
+//! The filters of answers: DEFLATE and INFLATE.
+
+use server::body::Body;
+use server::filter::OutputFilter;
+use server::log::Level;
+use server::request::Request;
+
+use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
+use super::recode::{Coding, Ratio, Recoded, Totals};
+use super::{Deflate, coding, packing, unpacking};
+
+/// What the fields of a compressed answer take more, bytes.
+const FIELD_BYTES: usize = 50;
+
+/// The longest body that is not worth it, bytes.
+const NOT_WORTH_BYTES: u64 = (HEAD_BYTES + TRAILER_BYTES + FIELD_BYTES) as u64;
+
+/// `DEFLATE`. Source: `deflate_out_filter`.
+pub(super) struct Pack;
+
+impl OutputFilter for Pack {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        if !is_candidate(request, &body) {
+            return body;
+        }
+        // Whoever keeps copies has to know that we looked, whatever comes of it.
+        request.headers_out.merge(b"Vary", b"Accept-Encoding");
+        if !request.env.contains(b"force-gzip") {
+            let field = request.headers_in.get(b"Accept-Encoding");
+            if !field.is_some_and(coding::accepts_gzip) {
+                return body;
+            }
+        }
+        let packing = packing(request);
+        if packing.window_bits < WINDOW_BITS_MIN && request.status != 304 {
+            let why = "unable to init Zlib: deflateInit2 returned -2";
+            let uri = String::from_utf8_lossy(&request.uri).into_owned();
+            request.log::<Deflate>(Level::Error, 1383, format_args!("{why}: URL {uri}"));
+            return body;
+        }
+        name_coding(request);
+        request.headers_out.unset(b"Content-Length");
+        request.headers_out.unset(b"Content-MD5");
+        coding::alter_etag(request, b"gzip", packing.etag);
+        if request.status == 304 {
+            return body;
+        }
+        let mut head = Vec::new();
+        let packer = Packer::new(packing.level, packing.window_bits, &mut head);
+        let totals = Totals::default();
+        request.keep(totals.clone());
+        let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
+        recoded.into_body(packing.buffer_bytes)
+    }
+}
+
+/// Whether an answer could be compressed, whatever the client takes.
+fn is_candidate(request: &Request, body: &Body) -> bool {
+    if request.main.is_some()
+        || request.status == 204
+        || request.env.contains(b"no-gzip")
+        || request.headers_out.contains(b"Content-Range")
+    {
+        return false;
+    }
+    let is_html =
+        request.content_type.as_deref().is_some_and(|media| media.starts_with(b"text/html"));
+    if !is_html && request.env.get(b"gzip-only-text/html") == Some(b"1") {
+        return false;
+    }
+    if coding::is_coded(&coding::content_encoding(request)) {
+        return false;
+    }
+    body.length().is_none_or(|length| length > NOT_WORTH_BYTES)
+}
+
+/// `Content-Encoding` says what is done to the content.
+fn name_coding(request: &mut Request) {
+    const FIELD: &[u8] = b"Content-Encoding";
+    let before = coding::content_encoding(request);
+    if before.is_empty() || before.eq_ignore_ascii_case(b"identity") {
+        request.headers_out.set(FIELD, b"gzip");
+    } else {
+        request.headers_out.merge(FIELD, b"gzip");
+    }
+    if request.content_encoding.is_some() {
+        request.content_encoding = request.headers_out.get(FIELD).map(<[u8]>::to_vec);
+    }
+}
+
+/// `INFLATE`. Source: `inflate_out_filter`.
+pub(super) struct Unpack;
+
+impl OutputFilter for Unpack {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        let nothing = body.length() == Some(0);
+        if request.main.is_some()
+            || request.status == 204
+            || nothing
+            || request.headers_out.contains(b"Content-Range")
+            || !coding::take_gzip(request)
+        {
+            return body;
+        }
+        let packing = packing(request);
+        request.headers_out.unset(b"Content-Length");
+        request.headers_out.unset(b"Content-MD5");
+        coding::alter_etag(request, b"gunzip", packing.etag);
+        let limits = unpacking(request);
+        let ratio = Ratio::new(limits.ratio_limit, limits.ratio_burst);
+        let coding = Coding::Unpack(Box::new(Unpacker::new()), ratio);
+        Recoded::new(body, coding, Vec::new(), Totals::default()).into_body(packing.buffer_bytes)
+    }
+}

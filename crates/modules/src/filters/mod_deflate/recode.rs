@@ -1,0 +1,245 @@
+//! A body on its way through a coding: as a whole where it is small, else while it is sent.
+
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use server::body::{Body, BodyStream, Chunk, FileSlice};
+
+use super::gzip::{Packer, Unpacker, Wrong};
+
+/// Bytes that are recoded before others have their turn.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// What went into compression and what came out, for the log; nothing until all of it did.
+#[derive(Clone, Default)]
+pub(super) struct Totals(Rc<Cell<Option<(u64, u64)>>>);
+
+impl Totals {
+    /// Bytes that went in and came out, of a body that is complete.
+    pub(super) fn get(&self) -> Option<(u64, u64)> {
+        self.0.get()
+    }
+}
+
+/// What is done to the bytes.
+pub(super) enum Coding {
+    /// They are compressed.
+    Pack(Box<Packer>),
+    /// They are unpacked, within a ratio.
+    Unpack(Box<Unpacker>, Ratio),
+}
+
+/// How much longer than the packed data its content may be.
+pub(super) struct Ratio {
+    limit: u64,
+    burst: u32,
+    hits: u32,
+}
+
+impl Ratio {
+    /// At most `limit` times, and `burst` times in a row more than that.
+    pub(super) fn new(limit: u64, burst: u32) -> Ratio {
+        Ratio { limit, burst, hits: 0 }
+    }
+
+    /// Whether a ratio is still tolerated.
+    pub(super) fn allows(&mut self, ratio: u64) -> bool {
+        if ratio < self.limit {
+            self.hits = 0;
+            return true;
+        }
+        self.hits += 1;
+        self.hits <= self.burst
+    }
+}
+
+/// A body that is being recoded.
+pub(super) struct Recoded {
+    source: Body,
+    coding: Coding,
+    input: Input,
+    output: Vec<u8>,
+    /// A flush is to follow what is in `output`.
+    flush: bool,
+    ended: bool,
+    /// Bytes recoded since others had their turn.
+    since_turn: usize,
+    totals: Totals,
+}
+
+enum Input {
+    None,
+    Bytes(Bytes),
+    File(FileSlice),
+}
+
+impl Recoded {
+    /// Nothing is recoded yet but what the coding began with, which is in `output`.
+    pub(super) fn new(source: Body, coding: Coding, output: Vec<u8>, totals: Totals) -> Recoded {
+        Recoded {
+            source,
+            coding,
+            input: Input::None,
+            output,
+            flush: false,
+            ended: false,
+            since_turn: 0,
+            totals,
+        }
+    }
+
+    /// Recodes a small body at once. Its length is known if no more than `buffer_bytes` came out
+    /// before its end, as in Apache; in every other case it is made while it is sent.
+    pub(super) fn into_body(mut self, buffer_bytes: usize) -> Body {
+        let is_small = |length: u64| length <= TURN_BYTES as u64;
+        if !matches!(self.source, Body::Stream(_)) && self.source.length().is_some_and(is_small) {
+            let mut cx = Context::from_waker(Waker::noop());
+            loop {
+                if self.output.len() >= buffer_bytes {
+                    break;
+                }
+                match self.poll_step(&mut cx) {
+                    Poll::Ready(Ok(())) if self.ended => {
+                        return Body::Bytes(std::mem::take(&mut self.output).into());
+                    }
+                    Poll::Ready(Ok(())) => {}
+                    _ => break,
+                }
+            }
+        }
+        Body::Stream(Box::pin(self))
+    }
+
+    /// Recodes one piece.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let piece = match std::mem::replace(&mut self.input, Input::None) {
+            Input::Bytes(bytes) if !bytes.is_empty() => bytes,
+            Input::File(slice) if slice.length > 0 => match self.read(slice) {
+                Ok(bytes) => bytes,
+                Err(error) => return Poll::Ready(Err(error)),
+            },
+            _ => match ready!(self.source.poll_chunk(cx)) {
+                Some(Ok(Chunk::Bytes(bytes))) => bytes,
+                Some(Ok(Chunk::File(slice))) => {
+                    self.input = Input::File(slice);
+                    return Poll::Ready(Ok(()));
+                }
+                Some(Ok(Chunk::Flush)) => return Poll::Ready(self.flush()),
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(self.finish()),
+            },
+        };
+        Poll::Ready(self.push(piece))
+    }
+
+    /// The next piece of a file; the rest stays for later.
+    fn read(&mut self, mut slice: FileSlice) -> io::Result<Bytes> {
+        use std::os::unix::fs::FileExt;
+        let count = usize::try_from(slice.length).unwrap_or(TURN_BYTES).min(TURN_BYTES);
+        let mut bytes = vec![0; count];
+        slice.file.read_exact_at(&mut bytes, slice.offset)?;
+        slice.offset += count as u64;
+        slice.length -= count as u64;
+        self.input = Input::File(slice);
+        Ok(bytes.into())
+    }
+
+    fn push(&mut self, mut piece: Bytes) -> io::Result<()> {
+        let before = self.output.len();
+        let taken = match &mut self.coding {
+            Coding::Pack(packer) => {
+                let turn = piece.len().min(TURN_BYTES);
+                packer.push(piece.get(..turn).unwrap_or_default(), &mut self.output)
+                    .map_err(io::Error::other)?;
+                turn
+            }
+            Coding::Unpack(unpacker, ratio) => {
+                let taken = unpacker.step(&piece, &mut self.output).map_err(io::Error::other)?;
+                if !ratio.allows(unpacker.ratio()) {
+                    return Err(io::Error::other("unpacks to too much"));
+                }
+                taken
+            }
+        };
+        let made = self.output.len() - before;
+        self.since_turn += taken + made;
+        let rest = piece.split_off(taken.min(piece.len()));
+        if !rest.is_empty() {
+            debug_assert!(matches!(self.input, Input::None | Input::File(_)));
+            // A file's piece is unpacked whole: its rest goes before the file's.
+            self.source_back(rest);
+        }
+        Ok(())
+    }
+
+    /// Puts bytes back in front of what is still to come.
+    fn source_back(&mut self, bytes: Bytes) {
+        let file = match std::mem::replace(&mut self.input, Input::Bytes(bytes)) {
+            Input::File(slice) if slice.length > 0 => Body::File(slice),
+            _ => return,
+        };
+        let rest = std::mem::take(&mut self.source);
+        self.source = Body::Parts([file, rest].into());
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flush = true;
+        match &mut self.coding {
+            Coding::Pack(packer) => packer.flush(&mut self.output).map_err(io::Error::other),
+            Coding::Unpack(..) => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match &mut self.coding {
+            Coding::Pack(packer) => {
+                packer.finish(&mut self.output).map_err(io::Error::other)?;
+                self.totals.0.set(Some(packer.totals()));
+            }
+            Coding::Unpack(unpacker, _) => {
+                while !unpacker.is_done() {
+                    let before = self.output.len();
+                    unpacker.step(&[], &mut self.output).map_err(io::Error::other)?;
+                    if self.output.len() == before && !unpacker.is_done() {
+                        return Err(io::Error::other(Wrong::End));
+                    }
+                }
+            }
+        }
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl BodyStream for Recoded {
+    fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        let this = self.get_mut();
+        loop {
+            let enough = this.ended || this.flush || this.output.len() >= TURN_BYTES / 8;
+            if enough && !this.output.is_empty() {
+                let output = std::mem::take(&mut this.output);
+                return Poll::Ready(Some(Ok(Chunk::Bytes(output.into()))));
+            }
+            if std::mem::take(&mut this.flush) {
+                return Poll::Ready(Some(Ok(Chunk::Flush)));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            if this.since_turn >= TURN_BYTES {
+                this.since_turn = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if let Err(error) = ready!(this.poll_step(cx)) {
+                this.ended = true;
+                this.output.clear();
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}

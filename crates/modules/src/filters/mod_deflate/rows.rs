@@ -1,0 +1,180 @@
+//! The directives of mod_deflate.
+
+use conf::Arg;
+use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::scope::{Override, Places};
+
+use super::{AlterEtag, Deflate, Packing, Unpacking};
+
+type Here<'a, 't> = Cx<'a, 't, Deflate>;
+
+pub(super) const ROWS: &[Row<Deflate>] = &[
+    Row::<Deflate>::new(
+        "DeflateFilterNote",
+        Takes::Some { least: 1, most: 2, set: filter_note },
+        "[type] notename",
+        "Leaves a note for the log of what went into compression, what came out, or the ratio.",
+    ),
+    Row::<Deflate>::new(
+        "DeflateWindowSize",
+        Takes::One(|cx, arg| {
+            let bits = within(arg, 1, 15, "DeflateWindowSize must be between 1 and 15")?;
+            packing(cx, |packing| packing.window_bits = bits)
+        }),
+        "value",
+        "Says how far back, as a power of two of bytes, repetitions are looked for.",
+    )
+    .default("15"),
+    Row::<Deflate>::new(
+        "DeflateBufferSize",
+        Takes::One(|cx, arg| {
+            let bytes = leading_number(&arg.text);
+            let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+            let wrong = || Fault::new("DeflateBufferSize should be positive").at(arg);
+            let bytes = bytes.ok_or_else(wrong)?;
+            packing(cx, |packing| packing.buffer_bytes = bytes)
+        }),
+        "value",
+        "Says how many compressed bytes are gathered before they leave.",
+    )
+    .default("8096"),
+    Row::<Deflate>::new(
+        "DeflateMemLevel",
+        Takes::One(|_, arg| {
+            within(arg, 1, 9, "DeflateMemLevel must be between 1 and 9").map(|_| ())
+        }),
+        "value",
+        "Said how much memory zlib may use.",
+    )
+    .default("9")
+    .state(State::Accepted("zlib-rs chooses how much memory it uses")),
+    Row::<Deflate>::new(
+        "DeflateCompressionLevel",
+        Takes::One(|cx, arg| {
+            let level = within(arg, 1, 9, "Compression Level must be between 1 and 9")?;
+            packing(cx, |packing| packing.level = Some(u32::from(level)))
+        }),
+        "value",
+        "Chooses between speed (1) and size (9).",
+    )
+    .default("Zlib's default"),
+    Row::<Deflate>::new(
+        "DeflateAlterETag",
+        Takes::One(alter_etag),
+        "AddSuffix|NoChange|Remove",
+        "Says what becomes of the ETag of an answer that is compressed or unpacked.",
+    )
+    .default("AddSuffix"),
+    Row::<Deflate>::new(
+        "DeflateInflateLimitRequestBody",
+        Takes::One(limit_request_body),
+        "value",
+        "Limits what a request body may unpack to, in bytes.",
+    )
+    .standing(Places::ALL, Override::NONE)
+    .default("None, but LimitRequestBody applies after deflation"),
+    Row::<Deflate>::new(
+        "DeflateInflateRatioLimit",
+        Takes::One(|cx, arg| {
+            let ratio = positive(arg, "DeflateInflateRatioLimit must be positive")?;
+            unpacking(cx, |unpacking| unpacking.ratio_limit = u64::from(ratio))
+        }),
+        "value",
+        "Limits how many times longer than the body what it unpacks to may be.",
+    )
+    .standing(Places::ALL, Override::NONE)
+    .default("200"),
+    Row::<Deflate>::new(
+        "DeflateInflateRatioBurst",
+        Takes::One(|cx, arg| {
+            let burst = positive(arg, "DeflateInflateRatioBurst must be positive")?;
+            unpacking(cx, |unpacking| unpacking.ratio_burst = burst)
+        }),
+        "value",
+        "Says how many times in a row a body may be over the ratio before it is refused.",
+    )
+    .standing(Places::ALL, Override::NONE)
+    .default("3"),
+];
+
+fn packing(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Packing)) -> Set {
+    let own = &mut cx.server().own;
+    let mut packing = own.get().cloned().unwrap_or_default();
+    change(&mut packing);
+    own.set(packing);
+    Ok(())
+}
+
+fn unpacking(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Unpacking)) -> Set {
+    let own = &mut cx.dir().own;
+    let mut unpacking = own.get().copied().unwrap_or_default();
+    change(&mut unpacking);
+    own.set(unpacking);
+    Ok(())
+}
+
+/// The number that a text begins with, as C's `atoi` reads it.
+fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let value = digits.fold(0i64, |value, digit| {
+        value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    });
+    if negative { -value } else { value }
+}
+
+fn within(arg: &Arg, least: u8, most: u8, otherwise: &str) -> Result<u8, Fault> {
+    let value = u8::try_from(leading_number(&arg.text)).ok();
+    let value = value.filter(|value| (least..=most).contains(value));
+    value.ok_or_else(|| Fault::new(otherwise).at(arg))
+}
+
+fn positive(arg: &Arg, otherwise: &str) -> Result<u32, Fault> {
+    let value = u32::try_from(leading_number(&arg.text)).ok().filter(|value| *value > 0);
+    value.ok_or_else(|| Fault::new(otherwise).at(arg))
+}
+
+fn filter_note(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let (kind, name) = match args {
+        [name] => ("ratio".to_owned(), name),
+        [kind, name, ..] => (kind.text.to_string().to_ascii_lowercase(), name),
+        [] => return Ok(()),
+    };
+    let name = Some(name.text.to_vec());
+    match kind.as_str() {
+        "ratio" => packing(cx, |packing| packing.note_ratio = name),
+        "input" => packing(cx, |packing| packing.note_input = name),
+        "output" => packing(cx, |packing| packing.note_output = name),
+        _ => {
+            let unknown = args.first().map(|kind| kind.text.to_string()).unwrap_or_default();
+            Err(Fault::new(format!("Unknown note type {unknown}")))
+        }
+    }
+}
+
+fn alter_etag(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let words = [
+        ("NoChange", AlterEtag::NoChange),
+        ("AddSuffix", AlterEtag::AddSuffix),
+        ("Remove", AlterEtag::Remove),
+    ];
+    let Some((_, choice)) = words.iter().find(|(word, _)| arg.is(word)) else {
+        let accepted = "DeflateAlterETAG accepts only 'NoChange', 'AddSuffix', and 'Remove'";
+        return Err(Fault::new(accepted).at(arg));
+    };
+    packing(cx, |packing| packing.etag = *choice)
+}
+
+fn limit_request_body(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let digits = std::str::from_utf8(&arg.text).ok();
+    let Some(limit) = digits.and_then(|digits| digits.parse::<u64>().ok()) else {
+        let wrong = "DeflateInflateLimitRequestBody requires a non-negative integer.";
+        return Err(Fault::new(wrong).at(arg));
+    };
+    unpacking(cx, |unpacking| unpacking.limit = Some(limit))
+}

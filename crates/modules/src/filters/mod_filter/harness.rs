@@ -1,0 +1,149 @@
+//! A smart filter at work: when the answer is known it chooses its provider and steps aside.
+//!
+//! Source: `filter_insert`, `filter_lookup`, `filter_harness`.
+
+use bstr::BStr;
+use conf::expr::Backrefs;
+use server::body::Body;
+use server::expr;
+use server::filter::OutputFilter;
+use server::hooks::{Answer, Bound};
+use server::log::Level;
+use server::request::{FileKind, Request};
+
+use super::protocol::{self, CHANGE, CHANGE_LENGTH, NO_BYTERANGE, NO_CACHE};
+use super::{Condition, Filter, Provider, SmartFilter};
+
+/// Puts the chain's filters on a request.
+pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) -> Answer<'r> {
+    for name in filter.dir.chain.names() {
+        let Some(smart) = filter.dir.filters.get(name) else {
+            let shown = BStr::new(name);
+            request.log::<Filter>(
+                Level::Error,
+                1380,
+                format_args!("Unknown filter {shown} not added"),
+            );
+            continue;
+        };
+        if never_matches(smart, request) {
+            continue;
+        }
+        if smart.protocol & (NO_BYTERANGE | CHANGE_LENGTH) != 0
+            && let Some(range) = request.headers_in.get(b"Range").map(<[u8]>::to_vec)
+        {
+            request.headers_in.unset(b"Range");
+            request.keep(KeptRange(range));
+        }
+        let shown = String::from_utf8_lossy(name).into_owned();
+        let harness = Harness { name: name.clone(), smart: smart.clone() };
+        request.add_filter(shown, smart.stage, Box::new(harness));
+    }
+    Answer::OK
+}
+
+/// A `Range` field that was hidden from the handler.
+struct KeptRange(Vec<u8>);
+
+/// Whether no provider can be chosen, known before the handler ran: a file's media type stays as
+/// it is, so an answer that no filter will touch can be reused.
+fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
+    let is_file = request.handler.is_none() && request.file.kind == FileKind::Regular;
+    is_file
+        && smart.trace == 0
+        && smart.protocol == 0
+        && smart.providers.iter().all(|provider| match &provider.when {
+            Condition::Types(types) => !has_type(request, types),
+            Condition::Expr(_) => false,
+        })
+}
+
+/// Whether the media type, without parameters, is one of a list; case counts.
+fn has_type(request: &Request, types: &[Vec<u8>]) -> bool {
+    let Some(media_type) = request.content_type.as_deref() else { return false };
+    let end = media_type.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t'));
+    let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
+    types.iter().any(|known| known == bare)
+}
+
+struct Harness {
+    name: Vec<u8>,
+    smart: SmartFilter,
+}
+
+impl OutputFilter for Harness {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        if self.smart.trace > 0 {
+            trace(&self.name, request, &body);
+        }
+        for provider in &self.smart.providers {
+            match chosen(provider, request) {
+                Ok(true) => return run(provider, request, body),
+                Ok(false) => {}
+                Err(()) => return body,
+            }
+        }
+        body
+    }
+}
+
+/// Whether a provider is the one; an error of evaluation takes the filter away.
+fn chosen(provider: &Provider, request: &mut Request) -> Result<bool, ()> {
+    match &provider.when {
+        Condition::Types(types) => Ok(has_type(request, types)),
+        Condition::Expr(expr) => {
+            expr::condition(expr, request, &mut Backrefs::new()).map_err(|why| {
+                request.log::<Filter>(
+                    Level::Warn,
+                    1377,
+                    format_args!("Error evaluating filter dispatch condition: {why}"),
+                );
+            })
+        }
+    }
+}
+
+/// Does to the fields what `FilterProtocol` says, and lets the provider work.
+fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
+    let flags = protocol::get(&provider.protocol);
+    if flags & CHANGE != 0 {
+        request.headers_out.unset(b"Content-MD5");
+        request.headers_out.unset(b"ETag");
+        if flags & CHANGE_LENGTH != 0 {
+            request.headers_out.unset(b"Content-Length");
+        }
+    }
+    if flags & NO_CACHE != 0 {
+        request.headers_out.unset(b"Last-Modified");
+        request.headers_out.add(b"Cache-Control", b"no-cache");
+    }
+    if flags & NO_BYTERANGE != 0 {
+        request.headers_out.set(b"Accept-Ranges", b"none");
+    } else if let Some(KeptRange(range)) = request.kept::<KeptRange>() {
+        let range = range.clone();
+        request.headers_in.set(b"Range", &range);
+    }
+    match (provider.filter.make)(request) {
+        Some(filter) => filter.apply(request, body),
+        None => body,
+    }
+}
+
+/// `FilterTrace`: what goes into a filter.
+fn trace(name: &[u8], request: &Request, body: &Body) {
+    let name = BStr::new(name);
+    request.log::<Filter>(Level::Info, 1375, format_args!("{name}"));
+    let kind = match body {
+        Body::Empty => "EOS",
+        Body::Bytes(_) => "HEAP",
+        Body::File(_) => "FILE",
+        Body::Parts(_) => "PARTS",
+        Body::Stream(_) => "STREAM",
+    };
+    let length = body.length().map_or(-1, |length| i64::try_from(length).unwrap_or(i64::MAX));
+    request.log::<Filter>(
+        Level::Info,
+        1376,
+        format_args!("{name}: type: {kind}, length: {length}"),
+    );
+}

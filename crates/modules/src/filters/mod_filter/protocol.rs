@@ -1,0 +1,69 @@
+//! `FilterProtocol`: what a filter does to the message around the content.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The content is changed: validators do not hold any more.
+pub(super) const CHANGE: u8 = 1;
+/// Its length is changed, too.
+pub(super) const CHANGE_LENGTH: u8 = 2;
+/// Ranges can't be served.
+pub(super) const NO_BYTERANGE: u8 = 4;
+/// Not in a proxy.
+pub(super) const NO_PROXY: u8 = 8;
+/// The answer must not be kept by anybody.
+pub(super) const NO_CACHE: u8 = 16;
+/// Not where a proxy was told `no-transform`.
+pub(super) const TRANSFORM: u8 = 32;
+
+/// The flags of a directive's text.
+pub(super) fn parse(text: &[u8]) -> u8 {
+    let words = text.split(|byte| matches!(byte, b';' | b',' | b' ' | b'\t'));
+    words.fold(0, |flags, word| match word.to_ascii_lowercase().as_slice() {
+        b"change=yes" => flags | CHANGE | CHANGE_LENGTH,
+        b"change=no" => flags & !(CHANGE | CHANGE_LENGTH),
+        b"change=1:1" => flags | CHANGE,
+        b"byteranges=no" => flags | NO_BYTERANGE,
+        b"proxy=no" => flags | NO_PROXY,
+        b"proxy=transform" => flags | TRANSFORM,
+        b"cache=no" => flags | NO_CACHE,
+        _ => flags,
+    })
+}
+
+/// The flags of filters that stand behind smart ones. They belong to the filter itself: said in
+/// one section they hold everywhere, as in Apache.
+#[derive(Default)]
+pub(super) struct Protocols(Mutex<BTreeMap<String, Arc<AtomicU8>>>);
+
+impl Protocols {
+    /// The cell of a filter's flags.
+    pub(super) fn of(&self, filter: &str) -> Arc<AtomicU8> {
+        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cells.entry(filter.to_ascii_lowercase()).or_default().clone()
+    }
+}
+
+/// Sets a cell.
+pub(super) fn set(cell: &AtomicU8, flags: u8) {
+    cell.store(flags, Ordering::Relaxed);
+}
+
+/// Reads a cell.
+pub(super) fn get(cell: &AtomicU8) -> u8 {
+    cell.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_flags_and_no_takes_back() {
+        let all = CHANGE | CHANGE_LENGTH | NO_BYTERANGE | NO_CACHE;
+        assert_eq!(parse(b"change=yes,byteranges=no;CACHE=no"), all);
+        assert_eq!(parse(b"change=yes change=no"), 0);
+        assert_eq!(parse(b"change=1:1, proxy=no foo"), CHANGE | NO_PROXY);
+    }
+}

@@ -1,0 +1,170 @@
+//! The directives of mod_filter.
+
+use std::sync::Arc;
+
+use conf::Arg;
+use conf::expr::Flags;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::expr;
+use server::filter::Stage;
+use server::scope::{Override, Places};
+
+use super::protocol::{self, Protocols};
+use super::{Condition, Filter, Provider, SmartFilter};
+
+type Here<'a, 't> = Cx<'a, 't, Filter>;
+
+/// Stages that no handler's answer has filters of, but that may be named.
+const CONNECTION: Stage = Stage(50);
+/// See [`CONNECTION`].
+const NETWORK: Stage = Stage(60);
+
+pub(super) const ROWS: &[Row<Filter>] = &[
+    Row::<Filter>::new(
+        "FilterDeclare",
+        Takes::Some { least: 1, most: 2, set: declare },
+        "filter-name [type]",
+        "Declares a filter that chooses among providers, and where in the chain it stands.",
+    )
+    .standing(Places::ALL, Override::OPTIONS),
+    Row::<Filter>::new(
+        "FilterProvider",
+        Takes::Some { least: 3, most: 3, set: provide },
+        "filter-name provider-name expression",
+        "Has a declared filter use another one where an expression holds.",
+    )
+    .standing(Places::ALL, Override::OPTIONS),
+    Row::<Filter>::new(
+        "FilterChain",
+        Takes::Each(|cx, arg| {
+            cx.dir().chain.edit(&arg.text);
+            Ok(())
+        }),
+        "[+=-@!]filter-name ...",
+        "Says which filters answers go through, in which order.",
+    )
+    .standing(Places::ALL, Override::OPTIONS),
+    Row::<Filter>::new(
+        "FilterTrace",
+        Takes::Two(trace),
+        "filter-name level",
+        "Writes to the error log what goes into a filter.",
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE),
+    Row::<Filter>::new(
+        "FilterProtocol",
+        Takes::Some { least: 2, most: 3, set: set_protocol },
+        "filter-name [provider-name] proto-flags",
+        "Says which header fields an answer can't keep when a filter has changed it.",
+    )
+    .standing(Places::ALL, Override::OPTIONS),
+    Row::<Filter>::new(
+        "AddOutputFilterByType",
+        Takes::Some { least: 0, most: usize::MAX, set: by_type },
+        "filter[;filter...] media-type [media-type] ...",
+        "Sends answers of the given media types through filters.",
+    )
+    .standing(Places::ALL, Override::FILE_INFO),
+];
+
+fn declare(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let [name, stage @ ..] = args else { return Ok(()) };
+    let stages = [
+        ("RESOURCE", Stage::RESOURCE),
+        ("CONTENT_SET", Stage::CONTENT_SET),
+        ("PROTOCOL", Stage::PROTOCOL),
+        ("TRANSCODE", Stage::TRANSCODE),
+        ("CONNECTION", CONNECTION),
+        ("NETWORK", NETWORK),
+    ];
+    // A word that is none of these means nothing, to Apache too.
+    let known = stage.first().and_then(|word| stages.iter().find(|(known, _)| word.is(known)));
+    let stage = known.map_or(Stage::RESOURCE, |(_, stage)| *stage);
+    let smart = SmartFilter { stage, providers: Vec::new(), protocol: 0, trace: 0 };
+    cx.dir().filters.insert(name.text.to_vec(), smart);
+    Ok(())
+}
+
+fn provide(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let [name, provider, condition] = args else { return Ok(()) };
+    let expr = expr::parse_bool(&cx.build().registry, &condition.text, Flags::default());
+    let expr = expr.map_err(|why| {
+        Fault::new(format!("Error parsing FilterProvider expression:{why}")).at(condition)
+    })?;
+    add(cx, &name.text, &provider.text, Condition::Expr(Arc::new(expr)), provider)
+}
+
+/// Adds a provider; a filter that was not declared is, at the provider's stage (`add_filter`).
+fn add(cx: &mut Here<'_, '_>, name: &[u8], provider: &[u8], when: Condition, arg: &Arg) -> Set {
+    let registry = cx.build().registry.clone();
+    let Some(filter) = registry.hooks.filter(provider).cloned() else {
+        let shown = bstr::BStr::new(provider);
+        return Err(Fault::new(format!("Unknown filter provider {shown}")).at(arg));
+    };
+    let protocols = registry.hooks.provider::<Protocols>("filter-protocols", "mod_filter");
+    let protocol = protocols.map(|all| all.of(filter.name)).unwrap_or_default();
+    let stage = filter.stage;
+    let smart = cx.dir().filters.entry(name.to_vec()).or_insert_with(|| SmartFilter {
+        stage,
+        providers: Vec::new(),
+        protocol: 0,
+        trace: 0,
+    });
+    smart.providers.push(Provider { filter, when, protocol });
+    Ok(())
+}
+
+fn by_type(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let [filters, types @ ..] = args else { return Err(two_arguments()) };
+    if types.is_empty() {
+        return Err(two_arguments());
+    }
+    let types: Arc<Vec<Vec<u8>>> = Arc::new(types.iter().map(|arg| arg.text.to_vec()).collect());
+    for filter in filters.text.split(|byte| *byte == b';').filter(|name| !name.is_empty()) {
+        let name = [b"BYTYPE:", filter].concat();
+        let is_known = cx.dir().filters.contains_key(&name);
+        add(cx, &name, filter, Condition::Types(types.clone()), filters)?;
+        if !is_known {
+            cx.dir().chain.append(&name);
+        }
+    }
+    Ok(())
+}
+
+fn two_arguments() -> Fault {
+    Fault::new("AddOutputFilterByType requires at least two arguments")
+}
+
+fn trace(cx: &mut Here<'_, '_>, name: &Arg, level: &Arg) -> Set {
+    let Some(smart) = cx.dir().filters.get_mut(name.text.as_slice()) else {
+        return Err(Fault::new(format!("Undeclared smart filter {}", name.text)).at(name));
+    };
+    let digits: String = level.text.to_string();
+    let digits = digits.trim_start();
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    smart.trace = digits.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    Ok(())
+}
+
+fn set_protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let Some((name, rest)) = args.split_first() else { return Ok(()) };
+    let Some(smart) = cx.dir().filters.get_mut(name.text.as_slice()) else {
+        return Err(Fault::new("FilterProtocol: No such filter").at(name));
+    };
+    match rest {
+        [provider, flags] => {
+            let found = smart
+                .providers
+                .iter()
+                .find(|known| known.filter.name.as_bytes().eq_ignore_ascii_case(&provider.text));
+            let Some(found) = found else {
+                let missing = "FilterProtocol: No such provider for this filter";
+                return Err(Fault::new(missing).at(provider));
+            };
+            protocol::set(&found.protocol, protocol::parse(&flags.text));
+        }
+        [flags] => smart.protocol = protocol::parse(&flags.text),
+        _ => {}
+    }
+    Ok(())
+}
