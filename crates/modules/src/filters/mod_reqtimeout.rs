@@ -50,11 +50,8 @@ server::config! {
 }
 
 /// The built-in limits of a head: 20 seconds, up to 40 at 500 bytes a second.
-const HEADER: Stage = Stage {
-    initial: Duration::from_secs(20),
-    most: Some(Duration::from_secs(40)),
-    min_rate: 500,
-};
+const HEADER: Stage =
+    Stage { initial: Duration::from_secs(20), most: Some(Duration::from_secs(40)), min_rate: 500 };
 
 /// The built-in limits of a body: 20 seconds, and as long as 500 bytes a second arrive.
 const BODY: Stage = Stage { initial: Duration::from_secs(20), most: None, min_rate: 500 };
@@ -143,9 +140,9 @@ fn number(text: &[u8]) -> Result<u32, String> {
     if negative {
         return Err("Value must be non-negative".to_owned());
     }
-    let value = digits.iter().try_fold(0u32, |value, digit| {
-        value.checked_mul(10)?.checked_add(u32::from(digit - b'0'))
-    });
+    let value = digits
+        .iter()
+        .try_fold(0u32, |value, digit| value.checked_mul(10)?.checked_add(u32::from(digit - b'0')));
     Ok(value.unwrap_or(u32::MAX))
 }
 

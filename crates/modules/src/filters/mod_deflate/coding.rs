@@ -13,8 +13,7 @@ pub(super) fn token(field: &[u8], with_blanks: bool) -> (&[u8], &[u8]) {
         if *byte == b'"' {
             quoted = !quoted;
         }
-        !quoted
-            && (matches!(byte, b',' | b';') || (!with_blanks && byte.is_ascii_whitespace()))
+        !quoted && (matches!(byte, b',' | b';') || (!with_blanks && byte.is_ascii_whitespace()))
     };
     let end = field.iter().position(ends).unwrap_or(field.len());
     let (token, rest) = field.split_at(end);

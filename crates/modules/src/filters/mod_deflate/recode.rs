@@ -153,7 +153,8 @@ impl Recoded {
         let taken = match &mut self.coding {
             Coding::Pack(packer) => {
                 let turn = piece.len().min(TURN_BYTES);
-                packer.push(piece.get(..turn).unwrap_or_default(), &mut self.output)
+                packer
+                    .push(piece.get(..turn).unwrap_or_default(), &mut self.output)
                     .map_err(io::Error::other)?;
                 turn
             }
