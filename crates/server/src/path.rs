@@ -31,9 +31,14 @@ pub struct Entry {
     pub is_symlink: bool,
 }
 
-/// What stands at `path`, links followed.
+/// What stands at `path`, links followed. A link that leads nowhere is not the same as nothing.
 pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
-    rustix::fs::stat(path).map(|stat| info(&stat)).map_err(stat_error)
+    match rustix::fs::stat(path).map(|stat| info(&stat)).map_err(stat_error) {
+        Err(StatError::Missing) if lstat(path).is_ok_and(|entry| entry.is_symlink) => {
+            Err(StatError::SymlinkForbidden)
+        }
+        known => known,
+    }
 }
 
 /// What stands at `path`, the last link not followed.
@@ -70,7 +75,7 @@ pub fn info(stat: &Stat) -> FileInfo {
 
 fn stat_error(error: Errno) -> StatError {
     match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => StatError::Missing,
+        Errno::NOENT | Errno::NOTDIR => StatError::Missing,
         Errno::ACCESS => StatError::Denied,
         _ => StatError::Other,
     }

@@ -22,6 +22,8 @@ pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ende
     let mut active = engine.actives.take(Active::new);
     let ended = requests(connection, &mut active, deadline).await;
     active.request = None;
+    active.parser.reset();
+    active.head.clear();
     active.input.clear();
     active.output.clear();
     ended
@@ -46,8 +48,11 @@ async fn requests(
             Progress::NeedMore => match receive(connection, active, deadline).await {
                 Ok(Received::Bytes) => deadline = connection.head_deadline(active),
                 Ok(Received::Nothing) => return Ended::Quiet(deadline),
-                Ok(Received::End) => return Ended::Abort,
-                Err(error) => return unfinished(connection, active, &error).await,
+                Ok(Received::End) => return unfinished(connection, active, 400).await,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return unfinished(connection, active, 408).await;
+                }
+                Err(_) => return Ended::Abort,
             },
             Progress::Error(error) => {
                 refuse(connection, active, &error).await;
@@ -140,13 +145,14 @@ impl Connection {
     }
 }
 
-/// A head that did not arrive in time: 408 where something of it came, else nothing is said.
-async fn unfinished(connection: &mut Connection, active: &mut Active, error: &io::Error) -> Ended {
-    if error.kind() != io::ErrorKind::TimedOut || !active.parser.has_begun() {
+/// A head that did not arrive in time (408), or ended in the middle (400); where nothing of it came
+/// nothing is said.
+async fn unfinished(connection: &mut Connection, active: &mut Active, status: u16) -> Ended {
+    if !active.parser.has_begun() {
         return Ended::Abort;
     }
     let mut request = take_request(connection, active);
-    errors::die(&mut request, 408).await;
+    errors::die(&mut request, status).await;
     let _ = finish(connection, active, request, false).await;
     Ended::Close
 }
