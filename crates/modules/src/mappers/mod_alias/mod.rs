@@ -1,0 +1,241 @@
+//! mod_alias: parts of the URL space that lie elsewhere, on disk or on another server.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_alias.html>
+
+mod entry;
+mod rows;
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use conf::expr::Expr;
+use server::directive::Row;
+use server::expr;
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::log::Level;
+use server::merge::{Prepend, Setting};
+use server::module::Module;
+use server::path;
+use server::request::Request;
+
+use entry::{Alias as AliasEntry, Pattern, Redirect, escape_target};
+
+/// `mod_alias.c`
+pub struct Alias;
+
+server::config! {
+    /// What the module knows of a server.
+    pub struct Settings {
+        /// `Alias`, `AliasMatch`, `ScriptAlias`, `ScriptAliasMatch`
+        aliases: Prepend<AliasEntry>,
+        /// `Redirect` and its family, outside of sections.
+        redirects: Prepend<Redirect>,
+    }
+}
+
+server::config! {
+    /// What the module knows of a directory.
+    pub struct Directory {
+        /// `Redirect` and its family with a prefix or pattern, in sections.
+        redirects: Prepend<Redirect>,
+        /// `Alias` of a whole `<Location>`.
+        alias: Setting<Arc<Whole>>,
+        /// `Redirect` of a whole section: the status, and where to if the status has a target.
+        redirect: Setting<(u16, Option<Arc<Expr>>)>,
+        /// `RedirectRelative`
+        relative: Setting<bool>,
+        /// `AliasPreservePath`
+        preserve_path: Setting<bool>,
+    }
+}
+
+/// `Alias` or `ScriptAlias` of a whole `<Location>`.
+#[derive(Debug, PartialEq)]
+struct Whole {
+    /// The path of the section.
+    path: Vec<u8>,
+    /// The file or folder.
+    target: Expr,
+    /// The handler that is set.
+    handler: Option<&'static str>,
+}
+
+impl Module for Alias {
+    const NAME: &'static str = "alias_module";
+    const FILE: &'static str = "mod_alias.c";
+    type Server = Settings;
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Alias>] = rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        // Where an expression has a say the evaluation itself makes the request impure.
+        hooks
+            .on(Phase::TranslateName, Rank::MIDDLE, maps, translate)
+            .before(&["mod_userdir.c", "mod_vhost_alias.c"])
+            .pure();
+        hooks.on(Phase::Fixups, Rank::MIDDLE, redirects, fixup).pure();
+    }
+}
+
+fn maps(alias: Bound<'_, Alias>) -> bool {
+    let (server, dir) = (alias.server, alias.dir);
+    !server.aliases.is_empty()
+        || !server.redirects.is_empty()
+        || dir.alias.is_set()
+        || dir.redirect.is_set()
+}
+
+fn redirects(alias: Bound<'_, Alias>) -> bool {
+    !alias.dir.redirects.is_empty() || alias.dir.redirect.is_set()
+}
+
+/// Source: `translate_alias_redir`
+fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
+    if !matches!(request.uri.first(), None | Some(b'/')) {
+        return Answer::DECLINED;
+    }
+    match find_redirect(alias.dir, &alias.server.redirects, request) {
+        Ok(None) => {}
+        Ok(Some(found)) => return Answer::status(answer(alias.dir, request, found)),
+        Err(status) => return Answer::status(status),
+    }
+    match find_file(alias, request) {
+        Ok(Some(file)) => {
+            request.canonical_filename.clone_from(&file);
+            request.filename = file;
+            Answer::OK
+        }
+        Ok(None) => Answer::DECLINED,
+        Err(status) => Answer::status(status),
+    }
+}
+
+/// Redirects of sections and `.htaccess`, once they are all known.
+fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
+    match find_redirect(alias.dir, &alias.dir.redirects, request) {
+        Ok(None) => Answer::DECLINED,
+        Ok(Some(found)) => Answer::status(answer(alias.dir, request, found)),
+        Err(status) => Answer::status(status),
+    }
+}
+
+/// A redirect that applies: its status, and where to (empty for a status without a target).
+type Found = (u16, Vec<u8>);
+
+fn find_redirect(
+    dir: &Directory,
+    list: &[Redirect],
+    request: &mut Request,
+) -> Result<Option<Found>, u16> {
+    if let Some((status, target)) = dir.redirect.get() {
+        let Some(target) = target else { return Ok(Some((*status, Vec::new()))) };
+        let target = expr::string(target, request).map_err(|why| {
+            let message = format_args!("Can't evaluate redirect expression: {why}");
+            request.log::<Alias>(Level::Error, 2825, message);
+            500u16
+        })?;
+        return Ok(Some((*status, escape_target(&target))));
+    }
+    for redirect in list {
+        match redirect.apply(&request.uri) {
+            Ok(None) => {}
+            Ok(Some(target)) => return Ok(Some((redirect.status, target))),
+            Err(_) => return Err(too_long(request, redirect.target.as_deref())),
+        }
+    }
+    Ok(None)
+}
+
+/// Sets `Location` where the status has one; gives the status to answer with.
+fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -> u16 {
+    if !wire::status::is_redirect(status) {
+        return status;
+    }
+    let is_path = target.first() == Some(&b'/');
+    if is_path && !dir.relative.or(false) {
+        target = request.construct_url(&target);
+    }
+    if !is_path && !entry::is_url(&target) {
+        let (uri, target) = (bstr::BStr::new(&request.uri), bstr::BStr::new(&target));
+        request.log::<Alias>(
+            Level::Error,
+            674,
+            format_args!(
+                "cannot redirect '{uri}' to '{target}'; target is not a valid absoluteURI or \
+                 abs_path"
+            ),
+        );
+        return 500;
+    }
+    if let Some(args) = &request.args
+        && !target.contains(&b'?')
+    {
+        target.push(b'?');
+        target.extend_from_slice(args);
+    }
+    request.headers_out.set(b"Location", &target);
+    status
+}
+
+/// The file behind an alias; `None` where there is no alias, or its path is none.
+fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Vec<u8>>, u16> {
+    if let Some(whole) = alias.dir.alias.get() {
+        let mut found = expr::string(&whole.target, request).map_err(|why| {
+            let message = format_args!("Can't evaluate alias expression: {why}");
+            request.log::<Alias>(Level::Error, 2826, message);
+            500u16
+        })?;
+        if alias.dir.preserve_path.or(false)
+            && let Some(length) = entry::prefix_length(&request.uri, &whole.path)
+        {
+            set_context(request, &whole.path, &found);
+            found.extend_from_slice(request.uri.get(length..).unwrap_or_default());
+        }
+        set_handler(request, whole.handler);
+        return Ok(below_server_root(request, &found));
+    }
+    for entry in alias.server.aliases.iter() {
+        match entry.apply(&request.uri) {
+            Ok(None) => {}
+            Ok(Some(found)) => {
+                if let Pattern::Prefix(prefix) = &entry.from {
+                    set_context(request, prefix, &entry.target);
+                }
+                set_handler(request, entry.handler);
+                return Ok(below_server_root(request, &found));
+            }
+            Err(_) => return Err(too_long(request, Some(&entry.target))),
+        }
+    }
+    Ok(None)
+}
+
+/// What `CONTEXT_PREFIX` and `CONTEXT_DOCUMENT_ROOT` are (`ap_set_context_info`).
+fn set_context(request: &mut Request, prefix: &[u8], document_root: &[u8]) {
+    request.notes.set(b"CONTEXT_PREFIX", prefix);
+    request.notes.set(b"CONTEXT_DOCUMENT_ROOT", document_root);
+}
+
+fn set_handler(request: &mut Request, handler: Option<&'static str>) {
+    if let Some(handler) = handler {
+        request.handler = Some(Cow::Borrowed(handler.as_bytes()));
+        request.notes.set(b"alias-forced-type", handler.as_bytes());
+    }
+}
+
+fn too_long(request: &Request, target: Option<&[u8]>) -> u16 {
+    let target = bstr::BStr::new(target.unwrap_or_default());
+    let message = format_args!("Regex substitution in '{target}' failed. Replacement too long?");
+    request.log::<Alias>(Level::Error, 672, message);
+    500
+}
+
+/// `ap_server_root_relative`
+fn below_server_root(request: &Request, found: &[u8]) -> Option<Vec<u8>> {
+    if found.first() == Some(&b'/') {
+        return path::canonical(found);
+    }
+    let root = request.engine.server.server_root.as_os_str().as_bytes();
+    path::canonical(&[root, b"/", found].concat())
+}

@@ -1,0 +1,191 @@
+//! One line of `SetEnvIf` and its family.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use conf::expr::Expr;
+use pcre::Regex;
+use server::request::Request;
+
+/// What is tested, and what happens if it holds.
+#[derive(Clone)]
+pub(super) struct Condition {
+    /// What is tested.
+    pub test: Test,
+    /// What happens, in order.
+    pub effects: Arc<[Effect]>,
+}
+
+impl Condition {
+    /// Whether the client's name is needed.
+    pub fn asks_for_host(&self) -> bool {
+        matches!(self.test, Test::Attribute(Attribute::RemoteHost, _))
+    }
+}
+
+/// What is tested.
+#[derive(Clone)]
+pub(super) enum Test {
+    /// Something of the request, against a pattern.
+    Attribute(Attribute, Pattern),
+    /// `SetEnvIfExpr`
+    Expression(Arc<Expr>),
+}
+
+/// What happens to a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It is set; `$0`–`$9` stand for what was matched.
+    Set(Vec<u8>, Vec<u8>),
+    /// `!name`: it is taken away.
+    Unset(Vec<u8>),
+}
+
+impl Effect {
+    /// Reads `name`, `name=value` or `!name`.
+    pub fn parse(word: &[u8]) -> Effect {
+        let equals = word.iter().position(|byte| *byte == b'=');
+        let (name, value) = match equals {
+            Some(at) => (word.get(..at), word.get(at + 1..)),
+            None => (Some(word), None),
+        };
+        let name = name.unwrap_or_default();
+        match (value.unwrap_or_default(), name) {
+            (b"", [b'!', name @ ..]) => Effect::Unset(name.to_vec()),
+            (b"", name) => Effect::Set(name.to_vec(), b"1".to_vec()),
+            (value, name) if value.first() == Some(&b'!') => Effect::Unset(name.to_vec()),
+            (value, name) => Effect::Set(name.to_vec(), value.to_vec()),
+        }
+    }
+}
+
+/// What a request's attribute is held against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// A text that may stand anywhere in it.
+    Plain(Vec<u8>),
+    /// A regular expression.
+    Regex(Regex),
+}
+
+/// The text that a regular expression means, if it has nothing special in it
+/// (`non_regex_pattern`).
+pub(super) fn plain_text(regex: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(regex.len());
+    let mut escaped = false;
+    for byte in regex {
+        let is_special = b"^.$|()[]*+?{}".contains(byte);
+        match (escaped, byte) {
+            (false, b'\\') => {
+                escaped = true;
+                continue;
+            }
+            (false, _) if is_special => return None,
+            (true, b'\\') => {}
+            (true, _) if !is_special => return None,
+            _ => {}
+        }
+        escaped = false;
+        text.push(*byte);
+    }
+    (!escaped).then_some(text)
+}
+
+/// Something of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Attribute {
+    /// `Remote_Host`
+    RemoteHost,
+    /// `Remote_Addr`
+    RemoteAddr,
+    /// `Server_Addr`
+    ServerAddr,
+    /// `Request_URI`
+    RequestUri,
+    /// `Request_Method`
+    RequestMethod,
+    /// `Request_Protocol`
+    RequestProtocol,
+    /// A header field, or a variable that was set before.
+    Named(Vec<u8>),
+    /// The last header field whose name matches.
+    Matching(Regex),
+}
+
+impl Attribute {
+    /// The attribute of a special name, whatever its case.
+    pub fn special(name: &[u8]) -> Option<Attribute> {
+        Some(match name.to_ascii_lowercase().as_slice() {
+            b"remote_host" => Attribute::RemoteHost,
+            b"remote_addr" => Attribute::RemoteAddr,
+            b"server_addr" => Attribute::ServerAddr,
+            b"request_uri" => Attribute::RequestUri,
+            b"request_method" => Attribute::RequestMethod,
+            b"request_protocol" => Attribute::RequestProtocol,
+            _ => return None,
+        })
+    }
+
+    /// Whether both are the same thing of a request.
+    pub fn is_same(&self, other: &Attribute) -> bool {
+        match (self, other) {
+            (Attribute::Named(a), Attribute::Named(b)) => a.eq_ignore_ascii_case(b),
+            _ => self == other,
+        }
+    }
+
+    /// Appends its value; nothing where there is none. `host` is the client's name.
+    pub fn value(&self, request: &Request, host: Option<&[u8]>, out: &mut Vec<u8>) {
+        let value = match self {
+            Attribute::RemoteHost => host,
+            Attribute::RemoteAddr => {
+                let _ = write!(out, "{}", request.useragent_addr.ip().to_canonical());
+                return;
+            }
+            Attribute::ServerAddr => {
+                let _ = write!(out, "{}", request.client.local.ip().to_canonical());
+                return;
+            }
+            Attribute::RequestProtocol => {
+                let (major, minor) = (request.protocol / 1000, request.protocol % 1000);
+                let _ = write!(out, "HTTP/{major}.{minor}");
+                return;
+            }
+            Attribute::RequestUri => Some(request.uri.as_slice()),
+            Attribute::RequestMethod => Some(&*request.method_name),
+            Attribute::Named(name) => {
+                request.headers_in.get(name).or_else(|| request.env.get(name))
+            }
+            Attribute::Matching(regex) => {
+                let named = request.headers_in.iter().filter(|(name, _)| regex.is_match(name));
+                named.last().map(|(_, value)| value)
+            }
+        };
+        out.extend_from_slice(value.unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_effects() {
+        let set = |name: &[u8], value: &[u8]| Effect::Set(name.to_vec(), value.to_vec());
+        assert_eq!(Effect::parse(b"a"), set(b"a", b"1"));
+        assert_eq!(Effect::parse(b"a=b=c"), set(b"a", b"b=c"));
+        assert_eq!(Effect::parse(b"a="), set(b"a", b"1"));
+        assert_eq!(Effect::parse(b"!a"), Effect::Unset(b"a".to_vec()));
+        assert_eq!(Effect::parse(b"a=!x"), Effect::Unset(b"a".to_vec()));
+        assert_eq!(Effect::parse(b"!a=b"), set(b"!a", b"b"));
+    }
+
+    #[test]
+    fn patterns_without_anything_special_are_text() {
+        assert_eq!(plain_text(b"MSIE 6").as_deref(), Some(&b"MSIE 6"[..]));
+        assert_eq!(plain_text(b"a\\.b\\\\").as_deref(), Some(&b"a.b\\"[..]));
+        assert_eq!(plain_text(b"a.b"), None);
+        assert_eq!(plain_text(b"\\d"), None);
+        assert_eq!(plain_text(b"a\\"), None);
+    }
+}
