@@ -2,8 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// Names that are defined, each with its value if it has one, in Apache's order: that of definition,
-/// save that the last one moves to where one was forgotten.
+/// Names that are defined, each with its value if it has one, in Apache's order: that of
+/// definition, save that the last one moves to where one was forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defines {
     all: Vec<(BString, Option<BString>)>,
@@ -15,8 +15,8 @@ impl Defines {
         Defines::default()
     }
 
-    /// Defines `name`, for `${name}` with a value. A name that is known gets the new value, or keeps
-    /// its old one when there is no new one. An empty value is none, as in Apache.
+    /// Defines `name`, for `${name}` with a value. A name that is known gets the new value, or
+    /// keeps its old one when there is no new one. An empty value is none, as in Apache.
     pub fn set(&mut self, name: &[u8], value: Option<&[u8]>) {
         let value = value.filter(|value| !value.is_empty()).map(BString::from);
         match self.all.iter_mut().find(|(known, _)| known == name) {

@@ -36,8 +36,8 @@ impl Node {
     ///
     /// Blanks separate; `"…"` and `'…'` hold blanks; a backslash before a quote (or another
     /// backslash) inside quotes takes its meaning off. An empty `""` is a word here; Apache's
-    /// directives of one or two arguments take it for a missing one, and lists end there. A quote that is not closed reaches to the
-    /// end of the line, as in Apache.
+    /// directives of one or two arguments take it for a missing one, and lists end there. A quote
+    /// that is not closed reaches to the end of the line, as in Apache.
     ///
     /// # Errors
     /// None today: every line has words. Kept for forms that can be refused.
@@ -66,8 +66,9 @@ impl Arg {
         self.text.eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// The span of `length` bytes from `offset` of the text on, as errors of expressions and patterns
-    /// name them. All of the argument when backslashes or `${}` put it out of step with the source.
+    /// The span of `length` bytes from `offset` of the text on, as errors of expressions and
+    /// patterns name them. All of the argument when backslashes or `${}` put it out of step with
+    /// the source.
     pub fn part(&self, offset: usize, length: usize) -> Span {
         let chars = |bytes: &[u8]| u32::try_from(bytes.chars().count()).unwrap_or(u32::MAX);
         let quote = match self.span.length.checked_sub(chars(&self.text)) {

@@ -47,7 +47,8 @@ impl Captures {
         *self = Captures::new();
     }
 
-    /// Sets the group; `\K` in a look-ahead can put the start behind the end: such a group is unset.
+    /// Sets the group; `\K` in a look-ahead can put the start behind the end: such a group is
+    /// unset.
     pub(crate) fn set(&mut self, index: usize, start: usize, end: usize) {
         if let Some(slot) = self.ranges.get_mut(index) {
             let known = start != pcre2_sys::PCRE2_UNSET && start <= end;

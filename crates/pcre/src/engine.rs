@@ -30,7 +30,8 @@ impl Drop for Code {
 }
 
 impl Code {
-    /// Compiles, with machine code where the platform can. The error is libpcre2's number and the offset.
+    /// Compiles, with machine code where the platform can. The error is libpcre2's number and the
+    /// offset.
     pub(crate) fn compile(pattern: &[u8], bits: u32) -> Result<Code, (i32, usize)> {
         let (mut number, mut offset) = (0, 0);
         // SAFETY: pattern pointer and length describe one live slice; the out pointers are locals.

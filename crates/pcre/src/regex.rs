@@ -49,7 +49,8 @@ impl Regex {
         self.0.code.run(subject, None)
     }
 
-    /// As [`Regex::is_match`], and tells where the groups lie. Without a match `captures` is cleared.
+    /// As [`Regex::is_match`], and tells where the groups lie. Without a match `captures` is
+    /// cleared.
     pub fn captures(&self, subject: &[u8], captures: &mut Captures) -> bool {
         let matched = self.0.code.run(subject, Some(captures));
         if !matched {

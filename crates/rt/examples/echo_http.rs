@@ -1,6 +1,7 @@
 //! A canned answer of 1 KiB for every request on this substrate, and nothing else: what the layers
 //! above are measured against. `echo_http ADDRESS [watch|tls]`; with `watch`, each request awaits
-//! the drain of a file watch, as a server that caches files does; with `tls`, a certificate is made.
+//! the drain of a file watch, as a server that caches files does; with `tls`, a certificate is
+//! made.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;

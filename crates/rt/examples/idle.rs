@@ -99,7 +99,8 @@ async fn serve(
     let here = Rc::strong_count(&alive) - 1;
     let per = |now: usize, before: usize| now.saturating_sub(before) / here.max(1);
     println!(
-        "{here} idle connections; sizes: Stream {}, active {}; per connection: heap {} bytes, resident {} bytes",
+        "{here} idle connections; sizes: Stream {}, active {}; per connection: heap {} bytes, \
+         resident {} bytes",
         size_of::<Stream>(),
         active_size,
         per(LIVE.load(Ordering::Relaxed), live),

@@ -2,7 +2,8 @@
 //!
 //! A module's configuration is declared with [`config!`](crate::config); merging outer with inner
 //! is then field by field and never written by hand. A rule that no type here expresses (the `+`
-//! and `-` of `Options`, say) is a type of its own, beside the directive, that implements [`Merge`].
+//! and `-` of `Options`, say) is a type of its own, beside the directive, that implements
+//! [`Merge`].
 
 use std::collections::BTreeMap;
 

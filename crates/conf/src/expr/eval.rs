@@ -262,7 +262,8 @@ impl<'e> Machine<'e> {
     }
 }
 
-/// The number that `text` starts with, as C's `strtoll`: blanks, sign, digits; 0 when there is none.
+/// The number that `text` starts with, as C's `strtoll`: blanks, sign, digits; 0 when there is
+/// none.
 fn leading_integer(text: &[u8]) -> i64 {
     const BOUNDS: RangeInclusive<i64> = i64::MIN..=i64::MAX;
     let text = text.trim_ascii_start();

@@ -1,8 +1,8 @@
 //! Apache's expressions: `<If>`, `Require expr`, `expr=…`, and strings with `%{…}` in them.
 //!
 //! An [`Expr`] is parsed when the configuration is read; names that do not exist are refused then.
-//! At request time it asks an [`Env`] for what belongs to the request and works out the rest itself.
-//! Source: the manual's expr.html, `ap_expr_parse`, `ap_expr_exec`.
+//! At request time it asks an [`Env`] for what belongs to the request and works out the rest
+//! itself. Source: the manual's expr.html, `ap_expr_parse`, `ap_expr_exec`.
 
 mod ast;
 mod env;

@@ -10,8 +10,8 @@ pub trait Host {
     fn module_active(&self, name: &BStr) -> bool;
 
     /// Does an active module (or the core) have this directive or section (`<Directory`)? Case does
-    /// not count. To be answered for what the reader executes as well: `<IfVersion`, `<Macro`, `Use`
-    /// and `UndefMacro` are left alone when it is not known.
+    /// not count. To be answered for what the reader executes as well: `<IfVersion`, `<Macro`,
+    /// `Use` and `UndefMacro` are left alone when it is not known.
     fn directive_known(&self, name: &BStr) -> bool;
 
     /// `LoadModule name file`: makes the module active. `file` is absolute.

@@ -322,8 +322,8 @@ fn uses(line: &BStr, arguments: &[BString], index: usize) -> bool {
     false
 }
 
-/// Appends the line with names replaced by values; those of `@names` are put in quotes. What was put
-/// in is not looked at again.
+/// Appends the line with names replaced by values; those of `@names` are put in quotes. What was
+/// put in is not looked at again.
 fn substitute(line: &[u8], arguments: &[BString], values: &[BString], out: &mut Vec<u8>) {
     let mut rest = line;
     while let Some((byte, after)) = rest.split_first() {

@@ -85,7 +85,8 @@ pub enum SubnetError {
 }
 
 impl Subnet {
-    /// Parses `10.1.2.3`, `10.1` (whole octets), `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`.
+    /// Parses `10.1.2.3`, `10.1` (whole octets), `10.0.0.0/8`, `10.0.0.0/255.0.0.0`,
+    /// `2001:db8::/32`.
     ///
     /// Bits behind the mask are ignored. Source: `apr_ipsubnet_create`.
     ///
@@ -116,7 +117,8 @@ impl Subnet {
         Ok(Subnet { network: bits(address) & mask, mask, is_v6 })
     }
 
-    /// Does the address lie in it? An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) counts as IPv4.
+    /// Does the address lie in it? An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) counts as
+    /// IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = if self.is_v6 { address } else { address.to_canonical() };
         address.is_ipv6() == self.is_v6 && bits(address) & self.mask == self.network

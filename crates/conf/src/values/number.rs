@@ -73,7 +73,8 @@ pub enum Unit {
 /// A time with an optional unit: `ms`, `s`, `mi` or `min`, `h`, in any case.
 ///
 /// As in Apache the unit's first letters decide, so `5seconds` and `5minutes` are fine; a plain `m`
-/// is not; a unit alone is no time at all, which is 0. `None` when it is none. Source: `ap_timeout_parameter_parse`.
+/// is not; a unit alone is no time at all, which is 0. `None` when it is none. Source:
+/// `ap_timeout_parameter_parse`.
 pub fn timeout(text: &[u8], default: Unit) -> Option<Duration> {
     let text = text.trim_ascii_start();
     let text = text.strip_prefix(b"+").unwrap_or(text);

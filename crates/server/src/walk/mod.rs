@@ -1,6 +1,7 @@
 //! Walking a request through the sections that match it, ending in one merged configuration.
 //!
-//! Source: `ap_location_walk`, `ap_directory_walk`, `ap_file_walk`, `ap_if_walk` (server/request.c).
+//! Source: `ap_location_walk`, `ap_directory_walk`, `ap_file_walk`, `ap_if_walk`
+//! (server/request.c).
 
 mod directory;
 mod htaccess;

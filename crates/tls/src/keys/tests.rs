@@ -93,7 +93,8 @@ fn what_is_not_a_key() {
     assert_eq!(open(b"nothing", "").unwrap_err(), KeyError::Missing);
     let other = pem::encode("DSA PRIVATE KEY", &[0x30, 0]);
     assert!(matches!(open(other.as_bytes(), ""), Err(KeyError::Unsupported(_))));
-    let text = b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: RC2-CBC,0011223344556677\n\n\
+    let text = b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\
+        DEK-Info: RC2-CBC,0011223344556677\n\n\
         AAAA\n-----END RSA PRIVATE KEY-----\n";
     assert!(matches!(open(text, "x"), Err(KeyError::Unsupported(_))));
 }
