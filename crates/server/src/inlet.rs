@@ -8,6 +8,12 @@ use bytes::Bytes;
 #[derive(Default)]
 pub struct BodyIn {
     source: Option<Box<dyn BodySource>>,
+    /// The length that the head announced, bytes.
+    announced: Option<u64>,
+    /// `LimitRequestBody`, bytes.
+    limit: Option<u64>,
+    /// Bytes read so far.
+    taken: u64,
 }
 
 /// Where a body comes from: the connection, or an input filter on it.
@@ -29,9 +35,14 @@ pub enum BodyError {
 }
 
 impl BodyIn {
-    /// A body from `source`.
-    pub fn new(source: Box<dyn BodySource>) -> BodyIn {
-        BodyIn { source: Some(source) }
+    /// A body from `source`; `announced` is its length in bytes, where the head tells.
+    pub fn new(source: Box<dyn BodySource>, announced: Option<u64>) -> BodyIn {
+        BodyIn { source: Some(source), announced, limit: None, taken: 0 }
+    }
+
+    /// Sets `LimitRequestBody`, now that the configuration in force is known.
+    pub fn set_limit(&mut self, limit: Option<u64>) {
+        self.limit = limit;
     }
 
     /// Whether there is nothing to read.
@@ -44,13 +55,24 @@ impl BodyIn {
         self.source = self.source.take().map(filter);
     }
 
-    /// The next piece; `None` at the end.
+    /// The next piece; `None` at the end. A body over the limit is a 413, at once where the head
+    /// tells its length (`ap_http_filter`).
     pub async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         let source = self.source.as_mut()?;
-        let next = std::future::poll_fn(|cx| source.poll_data(cx)).await;
-        if next.is_none() {
+        if self.announced.zip(self.limit).is_some_and(|(announced, limit)| announced > limit) {
             self.source = None;
+            return Some(Err(BodyError::Status(413)));
+        }
+        let next = std::future::poll_fn(|cx| source.poll_data(cx)).await;
+        match &next {
+            Some(Ok(bytes)) => self.taken += bytes.len() as u64,
+            _ => self.source = None,
+        }
+        if self.limit.is_some_and(|limit| self.taken > limit) {
+            self.source = None;
+            return Some(Err(BodyError::Status(413)));
         }
         next
     }
+}
 }

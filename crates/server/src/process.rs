@@ -30,6 +30,8 @@ pub async fn resolve(request: &mut Request) -> Verdict {
     if verdict != Verdict::Ok {
         return verdict;
     }
+    let limit = request.plan.core.limit_request_body();
+    request.body_in.set_limit(limit);
     if !permitted_by_chain(request) {
         let verdict = permit(request).await;
         if verdict != Verdict::Ok {

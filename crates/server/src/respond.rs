@@ -184,7 +184,10 @@ pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool 
 /// does not is told only that the connection ends.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
-        if !request.headers_out.contains_token(b"Connection", b"close") {
+        // Apache closes after a 417 without a word.
+        if request.status != 417
+            && !request.headers_out.contains_token(b"Connection", b"close")
+        {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         return;

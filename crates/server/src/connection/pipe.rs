@@ -27,7 +27,6 @@ pub(super) struct Pipe {
     stream: Stream,
     input: Vec<u8>,
     state: State,
-    limit: Option<u64>,
     taken: u64,
     /// Bytes of the connection that were used, chunk heads included.
     used: u64,
@@ -75,7 +74,6 @@ pub(super) fn attach(
         stream,
         input: std::mem::take(&mut active.input),
         state,
-        limit: request.plan.core.limit_request_body(),
         taken: 0,
         used: 0,
         timeout,
@@ -83,7 +81,11 @@ pub(super) fn attach(
         continuing: Vec::new(),
     };
     let shared = Rc::new(RefCell::new(Some(pipe)));
-    request.body_in = BodyIn::new(Box::new(Reader(shared.clone())));
+    let announced = match active.head.body {
+        Body::Length(length) => Some(length),
+        Body::None | Body::Chunked => None,
+    };
+    request.body_in = BodyIn::new(Box::new(Reader(shared.clone())), announced);
     Some(shared)
 }
 
@@ -129,7 +131,10 @@ impl Pipe {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         loop {
             match self.decode() {
-                Ok(Some(bytes)) => return Poll::Ready(Some(self.within_limit(bytes))),
+                Ok(Some(bytes)) => {
+                    self.taken += bytes.len() as u64;
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
                 Ok(None) if matches!(self.state, State::Done | State::Failed) => {
                     return Poll::Ready(None);
                 }
@@ -145,17 +150,6 @@ impl Pipe {
                 let error = if timed_out { BodyError::Status(408) } else { BodyError::Io(error) };
                 return Poll::Ready(Some(Err(error)));
             }
-        }
-    }
-
-    fn within_limit(&mut self, bytes: Bytes) -> Result<Bytes, BodyError> {
-        self.taken += bytes.len() as u64;
-        match self.limit {
-            Some(limit) if self.taken > limit => {
-                self.state = State::Failed;
-                Err(BodyError::Status(413))
-            }
-            _ => Ok(bytes),
         }
     }
 
