@@ -185,9 +185,7 @@ pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool 
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
         // Apache closes after a 417 without a word.
-        if request.status != 417
-            && !request.headers_out.contains_token(b"Connection", b"close")
-        {
+        if request.status != 417 && !request.headers_out.contains_token(b"Connection", b"close") {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         return;
