@@ -35,7 +35,7 @@ impl OutputFilter for RangeFilter {
 /// The `Range` field, if it counts (`ap_set_byterange`).
 fn wanted(request: &Request) -> Option<Vec<u8>> {
     let fields = &request.headers_in;
-    let value = fields.get(b"Range").or_else(|| fields.get(b"Request-Range"))?;
+    let value = fields.get(b"Range")?;
     if request.headers_out.contains(b"Content-Range") {
         return None;
     }
@@ -95,12 +95,8 @@ fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) 
     range::write_last_boundary(&mut end, &boundary);
     all.push_back(Body::from(end));
     let all = Body::Parts(all);
-    // Clients of an old draft asked by `Request-Range` and know another name for the type.
-    let kind: &[u8] = match request.headers_in.contains(b"Request-Range") {
-        true => b"multipart/x-byteranges; boundary=",
-        false => b"multipart/byteranges; boundary=",
-    };
-    request.content_type = Some([kind, &boundary].concat());
+    let kind = b"multipart/byteranges; boundary=";
+    request.content_type = Some([&kind[..], &boundary].concat());
     finish(request, all.length().unwrap_or(0));
     Some(all)
 }

@@ -103,7 +103,7 @@ fn serve_file(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
         }
         return Verdict::Ok;
     }
-    if request.headers_in.contains(b"Range") || request.headers_in.contains(b"Request-Range") {
+    if request.headers_in.contains(b"Range") {
         request.add_filter("BYTERANGE", Stage::PROTOCOL, Box::new(RangeFilter));
     }
     request.body = Body::File(FileSlice { file: Rc::new(file), offset: 0, length });
