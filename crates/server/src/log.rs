@@ -158,9 +158,6 @@ pub fn fresh_log_id() -> [u8; 12] {
     })
 }
 
-/// The identifier of a request in log lines, made when first asked for.
-struct LogId(std::cell::OnceCell<[u8; 12]>);
-
 impl Request {
     /// Writes a line to the error log of the request's host, if the module's level lets it.
     /// `number` is Apache's (`AH00128` is 128) where the event is the same; ours begin at 20000.
@@ -215,20 +212,12 @@ impl Request {
 
     /// The identifier in log lines (`%L`); made by the first line that describes the request.
     pub fn log_id(&self) -> Option<&[u8; 12]> {
-        self.kept::<LogId>()?.0.get()
+        self.log_mark.get()
     }
 
-    /// Gives the request its identifier; false if it has one, or can't have one yet.
+    /// Gives the request its identifier in log lines; false if it has one.
     pub(crate) fn mark_log_id(&self) -> bool {
-        let Some(id) = self.kept::<LogId>() else { return false };
-        id.0.set(fresh_log_id()).is_ok()
-    }
-
-    /// Lets the request have an identifier in log lines. Called where formats ask for one.
-    pub fn allow_log_id(&mut self) {
-        if self.kept::<LogId>().is_none() {
-            self.keep(LogId(std::cell::OnceCell::new()));
-        }
+        self.log_mark.get().is_none() && self.log_mark.set(fresh_log_id()).is_ok()
     }
 
     fn logs_as(&self, module: &str, level: Level) -> bool {

@@ -138,6 +138,8 @@ pub struct Request {
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
     /// What the parser noticed about the fields.
     pub flags: HeadFlags,
+    /// [`Request::log_id`]
+    pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
 }
 
 /// Scheme and authority of an absolute-form target.
@@ -285,6 +287,7 @@ impl Request {
             depth: Depth::default(),
             extensions: Vec::new(),
             flags: HeadFlags::NONE,
+            log_mark: std::cell::OnceCell::new(),
         }
     }
 

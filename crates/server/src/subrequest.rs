@@ -148,6 +148,7 @@ impl Request {
         for (name, value) in self.env.iter() {
             next.env.set(&[b"REDIRECT_", name].concat(), value);
         }
+        next.env.set(b"REDIRECT_STATUS", self.status.to_string().as_bytes());
         next
     }
 

@@ -25,6 +25,9 @@ pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ende
     active.parser.reset();
     active.head.clear();
     active.input.clear();
+    // What a connection that was closed has left must not be seen by the next one.
+    active.parser.reset();
+    active.head.clear();
     active.output.clear();
     ended
 }
