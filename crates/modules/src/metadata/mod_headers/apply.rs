@@ -1,0 +1,270 @@
+//! Making the changes.
+//!
+//! Source: `do_headers_fixup` (modules/metadata/mod_headers.c).
+
+use pcre::{Captures, MAX_SUBSTITUTION_BYTES, Regex, substitute};
+use server::expr;
+use server::log::Level;
+use server::request::Request;
+use wire::Table;
+
+use super::Headers;
+use super::entry::{Action, Condition, Entry, Value};
+
+/// Which fields are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fields {
+    /// The request's.
+    Request,
+    /// The answer's, if it succeeds (`headers_out`).
+    Success,
+    /// The answer's, whatever it is (`err_headers_out`).
+    Always,
+}
+
+/// When fields are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// As soon as the request was read.
+    Early,
+    /// When everything is known.
+    Late,
+}
+
+/// Makes the changes that are due.
+pub(super) fn apply(request: &mut Request, fields: Fields, entries: &[Entry], time: Time) {
+    for entry in entries {
+        if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request) {
+            change(request, fields, entry);
+        }
+    }
+}
+
+/// A condition that can't be evaluated is ignored, as in Apache: the change is made.
+fn holds(condition: &Condition, request: &mut Request) -> bool {
+    match condition {
+        Condition::Always | Condition::Early => true,
+        Condition::Variable(name, wanted) => request.env.contains(name) == *wanted,
+        Condition::Expression(expr) => {
+            let mut backrefs = conf::expr::Backrefs::new();
+            match expr::condition(expr, request, &mut backrefs) {
+                Ok(holds) => holds,
+                Err(why) => {
+                    request.log::<Headers>(
+                        Level::Error,
+                        1501,
+                        format_args!("Failed to evaluate expression ({why}) - ignoring"),
+                    );
+                    true
+                }
+            }
+        }
+    }
+}
+
+fn table(request: &mut Request, fields: Fields) -> &mut Table {
+    match fields {
+        Fields::Request => &mut request.headers_in,
+        Fields::Success => &mut request.headers_out,
+        Fields::Always => &mut request.err_headers_out,
+    }
+}
+
+fn change(request: &mut Request, fields: Fields, entry: &Entry) {
+    let name = entry.name.as_slice();
+    match &entry.action {
+        Action::Add(value) => {
+            let value = text(value, request);
+            table(request, fields).add(name, &value);
+        }
+        Action::Append(value) => {
+            let value = text(value, request);
+            table(request, fields).merge(name, &value);
+        }
+        Action::Merge(value) => {
+            let value = text(value, request);
+            let fields = table(request, fields);
+            if !fields.get(name).is_some_and(|list| has_element(list, &value)) {
+                fields.merge(name, &value);
+            }
+        }
+        Action::Set(value) => set(request, fields, name, value),
+        Action::SetIfEmpty(value) => {
+            if !table(request, fields).contains(name) {
+                set(request, fields, name, value);
+            }
+        }
+        Action::Unset => {
+            if is_media_type(fields, name) {
+                request.content_type = None;
+            }
+            table(request, fields).unset(name);
+        }
+        Action::Echo(names) => {
+            let sent = request.headers_in.iter().filter(|(name, _)| names.is_match(name));
+            for (name, value) in sent {
+                request.headers_out.add(name, value);
+            }
+        }
+        Action::Edit(regex, value) => edit(request, fields, name, regex, value, false),
+        Action::EditAll(regex, value) => edit(request, fields, name, regex, value, true),
+        Action::Note(value) => {
+            let note = text(value, request);
+            match table(request, fields).get(name).map(<[u8]>::to_vec) {
+                Some(value) => request.notes.set(&note, &value),
+                None => {
+                    request.notes.unset(&note);
+                }
+            }
+        }
+    }
+}
+
+/// The answer's media type stands apart from its fields.
+fn is_media_type(fields: Fields, name: &[u8]) -> bool {
+    fields != Fields::Request && name.eq_ignore_ascii_case(b"Content-Type")
+}
+
+fn set(request: &mut Request, fields: Fields, name: &[u8], value: &Value) {
+    let value = text(value, request);
+    if is_media_type(fields, name) {
+        request.content_type = Some(value.clone());
+    }
+    table(request, fields).set(name, &value);
+}
+
+fn text(value: &Value, request: &mut Request) -> Vec<u8> {
+    match value {
+        Value::Format(format) => format.fill(request),
+        Value::Expression(expr) => match expr::string(expr, request) {
+            Ok(text) => text,
+            Err(why) => {
+                request.log::<Headers>(
+                    Level::Error,
+                    2557,
+                    format_args!("Can't evaluate value expression: {why}"),
+                );
+                Vec::new()
+            }
+        },
+    }
+}
+
+/// Whether a comma-separated list has this very element; commas in quotes do not separate.
+fn has_element(list: &[u8], element: &[u8]) -> bool {
+    let mut quoted = false;
+    let mut elements = list.split(|byte| {
+        quoted ^= *byte == b'"';
+        *byte == b',' && !quoted
+    });
+    elements.any(|found| found.trim_ascii_start() == element)
+}
+
+fn edit(
+    request: &mut Request,
+    fields: Fields,
+    name: &[u8],
+    regex: &Regex,
+    value: &Value,
+    all: bool,
+) {
+    if is_media_type(fields, name)
+        && let Some(old) = request.content_type.take()
+    {
+        request.content_type = Some(replaced(request, regex, value, &old, all));
+    }
+    let old: Vec<Vec<u8>> = table(request, fields).get_all(name).map(<[u8]>::to_vec).collect();
+    if old.is_empty() {
+        return;
+    }
+    let new: Vec<_> =
+        old.iter().map(|value_of| replaced(request, regex, value, value_of, all)).collect();
+    let fields = table(request, fields);
+    fields.unset(name);
+    for value in &new {
+        fields.add(name, value);
+    }
+}
+
+/// `text` with the first match, or all of them, replaced. Tags are filled in before `$1` and its
+/// like, so that what a client sends can't become a reference.
+fn replaced(
+    request: &mut Request,
+    regex: &Regex,
+    value: &Value,
+    text_of: &[u8],
+    all: bool,
+) -> Vec<u8> {
+    let template = text(value, request);
+    replace(regex, &template, text_of, all).unwrap_or_else(|_| {
+        request.log::<Headers>(
+            Level::Error,
+            20_110,
+            format_args!("a field was not edited: it would become too long"),
+        );
+        text_of.to_vec()
+    })
+}
+
+fn replace(
+    regex: &Regex,
+    template: &[u8],
+    text: &[u8],
+    all: bool,
+) -> Result<Vec<u8>, pcre::TooLong> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    let mut captures = Captures::new();
+    while regex.captures(rest, &mut captures) {
+        let Some(found) = captures.range(0) else { break };
+        out.extend_from_slice(rest.get(..found.start).unwrap_or_default());
+        let limit = MAX_SUBSTITUTION_BYTES.saturating_sub(out.len());
+        substitute(template, rest, &captures, limit, &mut out)?;
+        let after = rest.get(found.end..).unwrap_or_default();
+        rest = after;
+        if !all {
+            break;
+        }
+        if found.is_empty() {
+            // An empty match would be found again for ever; Apache's recursion never ends there.
+            let Some((next, after)) = rest.split_first() else { break };
+            out.push(*next);
+            rest = after;
+        }
+    }
+    out.extend_from_slice(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(pattern: &str, template: &str, text: &str, all: bool) -> String {
+        let regex = Regex::new(pattern.as_bytes(), pcre::Flags::default());
+        let regex = regex.unwrap_or_else(|why| panic!("{why}"));
+        let out = replace(&regex, template.as_bytes(), text.as_bytes(), all);
+        String::from_utf8_lossy(&out.unwrap_or_default()).into_owned()
+    }
+
+    #[test]
+    fn one_match_or_all() {
+        assert_eq!(edited("a", "b", "aaa", false), "baa");
+        assert_eq!(edited("a", "b", "xaaa", true), "xbbb");
+        assert_eq!(edited("^(.)(.*)$", "$2$1", "abc", false), "bca");
+        assert_eq!(edited("z", "b", "aaa", true), "aaa");
+    }
+
+    #[test]
+    fn empty_matches_end() {
+        assert_eq!(edited("x*", "-", "ab", true), "-a-b-");
+        assert_eq!(edited("^", "-", "ab", false), "-ab");
+    }
+
+    #[test]
+    fn elements_of_lists() {
+        assert!(has_element(b"a, b,c", b"b"));
+        assert!(!has_element(b"a, bc", b"b"));
+        assert!(!has_element(b"\"a, b\"", b"b\""));
+    }
+}

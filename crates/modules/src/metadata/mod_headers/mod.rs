@@ -1,0 +1,137 @@
+//! mod_headers: changes to the fields of requests and answers.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_headers.html>
+
+mod apply;
+mod entry;
+mod format;
+mod rows;
+
+use std::rc::Rc;
+
+use server::body::Body;
+use server::directive::Row;
+use server::filter::{OutputFilter, Stage};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::merge::Append;
+use server::module::Module;
+use server::plan::Plan;
+use server::request::Request;
+
+use apply::{Fields, Time, apply};
+use entry::Entry;
+
+/// `mod_headers.c`
+pub struct Headers;
+
+server::config! {
+    /// What the module knows of a directory.
+    pub struct Directory {
+        /// `RequestHeader`
+        request: Append<Entry>,
+        /// `Header`, for answers that succeed.
+        success: Append<Entry>,
+        /// `Header always`, for all answers.
+        always: Append<Entry>,
+    }
+}
+
+impl Module for Headers {
+    const NAME: &'static str = "headers_module";
+    const FILE: &'static str = "mod_headers.c";
+    type Server = ();
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Headers>] = rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.on(Phase::PostReadRequest, Rank::FIRST, has_early, early);
+        hooks.on(
+            Phase::Fixups,
+            Rank::LAST,
+            |headers| has(&headers.dir.request, Time::Late),
+            fixup_request,
+        );
+        hooks.on(Phase::InsertFilter, Rank::LAST, changes_answers, insert_filter).pure();
+        hooks.on(
+            Phase::InsertErrorFilter,
+            Rank::LAST,
+            |headers| has(&headers.dir.always, Time::Late),
+            insert_error_filter,
+        );
+    }
+}
+
+fn has(entries: &[Entry], time: Time) -> bool {
+    entries.iter().any(|entry| entry.is_early() == (time == Time::Early))
+}
+
+fn has_early(headers: Bound<'_, Headers>) -> bool {
+    let dir = headers.dir;
+    [&dir.request, &dir.success, &dir.always].into_iter().any(|list| has(list, Time::Early))
+}
+
+fn changes_answers(headers: Bound<'_, Headers>) -> bool {
+    has(&headers.dir.success, Time::Late) || has(&headers.dir.always, Time::Late)
+}
+
+/// `early` lines, on the host's own configuration.
+fn early<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+    apply(request, Fields::Request, &headers.dir.request, Time::Early);
+    apply(request, Fields::Always, &headers.dir.always, Time::Early);
+    apply(request, Fields::Success, &headers.dir.success, Time::Early);
+    Answer::DECLINED
+}
+
+fn fixup_request<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+    apply(request, Fields::Request, &headers.dir.request, Time::Late);
+    Answer::DECLINED
+}
+
+fn insert_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+    let filter = Fixup::new(request, false);
+    request.add_filter("FIXUP_HEADERS_OUT", Stage::CONTENT_SET, filter);
+    Answer::OK
+}
+
+fn insert_error_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+    let filter = Fixup::new(request, true);
+    request.add_filter("FIXUP_HEADERS_ERR", Stage::CONTENT_SET, filter);
+    Answer::OK
+}
+
+/// Changes the answer's fields when they are all known.
+struct Fixup {
+    /// The configuration that was in force when the filter was inserted.
+    plan: Rc<Plan>,
+    /// Where the module's configuration stands in it.
+    slot: Option<usize>,
+    /// The answer is an error: only `Header always` counts.
+    on_error: bool,
+}
+
+impl Fixup {
+    fn new(request: &Request, on_error: bool) -> Box<Fixup> {
+        let slot = request.engine.server.registry.slot_of::<Headers>();
+        Box::new(Fixup { plan: request.plan.clone(), slot, on_error })
+    }
+
+    fn directory(&self) -> Option<&Directory> {
+        self.plan.dir.get::<Directory>(self.slot?)
+    }
+}
+
+impl OutputFilter for Fixup {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        let Some(dir) = self.directory() else { return body };
+        apply(request, Fields::Always, &dir.always, Time::Late);
+        if !self.on_error {
+            apply(request, Fields::Success, &dir.success, Time::Late);
+        }
+        body
+    }
+
+    fn is_pure(&self) -> bool {
+        self.directory()
+            .is_some_and(|dir| dir.always.iter().chain(dir.success.iter()).all(Entry::is_pure))
+    }
+}
