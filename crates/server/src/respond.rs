@@ -122,7 +122,9 @@ fn frame(request: &mut Request) -> Length {
         _ => {
             // A length that a filter has made untrue must not leave.
             request.headers_out.unset(b"Content-Length");
-            if request.protocol >= 1001 { Length::Chunked } else { Length::UntilClose }
+            // Where the connection ends anyway Apache does not begin to count.
+            let ends = wire::status::drops_connection(request.status);
+            if request.protocol >= 1001 && !ends { Length::Chunked } else { Length::UntilClose }
         }
     }
 }

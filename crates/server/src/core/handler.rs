@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::core::byterange::RangeFilter;
 use crate::core::dir_config::RangeLimit;
 use crate::core::etag::{self, EtagParts};
+use crate::errors;
 use crate::filter::Stage;
 use crate::hooks::{Answer, Bound, Verdict};
 use crate::inlet::BodyError;
@@ -45,8 +46,13 @@ pub(crate) async fn discard_body(request: &mut Request) -> Result<(), u16> {
     while let Some(piece) = request.body_in.next().await {
         match piece {
             Ok(_) => {}
-            Err(BodyError::Status(status)) => return Err(status),
-            Err(BodyError::Io(_)) => return Err(400),
+            Err(error) => {
+                request.keep(errors::BodyFailed);
+                return Err(match error {
+                    BodyError::Status(status) => status,
+                    BodyError::Io(_) => 400,
+                });
+            }
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 mod page;
 
 pub(crate) use page::SuppressCharset;
-pub use page::{make_page, signature};
+pub use page::{BodyFailed, make_page, signature};
 
 use crate::body::Body;
 use crate::core::dir_config::ErrorDocument;

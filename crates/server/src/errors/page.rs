@@ -28,6 +28,7 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     if plain {
         request.keep(SuppressCharset);
     }
+    request.chunked |= request.kept::<BodyFailed>().is_some();
     if matches!(status, 405 | 501) {
         let allow = methods::allow(request);
         request.headers_out.set(b"Allow", &allow);
@@ -38,6 +39,10 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
         Body::Bytes(Bytes::from(text(request, status, second, &location)))
     };
 }
+
+/// Marks a request whose body could not be read: Apache finds that out below its handlers, and its
+/// answer has no `Content-Length`.
+pub struct BodyFailed;
 
 /// Marks an answer that gets no charset (`suppress-error-charset`).
 pub(crate) struct SuppressCharset;

@@ -127,6 +127,11 @@ impl Walk {
                 self.found = info;
                 Ok(info.kind)
             }
+            Err(path::StatError::Missing) if is_dangling(&self.here) => {
+                let why = "Symbolic link not allowed or link target not accessible";
+                request.log_core(Level::Error, 37, why, Some(&self.here));
+                Err(403)
+            }
             Err(path::StatError::Missing) => {
                 self.found = FileInfo::default();
                 Ok(FileKind::None)
@@ -165,6 +170,11 @@ impl Walk {
         enter(request, self.layer);
         Walked::On
     }
+}
+
+/// A symbolic link to what is not there.
+fn is_dangling(path: &[u8]) -> bool {
+    path::lstat(path).is_ok_and(|entry| entry.is_symlink)
 }
 
 /// `<Directory>` sections as the walk wants them: by number of segments, regular expressions apart.

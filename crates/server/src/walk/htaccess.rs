@@ -165,7 +165,8 @@ fn read(file: &[u8], info: FileInfo) -> Option<Vec<u8>> {
 fn unreadable(request: &mut Request, file: &[u8]) -> u16 {
     let why = "pcfg_openfile: unable to check htaccess file, ensure it is readable and that its \
                directory is executable";
-    request.log_core(Level::Crit, 529, why, Some(file));
+    let file = String::from_utf8_lossy(file).into_owned();
+    request.log_core(Level::Crit, 529, &format!("{file} {why}"), None);
     403
 }
 
