@@ -46,13 +46,11 @@ pub(crate) async fn discard_body(request: &mut Request) -> Result<(), u16> {
     while let Some(piece) = request.body_in.next().await {
         match piece {
             Ok(_) => {}
-            Err(error) => {
+            Err(BodyError::Status(status)) => {
                 request.keep(errors::BodyFailed);
-                return Err(match error {
-                    BodyError::Status(status) => status,
-                    BodyError::Io(_) => 400,
-                });
+                return Err(status);
             }
+            Err(BodyError::Io(_)) => return Err(400),
         }
     }
     Ok(())
