@@ -78,10 +78,10 @@ pub fn string_with(
     backrefs: &mut Backrefs,
 ) -> Result<Vec<u8>, EvalError> {
     request.pure &= expr.is_constant();
-    let vary = !expr.flags().dont_vary;
     let mut out = Vec::new();
     let mut env = RequestEnv::new(request);
     let value = expr.eval_string(&mut env, backrefs, &mut out);
-    env.finish(vary);
+    // A string never tells by which fields it varies (`ap_expr_exec_ctx`).
+    env.finish(false);
     value.map(|()| out)
 }
