@@ -33,7 +33,9 @@ pub struct Framing {
 /// Decides fields and framing of an answer that is about to be sent (`ap_http_header_filter`).
 pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     prepare(request);
-    let length = frame(request);
+    let broken = refuse_broken_fields(request);
+    let may_keep = may_keep && !broken;
+    let length = if broken { Length::UntilClose } else { frame(request) };
     let answered = request.client.keepalives.get();
     let may_keep = may_keep && length != Length::UntilClose && !wants_close(request);
     let keep = may_keep && may_keep_alive(request, answered, false);
@@ -82,6 +84,35 @@ fn prepare(request: &mut Request) {
     }
 }
 
+/// A field that would break the head must not leave: the answer becomes a 500 that ends with the
+/// connection (`check_headers`).
+fn refuse_broken_fields(request: &mut Request) -> bool {
+    let Some(name) = broken_field(request) else { return false };
+    let name = String::from_utf8_lossy(&name).into_owned();
+    let why = format!("Response header '{name}' contains invalid characters, aborting request");
+    request.log_core(crate::log::Level::Error, 2430, &why, None);
+    request.headers_out.clear();
+    crate::errors::make_page(request, 500, None);
+    request.status_line = None;
+    request.chunked = true;
+    true
+}
+
+/// The name of a field with a byte that can't stand in a head.
+fn broken_field(request: &Request) -> Option<Vec<u8>> {
+    let bad_value = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    let bad_name = |byte: &u8| *byte <= b' ' || *byte == b':' || *byte >= 0x7f;
+    let broken = |name: &[u8], value: &[u8]| {
+        name.is_empty() || name.iter().any(bad_name) || value.iter().any(bad_value)
+    };
+    let field = request.headers_out.iter().find(|(name, value)| broken(name, value));
+    if let Some((name, _)) = field {
+        return Some(name.to_vec());
+    }
+    let media_type = request.content_type.as_deref().unwrap_or_default();
+    media_type.iter().any(bad_value).then(|| b"Content-Type".to_vec())
+}
+
 /// One `Vary` field without repetition; `*` alone where it occurs (`fixup_vary`).
 fn join_vary(request: &mut Request) {
     if !request.headers_out.contains(b"Vary") {
@@ -98,7 +129,7 @@ fn join_vary(request: &mut Request) {
     }
     let joined = match names.iter().any(|name| name == b"*") {
         true => b"*".to_vec(),
-        false => names.join(&b", "[..]),
+        false => names.join(&b","[..]),
     };
     request.headers_out.unset(b"Vary");
     if !joined.is_empty() {
@@ -230,7 +261,7 @@ pub fn reusable_head(request: &mut Request) -> Option<(Vec<u8>, Vec<u8>)> {
     if request.method != Method::GET || frame(request) != Length::Known {
         return None;
     }
-    if request.headers_out.contains(b"Connection") {
+    if request.headers_out.contains(b"Connection") || broken_field(request).is_some() {
         return None;
     }
     let (mut before, mut after) = (Vec::new(), Vec::new());
