@@ -65,8 +65,8 @@ pub fn of_directory(
         request.trace_path(&file);
         let info = match path::stat(&file) {
             Ok(info) if info.kind == FileKind::Regular => info,
-            Ok(_) | Err(StatError::Missing | StatError::SymlinkForbidden) => continue,
-            Err(_) => return Err(unreadable(request, &file)),
+            Err(StatError::Missing | StatError::SymlinkForbidden) => continue,
+            Ok(_) | Err(_) => return Err(unreadable(request, &file)),
         };
         return section_of(request, file, info, directory, allow, list).map(Some);
     }
