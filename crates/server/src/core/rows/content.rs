@@ -69,7 +69,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "On|Off",
         "Off",
         "Lets the kernel send files to the network by itself.",
-    ),
+    )
+    .state(State::Accepted("how a file leaves is chosen by its size and by the connection")),
     file_info(
         "ErrorDocument",
         Takes::Raw(error_document),

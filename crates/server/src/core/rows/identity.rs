@@ -6,7 +6,7 @@ use super::{Here, file_info, global, host, one_of};
 use crate::core::Core;
 use crate::core::dir_config::{CanonicalName, HostnameLookups, Signature};
 use crate::core::server_config::{ServerName, Tokens};
-use crate::directive::{Fault, Row, Set, Takes};
+use crate::directive::{Fault, Row, Set, State, Takes};
 use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
@@ -56,7 +56,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
          its address's name.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
-    .default("Off"),
+    .default("Off")
+    .state(State::Partial("DNS is taken as On: no name is looked up")),
     Row::<Core>::new(
         "UseCanonicalPhysicalPort",
         Takes::One(|cx, arg| {
@@ -76,7 +77,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Has clients' host names looked up for logs and variables; Double checks them backwards.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
-    .default("Off"),
+    .default("Off")
+    .state(State::Partial("no name is looked up: addresses stand for them")),
     host(
         "StrictHostCheck",
         Takes::Flag(|cx, on| {
@@ -118,7 +120,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "On|Off",
         "Off",
         "Makes the variable REDIRECT_URL a whole URL instead of a path.",
-    ),
+    )
+    .state(State::Accepted("no module here passes REDIRECT_URL to programs yet")),
 ];
 
 /// Source: `server_hostname_port` (server/core.c).

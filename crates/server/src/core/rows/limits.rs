@@ -5,7 +5,7 @@ use conf::Arg;
 use super::{Here, host, leading_number};
 use crate::core::Core;
 use crate::core::dir_config::RangeLimit;
-use crate::directive::{Fault, Row, Set, Takes};
+use crate::directive::{Fault, Row, Set, State, Takes};
 use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
@@ -65,7 +65,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Limits the length of a request's body where it is read as XML.",
     )
     .standing(Places::ALL, Override::ALL)
-    .default("1000000"),
+    .default("1000000")
+    .state(State::Accepted("no module here reads XML bodies yet")),
     host(
         "LimitInternalRecursion",
         Takes::Some { least: 1, most: 2, set: limit_internal_recursion },
@@ -93,7 +94,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Sets the size of the buffers that bodies are read into.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
-    .default("8192"),
+    .default("8192")
+    .state(State::Accepted("buffers have the size that the loop finds best")),
 ];
 
 const fn ranges(

@@ -59,7 +59,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "[on|off]",
         "off",
         "Moves trailer fields of a request to its header fields once they have arrived.",
-    ),
+    )
+    .state(State::Partial("read; trailers stay apart from the header fields")),
     host(
         "AllowEncodedSlashes",
         Takes::One(allow_encoded_slashes),
@@ -98,14 +99,16 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "number",
         "5",
         "Says how many answers to pipelined requests may wait to leave together.",
-    ),
+    )
+    .state(State::Accepted("every answer leaves as soon as it is made")),
     host(
         "FlushMaxThreshold",
         Takes::One(flush_max_threshold),
         "number-of-bytes",
         "65535",
         "Says how many bytes of answers may wait to leave together.",
-    ),
+    )
+    .state(State::Accepted("every answer leaves as soon as it is made")),
     Row::<Core>::new(
         "AcceptFilter",
         Takes::Two(accept_filter),
