@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use wire::method::Method;
 
+use crate::core::etag::VariantsTag;
 use crate::errors;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
@@ -144,6 +145,9 @@ impl Request {
         next.trace = self.trace.take();
         next.pure = self.pure;
         next.status = self.status;
+        if let Some(list) = self.kept::<VariantsTag>() {
+            next.keep(list.clone());
+        }
         std::mem::swap(&mut next.err_headers_out, &mut self.err_headers_out);
         for (name, value) in self.env.iter() {
             next.env.set(&[b"REDIRECT_", name].concat(), value);

@@ -10,6 +10,18 @@ use crate::merge::Merge;
 use crate::request::FileInfo;
 use crate::scope::{Override, Places};
 
+/// The validator of a list of variants (`vlist_validator`), kept on a request that was negotiated:
+/// it becomes a part of the chosen variant's ETag. Without quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariantsTag(pub Vec<u8>);
+
+/// The tag of a variant with that of the list it was chosen from. Apache loses the closing quote,
+/// and clients have got used to the tag as it is.
+pub(crate) fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
+    let open = tag.strip_suffix(b"\"").unwrap_or(tag);
+    [open, b";", &list.0].concat()
+}
+
 /// Parts of an ETag, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EtagParts(u8);
@@ -164,6 +176,12 @@ fn is(word: &[u8], known: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variants_tag_names_its_list() {
+        let list = VariantsTag(b"e0-2".to_vec());
+        assert_eq!(with_variants(b"\"7-1\"", &list), b"\"7-1;e0-2");
+    }
 
     #[test]
     fn a_tag_names_its_parts_in_apaches_order() {

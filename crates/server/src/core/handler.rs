@@ -14,7 +14,7 @@ use crate::body::{Body, FileSlice};
 use crate::core::Core;
 use crate::core::byterange::RangeFilter;
 use crate::core::dir_config::RangeLimit;
-use crate::core::etag::{self, EtagParts};
+use crate::core::etag::{self, EtagParts, VariantsTag};
 use crate::errors;
 use crate::filter::Stage;
 use crate::hooks::{Answer, Bound, Verdict};
@@ -164,6 +164,10 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, file: &File) {
     if let Some(tag) = tag {
         // A weak tag becomes a strong one with time alone: an answer with it is not to be reused.
         request.pure &= !tag.starts_with(b"W/");
+        let tag = match request.kept::<VariantsTag>() {
+            Some(list) => etag::with_variants(&tag, list),
+            None => tag,
+        };
         request.headers_out.set(b"ETag", &tag);
     }
     let ranges: &[u8] = match core.dir.max_ranges.get() {

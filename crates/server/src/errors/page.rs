@@ -90,6 +90,7 @@ fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
     };
     // Modules make the notes, as HTML.
     let notes = request.notes.get(b"error-notes").unwrap_or_default();
+    let variants = request.notes.get(b"variant-list").unwrap_or_default();
     let noted = |sentence: &str| {
         let separator: &[u8] = if notes.is_empty() { b"" } else { b"<br>\n" };
         [sentence.as_bytes(), separator, notes].concat()
@@ -105,7 +106,8 @@ fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
         403 => b"You are not allowed to have this.".to_vec(),
         404 => b"There is nothing at this address.".to_vec(),
         405 => [b"The method ", &method[..], b" is not allowed here."].concat(),
-        406 => notes_or(notes, "There is no version of this that the browser would accept."),
+        300 => notes_or(variants, "There is more than one version of this."),
+        406 => notes_or(variants, "There is no version of this that the browser would accept."),
         407 => b"The proxy could not verify that you may have this.".to_vec(),
         408 => b"The request did not arrive in time.".to_vec(),
         409 => b"The request is in conflict with the present state of what it is about.".to_vec(),

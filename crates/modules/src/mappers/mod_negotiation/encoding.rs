@@ -1,0 +1,36 @@
+//! `x-gzip` or `gzip`: the token that the client uses.
+
+use server::hooks::{Answer, Bound};
+use server::request::Request;
+use wire::accept;
+
+use super::Negotiation;
+use super::quality::without_x;
+
+/// Names the content's encoding as the client does (`fix_encoding`).
+pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> Answer<'r> {
+    let Some(own) = request.content_encoding.as_deref().filter(|own| !own.is_empty()) else {
+        return Answer::DECLINED;
+    };
+    let plain = without_x(own);
+    request.pure = false;
+    let Some(field) = request.headers_in.get(b"Accept-Encoding") else { return Answer::DECLINED };
+    let names = accept::parse(field).into_iter().map(|entry| entry.name);
+    let mut with_x = None;
+    for name in names {
+        if name == plain {
+            request.content_encoding = Some(name);
+            return Answer::OK;
+        }
+        if name.strip_prefix(b"x-") == Some(plain) {
+            with_x = Some(name);
+        }
+    }
+    match with_x {
+        Some(name) => {
+            request.content_encoding = Some(name);
+            Answer::OK
+        }
+        None => Answer::DECLINED,
+    }
+}

@@ -1,0 +1,162 @@
+//! The handler of type maps.
+//!
+//! Source: `handle_map_file` (modules/mappers/mod_negotiation.c).
+
+use std::rc::Rc;
+
+use server::body::{Body, FileSlice};
+use server::core::etag::{self, VariantsTag};
+use server::hooks::{Answer, Bound, Verdict};
+use server::log::Level;
+use server::path;
+use server::request::Request;
+use server::subrequest;
+use wire::Method;
+use wire::conditional::{Validators, meets_conditions};
+
+use super::Negotiation;
+use super::outcome::{Variants, negotiate};
+use super::type_map::{self, MAP_LIMIT_BYTES};
+use super::variant::Variant;
+
+/// Answers with the best variant of a map.
+pub(super) fn handle<'r>(
+    negotiation: Bound<'r, Negotiation>,
+    request: &'r mut Request,
+) -> Answer<'r> {
+    request.pure = false;
+    Answer::Wait(Box::pin(async move {
+        match answer(negotiation, request).await {
+            Ok(verdict) => verdict,
+            Err(status) => Verdict::Status(status),
+        }
+    }))
+}
+
+async fn answer(
+    negotiation: Bound<'_, Negotiation>,
+    request: &mut Request,
+) -> Result<Verdict, u16> {
+    let map = Place { filename: request.filename.clone(), file: request.file };
+    let all = read_at(request, &map).await?;
+    let mut variants = Variants { all, on_disk: 0 };
+    let best = negotiate(negotiation, request, &mut variants, false).await?;
+    let Some(best) = variants.all.into_iter().nth(best) else { return Err(500) };
+    if let Some(start) = best.body_at {
+        return send_body(request, best, start);
+    }
+    let target = redirect_target(request, &best.file_name);
+    Ok(subrequest::internal_redirect(request, &target).await)
+}
+
+/// Where a variant lies, as a URL with the request's own path information and query.
+fn redirect_target(request: &Request, file_name: &[u8]) -> Vec<u8> {
+    let uri = request.uri.strip_suffix(request.path_info.as_slice()).unwrap_or(&request.uri);
+    let end = uri.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let mut target = Vec::new();
+    wire::escape::path(&mut target, uri.get(..end).unwrap_or_default());
+    target.extend_from_slice(file_name);
+    target.extend_from_slice(&request.path_info);
+    if let Some(args) = &request.args {
+        target.push(b'?');
+        target.extend_from_slice(args);
+    }
+    target
+}
+
+/// Where a map lies.
+struct Place {
+    filename: Vec<u8>,
+    file: server::request::FileInfo,
+}
+
+/// The variants of a map that a subrequest has found.
+pub(super) async fn read(request: &mut Request, map: &Request) -> Result<Vec<Variant>, u16> {
+    let place = Place { filename: map.filename.clone(), file: map.file };
+    read_at(request, &place).await
+}
+
+/// Reads a map; lengths that it does not give are those of the files.
+async fn read_at(request: &mut Request, map: &Place) -> Result<Vec<Variant>, u16> {
+    let text = load(request, &map.filename).await?;
+    let slash = map.filename.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (directory, name) = map.filename.split_at(slash);
+    let (mut variants, problem) = type_map::parse(&text, name);
+    if let Some(problem) = problem {
+        let (file, message) = (bstr::BStr::new(&map.filename), &problem.message);
+        let level = Level::Error;
+        request.log::<Negotiation>(level, problem.number, format_args!("{message} in {file}"));
+        if !problem.usable {
+            return Err(500);
+        }
+    }
+    for variant in variants.iter_mut().filter(|variant| variant.bytes.is_none()) {
+        let file = [directory, &variant.file_name].concat();
+        variant.bytes = path::stat(&file).ok().map(|info| info.size);
+    }
+    let parts = request.plan.core.file_etag.parts();
+    let tag = etag::of_file(&map.file, parts, request.time_us);
+    let bare = tag.strip_prefix(b"W/").unwrap_or(&tag);
+    let bare = bare.strip_prefix(b"\"").unwrap_or(bare);
+    request.keep(VariantsTag(bare.strip_suffix(b"\"").unwrap_or(bare).to_vec()));
+    Ok(variants)
+}
+
+async fn load(request: &Request, file: &[u8]) -> Result<Vec<u8>, u16> {
+    let place = file.to_vec();
+    let read = move || -> std::io::Result<Vec<u8>> {
+        use std::io::Read;
+        let mut text = Vec::new();
+        let map = std::fs::File::open(path::as_path(&place))?;
+        map.take(MAP_LIMIT_BYTES).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let pool = request.engine.handle.blocking().clone();
+    let error = match pool.run(read).await {
+        Ok(Ok(text)) => return Ok(text),
+        Ok(Err(error)) => error,
+        Err(_) => return Err(503),
+    };
+    let shown = bstr::BStr::new(file);
+    request.log::<Negotiation>(
+        Level::Error,
+        681,
+        format_args!("cannot access type map file: {shown}: {error}"),
+    );
+    let missing = [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory];
+    Err(if missing.contains(&error.kind()) { 404 } else { 403 })
+}
+
+/// Sends a body that stands in the map itself.
+fn send_body(request: &mut Request, variant: Variant, start: u64) -> Result<Verdict, u16> {
+    let standard = [Method::GET, Method::OPTIONS, Method::POST];
+    request.allowed = standard.into_iter().collect();
+    if request.method != Method::GET && request.method != Method::POST {
+        return Err(405);
+    }
+    let length = variant.bytes.unwrap_or(0);
+    request.headers_out.set(b"Accept-Ranges", b"bytes");
+    request.headers_out.set(b"Content-Length", length.to_string().as_bytes());
+    if !variant.media_type.is_empty() {
+        let mut media_type = variant.media_type;
+        if !variant.charset.is_empty() {
+            media_type.extend_from_slice(b"; charset=");
+            media_type.extend_from_slice(&variant.charset);
+        }
+        request.content_type = Some(media_type);
+    }
+    if !variant.languages.is_empty() {
+        request.content_languages = variant.languages;
+    }
+    if variant.encoding.as_ref().is_some_and(|encoding| !encoding.is_empty()) {
+        request.content_encoding = variant.encoding;
+    }
+    let now = i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX);
+    let known = Validators { method: request.method, etag: None, last_modified: None, now };
+    if let Some(status) = meets_conditions(&request.headers_in, &known).status() {
+        return Err(status);
+    }
+    let file = std::fs::File::open(path::as_path(&request.filename)).map_err(|_| 403u16)?;
+    request.body = Body::File(FileSlice { file: Rc::new(file), offset: start, length });
+    Ok(Verdict::Ok)
+}

@@ -1,0 +1,103 @@
+//! From the variants of a resource to the one that is served, or the status.
+//!
+//! Source: `do_negotiation`, `setup_choice_response` (modules/mappers/mod_negotiation.c).
+
+use server::hooks::Bound;
+use server::log::Level;
+use server::request::Request;
+use server::subrequest;
+use wire::Method;
+
+use super::accept::{Accepts, Terms};
+use super::variant::Variant;
+use super::{Negotiation, alternates, choose};
+
+/// The variants of a resource.
+pub(super) struct Variants {
+    /// All of them.
+    pub all: Vec<Variant>,
+    /// How many of them were found on disk (MultiViews).
+    pub on_disk: usize,
+}
+
+/// Chooses; sets the fields that tell of it. An error is the status to answer with.
+pub(super) async fn negotiate(
+    negotiation: Bound<'_, Negotiation>,
+    request: &mut Request,
+    variants: &mut Variants,
+    prefer_programs: bool,
+) -> Result<usize, u16> {
+    let (mut accepts, given) = Accepts::read(&request.headers_in);
+    let mut terms = match is_transparent(request, &variants.all) {
+        true => Terms::read(request),
+        false => Terms::plain(false),
+    };
+    accepts.add_defaults(given, &terms, prefer_programs);
+    let env = std::mem::take(&mut request.env);
+    let choice = choose::best_match(&accepts, &terms, negotiation.dir, &env, &mut variants.all);
+    request.env = env;
+    if !choice.clear {
+        terms.alternates = true;
+        alternates::set_fields(request, &terms, &variants.all, false);
+        request.notes.set(b"variant-list", &alternates::list(&variants.all));
+        if terms.transparent && terms.understood {
+            return Err(300);
+        }
+    }
+    let Some(best) = choice.best else {
+        let file = bstr::BStr::new(&request.filename);
+        request.log::<Negotiation>(
+            Level::Error,
+            690,
+            format_args!("no acceptable variant: {file}"),
+        );
+        return Err(406);
+    };
+    if terms.transparent {
+        if let Some(variant) = variants.all.get_mut(best) {
+            check_choice(request, variant).await?;
+        }
+        alternates::set_fields(request, &terms, &variants.all, true);
+    } else {
+        alternates::set_fields(request, &terms, &variants.all, choice.clear);
+    }
+    let cached = negotiation.server.cache_negotiated.or(false);
+    if !cached && request.protocol < 1001 && variants.on_disk != 1 {
+        request.no_cache = true;
+    }
+    Ok(best)
+}
+
+/// Transparent negotiation is for GET, on variants that are neighbours and files.
+fn is_transparent(request: &Request, variants: &[Variant]) -> bool {
+    let is_neighbour =
+        |variant: &Variant| !variant.file_name.contains(&b'/') && variant.body_at.is_none();
+    request.method == Method::GET
+        && request.path_info.is_empty()
+        && variants.iter().all(is_neighbour)
+}
+
+/// A variant must not be negotiated itself.
+async fn check_choice(request: &mut Request, variant: &mut Variant) -> Result<(), u16> {
+    if variant.sub.is_none() {
+        let sub = subrequest::lookup_file(request, &variant.file_name).await;
+        if sub.status != 200 && !sub.err_headers_out.contains(b"TCN") {
+            return Err(sub.status);
+        }
+        variant.sub = Some(sub);
+    }
+    let Some(sub) = &mut variant.sub else { return Ok(()) };
+    let is_map = sub.handler.as_deref() == Some(b"type-map");
+    if is_map || sub.err_headers_out.contains(b"TCN") {
+        return Err(506);
+    }
+    if let Some(vary) = sub.err_headers_out.get(b"Vary").map(<[u8]>::to_vec) {
+        request.err_headers_out.set(b"Variant-Vary", &vary);
+        request.err_headers_out.set(b"Vary", &vary);
+        sub.err_headers_out.unset(b"Vary");
+    }
+    let mut location = Vec::new();
+    wire::escape::path_segment(&mut location, &variant.file_name);
+    request.err_headers_out.set(b"Content-Location", &location);
+    Ok(())
+}
