@@ -27,21 +27,21 @@ impl Module for AccessCompat {
     type Dir = Dir;
     const DIRECTIVES: &'static [Row<AccessCompat>] = &[
         Row::<AccessCompat>::new(
-            "Allow",
+            "allow",
             Takes::EachOf(|cx, from, who| entry(cx, from, who, true)),
             "from all|host|env=[!]env-variable [host|env=[!]env-variable] ...",
             "Names clients that are let in.",
         )
         .standing(Places::PER_DIR, Override::LIMIT),
         Row::<AccessCompat>::new(
-            "Deny",
+            "deny",
             Takes::EachOf(|cx, from, who| entry(cx, from, who, false)),
             "from all|host|env=[!]env-variable [host|env=[!]env-variable] ...",
             "Names clients that are kept out.",
         )
         .standing(Places::PER_DIR, Override::LIMIT),
         Row::<AccessCompat>::new(
-            "Order",
+            "order",
             Takes::One(order),
             "ordering",
             "Says which of Allow and Deny has the last word, and what holds for everybody else.",

@@ -61,11 +61,10 @@ fn ip(_: &mut Target<'_>, arguments: &[u8]) -> Result<Arc<dyn Requirement>, Faul
 /// # Errors
 /// APR's words (`APR_EBADIP`, `APR_EBADMASK`), where it has some.
 pub fn network(word: &[u8]) -> Result<Subnet, Option<&'static str>> {
+    // `looks_like_ip` of APR.
     let looks_like_one = word.split(|byte| *byte == b'/').next().is_some_and(|address| {
-        !address.is_empty()
-            && (address.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
-                || address.contains(&b':')
-                    && address.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.')))
+        let of_v4 = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+        !address.is_empty() && (address.contains(&b':') || address.iter().all(of_v4))
     });
     Subnet::parse(word).map_err(|why| match why {
         _ if !looks_like_one => None,
@@ -222,6 +221,8 @@ mod tests {
         assert_eq!(network(b"x"), Err(None));
         assert_eq!(network(b"10.0.0.x/8"), Err(None));
         assert_eq!(network(b"#"), Err(None));
+        assert_eq!(network(b"beef"), Err(None));
+        assert_eq!(network(b"beef:1"), Err(Some("The specified IP address is invalid.")));
         assert_eq!(network(b"10.0.0.0/40"), Err(Some("The specified network mask is invalid.")));
         assert_eq!(network(b"10.1/16"), Err(Some("The specified IP address is invalid.")));
         assert_eq!(network(b"300.1.1.1"), Err(Some("The specified IP address is invalid.")));

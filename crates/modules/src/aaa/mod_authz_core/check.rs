@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use conf::Span;
+use conf::{Diagnostic, Span};
 use server::build::Build;
 use server::core::{Core, CoreDir};
 use server::module::{Config, Module};
@@ -26,7 +26,9 @@ pub(super) fn post_config(build: &mut Build) {
         }
     }
     for (span, message) in walk.found {
-        build.error(span, message);
+        let place = format!("{}, line {}", build.sources.name(span.file), span.line);
+        let found = Diagnostic { code: "AH01624", ..Diagnostic::without_place(message) };
+        build.diagnostics.push(found.with_help(format!("it stands in {place}")));
     }
 }
 
