@@ -201,12 +201,13 @@ impl Target<'_> {
             return Err(Box::new(self.wrong_place(node, row)));
         }
         if self.place == Places::HTACCESS && !self.may_override(row) {
+            let shown = if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() };
             if self.nonfatal.intersects(row.allow) {
                 self.build
-                    .warn(node.span, format!("{name} in .htaccess forbidden by AllowOverride"));
+                    .warn(node.span, format!("{shown} in .htaccess forbidden by AllowOverride"));
                 return Ok(());
             }
-            return Err(Box::new(node.error(format!("{name} not allowed here"))));
+            return Err(Box::new(node.error(format!("{shown} not allowed here"))));
         }
         match row.state {
             State::Refused(reason) => {

@@ -25,10 +25,16 @@ pub(super) fn post_config(build: &mut Build) {
             walk.section(section, 0);
         }
     }
-    for (span, message) in walk.found {
+    let found = walk.found;
+    let failed = !found.is_empty();
+    for (span, message) in found {
         let place = format!("{}, line {}", build.sources.name(span.file), span.line);
         let found = Diagnostic { code: "AH01624", ..Diagnostic::without_place(message) };
         build.diagnostics.push(found.with_help(format!("it stands in {place}")));
+    }
+    if failed {
+        let last = Diagnostic::without_place("Configuration check failed");
+        build.diagnostics.push(Diagnostic { code: "AH00014", ..last });
     }
 }
 

@@ -139,7 +139,7 @@ fn apply_inside(cx: &mut Here<'_, '_>, nodes: &[Node], name: &str) {
     let registry = cx.build().registry.clone();
     for node in nodes {
         let row = registry.row(&node.name.to_string());
-        if row.is_some_and(|row| !row.allow.intersects(AUTH) && !cx.in_htaccess()) {
+        if row.is_some_and(|row| !row.allow.intersects(AUTH)) {
             let shown = if node.is_section() { "<" } else { "" };
             let message = format!("{shown}{} not allowed in <{name}> context", node.name);
             cx.build().diagnostics.push(node.error(message));
