@@ -23,7 +23,7 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of a host; what it does not say itself it has from `main`.
-    pub(crate) fn of(draft: &HostDraft, main: Option<&Identity>, build: &Build) -> Identity {
+    pub fn of(draft: &HostDraft, main: Option<&Identity>, build: &Build) -> Identity {
         let core = build.server_config::<Core>(&draft.server);
         if let Some(own) = core.and_then(|core| core.server_name.0.as_ref()) {
             let (name, port) = (own.name.clone(), own.port.unwrap_or(0));

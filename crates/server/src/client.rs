@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rt::tls::CertificateDer;
+
 use crate::host::Host;
 use crate::hostname::ClientName;
 
@@ -50,21 +52,36 @@ pub enum KeepAlive {
     Open,
 }
 
-/// What is known of a TLS session.
-#[derive(Clone, Debug, Default)]
+/// What is known of a TLS session. Small, because every idle connection keeps it.
+#[derive(Debug, Default)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.
     pub protocol: &'static str,
     /// The suite's number (IANA).
     pub cipher_suite: u16,
-    /// The name the client asked for (SNI), lower case.
-    pub server_name: Option<Vec<u8>>,
-    /// The application protocol agreed on (ALPN).
-    pub alpn: Option<Vec<u8>>,
-    /// The client's certificates in DER, its own first.
-    pub peer_certificates: Vec<Vec<u8>>,
     /// Whether the session was resumed.
     pub resumed: bool,
-    /// What verification of the client's certificate found: empty for success or none sent.
-    pub verify_error: Option<String>,
+    /// Whose configuration the handshake used: [`crate::host::Host::id`].
+    pub host: u32,
+    /// Which of that host's certificates was shown, from 0.
+    pub certificate: usize,
+    /// The name the client asked for (SNI), lower case.
+    pub server_name: Option<Box<str>>,
+    /// The application protocol agreed on (ALPN).
+    pub alpn: Option<Box<[u8]>>,
+    /// The client's certificates, if it sent some.
+    pub peer: Option<Box<TlsPeer>>,
+    /// The host that was last found to be one this connection may ask for.
+    pub admitted: Cell<Option<u32>>,
+    /// An identifier of the session, made when first asked for.
+    pub session_id: std::cell::OnceCell<Box<[u8; 32]>>,
+}
+
+/// The client's end of a TLS session.
+#[derive(Debug)]
+pub struct TlsPeer {
+    /// Its certificates in DER, its own first.
+    pub certificates: Vec<CertificateDer<'static>>,
+    /// Why they are not trusted; `None` if they are.
+    pub failure: Option<String>,
 }

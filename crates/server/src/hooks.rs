@@ -9,16 +9,15 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rt::tls::{ClientHello, ServerConfig};
-use wire::MethodSet;
+use rt::tls::{CertificateDer, ClientHello, ServerConfig, TlsInfo};
+use wire::{HeadError, MethodSet};
 
 use crate::build::Build;
-use crate::client::Client;
+use crate::client::{Client, TlsFacts};
 use crate::engine::Engine;
 use crate::filter::{FilterDef, InputFilterDef};
-use crate::host::Server;
+use crate::host::{Host, Server};
 use crate::module::Module;
 use crate::read_policy::ReadPolicy;
 use crate::request::Request;
@@ -220,9 +219,34 @@ pub struct TlsHook {
     /// Whether connections of this client speak TLS, by the address they came to.
     pub is_on: fn(&Client, &Server) -> bool,
     /// The configuration for a client, by its first message; `None` refuses it.
-    pub choose: fn(&Client, &Server, &ClientHello<'_>) -> Option<Arc<ServerConfig>>,
-    /// The longest that a handshake may take.
-    pub deadline: fn(&Client, &Server) -> Duration,
+    pub choose: fn(&Client, &Server, &ClientHello<'_>) -> Option<TlsChoice>,
+    /// Which of the host's certificates the handshake showed.
+    pub shown: fn(&Server, &TlsChoice, &TlsInfo<'_>) -> usize,
+    /// What is to be thought of the certificates that a client sent.
+    pub judge: fn(&Engine, &TlsChoice, &[CertificateDer<'static>]) -> Judgement,
+    /// Whether a request on this connection may be for this host; asked once per connection and
+    /// host.
+    pub admit: fn(&Client, &Server, &TlsFacts, &Host) -> Result<(), Box<HeadError>>,
+}
+
+/// What a handshake is done with.
+pub struct TlsChoice {
+    /// For rustls.
+    pub config: Arc<ServerConfig>,
+    /// The host whose configuration it is: [`Host::id`].
+    pub host: u32,
+    /// The place of the certificate that suits the client in TLS 1.3.
+    pub certificate: usize,
+}
+
+/// Whether a client may go on with the certificates that it sent.
+pub enum Judgement {
+    /// It may; the text says why they are not trusted, if they are not.
+    Admit(Option<String>),
+    /// It may not, for this reason.
+    Refuse(String),
+    /// Somebody has to be asked first.
+    Wait(Pin<Box<dyn Future<Output = Judgement>>>),
 }
 
 /// Makes what all children share, before the fork: ticket keys, session caches. Errors end the
@@ -231,6 +255,9 @@ pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
 
 /// Called in the supervisor about once a minute: rotates what is shared.
 pub type MaintainHook = fn(&Server, &mpm::Shared);
+
+/// Called with the configuration that serves.
+pub type ServerHook = fn(&Arc<Server>);
 
 /// Everything that the active modules registered.
 #[derive(Default)]
@@ -243,6 +270,8 @@ pub struct HookTable {
     tls: Option<TlsHook>,
     shared: Vec<ShareHook>,
     maintain: Vec<MaintainHook>,
+    logs_opened: Vec<ServerHook>,
+    child_started: Vec<ServerHook>,
     every_second: Vec<fn(&Engine)>,
     read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
@@ -314,6 +343,16 @@ impl HookTable {
     /// What the supervisor does once a minute.
     pub fn maintain(&self) -> &[MaintainHook] {
         &self.maintain
+    }
+
+    /// What is done when the logs are open, before the fork.
+    pub fn logs_opened(&self) -> &[ServerHook] {
+        &self.logs_opened
+    }
+
+    /// What every child does before it serves.
+    pub fn child_started(&self) -> &[ServerHook] {
+        &self.child_started
     }
 
     /// The methods that `Satisfy Any` is in force for in a directory (mod_access_compat tells).
@@ -446,6 +485,17 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Called by the supervisor about once a minute.
     pub fn maintain(&mut self, hook: MaintainHook) {
         self.table.maintain.push(hook);
+    }
+
+    /// Called by the supervisor at every start and restart when the logs are open
+    /// (`ap_hook_open_logs`): for what is to be said of the configuration there.
+    pub fn logs_opened(&mut self, hook: ServerHook) {
+        self.table.logs_opened.push(hook);
+    }
+
+    /// Called in every child before it serves (`ap_hook_child_init`).
+    pub fn child_started(&mut self, hook: ServerHook) {
+        self.table.child_started.push(hook);
     }
 
     /// Tells the methods that `Satisfy Any` is in force for (`ap_satisfies`).

@@ -161,6 +161,13 @@ impl Server {
         }
     }
 
+    /// Calls hooks of the server's life.
+    pub fn call(self: &Arc<Self>, hooks: &[crate::hooks::ServerHook]) {
+        for hook in hooks {
+            hook(self);
+        }
+    }
+
     /// The main error log's descriptor, which becomes the processes' standard error.
     pub fn main_error_log(&self) -> Option<std::os::fd::OwnedFd> {
         let id = self.main().core.error_log.get()?;

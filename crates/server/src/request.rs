@@ -399,6 +399,7 @@ impl Request {
             self.host = root.host.clone();
             self.layer = root;
         }
+        self.check_tls()?;
         head.check_expect()?;
         if head.has_known_scheme() {
             return Ok(());
@@ -419,6 +420,24 @@ impl Request {
             && self.headers_out.is_empty()
             && self.err_headers_out.is_empty()
             && !self.no_cache
+    }
+
+    /// A TLS connection may ask for the host that its handshake was for, and for those that are
+    /// as strict.
+    fn check_tls(&self) -> Result<(), Box<HeadError>> {
+        let Some(tls) = &self.client.tls else { return Ok(()) };
+        if tls.admitted.get() == Some(self.host.id) && self.hostname.is_some() {
+            return Ok(());
+        }
+        let server = &self.engine.server;
+        if let Some(hook) = server.registry.hooks.tls() {
+            if tls.server_name.is_some() && self.hostname.is_none() {
+                return Err(nameless(tls.server_name.as_deref().unwrap_or_default()));
+            }
+            (hook.admit)(&self.client, server, tls, &self.host)?;
+            tls.admitted.set(Some(self.host.id));
+        }
+        Ok(())
     }
 
     /// The target as the client sent it, before internal redirects.
@@ -446,6 +465,21 @@ impl Request {
         self.file = resource.file;
         self.bytes_sent = resource.file.size;
         self.status = 200;
+        self.tell_tls();
+    }
+
+    /// Puts what is always known of a TLS connection into the variables.
+    pub fn tell_tls(&mut self) {
+        let Some(tls) = &self.client.tls else { return };
+        self.env.set(b"HTTPS", b"on");
+        if let Some(name) = &tls.server_name {
+            self.env.set(b"SSL_TLS_SNI", name.as_bytes());
+        }
+    }
+
+    /// Whether the variables are those of [`Request::tell_tls`] alone.
+    pub(crate) fn has_plain_env(&self) -> bool {
+        self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI"))
     }
 
     /// Values kept by a subrequest become this request's.
@@ -551,4 +585,17 @@ impl Request {
     pub fn remove_filter(&mut self, name: &str) {
         self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
     }
+}
+
+/// A client that named a host in its handshake has to name one in its requests, too.
+fn nameless(server_name: &str) -> Box<HeadError> {
+    let message =
+        format!("Hostname {server_name} provided via SNI, but no hostname provided in HTTP request");
+    Box::new(HeadError {
+        status: 400,
+        log_number: 2031,
+        level: wire::LogLevel::Error,
+        message: message.into_bytes(),
+        notes: "",
+    })
 }

@@ -217,8 +217,9 @@ pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool 
 /// does not is told only that the connection ends.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
-        // Apache closes after a 417 without a word.
-        if request.status != 417 && !request.headers_out.contains_token(b"Connection", b"close") {
+        // Apache closes after a 417 and a 421 without a word.
+        let is_silent = matches!(request.status, 417 | 421);
+        if !is_silent && !request.headers_out.contains_token(b"Connection", b"close") {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         return;

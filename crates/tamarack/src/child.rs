@@ -22,6 +22,7 @@ enum State {
 
 /// Runs the child's loops until it is told to end; the exit status.
 pub fn run(server: Arc<Server>, child: Child) -> i32 {
+    server.call(server.registry.hooks.child_started());
     let (orders, state) = watch::channel(State::Serve);
     let watcher = Watcher::new().ok().map(Arc::new);
     let blocking = Arc::new(BlockingPool::default());

@@ -153,6 +153,7 @@ impl Program for Tamarack {
         let Some((_, server)) = &self.next else { return Ok(Logs::default()) };
         let opened = server.sinks.open(opener);
         opened.map_err(|(target, error)| self.no_log(server, &target, &error))?;
+        server.call(server.registry.hooks.logs_opened());
         Ok(Logs { standard_error: server.main_error_log() })
     }
 

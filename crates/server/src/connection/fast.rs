@@ -140,7 +140,7 @@ pub(super) fn remember(connection: &Connection, request: &mut Request, armed: Op
 fn is_reusable(request: &Request) -> bool {
     request.pure
         && request.status == 200
-        && request.env.is_empty()
+        && request.has_plain_env()
         && request.trailers_out.is_empty()
         && !request.no_cache
         && request.user.is_none()

@@ -7,9 +7,10 @@ use rt::tls::{TlsError, TlsInfo};
 use wire::{HeadError, LogLevel};
 
 use super::{Active, Connection, burst};
-use crate::client::{Client, TlsFacts};
+use crate::client::{Client, TlsFacts, TlsPeer};
 use crate::engine::Engine;
-use crate::hooks::TlsHook;
+use crate::hooks::{Judgement, TlsChoice, TlsHook};
+use crate::host::Server;
 use crate::log::Level;
 
 /// What the page says to a client that speaks plain HTTP to a TLS port.
@@ -24,12 +25,28 @@ pub(super) async fn handshake(
     hook: TlsHook,
 ) -> Option<Connection> {
     let server = engine.server.clone();
-    let deadline = engine.handle.deadline((hook.deadline)(&client, &server));
-    let choose = |hello: &rt::tls::ClientHello<'_>| (hook.choose)(&client, &server, hello);
-    match rt::tls::accept(stream, deadline, choose).await {
+    let timeout = engine.handle.deadline(client.base_host.core.timeout());
+    let policy = client.base_host.read_policy.handshake.begin(engine.handle.clock());
+    let mut chosen = None;
+    let choose = |hello: &rt::tls::ClientHello<'_>| {
+        let choice = (hook.choose)(&client, &server, hello)?;
+        Some(chosen.insert(choice).config.clone())
+    };
+    match rt::tls::accept(stream, timeout.min(policy.deadline(0)), choose).await {
         Ok(stream) => {
-            let tls = stream.tls().map(|info| Rc::new(facts(info)));
-            Some(Connection::new(engine, stream, Client { tls, ..client }))
+            let choice = chosen?;
+            let tls = facts(&engine, hook, &choice, stream.tls()?);
+            match Box::pin(peer(&engine, hook, &choice, &stream)).await {
+                Ok(peer) => {
+                    let tls = Some(Rc::new(TlsFacts { peer, ..tls }));
+                    Some(Connection::new(engine, stream, Client { tls, ..client }))
+                }
+                Err(why) => {
+                    say(&server, &client, 2039, &format!("Certificate Verification: {why}"));
+                    stream.linger().await;
+                    None
+                }
+            }
         }
         Err(TlsError::PlainHttp { stream, bytes }) => {
             let mut connection = Connection::new(engine, *stream, client);
@@ -37,11 +54,36 @@ pub(super) async fn handshake(
             None
         }
         Err(error) => {
-            let peer = client.peer;
-            let why = format_args!("SSL library error in handshake with {peer}: {error}");
-            engine.log_main(Level::Info, 2008, why);
+            say(&server, &client, 2008, &format!("SSL library error in handshake: {error}"));
             None
         }
+    }
+}
+
+fn say(server: &Server, client: &Client, number: u32, what: &str) {
+    server.log_connection(client, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
+}
+
+/// The client's certificates, once it is known what to think of them.
+async fn peer(
+    engine: &Engine,
+    hook: TlsHook,
+    choice: &TlsChoice,
+    stream: &Stream,
+) -> Result<Option<Box<TlsPeer>>, String> {
+    let certificates = stream.tls().and_then(|info| info.peer_certificates()).unwrap_or_default();
+    if certificates.is_empty() {
+        return Ok(None);
+    }
+    let mut judgement = (hook.judge)(engine, choice, certificates);
+    loop {
+        judgement = match judgement {
+            Judgement::Wait(future) => future.await,
+            Judgement::Refuse(why) => return Err(why),
+            Judgement::Admit(failure) => {
+                return Ok(Some(Box::new(TlsPeer { certificates: certificates.to_vec(), failure })));
+            }
+        };
     }
 }
 
@@ -60,22 +102,18 @@ async fn answer_plain(connection: &mut Connection, bytes: Vec<u8>) {
     connection.close().await;
 }
 
-fn facts(info: TlsInfo<'_>) -> TlsFacts {
+fn facts(engine: &Engine, hook: TlsHook, choice: &TlsChoice, info: TlsInfo<'_>) -> TlsFacts {
     TlsFacts {
         protocol: match info.version() {
             Some(rt::tls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
             _ => "TLSv1.3",
         },
         cipher_suite: info.cipher_suite().map_or(0, |suite| u16::from(suite.suite())),
-        server_name: info.server_name().map(|name| name.as_bytes().to_vec()),
-        alpn: info.alpn().map(<[u8]>::to_vec),
-        peer_certificates: info
-            .peer_certificates()
-            .unwrap_or_default()
-            .iter()
-            .map(|certificate| certificate.to_vec())
-            .collect(),
         resumed: info.is_resumed(),
-        verify_error: None,
+        host: choice.host,
+        certificate: (hook.shown)(&engine.server, choice, &info),
+        server_name: info.server_name().map(Into::into),
+        alpn: info.alpn().map(Into::into),
+        ..TlsFacts::default()
     }
 }

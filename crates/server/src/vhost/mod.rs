@@ -119,6 +119,18 @@ impl VhostTable {
         }
     }
 
+    /// The host of an address that has a name (`ssl_find_vhost`): for TLS, which knows the name
+    /// before there is a request.
+    pub fn named(&self, local: SocketAddr, name: &[u8]) -> Option<&Arc<Host>> {
+        match self.group(local) {
+            Some(group) => {
+                let mut hosts = group.hosts.iter().map(|member| &member.host);
+                hosts.find(|host| has_name(host, name))
+            }
+            None => Some(&self.main).filter(|main| has_name(main, name)),
+        }
+    }
+
     /// The group of an address: its exact port first, then any port; then the wildcards likewise.
     fn group(&self, local: SocketAddr) -> Option<&Group> {
         let exact = self.by_address.get(&local.ip().to_canonical());
