@@ -1,11 +1,9 @@
 //! The certificate of the bundled configuration: made for localhost at the first start, kept in the
 //! state folder, made anew when it is about to expire.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -30,26 +28,22 @@ pub struct LocalCertificate {
     pub key: PathBuf,
 }
 
-/// Finds the certificate in `folder` or makes it: ECDSA P-256, self-signed, for localhost and the
-/// loopback addresses.
+/// Makes the pair unless it is there: ECDSA P-256, self-signed, for localhost and the loopback
+/// addresses.
 ///
 /// # Errors
-/// The folder or the files cannot be written.
-pub fn ensure(folder: &[u8]) -> io::Result<LocalCertificate> {
-    let folder = Path::new(OsStr::from_bytes(folder));
-    let local = LocalCertificate {
-        certificate: folder.join("localhost.pem"),
-        key: folder.join("localhost.key"),
-    };
-    if is_usable(&local) {
-        return Ok(local);
+/// The folders or the files cannot be written.
+pub fn ensure(local: &LocalCertificate) -> io::Result<()> {
+    if is_usable(local) {
+        return Ok(());
     }
-    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    for folder in [&local.certificate, &local.key].into_iter().filter_map(|path| path.parent()) {
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    }
     let (certificate, key) = make().map_err(io::Error::other)?;
     // The key first: a certificate without its key would be found unusable and made anew.
     replace(&local.key, key.as_bytes(), 0o600)?;
-    replace(&local.certificate, certificate.as_bytes(), 0o644)?;
-    Ok(local)
+    replace(&local.certificate, certificate.as_bytes(), 0o644)
 }
 
 fn make() -> Result<(String, String), rcgen::Error> {
@@ -108,15 +102,16 @@ mod tests {
     #[test]
     fn made_once_and_for_the_owner_alone() {
         let folder = std::env::temp_dir().join(format!("tls-local-{}", std::process::id()));
-        let bytes = folder.as_os_str().as_bytes();
-        let local = ensure(bytes).unwrap();
+        let (certificate, key) = (folder.join("localhost.crt"), folder.join("localhost.key"));
+        let local = LocalCertificate { certificate, key };
+        ensure(&local).unwrap();
         let mode = fs::metadata(&local.key).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let first = fs::read(&local.certificate).unwrap();
-        assert_eq!(ensure(bytes).unwrap(), local);
+        ensure(&local).unwrap();
         assert_eq!(fs::read(&local.certificate).unwrap(), first, "kept");
         fs::write(&local.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
-        ensure(bytes).unwrap();
+        ensure(&local).unwrap();
         assert_ne!(fs::read(&local.certificate).unwrap(), first, "another key: made anew");
         let certificates = pem::certificates(&fs::read(&local.certificate).unwrap());
         assert!(certs::matches_name(&certs::parse(&certificates[0]).unwrap(), "localhost"));

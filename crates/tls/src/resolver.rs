@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rustls::SignatureAlgorithm;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::CertificateDer;
@@ -15,6 +16,8 @@ pub struct HostCertificates {
 
 #[derive(Debug)]
 struct Entry {
+    /// As loaded, without a staple.
+    plain: Arc<CertifiedKey>,
     /// Replaced as a whole when a staple comes or goes; read once per handshake.
     current: RwLock<Arc<CertifiedKey>>,
 }
@@ -22,7 +25,8 @@ struct Entry {
 impl HostCertificates {
     /// The certificates of one host.
     pub fn new(keys: Vec<Arc<CertifiedKey>>) -> Self {
-        let entries = keys.into_iter().map(|key| Entry { current: RwLock::new(key) });
+        let entry = |key: Arc<CertifiedKey>| Entry { plain: key.clone(), current: RwLock::new(key) };
+        let entries = keys.into_iter().map(entry);
         Self { entries: entries.collect() }
     }
 
@@ -37,8 +41,13 @@ impl HostCertificates {
     }
 
     /// The chain of the certificate at `index`, leaf first.
-    pub fn chain(&self, index: usize) -> Option<Vec<CertificateDer<'static>>> {
-        Some(self.entries.get(index)?.current().cert.clone())
+    pub fn chain(&self, index: usize) -> &[CertificateDer<'static>] {
+        self.entries.get(index).map(|entry| entry.plain.cert.as_slice()).unwrap_or_default()
+    }
+
+    /// The first certificate with a key of this kind.
+    pub fn of_kind(&self, kind: SignatureAlgorithm) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.plain.key.algorithm() == kind)
     }
 
     /// Staples `response` to the certificate at `index`, or takes the staple away.
@@ -52,8 +61,9 @@ impl HostCertificates {
     /// The position of the certificate that this client gets: the first in the order of the
     /// client's signature schemes, as OpenSSL chooses.
     pub fn choose(&self, hello: &ClientHello<'_>) -> Option<usize> {
-        hello.signature_schemes().iter().find_map(|scheme| {
-            let can_sign = |entry: &Entry| entry.current().key.choose_scheme(&[*scheme]).is_some();
+        let mut schemes = hello.signature_schemes().iter();
+        schemes.find_map(|scheme| {
+            let can_sign = |entry: &Entry| entry.plain.key.choose_scheme(&[*scheme]).is_some();
             self.entries.iter().position(can_sign)
         })
     }

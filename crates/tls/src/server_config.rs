@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::CertifiedKey;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, StoresServerSessions};
 use rustls_pki_types::CertificateDer;
 
@@ -134,10 +135,14 @@ fn certificates(
 ) -> HostCertificates {
     let chain = chain(host, findings);
     let id = Host { id: &host.id, name: &host.server_name, authorities: &host.authorities };
-    let mut keys = Vec::new();
+    let mut keys: Vec<Arc<CertifiedKey>> = Vec::new();
     for (index, pair) in host.certificates.iter().enumerate() {
         match certs::load(pair, index, id, &chain, passphrases, findings) {
-            Ok(key) => keys.push(key),
+            // One certificate of each kind of key, the last: as in OpenSSL's context.
+            Ok(key) => match keys.iter_mut().find(|known| same_kind(known, &key)) {
+                Some(known) => *known = key,
+                None => keys.push(key),
+            },
             Err(finding) => findings.push(finding),
         }
     }
@@ -147,6 +152,10 @@ fn certificates(
         findings.push(Finding::error("SSLCertificateFile", message).numbered(2572));
     }
     HostCertificates::new(keys)
+}
+
+fn same_kind(one: &CertifiedKey, other: &CertifiedKey) -> bool {
+    one.key.algorithm() == other.key.algorithm()
 }
 
 fn chain(host: &HostTls, findings: &mut Vec<Finding>) -> Vec<CertificateDer<'static>> {

@@ -1,10 +1,12 @@
 //! The `SSL_*` variables, for `%{…}x`, expressions, CGI and SSI.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#envvars>, `ssl_engine_vars.c`.
 
-use rustls::{CipherSuite, HandshakeKind, ProtocolVersion, ServerConnection};
+use std::cell::OnceCell;
+
+use aws_lc_rs::rand;
+use rustls::CipherSuite;
 use rustls_pki_types::CertificateDer;
 
-use crate::verify::Verdict;
 use crate::{certs, ciphers, pem};
 
 pub mod certificate;
@@ -15,54 +17,31 @@ pub use name::Style;
 /// SSL_VERSION_LIBRARY.
 pub const LIBRARY: &str = "rustls/0.23";
 
-/// Binds the identifier of [`session_id`] to this use.
-const SESSION_LABEL: &[u8] = b"EXPORTER-session-identifier";
-
 /// What is known of a connection once its handshake is done.
-#[derive(Clone, Debug)]
-pub struct Connection {
-    /// TLS 1.2 or 1.3.
-    pub protocol: Option<ProtocolVersion>,
+#[derive(Clone, Copy, Debug)]
+pub struct Connection<'a> {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub protocol: &'a str,
     /// The cipher suite.
-    pub suite: Option<CipherSuite>,
+    pub suite: CipherSuite,
     /// A session was resumed.
     pub resumed: bool,
-    /// See [`session_id`].
-    pub session_id: Vec<u8>,
+    /// An identifier of the session, made when first asked for: rustls keeps the protocol's own to
+    /// itself.
+    pub session_id: &'a OnceCell<Box<[u8; 32]>>,
     /// The name that the client asked for.
-    pub server_name: Option<String>,
+    pub server_name: Option<&'a str>,
     /// The server's certificate and its chain.
-    pub server_chain: Vec<CertificateDer<'static>>,
+    pub server_chain: &'a [CertificateDer<'static>],
     /// What the client presented.
-    pub client_chain: Vec<CertificateDer<'static>>,
-    /// What became of it.
-    pub verdict: Verdict,
+    pub client_chain: &'a [CertificateDer<'static>],
+    /// Why that is not trusted; `None` if it is, or if there is nothing.
+    pub failure: Option<&'a str>,
     /// SSL_VERSION_INTERFACE: `mod_ssl/` and the version that the server follows.
-    pub interface: String,
+    pub interface: &'a str,
 }
 
-impl Connection {
-    /// Takes down what rustls knows. The verdict is the verifier's
-    /// ([`crate::verify::ClientVerifier::judge`]), the chain that of the certificate in use.
-    pub fn of(
-        connection: &ServerConnection,
-        server_chain: Vec<CertificateDer<'static>>,
-        verdict: Verdict,
-        interface: impl Into<String>,
-    ) -> Self {
-        Self {
-            protocol: connection.protocol_version(),
-            suite: connection.negotiated_cipher_suite().map(|suite| suite.suite()),
-            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            session_id: session_id(connection),
-            server_name: connection.server_name().map(str::to_owned),
-            server_chain,
-            client_chain: owned(connection.peer_certificates()),
-            verdict,
-            interface: interface.into(),
-        }
-    }
-
+impl Connection<'_> {
     /// The value of one variable, named in full (`SSL_CLIENT_S_DN_CN`); `None` where it has none
     /// in this connection or does not exist. Case counts in the parts of names (`CN`) alone, as in
     /// Apache. `now` is in seconds since 1970.
@@ -75,7 +54,7 @@ impl Connection {
             return self.client(rest, style, now);
         }
         if let Some(rest) = strip(name, "SERVER_") {
-            return certificate_variable(&self.server_chain, rest, style, now);
+            return certificate_variable(self.server_chain, rest, style, now);
         }
         self.session(&name.to_ascii_uppercase()).map(String::into_bytes)
     }
@@ -87,8 +66,8 @@ impl Connection {
             .filter_map(|name| Some(((*name).to_owned(), self.lookup(name, style, now)?)))
             .collect();
         for (prefix, chain, other) in [
-            ("SSL_SERVER_", &self.server_chain, "OTHER_dnsSRV"),
-            ("SSL_CLIENT_", &self.client_chain, "OTHER_msUPN"),
+            ("SSL_SERVER_", self.server_chain, "OTHER_dnsSRV"),
+            ("SSL_CLIENT_", self.client_chain, "OTHER_msUPN"),
         ] {
             let Some(parsed) = chain.first().and_then(|der| certs::parse(der).ok()) else {
                 continue;
@@ -119,46 +98,51 @@ impl Connection {
 
     fn client(&self, name: &str, style: Style, now: i64) -> Option<Vec<u8>> {
         if name.eq_ignore_ascii_case("VERIFY") {
-            return Some(self.verdict.variable().into_bytes());
+            return Some(self.verified().into_bytes());
         }
         if let Some(index) = strip(name, "CERT_CHAIN_") {
             let index = index.parse::<usize>().ok()?.checked_add(1)?;
             return Some(pem::encode("CERTIFICATE", self.client_chain.get(index)?).into_bytes());
         }
-        certificate_variable(&self.client_chain, name, style, now)
+        certificate_variable(self.client_chain, name, style, now)
+    }
+
+    /// `SSL_CLIENT_VERIFY`
+    fn verified(&self) -> String {
+        match self.failure {
+            _ if self.client_chain.is_empty() => "NONE".into(),
+            Some(reason) => format!("FAILED:{reason}"),
+            None => "SUCCESS".into(),
+        }
     }
 
     fn session(&self, name: &str) -> Option<String> {
-        let suite = self.suite.and_then(ciphers::suite_of);
+        let suite = ciphers::suite_of(self.suite);
         Some(match name {
-            "PROTOCOL" => match self.protocol? {
-                ProtocolVersion::TLSv1_2 => "TLSv1.2".into(),
-                ProtocolVersion::TLSv1_3 => "TLSv1.3".into(),
-                _ => return None,
-            },
+            "PROTOCOL" => self.protocol.into(),
             "CIPHER" => suite?.name.into(),
             "CIPHER_EXPORT" => "false".into(),
             "CIPHER_USEKEYSIZE" | "CIPHER_ALGKEYSIZE" => suite?.bits.to_string(),
             "COMPRESS_METHOD" => "NULL".into(),
-            "SECURE_RENEG" => "true".into(),
-            "SESSION_ID" => hex(&self.session_id),
+            // TLS 1.3 has no renegotiation that could be secure.
+            "SECURE_RENEG" => (self.protocol == "TLSv1.2").to_string(),
+            "SESSION_ID" => hex(&self.session_id.get_or_init(fresh_id)[..]),
             "SESSION_RESUMED" if self.resumed => "Resumed".into(),
             "SESSION_RESUMED" => "Initial".into(),
-            "TLS_SNI" => self.server_name.clone()?,
-            "VERSION_INTERFACE" => self.interface.clone(),
+            "TLS_SNI" => self.server_name?.into(),
+            "VERSION_INTERFACE" => self.interface.into(),
             "VERSION_LIBRARY" | "VERSION_LIBRARY_INTERFACE" => LIBRARY.into(),
             _ => return None,
         })
     }
 }
 
-/// An identifier of the session. rustls keeps the protocol's own to itself, so this is exported key
-/// material (RFC 5705): the same as long as the connection lasts, never the same for another.
-pub fn session_id(connection: &ServerConnection) -> Vec<u8> {
-    connection
-        .export_keying_material([0; 32], SESSION_LABEL, None)
-        .map(Vec::from)
-        .unwrap_or_default()
+/// So many bytes nobody has had before.
+fn fresh_id() -> Box<[u8; 32]> {
+    let mut id = Box::new([0; 32]);
+    // Without random bytes no handshake would have come this far.
+    let _ = rand::fill(&mut id[..]);
+    id
 }
 
 /// The variable behind `%{name}c` in a log format, mod_ssl's older way; `None` logs `-`, as Apache
@@ -225,10 +209,6 @@ fn certificate_variable(
 fn strip<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let (start, rest) = name.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)
-}
-
-fn owned(certificates: Option<&[CertificateDer<'_>]>) -> Vec<CertificateDer<'static>> {
-    certificates.into_iter().flatten().map(|der| der.clone().into_owned()).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -113,8 +113,28 @@ fn serve(
                 Some(verifier) => verifier.judge(presented, rustls_pki_types::UnixTime::now()),
                 None => Verdict::Absent,
             };
-            let seen = Connection::of(&stream.conn, vec![], verdict, "mod_ssl/2.4.71");
-            for (name, value) in seen.standard(Style::Rfc2253, 0) {
+            let failure = match &verdict {
+                Verdict::Failed(reason) => Some(reason.to_string()),
+                _ => None,
+            };
+            let presented: Vec<_> =
+                presented.iter().map(|one| one.clone().into_owned()).collect();
+            let seen = Connection {
+                protocol: match stream.conn.protocol_version() {
+                    Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+                    _ => "TLSv1.3",
+                },
+                suite: stream.conn.negotiated_cipher_suite().unwrap().suite(),
+                resumed: stream.conn.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+                session_id: &std::cell::OnceCell::new(),
+                server_name: stream.conn.server_name(),
+                server_chain: &[],
+                client_chain: &presented,
+                failure: failure.as_deref(),
+                interface: "mod_ssl/2.4.71",
+            };
+            let lines = seen.standard(Style::Rfc2253, 0);
+            for (name, value) in lines {
                 let line = format!("{name}={}\n", String::from_utf8_lossy(&value));
                 let _ = stream.write_all(line.as_bytes());
             }
