@@ -210,9 +210,12 @@ impl Target<'_> {
             return Err(Box::new(node.error(format!("{shown} not allowed here"))));
         }
         match row.state {
+            // A setter that has no objection: what is asked for is what is done anyway.
             State::Refused(reason) => {
-                let refused = node.error(format!("{} is refused: {reason}", row.name));
-                return Err(Box::new(refused.with_help("see docs/refused.md")));
+                return row.set(self, node).map_err(|_| {
+                    let refused = node.error(format!("{} is refused: {reason}", row.name));
+                    Box::new(refused.with_help("see docs/refused.md"))
+                });
             }
             State::NotYet => self.build.warn(node.span, format!("{} does nothing yet", row.name)),
             _ => {}

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::SignatureAlgorithm;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::CertificateDer;
 
 /// A host's certificates, in the order of their directives.
@@ -61,9 +61,13 @@ impl HostCertificates {
     /// The position of the certificate that this client gets: the first in the order of the
     /// client's signature schemes, as OpenSSL chooses.
     pub fn choose(&self, hello: &ClientHello<'_>) -> Option<usize> {
-        let mut schemes = hello.signature_schemes().iter();
+        self.choose_by(hello.signature_schemes().iter().copied())
+    }
+
+    /// The same, by the schemes that count.
+    pub fn choose_by(&self, mut schemes: impl Iterator<Item = SignatureScheme>) -> Option<usize> {
         schemes.find_map(|scheme| {
-            let can_sign = |entry: &Entry| entry.plain.key.choose_scheme(&[*scheme]).is_some();
+            let can_sign = |entry: &Entry| entry.plain.key.choose_scheme(&[scheme]).is_some();
             self.entries.iter().position(can_sign)
         })
     }

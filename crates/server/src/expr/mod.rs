@@ -5,7 +5,7 @@
 mod env;
 mod extension;
 
-pub use extension::{Extension, Extensions};
+pub use extension::{Extension, Extensions, GROUP};
 
 use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
 

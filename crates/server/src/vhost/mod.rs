@@ -131,6 +131,11 @@ impl VhostTable {
         }
     }
 
+    /// Whether more than one host answers at an address.
+    pub fn is_name_based(&self, local: SocketAddr) -> bool {
+        self.group(local).is_some_and(|group| group.hosts.len() > 1)
+    }
+
     /// The group of an address: its exact port first, then any port; then the wildcards likewise.
     fn group(&self, local: SocketAddr) -> Option<&Group> {
         let exact = self.by_address.get(&local.ip().to_canonical());

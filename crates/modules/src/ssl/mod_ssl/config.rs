@@ -1,0 +1,348 @@
+//! What mod_ssl's directives become.
+
+use std::sync::Arc;
+
+use conf::Span;
+use conf::expr::Expr;
+use server::merge::{Append, Merge, Outermost, Overlay, Own, Setting};
+use tls::ocsp::Responder;
+use tls::ocsp::check::Enable;
+use tls::passphrase::Dialog;
+use tls::protocols::Protocols;
+use tls::revocation::Check;
+use tls::sessions::SessionCache;
+use tls::trust::Locations;
+use tls::verify::Mode;
+
+use super::make::Built;
+use super::policy::{Rules, SniPolicy};
+
+/// The value of SSLEngine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// Plain.
+    #[default]
+    Off,
+    /// TLS.
+    On,
+    /// Plain; RFC 2817 would let a client ask for TLS.
+    Optional,
+}
+
+server::config! {
+    /// Of a host.
+    pub struct Server {
+        /// `SSLEngine`
+        pub engine: Setting<Engine>,
+        /// `SSLCertificateFile`, in order.
+        pub certificates: Append<Vec<u8>>,
+        /// `SSLCertificateKeyFile`, in order.
+        pub keys: Append<Vec<u8>>,
+        /// `SSLCertificateChainFile`
+        pub chain_file: Setting<Vec<u8>>,
+        /// `SSLProtocol`
+        pub protocols: Setting<Protocols>,
+        /// `SSLCipherSuite`
+        pub cipher_suite: Setting<String>,
+        /// `SSLCipherSuite TLSv1.3`
+        pub cipher_suite_tls13: Setting<String>,
+        /// `SSLHonorCipherOrder`
+        pub honor_cipher_order: Setting<bool>,
+        /// `SSLCACertificateFile`
+        pub authority_file: Setting<Vec<u8>>,
+        /// `SSLCACertificatePath`
+        pub authority_folder: Setting<Vec<u8>>,
+        /// `SSLCADNRequestFile`
+        pub requested_file: Setting<Vec<u8>>,
+        /// `SSLCADNRequestPath`
+        pub requested_folder: Setting<Vec<u8>>,
+        /// `SSLCARevocationFile`
+        pub revocation_file: Setting<Vec<u8>>,
+        /// `SSLCARevocationPath`
+        pub revocation_folder: Setting<Vec<u8>>,
+        /// `SSLCARevocationCheck`
+        pub revocation_check: Setting<(Check, bool)>,
+        /// `SSLVerifyClient` outside of sections.
+        pub verify: Setting<Mode>,
+        /// `SSLVerifyDepth`
+        pub verify_depth: Setting<usize>,
+        /// `SSLStrictSNIVHostCheck`
+        pub strict_sni: Setting<bool>,
+        /// `SSLVHostSNIPolicy`
+        pub sni_policy: Outermost<SniPolicy>,
+        /// `SSLSessionCache`
+        pub session_cache: Outermost<SessionCache>,
+        /// `SSLSessionCacheTimeout`, seconds.
+        pub session_timeout: Setting<u32>,
+        /// `SSLSessionTickets`
+        pub tickets: Setting<bool>,
+        /// `SSLSessionTicketKeyFile`
+        pub ticket_key_file: Setting<Vec<u8>>,
+        /// `SSLPassPhraseDialog`
+        pub dialog: Outermost<Dialog>,
+        /// `SSLOCSP…`
+        pub ocsp: Ocsp,
+        /// `SSLStapling…`
+        pub stapling: Stapling,
+        /// Where the directives stand that are in force.
+        pub places: Overlay<&'static str, Span>,
+        /// What decides whether two hosts are alike.
+        pub rules: Own<Option<Arc<Rules>>>,
+        /// What all of it became, on hosts that speak TLS.
+        pub built: Own<Option<Arc<Built>>>,
+    }
+}
+
+server::config! {
+    /// `SSLOCSP…`
+    pub struct Ocsp {
+        /// `SSLOCSPEnable`
+        pub enable: Setting<(Enable, bool)>,
+        /// `SSLOCSPDefaultResponder`
+        pub default_responder: Setting<Responder>,
+        /// `SSLOCSPOverrideResponder`
+        pub override_responder: Setting<bool>,
+        /// `SSLOCSPUseRequestNonce`
+        pub use_nonce: Setting<bool>,
+        /// `SSLOCSPResponderTimeout`, seconds.
+        pub timeout_seconds: Setting<u64>,
+        /// `SSLOCSPResponseTimeSkew`, seconds.
+        pub skew_seconds: Setting<i64>,
+        /// `SSLOCSPResponseMaxAge`, seconds; negative for no limit.
+        pub max_age_seconds: Setting<i64>,
+        /// `SSLOCSPResponderCertificateFile`
+        pub responder_file: Setting<Vec<u8>>,
+        /// `SSLOCSPNoverify`
+        pub no_verify: Setting<bool>,
+        /// `SSLOCSPProxyURL`
+        pub proxy: Setting<Responder>,
+    }
+}
+
+server::config! {
+    /// `SSLStapling…`
+    pub struct Stapling {
+        /// `SSLUseStapling`
+        pub on: Setting<bool>,
+        /// `SSLStaplingResponseTimeSkew`, seconds.
+        pub skew_seconds: Setting<i64>,
+        /// `SSLStaplingResponseMaxAge`, seconds; negative for no limit.
+        pub max_age_seconds: Setting<i64>,
+        /// `SSLStaplingStandardCacheTimeout`, seconds.
+        pub cache_seconds: Setting<u64>,
+        /// `SSLStaplingErrorCacheTimeout`, seconds.
+        pub error_cache_seconds: Setting<u64>,
+        /// `SSLStaplingReturnResponderErrors`
+        pub return_errors: Setting<bool>,
+        /// `SSLStaplingFakeTryLater`
+        pub fake_try_later: Setting<bool>,
+        /// `SSLStaplingForceURL`
+        pub force_url: Setting<Responder>,
+        /// `SSLStaplingResponderTimeout`, seconds.
+        pub timeout_seconds: Setting<u64>,
+    }
+}
+
+server::config! {
+    /// Of a directory.
+    pub struct Dir {
+        /// `SSLOptions`
+        pub options: Options,
+        /// `SSLRequireSSL`
+        pub require_ssl: Setting<bool>,
+        /// `SSLRequire`: all of them have to hold.
+        pub requirements: Append<Arc<Condition>>,
+        /// `SSLUserName`
+        pub user_name: Setting<String>,
+        /// `SSLVerifyClient` in a section: the client has to have shown a certificate.
+        pub verify: Setting<Mode>,
+    }
+}
+
+/// One `SSLRequire`.
+pub struct Condition {
+    /// As written, for the log.
+    pub text: String,
+    /// Compiled.
+    pub expr: Expr,
+}
+
+/// `SSLOptions`: a set of words, with signs that change what is inherited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    set: u8,
+    added: u8,
+    removed: u8,
+    relative: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { set: 0, added: 0, removed: 0, relative: true }
+    }
+}
+
+impl Options {
+    /// The `SSL_…` variables stand in the environment.
+    pub const STD_ENV_VARS: u8 = 1;
+    /// The certificates do, too.
+    pub const EXPORT_CERT_DATA: u8 = 2;
+    /// The certificate's subject is a user name for Basic authentication.
+    pub const FAKE_BASIC_AUTH: u8 = 4;
+    /// `Satisfy Any` does not help against `SSLRequire`.
+    pub const STRICT_REQUIRE: u8 = 8;
+    /// Renegotiation is done only where needed: there is none.
+    pub const OPT_RENEGOTIATE: u8 = 16;
+    /// Names as OpenSSL's oneline form has them.
+    pub const LEGACY_DN_STRING_FORMAT: u8 = 32;
+
+    const WORDS: [(&'static str, u8); 6] = [
+        ("StdEnvVars", Options::STD_ENV_VARS),
+        ("ExportCertData", Options::EXPORT_CERT_DATA),
+        ("FakeBasicAuth", Options::FAKE_BASIC_AUTH),
+        ("StrictRequire", Options::STRICT_REQUIRE),
+        ("OptRenegotiate", Options::OPT_RENEGOTIATE),
+        ("LegacyDNStringFormat", Options::LEGACY_DN_STRING_FORMAT),
+    ];
+
+    /// Takes the words of one line; the first that is no option is the error.
+    pub fn take<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<(), &'a str> {
+        let mut is_first = true;
+        for word in words {
+            let (sign, name) = match word.as_bytes().first() {
+                Some(sign @ (b'+' | b'-')) => (Some(*sign), word.get(1..).unwrap_or_default()),
+                _ => (None, word),
+            };
+            let known = Options::WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            let (_, bit) = known.ok_or(name)?;
+            if sign.is_none() && is_first {
+                *self = Options { set: 0, added: 0, removed: 0, relative: false };
+                is_first = false;
+            }
+            if sign == Some(b'-') {
+                (self.set, self.added) = (self.set & !bit, self.added & !bit);
+                self.removed |= bit;
+            } else {
+                (self.set, self.added) = (self.set | bit, self.added | bit);
+                self.removed &= !bit;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an option is set.
+    pub fn has(self, option: u8) -> bool {
+        self.set & option != 0
+    }
+}
+
+impl Merge for Options {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        if !inner.relative {
+            return *inner;
+        }
+        Options {
+            set: outer.set & !inner.removed | inner.added,
+            added: outer.added & !inner.removed | inner.added,
+            removed: outer.removed & !inner.added | inner.removed,
+            relative: outer.relative,
+        }
+    }
+}
+
+impl Server {
+    /// Whether connections to the host speak TLS.
+    pub fn is_on(&self) -> bool {
+        self.engine.or(Engine::Off) == Engine::On
+    }
+
+    /// Where the authorities of clients are.
+    pub fn authorities(&self) -> Locations {
+        locations(&self.authority_file, &self.authority_folder)
+    }
+
+    /// Whose names clients are told.
+    pub fn requested(&self) -> Locations {
+        locations(&self.requested_file, &self.requested_folder)
+    }
+
+    /// Where revocation lists are.
+    pub fn revocation_lists(&self) -> Locations {
+        locations(&self.revocation_file, &self.revocation_folder)
+    }
+
+    /// `SSLSessionCacheTimeout`, seconds.
+    pub fn session_seconds(&self) -> u32 {
+        self.session_timeout.or(300)
+    }
+}
+
+fn locations(file: &Setting<Vec<u8>>, folder: &Setting<Vec<u8>>) -> Locations {
+    Locations { file: file.get().cloned(), folder: folder.get().cloned() }
+}
+
+impl Ocsp {
+    /// As the checks want it; the responders' certificates are read from their file.
+    pub fn settings(&self) -> Result<tls::ocsp::check::Settings, tls::Finding> {
+        const FILE: &str = "SSLOCSPResponderCertificateFile";
+        let (enable, missing_responder_is_well) = self.enable.or((Enable::Off, false));
+        let of_responders = match self.responder_file.get() {
+            Some(file) if enable != Enable::Off => {
+                Locations { file: Some(file.clone()), folder: None }.certificates(FILE, FILE)?
+            }
+            _ => Vec::new(),
+        };
+        Ok(tls::ocsp::check::Settings {
+            enable,
+            missing_responder_is_well,
+            default_responder: self.default_responder.get().cloned(),
+            override_responder: self.override_responder.or(false),
+            use_nonce: self.use_nonce.or(true),
+            timeout_seconds: self.timeout_seconds.or(10),
+            skew_seconds: self.skew_seconds.or(300),
+            max_age_seconds: self.max_age_seconds.get().copied().filter(|age| *age >= 0),
+            responder_certificates: of_responders,
+            no_verify: self.no_verify.or(false),
+            proxy: self.proxy.get().cloned(),
+        })
+    }
+}
+
+impl Stapling {
+    /// As the stapling wants it.
+    pub fn settings(&self, proxy: Option<&Responder>) -> tls::stapling::Settings {
+        tls::stapling::Settings {
+            skew_seconds: self.skew_seconds.or(300),
+            max_age_seconds: self.max_age_seconds.get().copied().filter(|age| *age >= 0),
+            cache_seconds: self.cache_seconds.or(3600),
+            error_cache_seconds: self.error_cache_seconds.or(600),
+            return_errors: self.return_errors.or(true),
+            fake_try_later: self.fake_try_later.or(true),
+            force_url: self.force_url.get().cloned(),
+            timeout_seconds: self.timeout_seconds.or(10),
+            proxy: proxy.cloned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &str) -> Options {
+        let mut options = Options::default();
+        options.take(words.split(' ')).unwrap();
+        options
+    }
+
+    #[test]
+    fn signs_change_what_is_inherited() {
+        let merged = Options::merge(&options("+StdEnvVars +StrictRequire"), &options("-StdEnvVars"));
+        assert!(!merged.has(Options::STD_ENV_VARS) && merged.has(Options::STRICT_REQUIRE));
+        let merged = Options::merge(&options("+StdEnvVars"), &options("ExportCertData"));
+        assert!(!merged.has(Options::STD_ENV_VARS) && merged.has(Options::EXPORT_CERT_DATA));
+        let merged = Options::merge(&options("FakeBasicAuth"), &Options::default());
+        assert!(merged.has(Options::FAKE_BASIC_AUTH));
+        assert_eq!(Options::default().take(["+Nonsense"]), Err("Nonsense"));
+    }
+}

@@ -1,0 +1,126 @@
+//! The handshake's side: which connections speak TLS, with whose configuration, and what is
+//! thought of the client's certificates.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rt::tls::{CertificateDer, ClientHello, ProtocolVersion, TlsInfo};
+use rustls::{SignatureAlgorithm, SignatureScheme};
+use rustls_pki_types::UnixTime;
+use server::client::Client;
+use server::engine::Engine;
+use server::hooks::{Judgement, TlsChoice, TlsHook};
+use server::host::{Host, Server};
+use tls::ocsp::check::{self, Question};
+use tls::verify::{Reason, Verdict};
+
+use super::make::Built;
+use super::{fetch, of_host, policy};
+
+/// What the server asks.
+pub const HOOK: TlsHook = TlsHook { is_on, choose, shown, judge, admit: policy::admit };
+
+fn is_on(client: &Client, server: &Server) -> bool {
+    of_host(server, &client.base_host).is_some_and(|own| own.built.0.is_some())
+}
+
+/// The host that the client names, among those of the address that speak TLS; else the address's
+/// first (`ssl_find_vhost`).
+fn choose(client: &Client, server: &Server, hello: &ClientHello<'_>) -> Option<TlsChoice> {
+    let named = hello.server_name().and_then(|name| {
+        let host = server.vhosts.named(client.local, name.as_bytes())?;
+        Some((host, built(server, host)?))
+    });
+    let (host, built) =
+        named.or_else(|| Some((&client.base_host, built(server, &client.base_host)?)))?;
+    let certificate = match built.certificates.len() {
+        1 => 0,
+        _ => built.certificates.choose_by(hello.signature_schemes().iter().copied().filter(is_13))?,
+    };
+    Some(TlsChoice { config: built.config.clone(), host: host.id, certificate })
+}
+
+fn built<'s>(server: &'s Server, host: &'s Host) -> Option<&'s Arc<Built>> {
+    of_host(server, host)?.built.0.as_ref()
+}
+
+fn of_choice<'s>(server: &'s Server, choice: &TlsChoice) -> Option<&'s Arc<Built>> {
+    let host = server.hosts.iter().find(|host| host.id == choice.host)?;
+    built(server, host)
+}
+
+/// Whether TLS 1.3 signs handshakes so (RFC 8446 section 4.2.3).
+fn is_13(scheme: &SignatureScheme) -> bool {
+    !matches!(
+        scheme,
+        SignatureScheme::RSA_PKCS1_SHA1
+            | SignatureScheme::RSA_PKCS1_SHA256
+            | SignatureScheme::RSA_PKCS1_SHA384
+            | SignatureScheme::RSA_PKCS1_SHA512
+            | SignatureScheme::ECDSA_SHA1_Legacy
+    )
+}
+
+/// Which certificate was shown: in TLS 1.2 the suite tells the kind of its key.
+fn shown(server: &Server, choice: &TlsChoice, info: &TlsInfo<'_>) -> usize {
+    let Some(built) = of_choice(server, choice).filter(|built| built.certificates.len() > 1) else {
+        return choice.certificate;
+    };
+    if info.version() != Some(ProtocolVersion::TLSv1_2) {
+        return choice.certificate;
+    }
+    let name = info.cipher_suite().and_then(|suite| suite.suite().as_str());
+    let kind = match name.is_some_and(|name| name.contains("_ECDSA_")) {
+        true => SignatureAlgorithm::ECDSA,
+        false => SignatureAlgorithm::RSA,
+    };
+    built.certificates.of_kind(kind).unwrap_or(choice.certificate)
+}
+
+/// What to think of a client's certificates. The handshake has seen to it already, but for resumed
+/// sessions, whose certificates may have expired or been revoked since, and for OCSP.
+fn judge(
+    engine: &Engine,
+    choice: &TlsChoice,
+    certificates: &[CertificateDer<'static>],
+) -> Judgement {
+    let Some(built) = of_choice(&engine.server, choice) else {
+        return Judgement::Refuse("the host is gone".to_owned());
+    };
+    let Some(verifier) = &built.verifier else { return Judgement::Admit(None) };
+    let verdict = verifier.judge(certificates, UnixTime::now());
+    if !verifier.admits(&verdict) {
+        return Judgement::Refuse(verdict.variable());
+    }
+    let path = match verdict {
+        Verdict::Absent => return Judgement::Admit(None),
+        Verdict::Failed(reason) => return Judgement::Admit(Some(reason.to_string())),
+        Verdict::Trusted(path) => path,
+    };
+    match check::questions(&path, &built.ocsp) {
+        Ok(questions) if questions.is_empty() => Judgement::Admit(None),
+        Ok(questions) => {
+            let (settings, pool) = (built.ocsp.clone(), engine.handle.blocking().clone());
+            Judgement::Wait(Box::pin(async move {
+                match pool.run(move || ask(&questions, &settings)).await {
+                    Ok(Ok(())) => Judgement::Admit(None),
+                    Ok(Err(reason)) => Judgement::Refuse(reason.to_string()),
+                    Err(_) => Judgement::Refuse("nobody is free to ask the responder".to_owned()),
+                }
+            }))
+        }
+        Err(reason) => Judgement::Refuse(reason.to_string()),
+    }
+}
+
+/// Asks the responders, one after the other.
+fn ask(questions: &[Question], settings: &check::Settings) -> Result<(), Reason> {
+    let timeout = Duration::from_secs(settings.timeout_seconds);
+    for question in questions {
+        let answer = fetch::post(&question.http, timeout);
+        let body = answer.as_deref().and_then(tls::ocsp::http_body);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        question.judge(body, settings, i64::try_from(now).unwrap_or(i64::MAX))?;
+    }
+    Ok(())
+}

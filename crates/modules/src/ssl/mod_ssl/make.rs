@@ -1,0 +1,271 @@
+//! From directives to rustls: every host's certificates, keys and rules, once all is read
+//! (`ssl_init_Module`).
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use conf::values::VirtualHostAddress;
+use rustls::ServerConfig;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ProducesTickets, StoresServerSessions};
+use server::build::Build;
+use server::canonical::Identity;
+use server::host::HostDraft;
+use tls::certs::Pair;
+use tls::ocsp::check;
+use tls::passphrase::{DialogSource, KeptKeys, Passphrases};
+use tls::resolver::HostCertificates;
+use tls::server_config::{BuiltHost, HostTls};
+use tls::sessions::SharedSessions;
+use tls::stapling::Stapling;
+use tls::tickets::Ticketer;
+use tls::verify::{self, ClientVerifier, Mode};
+use tls::{Finding, Severity};
+
+use super::config::{Engine, Server};
+use super::policy::Rules;
+use super::share::Late;
+use super::{FOLLOWS, Ssl, local};
+use crate::mpm::mpm_event::Event;
+
+/// Keys that were decrypted, from one reading of the configuration to the next: a restart asks for
+/// no pass phrase again. The supervisor alone reads configurations, in its one thread.
+static KEPT: Mutex<Option<KeptKeys>> = Mutex::new(None);
+
+/// The one protocol that is spoken over TLS.
+const ALPN: &[u8] = b"http/1.1";
+
+/// A host that speaks TLS, ready.
+pub struct Built {
+    /// For rustls.
+    pub config: Arc<ServerConfig>,
+    /// The certificates with their staples.
+    pub certificates: Arc<HostCertificates>,
+    /// Judges clients; `None` where no certificate is asked for.
+    pub verifier: Option<Arc<ClientVerifier>>,
+    /// How responders are asked about clients.
+    pub ocsp: Arc<check::Settings>,
+    /// What is to be stapled: by the certificate's place.
+    pub staplings: Vec<(usize, Stapling)>,
+    /// `SSLSessionCache`, once the memory is there.
+    pub sessions: Option<Arc<Late<SharedSessions>>>,
+    /// Tickets under the shared keys, once the memory is there.
+    pub tickets: Option<Arc<Late<Ticketer>>>,
+    /// What sessions are bound to.
+    pub context: [u8; 32],
+    /// For the error log.
+    pub remarks: Vec<Finding>,
+    /// `servername:port`
+    pub id: String,
+}
+
+/// Makes every host's [`Built`]; what is wrong is said with its line. Nothing is made, and nobody
+/// asked for a pass phrase, when the configuration is only looked at.
+pub fn post_config(build: &mut Build) {
+    let Some(slot) = build.registry.slot_of::<Ssl>() else { return };
+    settle_engines(build, slot);
+    let count = build.hosts.len();
+    for index in 0..=count {
+        let rules = build.server_config::<Ssl>(&draft(build, index).server).map(Rules::of);
+        if let Some(server) = edit(build, index, slot) {
+            server.rules.0 = rules.map(Arc::new);
+        }
+    }
+    if !build.for_real {
+        return;
+    }
+    let main = build.server_config::<Ssl>(&build.main.server);
+    let dialog = main.map(|main| main.dialog.0.clone()).unwrap_or_default();
+    let mut source = DialogSource::new(dialog, FOLLOWS);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut passphrases =
+        Passphrases::new(&mut source).with_kept(kept.take().unwrap_or_default());
+    for index in 0..=count {
+        let Some(server) = build.server_config::<Ssl>(&draft(build, index).server) else { return };
+        if !server.is_on() {
+            continue;
+        }
+        let server = server.clone();
+        match host(build, index, &server, &mut passphrases) {
+            Ok(built) => {
+                if let Some(server) = edit(build, index, slot) {
+                    server.built.0 = Some(Arc::new(built));
+                }
+            }
+            Err(findings) => report(build, index, &server, &findings),
+        }
+    }
+    *kept = Some(passphrases.into_kept());
+}
+
+fn draft(build: &Build, index: usize) -> &HostDraft {
+    index.checked_sub(1).and_then(|index| build.hosts.get(index)).unwrap_or(&build.main)
+}
+
+fn edit(build: &mut Build, index: usize, slot: usize) -> Option<&mut Server> {
+    let draft = match index.checked_sub(1) {
+        Some(index) => build.hosts.get_mut(index)?,
+        None => &mut build.main,
+    };
+    draft.server.edit::<Server>(slot)
+}
+
+/// `Listen … https` turns the engine on in hosts of that port that do not say anything themselves
+/// (`ap_get_server_protocol`).
+fn settle_engines(build: &mut Build, slot: usize) {
+    let Some(event) = build.server_config::<Event>(&build.main.server) else { return };
+    let https = event.listen.0.iter().filter(|listen| listen.protocol == "https");
+    let ports: HashSet<u16> = https.map(|listen| listen.port).collect();
+    for index in 1..=build.hosts.len() {
+        let is_there = draft(build, index).addresses.iter().any(|arg| {
+            let address = VirtualHostAddress::parse(&arg.text).ok();
+            address.and_then(|address| address.port).is_some_and(|port| ports.contains(&port))
+        });
+        if let Some(server) = edit(build, index, slot)
+            && is_there
+            && !server.engine.is_set()
+        {
+            server.engine.set(Engine::On);
+        }
+    }
+}
+
+/// Adds what was found to the diagnostics, where the directives stand.
+fn report(build: &mut Build, index: usize, server: &Server, findings: &[Finding]) {
+    let fallback = draft(build, index).span;
+    for finding in findings.iter().filter(|finding| finding.severity == Severity::Error) {
+        let place = server.places.get(finding.directive).copied().unwrap_or(fallback);
+        let text = match finding.number {
+            Some(number) => format!("AH{number:05}: {}", finding.message),
+            None => finding.message.clone(),
+        };
+        if place.line == 0 {
+            build.error_without_place(text);
+        } else {
+            build.error(place, text);
+        }
+    }
+}
+
+fn host(
+    build: &Build,
+    index: usize,
+    server: &Server,
+    passphrases: &mut Passphrases<'_>,
+) -> Result<Built, Vec<Finding>> {
+    let mut remarks = Vec::new();
+    let draft = draft(build, index);
+    let identity = identity(build, draft, index);
+    let name = String::from_utf8_lossy(&identity.name).into_owned();
+    let port = if identity.port == 0 { 443 } else { identity.port };
+    let id = format!("{name}:{port}");
+    local::ensure(build, server).map_err(|finding| vec![finding])?;
+    let verifier = ClientVerifier::load(&verification(server, &id), &mut remarks)
+        .map_err(|finding| vec![finding])?;
+    let ocsp = server.ocsp.settings().map_err(|finding| vec![finding])?;
+    let trust = verifier.as_ref().map(|verifier| verifier.fingerprint()).unwrap_or_default();
+    let context = tls::sessions::context(&[id.as_bytes(), &trust]);
+    let has_cache = server.session_cache.0.words() > 0;
+    let sessions = has_cache.then(|| Arc::new(Late::default()));
+    let (tickets, ticketer) = ticketer(server, context).map_err(|finding| vec![finding])?;
+    let authorities = server
+        .authorities()
+        .certificates("SSLCACertificateFile", "SSLCACertificatePath")
+        .map_err(|finding| vec![finding])?;
+    let settings = HostTls {
+        id: id.clone(),
+        server_name: name,
+        certificates: pairs(server),
+        chain_file: server.chain_file.get().cloned(),
+        authorities: authorities.clone(),
+        protocols: server.protocols.get().copied().unwrap_or_default(),
+        cipher_suite: server.cipher_suite.get().cloned(),
+        cipher_suite_tls13: server.cipher_suite_tls13.get().cloned(),
+        honor_cipher_order: server.honor_cipher_order.or(false),
+        verifier: verifier.clone().map(|verifier| verifier as Arc<dyn ClientCertVerifier>),
+        alpn: vec![ALPN.to_vec()],
+        sessions: sessions.clone().map(|sessions| sessions as Arc<dyn StoresServerSessions>),
+        ticketer,
+    };
+    let BuiltHost { config, certificates, findings } =
+        tls::server_config::build(&settings, passphrases)?;
+    // What is not available of the ciphers was said where the line was read.
+    remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLCipherSuite"));
+    let staplings = staplings(server, &certificates, &authorities, &id, &mut remarks);
+    let ocsp = Arc::new(ocsp);
+    Ok(Built {
+        config,
+        certificates,
+        verifier,
+        ocsp,
+        staplings,
+        sessions,
+        tickets,
+        context,
+        remarks,
+        id,
+    })
+}
+
+fn identity(build: &Build, draft: &HostDraft, index: usize) -> Identity {
+    let main = Identity::of(&build.main, None, build);
+    if index == 0 { main } else { Identity::of(draft, Some(&main), build) }
+}
+
+/// The certificates with their keys: by their places in the two lists. A certificate without a key
+/// of its own has it in its own file.
+fn pairs(server: &Server) -> Vec<Pair> {
+    let keys = server.keys.iter().cloned().map(Some).chain(std::iter::repeat(None));
+    let pair = |(certificate, key): (&Vec<u8>, _)| Pair { certificate: certificate.clone(), key };
+    server.certificates.iter().zip(keys).map(pair).collect()
+}
+
+fn verification(server: &Server, id: &str) -> verify::Settings {
+    let (check, missing_list_is_well) = server.revocation_check.get().copied().unwrap_or_default();
+    verify::Settings {
+        host_id: id.to_owned(),
+        mode: server.verify.get().copied().unwrap_or(Mode::None),
+        depth: server.verify_depth.or(1),
+        authorities: server.authorities(),
+        requested_names: server.requested(),
+        revocation_lists: server.revocation_lists(),
+        revocation_check: check,
+        missing_list_is_well,
+    }
+}
+
+type Tickets = (Option<Arc<Late<Ticketer>>>, Option<Arc<dyn ProducesTickets>>);
+
+/// The tickets of a host: under its own file's key, under the shared ones, or none.
+fn ticketer(server: &Server, context: [u8; 32]) -> Result<Tickets, Finding> {
+    if !server.tickets.or(true) {
+        return Ok((None, None));
+    }
+    if let Some(file) = server.ticket_key_file.get() {
+        let own = Ticketer::of_file(file, context, server.session_seconds())?;
+        return Ok((None, Some(Arc::new(own))));
+    }
+    let late = Arc::new(Late::default());
+    Ok((Some(late.clone()), Some(late)))
+}
+
+fn staplings(
+    server: &Server,
+    certificates: &HostCertificates,
+    authorities: &[rustls_pki_types::CertificateDer<'static>],
+    id: &str,
+    remarks: &mut Vec<Finding>,
+) -> Vec<(usize, Stapling)> {
+    if !server.stapling.on.or(false) {
+        return Vec::new();
+    }
+    let settings = server.stapling.settings(server.ocsp.proxy.get());
+    let mut found = Vec::new();
+    for place in 0..certificates.len() {
+        match Stapling::new(certificates.chain(place), authorities, settings.clone(), id) {
+            Ok(stapling) => found.push((place, stapling)),
+            Err(finding) => remarks.push(finding),
+        }
+    }
+    found
+}

@@ -1,0 +1,89 @@
+//! mod_ssl: TLS, by rustls. What it does with rustls and X.509 is in the crate `tls`; here are the
+//! directives, and the places where the server asks.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html>
+
+mod access;
+mod config;
+mod fetch;
+mod handshake;
+mod local;
+mod make;
+mod policy;
+mod rows;
+mod share;
+mod staple;
+mod variables;
+
+use std::sync::Arc;
+
+use server::directive::Row;
+use server::hooks::Hooks;
+use server::host::{Host, Server};
+use server::log::Level;
+use server::module::Module;
+use tls::Severity;
+
+use crate::loggers::mod_log_config::LogItem;
+
+pub use variables::lookup;
+
+/// What pass phrase dialogs call the server.
+const FOLLOWS: &str = "Apache/2.4.71";
+
+/// SSL_VERSION_INTERFACE
+const INTERFACE: &str = "mod_ssl/2.4.71";
+
+/// `mod_ssl.c`
+pub struct Ssl;
+
+impl Module for Ssl {
+    const NAME: &'static str = "ssl_module";
+    const FILE: &'static str = "mod_ssl.c";
+    type Server = config::Server;
+    type Dir = config::Dir;
+    const DIRECTIVES: &'static [Row<Ssl>] = rows::ALL;
+
+    fn hooks(hooks: &mut Hooks<'_, Ssl>) {
+        hooks.post_config(make::post_config);
+        hooks.share(share::share);
+        hooks.maintain(share::maintain);
+        hooks.logs_opened(remark);
+        hooks.child_started(staple::start);
+        hooks.offers_tls(handshake::HOOK);
+        hooks.provider(server::expr::GROUP, "ssl", variables::EXTENSION);
+        hooks.provider("log_item", "x", LogItem(variables::log_variable));
+        hooks.provider("log_item", "c", LogItem(variables::log_older));
+        access::register(hooks);
+    }
+}
+
+/// The configuration of a host.
+fn of_host<'s>(server: &Server, host: &'s Host) -> Option<&'s config::Server> {
+    host.server.get(server.registry.slot_of::<Ssl>()?)
+}
+
+/// The hosts that speak TLS.
+fn all_built(server: &Server) -> impl Iterator<Item = (&config::Server, &Arc<make::Built>)> {
+    server.hosts.iter().filter_map(|host| {
+        let own = of_host(server, host)?;
+        Some((own, own.built.0.as_ref()?))
+    })
+}
+
+/// Says in the error log what is worth knowing of the certificates.
+fn remark(server: &Arc<Server>) {
+    for host in &server.hosts {
+        let built = of_host(server, host).and_then(|own| own.built.0.as_ref());
+        for finding in built.iter().flat_map(|built| &built.remarks) {
+            let level = match finding.severity {
+                Severity::Info => Level::Info,
+                Severity::Warning => Level::Warn,
+                Severity::Error => Level::Error,
+            };
+            let number = finding.number.map_or(0, u32::from);
+            let what = format_args!("{}", finding.message);
+            server.log_host(host, Ssl::FILE, level, number, what);
+        }
+    }
+}

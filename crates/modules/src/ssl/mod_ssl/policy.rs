@@ -1,0 +1,160 @@
+//! SSLVHostSNIPolicy and SSLStrictSNIVHostCheck: which hosts a connection may ask for, beside the
+//! one that its handshake was for (`ssl_hook_ReadReq`, CVE-2025-23048).
+
+use server::client::{Client, TlsFacts};
+use server::host::{Host, Server as Served};
+use tls::sessions::context;
+use wire::{HeadError, LogLevel};
+
+use super::config::Server;
+use super::of_host;
+
+/// What the error page says to a client without SNI where it is required.
+const NO_NAME_NOTES: &str = "Reason: The client software did not provide a hostname using \
+    Server Name Indication (SNI), which is required to access this server.<br />\n";
+
+/// The value of SSLVHostSNIPolicy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SniPolicy {
+    /// The same host only.
+    Strict,
+    /// Hosts with the same certificates, protocols, ciphers and rules for clients.
+    #[default]
+    Secure,
+    /// Hosts with the same rules for clients.
+    AuthOnly,
+    /// Any.
+    Insecure,
+}
+
+impl SniPolicy {
+    /// Reads the directive's argument.
+    pub fn parse(word: &str) -> Option<SniPolicy> {
+        let is = |name: &str| word.eq_ignore_ascii_case(name);
+        Some(match () {
+            () if is("strict") => SniPolicy::Strict,
+            () if is("secure") => SniPolicy::Secure,
+            () if is("authonly") => SniPolicy::AuthOnly,
+            () if is("insecure") => SniPolicy::Insecure,
+            () => return None,
+        })
+    }
+}
+
+/// A host's settings in two hashes, so that two hosts can be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Certificates, keys, protocols, ciphers.
+    connection: [u8; 32],
+    /// Who is trusted as a client.
+    clients: [u8; 32],
+}
+
+impl Rules {
+    /// The rules of a host.
+    pub fn of(server: &Server) -> Rules {
+        let connection = format!(
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            server.certificates,
+            server.keys,
+            server.chain_file,
+            server.protocols.get(),
+            server.cipher_suite,
+            server.cipher_suite_tls13,
+            server.honor_cipher_order.or(false),
+        );
+        let clients = format!(
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            server.verify.get().copied().unwrap_or_default(),
+            server.verify_depth.or(1),
+            server.authorities(),
+            server.requested(),
+            server.revocation_lists(),
+            server.revocation_check.get(),
+            server.ocsp.enable.get(),
+            server.ocsp.default_responder.get(),
+        );
+        Rules {
+            connection: context(&[connection.as_bytes()]),
+            clients: context(&[clients.as_bytes()]),
+        }
+    }
+
+    fn allow(&self, other: &Rules, policy: SniPolicy) -> bool {
+        match policy {
+            SniPolicy::Strict => false,
+            SniPolicy::Secure => self == other,
+            SniPolicy::AuthOnly => self.clients == other.clients,
+            SniPolicy::Insecure => true,
+        }
+    }
+}
+
+/// Whether a request on this connection may be for `host`.
+pub fn admit(
+    client: &Client,
+    server: &Served,
+    tls: &TlsFacts,
+    host: &Host,
+) -> Result<(), Box<HeadError>> {
+    let shaken = server.hosts.iter().find(|known| known.id == tls.host).map(|known| &**known);
+    let (Some(asked), Some(shaken_own)) =
+        (of_host(server, host), shaken.and_then(|shaken| of_host(server, shaken)))
+    else {
+        return Ok(());
+    };
+    let is_strict = asked.strict_sni.or(false) || shaken_own.strict_sni.or(false);
+    if tls.server_name.is_none() && is_strict && server.vhosts.is_name_based(client.local) {
+        let message = "No hostname was provided via SNI for a name based virtual host";
+        return Err(refusal(403, 2033, message.to_owned(), NO_NAME_NOTES));
+    }
+    let alike = match (&asked.rules.0, &shaken_own.rules.0) {
+        (Some(asked), Some(own)) => own.allow(asked, shaken_own.sni_policy.0),
+        _ => false,
+    };
+    if host.id == tls.host || alike {
+        return Ok(());
+    }
+    let named = match &tls.server_name {
+        Some(name) => format!("Hostname {name} provided via SNI"),
+        None => "Hostname (default host as no SNI was provided)".to_owned(),
+    };
+    let asked = bstr::BStr::new(host.name());
+    let message =
+        format!("{named} and hostname {asked} provided via HTTP have no compatible SSL setup");
+    Err(refusal(421, 2032, message, ""))
+}
+
+fn refusal(status: u16, number: u32, message: String, notes: &'static str) -> Box<HeadError> {
+    Box::new(HeadError {
+        status,
+        log_number: number,
+        level: LogLevel::Error,
+        message: message.into_bytes(),
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hosts_have_in_common_decides() {
+        let plain = Rules::of(&Server::default());
+        let mut other = Server::default();
+        other.certificates.push(b"/other.pem".to_vec());
+        let certified = Rules::of(&other);
+        other.verify.set(tls::verify::Mode::Require);
+        let verifying = Rules::of(&other);
+        use SniPolicy::{AuthOnly, Insecure, Secure, Strict};
+        for (to, strict, secure, auth, insecure) in [
+            (&plain, false, true, true, true),
+            (&certified, false, false, true, true),
+            (&verifying, false, false, false, true),
+        ] {
+            let allows = [Strict, Secure, AuthOnly, Insecure].map(|policy| plain.allow(to, policy));
+            assert_eq!(allows, [strict, secure, auth, insecure]);
+        }
+    }
+}

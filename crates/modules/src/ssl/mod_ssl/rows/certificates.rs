@@ -1,0 +1,84 @@
+//! The server's certificates and keys.
+
+use conf::Arg;
+use server::directive::{Fault, Row, Set, State, Takes};
+use tls::passphrase::Dialog;
+
+use super::{Here, file, global, host, note, put, text};
+use crate::ssl::mod_ssl::Ssl;
+use crate::ssl::mod_ssl::config::Server;
+
+pub(super) const ROWS: &[Row<Ssl>] = &[
+    host(
+        "SSLCertificateFile",
+        Takes::One(|cx, arg| add(cx, arg, |server| &mut server.certificates)),
+        "file-path|certid",
+        "",
+        "Names a certificate of the host in PEM, its chain and perhaps its key behind it; one line \
+         for each kind of key.",
+    )
+    .state(State::Partial("certificates in PKCS#11 tokens are refused")),
+    host(
+        "SSLCertificateKeyFile",
+        Takes::One(|cx, arg| add(cx, arg, |server| &mut server.keys)),
+        "file-path|keyid",
+        "",
+        "Names the private key of the certificate that has the same place among its lines.",
+    )
+    .state(State::Partial("keys in PKCS#11 tokens are refused")),
+    host(
+        "SSLCertificateChainFile",
+        Takes::One(|cx, arg| {
+            let path = file(cx, arg)?;
+            put(cx, |server| &mut server.chain_file, path)
+        }),
+        "file-path",
+        "",
+        "Names the issuers' certificates that are sent behind a certificate without a chain.",
+    ),
+    global(
+        "SSLPassPhraseDialog",
+        Takes::One(dialog),
+        "builtin||path|exec:path",
+        "builtin",
+        "Tells where the pass phrases of encrypted keys come from: the terminal or a program.",
+    ),
+];
+
+type List = server::merge::Append<Vec<u8>>;
+
+fn add(cx: &mut Here<'_, '_>, arg: &Arg, list: fn(&mut Server) -> &mut List) -> Set {
+    let is_token = arg.text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(b"pkcs11:"));
+    if is_token {
+        let message = format!("{}: PKCS#11 tokens are not supported", cx.target.directive);
+        return Err(Fault::new(message).at(arg));
+    }
+    let path = file(cx, arg)?;
+    note(cx);
+    list(cx.server()).push(path);
+    Ok(())
+}
+
+fn dialog(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let command = match Dialog::parse(&arg.text).map_err(|why| Fault::new(why).at(arg))? {
+        Dialog::Builtin => {
+            cx.server().dialog.0 = Dialog::Builtin;
+            return Ok(());
+        }
+        Dialog::Pipe(command) | Dialog::Exec(command) => command,
+    };
+    let command = bstr::BString::from(command);
+    let (program, rest) = match command.iter().position(|byte| *byte == b' ') {
+        Some(blank) => command.split_at(blank),
+        None => (&command[..], &b""[..]),
+    };
+    let path = cx.build().path(program);
+    if !path.exists() {
+        let message = format!("SSLPassPhraseDialog: '{}' does not exist", path.display());
+        return Err(Fault::new(message).at(arg));
+    }
+    let command = [super::bytes(path), rest.to_vec()].concat();
+    let is_exec = text(arg)?.starts_with("exec:");
+    cx.server().dialog.0 = if is_exec { Dialog::Exec(command) } else { Dialog::Pipe(command) };
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Clients' certificates: who is asked for one, and who is trusted.
+
+use conf::Arg;
+use server::directive::{Fault, Row, Set, State, Takes};
+use tls::revocation::Check;
+use tls::verify::Mode;
+
+use super::{Here, anywhere, fault, file, folder, host, number, put, text, words};
+use crate::ssl::mod_ssl::Ssl;
+
+/// What to do instead of asking in a section.
+const HELP: &str = "ask in the virtual host, SSLVerifyClient optional, and say who may come in \
+    here: Require ssl-verify-client";
+
+pub(super) const ROWS: &[Row<Ssl>] = &[
+    anywhere(
+        "SSLVerifyClient",
+        Takes::One(verify),
+        "level",
+        "none",
+        "Tells whether clients are asked for a certificate: none, optional, require, \
+         optional_no_ca.",
+    )
+    .state(State::Partial(
+        "in a section it only refuses who has not shown a certificate when the connection began",
+    )),
+    anywhere(
+        "SSLVerifyDepth",
+        Takes::One(depth),
+        "number",
+        "1",
+        "Bounds how many authorities may stand above a client's certificate.",
+    )
+    .state(State::Partial("not in sections")),
+    host(
+        "SSLCACertificateFile",
+        Takes::One(|cx, arg| {
+            let path = file(cx, arg)?;
+            put(cx, |server| &mut server.authority_file, path)
+        }),
+        "file-path",
+        "",
+        "Names the authorities that are trusted to certify clients, all in one file.",
+    ),
+    host(
+        "SSLCACertificatePath",
+        Takes::One(|cx, arg| {
+            let path = folder(cx, arg)?;
+            put(cx, |server| &mut server.authority_folder, path)
+        }),
+        "directory-path",
+        "",
+        "Names a folder with the authorities that are trusted to certify clients, by hashed names.",
+    ),
+    host(
+        "SSLCADNRequestFile",
+        Takes::One(|cx, arg| {
+            let path = file(cx, arg)?;
+            put(cx, |server| &mut server.requested_file, path)
+        }),
+        "file-path",
+        "",
+        "Names the authorities whose names clients are told, where they are not the trusted ones.",
+    ),
+    host(
+        "SSLCADNRequestPath",
+        Takes::One(|cx, arg| {
+            let path = folder(cx, arg)?;
+            put(cx, |server| &mut server.requested_folder, path)
+        }),
+        "directory-path",
+        "",
+        "Names a folder with the authorities whose names clients are told.",
+    ),
+    host(
+        "SSLCARevocationFile",
+        Takes::One(|cx, arg| {
+            let path = file(cx, arg)?;
+            put(cx, |server| &mut server.revocation_file, path)
+        }),
+        "file-path",
+        "",
+        "Names the revocation lists of the authorities, all in one file.",
+    ),
+    host(
+        "SSLCARevocationPath",
+        Takes::One(|cx, arg| {
+            let path = folder(cx, arg)?;
+            put(cx, |server| &mut server.revocation_folder, path)
+        }),
+        "directory-path",
+        "",
+        "Names a folder with the revocation lists of the authorities, by hashed names.",
+    ),
+    host(
+        "SSLCARevocationCheck",
+        Takes::Some { least: 1, most: usize::MAX, set: revocation },
+        "chain|leaf|none [flags ...]",
+        "none",
+        "Tells which certificates are looked up in the revocation lists: the client's or all.",
+    ),
+];
+
+fn verify(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let mode = Mode::parse(text(arg)?).map_err(|finding| fault(finding).at(arg))?;
+    if cx.outside_sections() {
+        return put(cx, |server| &mut server.verify, mode);
+    }
+    // A connection can't be asked again, so a section can only look at what was shown at its
+    // beginning. Where the host does not ask, that would be nothing.
+    let asks = cx.server().verify.get().is_some_and(|mode| *mode != Mode::None);
+    if mode != Mode::None && !asks {
+        let message = "SSLVerifyClient can't be honoured here: clients are asked for a certificate \
+            only when the connection begins, and this host does not ask";
+        return Err(Fault::new(message).at(arg).help(HELP));
+    }
+    cx.dir().verify.set(mode);
+    Ok(())
+}
+
+fn depth(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let depth = number::<usize>(cx, arg)?;
+    if cx.outside_sections() {
+        return put(cx, |server| &mut server.verify_depth, depth);
+    }
+    let message = "SSLVerifyDepth can't be honoured here: clients are judged only when the \
+        connection begins";
+    Err(Fault::new(message).help("say it in the virtual host"))
+}
+
+fn revocation(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let found = Check::parse(words(args)?).map_err(fault)?;
+    put(cx, |server| &mut server.revocation_check, found)
+}

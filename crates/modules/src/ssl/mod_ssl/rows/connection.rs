@@ -1,0 +1,134 @@
+//! Whether a host speaks TLS, which versions and suites, and which names it answers to.
+
+use conf::Arg;
+use server::directive::{Fault, Row, Set, State, Takes};
+use tls::ciphers::{self, Target};
+use tls::protocols;
+
+use super::{Here, anywhere, fault, global, host, put, tell, text, words};
+use crate::ssl::mod_ssl::Ssl;
+use crate::ssl::mod_ssl::config::Engine;
+use crate::ssl::mod_ssl::policy::SniPolicy;
+
+pub(super) const ROWS: &[Row<Ssl>] = &[
+    host(
+        "SSLEngine",
+        Takes::One(engine),
+        "on|off|optional",
+        "off",
+        "Turns TLS on for a host; `Listen … https` does so too.",
+    )
+    .state(State::Partial("`optional` serves plain HTTP and does not offer the upgrade of RFC 2817")),
+    host(
+        "SSLProtocol",
+        Takes::Some { least: 1, most: usize::MAX, set: protocol },
+        "[+|-]protocol ...",
+        "all -SSLv3",
+        "Lists the protocol versions that are spoken.",
+    )
+    .state(State::Partial("there is no TLS below 1.2")),
+    anywhere(
+        "SSLCipherSuite",
+        Takes::Some { least: 1, most: 2, set: cipher_suite },
+        "[protocol] cipher-spec",
+        "DEFAULT",
+        "Lists the cipher suites in OpenSSL's words, for TLS 1.2 or, behind `TLSv1.3`, for that.",
+    )
+    .state(State::Partial("not in sections; suites without forward secrecy are not available")),
+    host(
+        "SSLHonorCipherOrder",
+        Takes::Flag(|cx, on| put(cx, |server| &mut server.honor_cipher_order, on)),
+        "on|off",
+        "off",
+        "Makes the order of the server's suites count, not that of the client's.",
+    ),
+    host(
+        "SSLStrictSNIVHostCheck",
+        Takes::Flag(|cx, on| put(cx, |server| &mut server.strict_sni, on)),
+        "on|off",
+        "off",
+        "Refuses clients that do not say in their handshake which host they want.",
+    ),
+    global(
+        "SSLVHostSNIPolicy",
+        Takes::One(sni_policy),
+        "strict|secure|authonly|insecure",
+        "secure",
+        "Tells which hosts a connection may ask for, beside the one that its handshake was for.",
+    ),
+    global(
+        "SSLRandomSeed",
+        Takes::Some { least: 2, most: 3, set: random_seed },
+        "context source [bytes]",
+        "",
+        "Named a source of randomness for OpenSSL.",
+    )
+    .state(State::Accepted("the system's own source is used")),
+];
+
+fn engine(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let is = |word: &[u8]| arg.text.eq_ignore_ascii_case(word);
+    let engine = match () {
+        () if is(b"on") => Engine::On,
+        () if is(b"off") => Engine::Off,
+        () if is(b"optional") => Engine::Optional,
+        () => return Err(Fault::new("Argument must be On, Off, or Optional").at(arg)),
+    };
+    put(cx, |server| &mut server.engine, engine)
+}
+
+fn protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let (chosen, findings) = protocols::parse(words(args)?).map_err(|finding| {
+        Fault::new(format!("SSLProtocol: {}", finding.message))
+    })?;
+    tell(cx, findings)?;
+    put(cx, |server| &mut server.protocols, chosen)
+}
+
+fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    if !cx.outside_sections() {
+        let message = "SSLCipherSuite can't be honoured here: the suite is chosen when the \
+            connection begins";
+        return Err(Fault::new(message).help("say it in the virtual host"));
+    }
+    let (target, spec) = match args {
+        [spec] => (Target::Tls12, spec),
+        [target, spec] => (Target::parse(text(target)?).map_err(fault)?, spec),
+        _ => return Ok(()),
+    };
+    let spec = text(spec)?.to_owned();
+    match target {
+        Target::Tls12 => {
+            tell(cx, ciphers::tls12(&spec).findings)?;
+            put(cx, |server| &mut server.cipher_suite, spec)
+        }
+        Target::Tls13 => {
+            tell(cx, ciphers::tls13(&spec).map_err(fault)?.findings)?;
+            put(cx, |server| &mut server.cipher_suite_tls13, spec)
+        }
+    }
+}
+
+fn sni_policy(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let policy = SniPolicy::parse(text(arg)?).ok_or_else(|| {
+        Fault::new("Invalid SSLVHostSNIPolicy: must be strict, secure, authonly or insecure").at(arg)
+    })?;
+    cx.server().sni_policy.0 = policy;
+    Ok(())
+}
+
+fn random_seed(_: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let is_one = |arg: &Arg, words: &[&[u8]]| {
+        words.iter().any(|word| arg.text.eq_ignore_ascii_case(word))
+    };
+    match args {
+        [context, ..] if !is_one(context, &[b"startup", b"connect"]) => Err(Fault::new(
+            "SSLRandomSeed: invalid context: `startup' and `connect' are the ones there are",
+        )
+        .at(context)),
+        [_, _, bytes] if text(bytes)?.parse::<u32>().is_err() => {
+            Err(Fault::new("SSLRandomSeed: invalid number of bytes specified").at(bytes))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,183 @@
+//! mod_ssl's directives, by what they are about, and what their setters have in common.
+
+mod certificates;
+mod clients;
+mod connection;
+mod ocsp;
+mod requests;
+mod sessions;
+mod unavailable;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use conf::Arg;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::merge::Setting;
+use server::scope::{Override, Places};
+use tls::{Finding, Severity};
+
+use super::config::Server;
+use super::{Ssl, local};
+
+/// The context of the setters.
+type Here<'a, 't> = Cx<'a, 't, Ssl>;
+
+const GROUPS: [&[Row<Ssl>]; 7] = [
+    certificates::ROWS,
+    clients::ROWS,
+    connection::ROWS,
+    ocsp::ROWS,
+    requests::ROWS,
+    sessions::ROWS,
+    unavailable::ROWS,
+];
+
+const COUNT: usize = count();
+
+/// Every row.
+pub(super) const ALL: &[Row<Ssl>] = &joined();
+
+const fn count() -> usize {
+    let (mut group, mut total) = (0, 0);
+    while group < GROUPS.len() {
+        total += GROUPS[group].len();
+        group += 1;
+    }
+    total
+}
+
+const fn joined() -> [Row<Ssl>; COUNT] {
+    let mut all = [GROUPS[0][0]; COUNT];
+    let (mut group, mut at) = (0, 0);
+    while group < GROUPS.len() {
+        let mut index = 0;
+        while index < GROUPS[group].len() {
+            all[at] = GROUPS[group][index];
+            at += 1;
+            index += 1;
+        }
+        group += 1;
+    }
+    all
+}
+
+/// A row for "server config, virtual host".
+const fn host(
+    name: &'static str,
+    takes: Takes<Ssl>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Ssl> {
+    Row::<Ssl>::new(name, takes, syntax, doc).default(default)
+}
+
+/// A row for "server config" alone.
+const fn global(
+    name: &'static str,
+    takes: Takes<Ssl>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Ssl> {
+    host(name, takes, syntax, default, doc).standing(Places::SERVER, Override::NONE)
+}
+
+/// A row for all places, under `AllowOverride AuthConfig` in `.htaccess`.
+const fn anywhere(
+    name: &'static str,
+    takes: Takes<Ssl>,
+    syntax: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Row<Ssl> {
+    host(name, takes, syntax, default, doc).standing(Places::ALL, Override::AUTHCONFIG)
+}
+
+/// Sets a field, and keeps where its directive stands.
+fn put<T>(cx: &mut Here<'_, '_>, field: fn(&mut Server) -> &mut Setting<T>, value: T) -> Set {
+    note(cx);
+    field(cx.server()).set(value);
+    Ok(())
+}
+
+/// Keeps where the directive stands, for what is found wrong later.
+fn note(cx: &mut Here<'_, '_>) {
+    let (name, span) = (cx.target.directive, cx.span());
+    cx.server().places.insert(name, span);
+}
+
+fn text(arg: &Arg) -> Result<&str, Fault> {
+    let text = std::str::from_utf8(&arg.text);
+    text.map_err(|_| Fault::new("the argument is not UTF-8").at(arg))
+}
+
+fn words(args: &[Arg]) -> Result<Vec<&str>, Fault> {
+    args.iter().map(text).collect()
+}
+
+/// A finding as the answer of a setter.
+fn fault(finding: Finding) -> Fault {
+    Fault::new(finding.message)
+}
+
+/// Says what a setter found beside; errors end it.
+fn tell(cx: &mut Here<'_, '_>, findings: Vec<Finding>) -> Set {
+    for finding in findings {
+        match finding.severity {
+            Severity::Error => return Err(fault(finding)),
+            Severity::Warning => cx.warn(finding.message),
+            Severity::Info => {}
+        }
+    }
+    Ok(())
+}
+
+/// A file that has to be there (`ssl_cmd_check_file`).
+fn file(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Vec<u8>, Fault> {
+    let path = cx.build().path(&arg.text);
+    let is_there = std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if !is_there && !local::is_ours(cx.build(), &path) {
+        let (name, path) = (cx.target.directive, path.display());
+        let message = format!("{name}: file '{path}' does not exist or is empty");
+        return Err(Fault::new(message).at(arg));
+    }
+    Ok(bytes(path))
+}
+
+/// A folder that has to be there (`ssl_cmd_check_dir`).
+fn folder(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Vec<u8>, Fault> {
+    let path = cx.build().path(&arg.text);
+    if !path.is_dir() {
+        let (name, path) = (cx.target.directive, path.display());
+        let message = format!("{name}: directory '{path}' does not exist");
+        return Err(Fault::new(message).at(arg));
+    }
+    Ok(bytes(path))
+}
+
+fn bytes(path: PathBuf) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+/// A number as `atoi` would take it, not below zero.
+fn number<T: std::str::FromStr>(cx: &Here<'_, '_>, arg: &Arg) -> Result<T, Fault> {
+    let number = text(arg)?.parse::<T>().ok();
+    number.ok_or_else(|| {
+        Fault::new(format!("{}: Invalid argument", cx.target.directive)).at(arg)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directive_of_the_manual_is_there_once() {
+        let mut names: Vec<&str> = ALL.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), ALL.len()), (72, 72));
+    }
+}

@@ -1,0 +1,86 @@
+//! What requests have to fulfil, and what they get to know.
+
+use std::sync::Arc;
+
+use conf::Arg;
+use conf::expr::Flags;
+use server::directive::{Fault, Row, Set, State, Takes};
+use server::expr;
+use server::scope::{Override, Places};
+
+use super::{Here, anywhere, host, text, words};
+use crate::ssl::mod_ssl::Ssl;
+use crate::ssl::mod_ssl::config::Condition;
+
+pub(super) const ROWS: &[Row<Ssl>] = &[
+    host(
+        "SSLOptions",
+        Takes::Some { least: 1, most: usize::MAX, set: options },
+        "[+|-]option ...",
+        "",
+        "Sets options: StdEnvVars, ExportCertData, FakeBasicAuth, StrictRequire, OptRenegotiate, \
+         LegacyDNStringFormat.",
+    )
+    .standing(Places::ALL, Override::OPTIONS),
+    host(
+        "SSLRequireSSL",
+        Takes::Nothing(|cx| {
+            cx.dir().require_ssl.set(true);
+            Ok(())
+        }),
+        "",
+        "",
+        "Refuses requests that do not come over TLS.",
+    )
+    .standing(Places::PER_DIR, Override::AUTHCONFIG),
+    host(
+        "SSLRequire",
+        Takes::Raw(require),
+        "expression",
+        "",
+        "Refuses requests over TLS for which the expression does not hold; `Require expr` is newer.",
+    )
+    .standing(Places::PER_DIR, Override::AUTHCONFIG),
+    anywhere(
+        "SSLUserName",
+        Takes::One(user_name),
+        "varname",
+        "",
+        "Names the variable whose value becomes the name of the user.",
+    )
+    .standing(Places::SERVER.or(Places::PER_DIR), Override::AUTHCONFIG),
+    host(
+        "SSLRenegBufferSize",
+        Takes::One(|cx, arg| super::number::<u32>(cx, arg).map(|_| ())),
+        "bytes",
+        "131072",
+        "Bounded what was kept of a request's body during a renegotiation.",
+    )
+    .standing(Places::PER_DIR, Override::AUTHCONFIG)
+    .state(State::Accepted("there is no renegotiation")),
+];
+
+fn options(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let words = words(args)?;
+    let taken = cx.dir().options.take(words.iter().copied());
+    taken.map_err(|word| Fault::new(format!("SSLOptions: Illegal option '{word}'")))
+}
+
+fn require(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let pattern = cx.build().regex_flags;
+    let flags = Flags { ssl_compat: true, dont_vary: true, pattern, ..Flags::default() };
+    let restricted = Flags { restricted: cx.in_htaccess(), ..flags };
+    let registry = cx.build().registry.clone();
+    let expr = expr::parse_bool(&registry, &arg.text, restricted).map_err(|why| {
+        Fault::new(format!("Cannot parse expression: {why}")).at(arg)
+    })?;
+    let text = String::from_utf8_lossy(&arg.text).into_owned();
+    cx.dir().requirements.push(Arc::new(Condition { text, expr }));
+    Ok(())
+}
+
+fn user_name(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let name = text(arg)?.to_owned();
+    cx.dir().user_name.set(name);
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! What all children share: the keys of session tickets and the session cache.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustls::server::{ProducesTickets, StoresServerSessions};
+use server::host::Server;
+use tls::sessions::SharedSessions;
+use tls::tickets::{KeyRing, REGION_WORDS, Ticketer, rotation_seconds};
+
+use super::config;
+use super::{Ssl, all_built};
+
+/// The region of the ticket keys, and behind them when they were changed last.
+const TICKETS: &str = "ssl-tickets";
+/// The region of the session cache.
+const SESSIONS: &str = "ssl-sessions";
+
+/// Something that is there once the shared memory is. Until then there are no sessions.
+pub struct Late<T>(OnceLock<T>);
+
+impl<T> Default for Late<T> {
+    fn default() -> Late<T> {
+        Late(OnceLock::new())
+    }
+}
+
+impl<T> fmt::Debug for Late<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Late").field("is_there", &self.0.get().is_some()).finish()
+    }
+}
+
+/// Gives the hosts their shared memory, before the fork. It lives longer than a configuration, so
+/// that sessions are resumed after a graceful restart.
+pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
+    let mut built = all_built(server).peekable();
+    if built.peek().is_none() {
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| format!("mod_ssl: no shared memory: {error}");
+    let words = shared.words(TICKETS, REGION_WORDS + 1).map_err(failed)?;
+    let ring = KeyRing::new(words).ok_or("mod_ssl: no room for ticket keys")?;
+    let main = server.registry.slot_of::<Ssl>();
+    let main = main.and_then(|slot| server.main().server.get::<config::Server>(slot));
+    let cache = main.map(|main| main.session_cache.0.words()).unwrap_or_default();
+    let cache = shared.words(SESSIONS, cache).map_err(failed)?;
+    for (own, built) in built {
+        let seconds = own.session_seconds();
+        if let Some(late) = &built.sessions {
+            let sessions = SharedSessions::new(cache, built.context, u64::from(seconds));
+            let _ = late.0.set(sessions);
+        }
+        if let Some(late) = &built.tickets {
+            let _ = late.0.set(Ticketer::shared(ring, built.context, seconds));
+        }
+    }
+    let _ = ROTATION.set(Rotation { ring, changed: words.last() });
+    rotate(server);
+    Ok(())
+}
+
+/// What the supervisor needs to change the keys; the region is the same as long as it lives.
+static ROTATION: OnceLock<Rotation> = OnceLock::new();
+
+struct Rotation {
+    ring: KeyRing,
+    changed: Option<&'static std::sync::atomic::AtomicU64>,
+}
+
+/// Changes the ticket keys when it is time (about once a minute from the supervisor).
+pub fn maintain(server: &Arc<Server>) {
+    rotate(server);
+}
+
+fn rotate(server: &Server) {
+    let longest = all_built(server).map(|(own, _)| own.session_seconds()).max();
+    let (Some(longest), Some(rotation)) = (longest, ROTATION.get()) else { return };
+    let Some(changed) = rotation.changed else { return };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let last = changed.load(Ordering::Relaxed);
+    // A clock that was set back must not keep a key for ever.
+    let is_due = last == 0 || now < last || now - last >= rotation_seconds(u64::from(longest));
+    if is_due && rotation.ring.rotate() {
+        changed.store(now, Ordering::Relaxed);
+    }
+}
+
+impl StoresServerSessions for Late<SharedSessions> {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.0.get().is_some_and(|sessions| sessions.put(key, value))
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get()?.get(key)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get()?.take(key)
+    }
+
+    fn can_cache(&self) -> bool {
+        self.0.get().is_some_and(SharedSessions::can_cache)
+    }
+}
+
+impl ProducesTickets for Late<Ticketer> {
+    fn enabled(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.0.get().map(Ticketer::lifetime).unwrap_or_default()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.0.get()?.encrypt(plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.0.get()?.decrypt(cipher)
+    }
+}

@@ -1,0 +1,118 @@
+//! The `SSL_…` variables as requests see them: in expressions, in logs, in the environment
+//! (`ssl_engine_vars.c`).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustls::CipherSuite;
+use server::expr::Extension;
+use server::request::Request;
+use tls::vars::{Connection, Style, certificate, of_log_format};
+
+use super::config::Options;
+use super::{INTERFACE, Ssl, of_host};
+
+/// What expressions get: `%{SSL_…}`, `%{SSL:name}`, `word -in PeerExtList(oid)`.
+pub const EXTENSION: Extension = Extension {
+    variable: |name| {
+        let is_ours = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("SSL_"));
+        if is_ours { number(name) } else { None }
+    },
+    variable_value: |request, own, out| name_of(own).is_some_and(|name| append(request, &name, out)),
+    function: |name| name.eq_ignore_ascii_case("SSL").then_some(0),
+    function_value: |request, _, name, out| append(request, &String::from_utf8_lossy(name), out),
+    list: |name| name.eq_ignore_ascii_case("PeerExtList").then_some(0),
+    list_contains: |request, _, oid, needle| peer_extension_has(request, oid, needle),
+    ..Extension::NOTHING
+};
+
+/// The names that expressions use, by number. Every configuration that is read adds its own: they
+/// are few, and the same ones mostly.
+static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn number(name: &str) -> Option<u16> {
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    });
+    u16::try_from(place).ok()
+}
+
+fn name_of(number: u16) -> Option<String> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner).get(usize::from(number)).cloned()
+}
+
+fn append(request: &Request, name: &str, out: &mut Vec<u8>) -> bool {
+    let value = lookup(request, name);
+    out.extend_from_slice(value.as_deref().unwrap_or_default());
+    value.is_some()
+}
+
+/// The value of a variable, named in full; `None` where there is none, or no TLS
+/// (`ssl_var_lookup`).
+pub fn lookup(request: &Request, name: &str) -> Option<Vec<u8>> {
+    connection(request)?.lookup(name, style(request), now())
+}
+
+/// `%{name}x`
+pub fn log_variable(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
+    append(request, &String::from_utf8_lossy(name), out)
+}
+
+/// `%{name}c`, the older way.
+pub fn log_older(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let name = of_log_format(&String::from_utf8_lossy(name));
+    name.is_some_and(|name| append(request, name, out))
+}
+
+/// What is known of the connection, if it is one of TLS.
+pub fn connection(request: &Request) -> Option<Connection<'_>> {
+    let tls = request.client.tls.as_deref()?;
+    let server = &request.engine.server;
+    let host = server.hosts.iter().find(|host| host.id == tls.host)?;
+    let built = of_host(server, host)?.built.0.as_ref()?;
+    let peer = tls.peer.as_deref();
+    Some(Connection {
+        protocol: tls.protocol,
+        suite: CipherSuite::from(tls.cipher_suite),
+        resumed: tls.resumed,
+        session_id: &tls.session_id,
+        server_name: tls.server_name.as_deref(),
+        server_chain: built.certificates.chain(tls.certificate),
+        client_chain: peer.map(|peer| peer.certificates.as_slice()).unwrap_or_default(),
+        failure: peer.and_then(|peer| peer.failure.as_deref()),
+        interface: INTERFACE,
+    })
+}
+
+/// Whether the client has shown a certificate that is trusted.
+pub fn is_verified(request: &Request) -> bool {
+    let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
+    peer.is_some_and(|peer| peer.failure.is_none())
+}
+
+/// How names of certificates are written here.
+pub fn style(request: &Request) -> Style {
+    let options = request.dir_of::<Ssl>().map(|dir| dir.options);
+    match options.is_some_and(|options| options.has(Options::LEGACY_DN_STRING_FORMAT)) {
+        true => Style::Legacy,
+        false => Style::Rfc2253,
+    }
+}
+
+/// Seconds since 1970.
+pub fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    i64::try_from(now).unwrap_or(i64::MAX)
+}
+
+fn peer_extension_has(request: &Request, oid: &[u8], needle: &[u8]) -> bool {
+    let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
+    let leaf = peer.and_then(|peer| peer.certificates.first());
+    let parsed = leaf.and_then(|leaf| tls::certs::parse(leaf).ok());
+    parsed.is_some_and(|parsed| {
+        let oid = String::from_utf8_lossy(oid);
+        certificate::extension_values(&parsed, &oid).iter().any(|value| value == needle)
+    })
+}
