@@ -589,8 +589,9 @@ impl Request {
 
 /// A client that named a host in its handshake has to name one in its requests, too.
 fn nameless(server_name: &str) -> Box<HeadError> {
-    let message =
-        format!("Hostname {server_name} provided via SNI, but no hostname provided in HTTP request");
+    let message = format!(
+        "Hostname {server_name} provided via SNI, but no hostname provided in HTTP request"
+    );
     Box::new(HeadError {
         status: 400,
         log_number: 2031,

@@ -25,7 +25,8 @@ struct Entry {
 impl HostCertificates {
     /// The certificates of one host.
     pub fn new(keys: Vec<Arc<CertifiedKey>>) -> Self {
-        let entry = |key: Arc<CertifiedKey>| Entry { plain: key.clone(), current: RwLock::new(key) };
+        let entry =
+            |key: Arc<CertifiedKey>| Entry { plain: key.clone(), current: RwLock::new(key) };
         let entries = keys.into_iter().map(entry);
         Self { entries: entries.collect() }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::sign::CertifiedKey;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, StoresServerSessions};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::CertificateDer;
 
 use crate::certs::{self, Host, Pair};

@@ -117,8 +117,7 @@ fn serve(
                 Verdict::Failed(reason) => Some(reason.to_string()),
                 _ => None,
             };
-            let presented: Vec<_> =
-                presented.iter().map(|one| one.clone().into_owned()).collect();
+            let presented: Vec<_> = presented.iter().map(|one| one.clone().into_owned()).collect();
             let seen = Connection {
                 protocol: match stream.conn.protocol_version() {
                     Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",

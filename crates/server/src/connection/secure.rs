@@ -81,7 +81,10 @@ async fn peer(
             Judgement::Wait(future) => future.await,
             Judgement::Refuse(why) => return Err(why),
             Judgement::Admit(failure) => {
-                return Ok(Some(Box::new(TlsPeer { certificates: certificates.to_vec(), failure })));
+                return Ok(Some(Box::new(TlsPeer {
+                    certificates: certificates.to_vec(),
+                    failure,
+                })));
             }
         };
     }

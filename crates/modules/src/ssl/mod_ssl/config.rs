@@ -337,7 +337,8 @@ mod tests {
 
     #[test]
     fn signs_change_what_is_inherited() {
-        let merged = Options::merge(&options("+StdEnvVars +StrictRequire"), &options("-StdEnvVars"));
+        let merged =
+            Options::merge(&options("+StdEnvVars +StrictRequire"), &options("-StdEnvVars"));
         assert!(!merged.has(Options::STD_ENV_VARS) && merged.has(Options::STRICT_REQUIRE));
         let merged = Options::merge(&options("+StdEnvVars"), &options("ExportCertData"));
         assert!(!merged.has(Options::STD_ENV_VARS) && merged.has(Options::EXPORT_CERT_DATA));

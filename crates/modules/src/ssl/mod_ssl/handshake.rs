@@ -35,7 +35,9 @@ fn choose(client: &Client, server: &Server, hello: &ClientHello<'_>) -> Option<T
         named.or_else(|| Some((&client.base_host, built(server, &client.base_host)?)))?;
     let certificate = match built.certificates.len() {
         1 => 0,
-        _ => built.certificates.choose_by(hello.signature_schemes().iter().copied().filter(is_13))?,
+        _ => {
+            built.certificates.choose_by(hello.signature_schemes().iter().copied().filter(is_13))?
+        }
     };
     Some(TlsChoice { config: built.config.clone(), host: host.id, certificate })
 }

@@ -78,8 +78,7 @@ pub fn post_config(build: &mut Build) {
     let dialog = main.map(|main| main.dialog.0.clone()).unwrap_or_default();
     let mut source = DialogSource::new(dialog, FOLLOWS);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut passphrases =
-        Passphrases::new(&mut source).with_kept(kept.take().unwrap_or_default());
+    let mut passphrases = Passphrases::new(&mut source).with_kept(kept.take().unwrap_or_default());
     for index in 0..=count {
         let Some(server) = build.server_config::<Ssl>(&draft(build, index).server) else { return };
         if !server.is_on() {

@@ -1,8 +1,8 @@
 //! What all children share: the keys of session tickets and the session cache.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::server::{ProducesTickets, StoresServerSessions};
@@ -40,9 +40,7 @@ pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
     if built.peek().is_none() {
         return Ok(());
     }
-    let failed = |error: std::io::Error| format!("mod_ssl: no shared memory: {error}");
-    let words = shared.words(TICKETS, REGION_WORDS + 1).map_err(failed)?;
-    let ring = KeyRing::new(words).ok_or("mod_ssl: no room for ticket keys")?;
+    let (ring, _) = keys(shared)?;
     let main = server.registry.slot_of::<Ssl>();
     let main = main.and_then(|slot| server.main().server.get::<config::Server>(slot));
     let cache = main.map(|main| main.session_cache.0.words()).unwrap_or_default();
@@ -57,35 +55,32 @@ pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
             let _ = late.0.set(Ticketer::shared(ring, built.context, seconds));
         }
     }
-    let _ = ROTATION.set(Rotation { ring, changed: words.last() });
-    rotate(server);
+    maintain(server, shared);
     Ok(())
 }
 
-/// What the supervisor needs to change the keys; the region is the same as long as it lives.
-static ROTATION: OnceLock<Rotation> = OnceLock::new();
-
-struct Rotation {
-    ring: KeyRing,
-    changed: Option<&'static std::sync::atomic::AtomicU64>,
-}
-
-/// Changes the ticket keys when it is time (about once a minute from the supervisor).
-pub fn maintain(server: &Arc<Server>) {
-    rotate(server);
-}
-
-fn rotate(server: &Server) {
+/// Changes the ticket keys when it is time; the supervisor asks about once a minute.
+pub fn maintain(server: &Server, shared: &mpm::Shared) {
     let longest = all_built(server).map(|(own, _)| own.session_seconds()).max();
-    let (Some(longest), Some(rotation)) = (longest, ROTATION.get()) else { return };
-    let Some(changed) = rotation.changed else { return };
+    let (Some(longest), Ok((ring, changed))) = (longest, keys(shared)) else { return };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let last = changed.load(Ordering::Relaxed);
     // A clock that was set back must not keep a key for ever.
     let is_due = last == 0 || now < last || now - last >= rotation_seconds(u64::from(longest));
-    if is_due && rotation.ring.rotate() {
+    if is_due && ring.rotate() {
         changed.store(now, Ordering::Relaxed);
     }
+}
+
+/// The ring of ticket keys, and when it was changed last in seconds since 1970.
+fn keys(shared: &mpm::Shared) -> Result<(KeyRing, &'static AtomicU64), String> {
+    let words = shared.words(TICKETS, REGION_WORDS + 1).map_err(failed)?;
+    let ring = KeyRing::new(words).zip(words.last());
+    ring.ok_or_else(|| "mod_ssl: no room for ticket keys".to_owned())
+}
+
+fn failed(error: std::io::Error) -> String {
+    format!("mod_ssl: no shared memory: {error}")
 }
 
 impl StoresServerSessions for Late<SharedSessions> {

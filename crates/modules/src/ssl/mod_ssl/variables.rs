@@ -18,7 +18,9 @@ pub const EXTENSION: Extension = Extension {
         let is_ours = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("SSL_"));
         if is_ours { number(name) } else { None }
     },
-    variable_value: |request, own, out| name_of(own).is_some_and(|name| append(request, &name, out)),
+    variable_value: |request, own, out| {
+        name_of(own).is_some_and(|name| append(request, &name, out))
+    },
     function: |name| name.eq_ignore_ascii_case("SSL").then_some(0),
     function_value: |request, _, name, out| append(request, &String::from_utf8_lossy(name), out),
     list: |name| name.eq_ignore_ascii_case("PeerExtList").then_some(0),

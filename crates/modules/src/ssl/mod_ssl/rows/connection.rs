@@ -18,7 +18,9 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "off",
         "Turns TLS on for a host; `Listen … https` does so too.",
     )
-    .state(State::Partial("`optional` serves plain HTTP and does not offer the upgrade of RFC 2817")),
+    .state(State::Partial(
+        "`optional` serves plain HTTP and does not offer the upgrade of RFC 2817",
+    )),
     host(
         "SSLProtocol",
         Takes::Some { least: 1, most: usize::MAX, set: protocol },
@@ -78,9 +80,8 @@ fn engine(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let (chosen, findings) = protocols::parse(words(args)?).map_err(|finding| {
-        Fault::new(format!("SSLProtocol: {}", finding.message))
-    })?;
+    let (chosen, findings) = protocols::parse(words(args)?)
+        .map_err(|finding| Fault::new(format!("SSLProtocol: {}", finding.message)))?;
     tell(cx, findings)?;
     put(cx, |server| &mut server.protocols, chosen)
 }
@@ -111,16 +112,16 @@ fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 
 fn sni_policy(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let policy = SniPolicy::parse(text(arg)?).ok_or_else(|| {
-        Fault::new("Invalid SSLVHostSNIPolicy: must be strict, secure, authonly or insecure").at(arg)
+        Fault::new("Invalid SSLVHostSNIPolicy: must be strict, secure, authonly or insecure")
+            .at(arg)
     })?;
     cx.server().sni_policy.0 = policy;
     Ok(())
 }
 
 fn random_seed(_: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let is_one = |arg: &Arg, words: &[&[u8]]| {
-        words.iter().any(|word| arg.text.eq_ignore_ascii_case(word))
-    };
+    let is_one =
+        |arg: &Arg, words: &[&[u8]]| words.iter().any(|word| arg.text.eq_ignore_ascii_case(word));
     match args {
         [context, ..] if !is_one(context, &[b"startup", b"connect"]) => Err(Fault::new(
             "SSLRandomSeed: invalid context: `startup' and `connect' are the ones there are",

@@ -92,7 +92,7 @@ const fn anywhere(
     default: &'static str,
     doc: &'static str,
 ) -> Row<Ssl> {
-    host(name, takes, syntax, default, doc).standing(Places::ALL, Override::AUTHCONFIG)
+    host(name, takes, syntax, default, doc).standing(Places::ALL, Override::AUTH_CONFIG)
 }
 
 /// Sets a field, and keeps where its directive stands.
@@ -164,9 +164,7 @@ fn bytes(path: PathBuf) -> Vec<u8> {
 /// A number as `atoi` would take it, not below zero.
 fn number<T: std::str::FromStr>(cx: &Here<'_, '_>, arg: &Arg) -> Result<T, Fault> {
     let number = text(arg)?.parse::<T>().ok();
-    number.ok_or_else(|| {
-        Fault::new(format!("{}: Invalid argument", cx.target.directive)).at(arg)
-    })
+    number.ok_or_else(|| Fault::new(format!("{}: Invalid argument", cx.target.directive)).at(arg))
 }
 
 #[cfg(test)]

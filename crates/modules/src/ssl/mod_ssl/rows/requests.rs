@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "",
         "Refuses requests that do not come over TLS.",
     )
-    .standing(Places::PER_DIR, Override::AUTHCONFIG),
+    .standing(Places::PER_DIR, Override::AUTH_CONFIG),
     host(
         "SSLRequire",
         Takes::Raw(require),
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "",
         "Refuses requests over TLS for which the expression does not hold; `Require expr` is newer.",
     )
-    .standing(Places::PER_DIR, Override::AUTHCONFIG),
+    .standing(Places::PER_DIR, Override::AUTH_CONFIG),
     anywhere(
         "SSLUserName",
         Takes::One(user_name),
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "",
         "Names the variable whose value becomes the name of the user.",
     )
-    .standing(Places::SERVER.or(Places::PER_DIR), Override::AUTHCONFIG),
+    .standing(Places::SERVER.or(Places::PER_DIR), Override::AUTH_CONFIG),
     host(
         "SSLRenegBufferSize",
         Takes::One(|cx, arg| super::number::<u32>(cx, arg).map(|_| ())),
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "131072",
         "Bounded what was kept of a request's body during a renegotiation.",
     )
-    .standing(Places::PER_DIR, Override::AUTHCONFIG)
+    .standing(Places::PER_DIR, Override::AUTH_CONFIG)
     .state(State::Accepted("there is no renegotiation")),
 ];
 
@@ -71,9 +71,8 @@ fn require(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let flags = Flags { ssl_compat: true, dont_vary: true, pattern, ..Flags::default() };
     let restricted = Flags { restricted: cx.in_htaccess(), ..flags };
     let registry = cx.build().registry.clone();
-    let expr = expr::parse_bool(&registry, &arg.text, restricted).map_err(|why| {
-        Fault::new(format!("Cannot parse expression: {why}")).at(arg)
-    })?;
+    let expr = expr::parse_bool(&registry, &arg.text, restricted)
+        .map_err(|why| Fault::new(format!("Cannot parse expression: {why}")).at(arg))?;
     let text = String::from_utf8_lossy(&arg.text).into_owned();
     cx.dir().requirements.push(Arc::new(Condition { text, expr }));
     Ok(())

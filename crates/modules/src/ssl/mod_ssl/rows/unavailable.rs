@@ -71,13 +71,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "ALL:!ADH:RC4+RSA:+HIGH:+MEDIUM:+LOW:+EXP",
         "Will list the cipher suites for connections to backends.",
     ),
-    later(
-        "SSLProxyEngine",
-        FLAG,
-        "on|off",
-        "off",
-        "Will turn TLS on for connections to backends.",
-    ),
+    later("SSLProxyEngine", FLAG, "on|off", "off", "Will turn TLS on for connections to backends."),
     later(
         "SSLProxyMachineCertificateChainFile",
         ONE,
@@ -136,14 +130,8 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "Allowed renegotiation with clients that are open to an attack.",
     )
     .state(State::Refused("there is no renegotiation; `off` is taken")),
-    global(
-        "SSLFIPS",
-        Takes::Flag(unless_off),
-        "on|off",
-        "off",
-        "Turned OpenSSL's FIPS mode on.",
-    )
-    .state(State::Refused("the library is not the validated build; `off` is taken")),
+    global("SSLFIPS", Takes::Flag(unless_off), "on|off", "off", "Turned OpenSSL's FIPS mode on.")
+        .state(State::Refused("the library is not the validated build; `off` is taken")),
     global(
         "SSLCryptoDevice",
         Takes::One(unless_builtin),
