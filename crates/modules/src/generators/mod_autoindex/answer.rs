@@ -1,0 +1,151 @@
+//! The handler: a directory that has no index file is listed.
+//!
+//! Source: `handle_autoindex`, `index_directory`.
+
+use rustix::io::Errno;
+use server::body::Body;
+use server::core::OptionFlags;
+use server::core::etag;
+use server::hooks::{Answer, Bound, Verdict};
+use server::inlet::BodyError;
+use server::log::Level;
+use server::request::Request;
+use wire::{Method, MethodSet, escape};
+
+use super::around::{self, Parts};
+use super::entry;
+use super::options::Flags;
+use super::query::Wanted;
+use super::text::Page;
+use super::{Autoindex, DirConfig, fancy, list, table};
+
+/// Microseconds in a second.
+const SECOND_US: u64 = 1_000_000;
+
+/// Lists a directory, if `Options Indexes` is set.
+pub(super) fn handle<'r>(bound: Bound<'r, Autoindex>, request: &'r mut Request) -> Answer<'r> {
+    let allowed = request.plan.core.options.flags().has(OptionFlags::INDEXES);
+    answer(bound.dir, request, allowed)
+}
+
+/// Lists a directory that has the handler `autoindex`, whatever the options say.
+pub(super) fn handle_always<'r>(
+    bound: Bound<'r, Autoindex>,
+    request: &'r mut Request,
+) -> Answer<'r> {
+    answer(bound.dir, request, true)
+}
+
+fn answer<'r>(config: &'r DirConfig, request: &'r mut Request, allowed: bool) -> Answer<'r> {
+    let get: MethodSet = [Method::GET].into_iter().collect();
+    request.allowed = request.allowed.union(get);
+    if request.method != Method::GET {
+        return Answer::DECLINED;
+    }
+    if !allowed {
+        refuse(request);
+        return Answer::status(403);
+    }
+    Answer::Wait(Box::pin(index(config, request)))
+}
+
+fn refuse(request: &Request) {
+    let file = bstr::BStr::new(&request.filename);
+    let names = bstr::BStr::new(request.notes.get(b"dir-index-names").unwrap_or(b"none"));
+    request.log::<Autoindex>(
+        Level::Error,
+        1276,
+        format_args!(
+            "Cannot serve directory {file}: No matching DirectoryIndex ({names}) found, and \
+             server-generated directory index forbidden by Options directive"
+        ),
+    );
+}
+
+async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
+    while let Some(piece) = request.body_in.next().await {
+        match piece {
+            Ok(_) => {}
+            Err(BodyError::Status(status)) => return Verdict::Status(status),
+            Err(BodyError::Io(_)) => return Verdict::Status(400),
+        }
+    }
+    if request.filename.last() != Some(&b'/') {
+        request.filename.push(b'/');
+    }
+    let directory = request.filename.clone();
+    let pool = request.engine.handle.blocking().clone();
+    let names = match pool.run(move || list::read(&directory)).await {
+        Ok(Ok(names)) => names,
+        Ok(Err(error)) => {
+            let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0));
+            let file = bstr::BStr::new(&request.filename);
+            request.log_error::<Autoindex>(
+                Level::Error,
+                1275,
+                errno,
+                format_args!("Can't open directory for index: {file}"),
+            );
+            return Verdict::Status(403);
+        }
+        Err(_) => return Verdict::Status(503),
+    };
+    let flags = config.options.flags();
+    describe(config, request, flags);
+    if request.header_only {
+        request.body = Body::Empty;
+        return Verdict::Ok;
+    }
+    let order = config.order.get().copied().unwrap_or_default();
+    let wanted = Wanted::read(flags, order, request.args.as_deref());
+    let title = title(request);
+    let mut parts = Parts::default();
+    around::head(config, request, wanted.flags, &title, &mut parts).await;
+    let mut entries: Vec<_> = list::parent(config, request, wanted.flags).into_iter().collect();
+    entries.extend(list::entries(config, request, &wanted, names).await);
+    entry::sort(&mut entries, &wanted);
+    let mut page = Page::new(config, &wanted, &entries);
+    if wanted.flags.has(Flags::TABLE) {
+        table::write(&mut page, &entries);
+    } else if wanted.flags.has(Flags::FANCY) {
+        fancy::write_lines(&mut page, &entries);
+    } else {
+        fancy::write_plain(&mut page, &entries);
+    }
+    parts.put(page.out);
+    around::tail(config, request, wanted.flags, &mut parts).await;
+    request.chunked |= parts.is_open;
+    request.body = parts.into_body();
+    Verdict::Ok
+}
+
+/// Media type and, with `TrackModified`, validators of the directory itself.
+fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
+    let media_type = config.options.media_type.get().map_or(&b"text/html"[..], Vec::as_slice);
+    let charset = config.options.charset.get().map_or(&b"ISO-8859-1"[..], Vec::as_slice);
+    request.content_type = Some(match charset {
+        [] => media_type.to_vec(),
+        _ => [media_type, b";charset=", charset].concat(),
+    });
+    if flags.has(Flags::TRACK_MODIFIED) {
+        let info = request.file;
+        request.mtime_us = Some(info.mtime_us);
+        let mtime = (info.mtime_us / SECOND_US).min(request.time_us / SECOND_US);
+        let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
+        request.headers_out.set(b"Last-Modified", &date);
+        let tag = etag::of_file(&info, request.plan.core.file_etag.parts(), request.time_us);
+        if !tag.is_empty() {
+            request.headers_out.set(b"ETag", &tag);
+        }
+    }
+}
+
+/// The path as it is shown, without slashes at its end.
+fn title(request: &Request) -> Vec<u8> {
+    let mut title = Vec::new();
+    escape::html(&mut title, &request.uri);
+    while title.len() > 1 && title.last() == Some(&b'/') {
+        title.pop();
+    }
+    title
+}

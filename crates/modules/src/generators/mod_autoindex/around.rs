@@ -1,0 +1,251 @@
+//! What stands before and behind a listing: the page's head, `HeaderName`, `ReadmeName`.
+//!
+//! Source: `emit_head`, `emit_tail`, `do_emit_plain`.
+
+use std::collections::VecDeque;
+
+use server::body::Body;
+use server::errors::signature;
+use server::hooks::Verdict;
+use server::path;
+use server::request::{FileKind, Request};
+use server::subrequest;
+use wire::Method;
+
+use super::DirConfig;
+use super::item::{self, Facts};
+use super::options::Flags;
+
+/// The most of a text file that stands around a listing, bytes.
+const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// The parts of an answer, in order.
+#[derive(Default)]
+pub struct Parts {
+    parts: VecDeque<Body>,
+    /// A subrequest wrote part of it: the length is not told.
+    pub is_open: bool,
+}
+
+impl Parts {
+    /// Adds text.
+    pub fn put(&mut self, text: impl Into<Vec<u8>>) {
+        let text: Vec<u8> = text.into();
+        if !text.is_empty() {
+            self.parts.push_back(Body::from(text));
+        }
+    }
+
+    /// All of it as one body.
+    pub fn into_body(self) -> Body {
+        let mut whole = Vec::new();
+        for part in &self.parts {
+            match part {
+                Body::Bytes(bytes) => whole.extend_from_slice(bytes),
+                _ => return Body::Parts(self.parts),
+            }
+        }
+        Body::from(whole)
+    }
+}
+
+/// Writes what comes before the list. `title` is escaped.
+pub async fn head(
+    config: &DirConfig,
+    request: &mut Request,
+    flags: Flags,
+    title: &[u8],
+    parts: &mut Parts,
+) {
+    let name = item::find(&config.headers, &facts(&request.filename)).map(<[u8]>::to_vec);
+    let mut needs_preamble = true;
+    let mut needs_heading = true;
+    if let Some(name) = name {
+        match around(request, name, true).await {
+            Around::Page(mut sub) => {
+                needs_preamble = false;
+                if !flags.has(Flags::NO_PREAMBLE) {
+                    preamble(config, flags, title, parts);
+                }
+                needs_heading = !run(&mut sub, parts).await;
+                if needs_heading {
+                    needs_preamble = flags.has(Flags::NO_PREAMBLE);
+                }
+            }
+            Around::Text(text) => {
+                preamble(config, flags, title, parts);
+                parts.put(text);
+                (needs_preamble, needs_heading) = (false, false);
+            }
+            Around::Nothing => {}
+        }
+    }
+    if needs_preamble {
+        preamble(config, flags, title, parts);
+    }
+    if needs_heading {
+        parts.put([b"<h1>Index of ", title, b"</h1>\n"].concat());
+    }
+}
+
+/// Writes what comes behind the list.
+pub async fn tail(config: &DirConfig, request: &mut Request, flags: Flags, parts: &mut Parts) {
+    let name = item::find(&config.readmes, &facts(&request.filename)).map(<[u8]>::to_vec);
+    let (mut needs_signature, mut needs_end) = (true, true);
+    if let Some(name) = name {
+        match around(request, name, false).await {
+            Around::Page(mut sub) => {
+                if run(&mut sub, parts).await {
+                    needs_signature = false;
+                    needs_end = !flags.has(Flags::NO_PREAMBLE);
+                }
+            }
+            Around::Text(text) => {
+                parts.put(text);
+                needs_signature = false;
+            }
+            Around::Nothing => {}
+        }
+    }
+    if needs_signature {
+        parts.put(signature(request, b""));
+    }
+    if needs_end {
+        parts.put(&b"</body></html>\n"[..]);
+    }
+}
+
+fn facts(path: &[u8]) -> Facts<'_> {
+    Facts { path, ..Facts::default() }
+}
+
+fn preamble(config: &DirConfig, flags: Flags, title: &[u8], parts: &mut Parts) {
+    const HTML: &str = "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.01//EN\" \
+                        \"http://www.w3.org/TR/html4/strict.dtd\">\n<html>\n";
+    const XHTML: &str = "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Transitional//EN\"\n\
+                         \"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd\">\n\
+                         <html xmlns=\"http://www.w3.org/1999/xhtml\">\n";
+    let xhtml = flags.has(Flags::XHTML);
+    let mut out = if xhtml { XHTML.as_bytes().to_vec() } else { HTML.as_bytes().to_vec() };
+    let mut put = |text: &[u8]| out.extend_from_slice(text);
+    put(b" <head>\n  <title>Index of ");
+    put(title);
+    put(b"</title>\n");
+    if let Some(sheet) = config.style_sheet.get() {
+        put(b"  <link rel=\"stylesheet\" href=\"");
+        put(sheet);
+        put(b"\" type=\"text/css\"");
+        put(if xhtml { b" />\n" } else { b">\n" });
+    }
+    if let Some(insert) = config.head_insert.get() {
+        put(insert);
+    }
+    put(b" </head>\n <body>\n");
+    parts.put(out);
+}
+
+/// A file that stands around the listing.
+enum Around {
+    /// A page, to be run.
+    Page(Box<Request>),
+    /// Text, escaped.
+    Text(Vec<u8>),
+    /// It is not there, or not to be shown.
+    Nothing,
+}
+
+/// Looks a file up. The header's is asked for with our query, and as if the client took text only.
+async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Around {
+    let kept = ["Accept", "Accept-Encoding"].map(|field| {
+        (field.as_bytes(), request.headers_in.get(field.as_bytes()).map(<[u8]>::to_vec))
+    });
+    if is_header {
+        request.headers_in.set(b"Accept", b"text/html, text/plain");
+        request.headers_in.unset(b"Accept-Encoding");
+        if let Some(args) = &request.args {
+            name.push(b'?');
+            name.extend_from_slice(args);
+        }
+    }
+    let sub = subrequest::lookup_uri(request, &name, Method::GET).await;
+    if is_header {
+        for (field, value) in kept {
+            match value {
+                Some(value) => request.headers_in.set(field, &value),
+                None => {
+                    request.headers_in.unset(field);
+                }
+            }
+        }
+    }
+    if sub.status != 200 || sub.file.kind != FileKind::Regular {
+        return Around::Nothing;
+    }
+    let Some(media_type) = sub.content_type.as_deref() else { return Around::Nothing };
+    let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let is_page = bare.eq_ignore_ascii_case(b"text/html")
+        || bare.eq_ignore_ascii_case(b"application/xhtml+xml");
+    if is_page {
+        return Around::Page(Box::new(sub));
+    }
+    let is_text = media_type.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"text/"));
+    if !is_text {
+        return Around::Nothing;
+    }
+    let file = sub.filename;
+    let pool = request.engine.handle.blocking().clone();
+    let text = pool.run(move || read(&file)).await.ok().flatten();
+    text.map_or(Around::Nothing, |text| Around::Text(plain(&text)))
+}
+
+fn read(file: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path::as_path(file)).ok()?;
+    file.take(TEXT_BYTES_MAX).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// Text as it stands in a page.
+fn plain(text: &[u8]) -> Vec<u8> {
+    let mut out = b"<pre>\n".to_vec();
+    for byte in text {
+        match byte {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            other => out.push(*other),
+        }
+    }
+    out.extend_from_slice(b"</pre>\n");
+    out
+}
+
+/// Runs a page's handler and takes its body; whether that worked.
+async fn run(sub: &mut Request, parts: &mut Parts) -> bool {
+    if !matches!(subrequest::run(sub).await, Verdict::Ok | Verdict::Done) {
+        return false;
+    }
+    for attached in std::mem::take(&mut sub.filters) {
+        let body = std::mem::take(&mut sub.body);
+        sub.body = attached.filter.apply(sub, body);
+    }
+    parts.is_open = true;
+    parts.parts.push_back(std::mem::take(&mut sub.body));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_parts_join() {
+        assert_eq!(plain(b"a<b> & \"c\""), b"<pre>\na&lt;b&gt; &amp; \"c\"</pre>\n");
+        let mut parts = Parts::default();
+        parts.put(&b"one"[..]);
+        parts.put(&b""[..]);
+        parts.put(&b"two"[..]);
+        assert_eq!(parts.into_body().length(), Some(6));
+    }
+}

@@ -1,0 +1,194 @@
+//! What a directory holds, as far as the client may know.
+//!
+//! Source: `make_parent_entry`, `make_autoindex_entry`.
+
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+use conf::fnmatch::{Flags as MatchFlags, fnmatch};
+use server::path;
+use server::request::{FileKind, Request};
+use server::subrequest;
+
+use super::DirConfig;
+use super::describe;
+use super::entry::Entry;
+use super::item::{self, DIRECTORY, Facts};
+use super::options::Flags;
+use super::query::Wanted;
+use super::title;
+
+/// Entries that are looked up before others have their turn.
+const TURN_ENTRIES: usize = 16;
+
+/// The most entries of a directory that are read.
+const ENTRIES_MAX: usize = 1_000_000;
+
+/// A name in a directory.
+pub struct Name {
+    name: Vec<u8>,
+    is_directory: bool,
+}
+
+/// Reads a directory; runs where it may block.
+///
+/// # Errors
+/// As the system's, of opening it.
+pub fn read(directory: &[u8]) -> io::Result<Vec<Name>> {
+    let entries = std::fs::read_dir(path::as_path(directory))?;
+    let names = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let kind = entry.file_type().ok()?;
+        let is_directory = match kind.is_symlink() {
+            true => std::fs::metadata(entry.path()).is_ok_and(|target| target.is_dir()),
+            false => kind.is_dir(),
+        };
+        Some(Name { name: entry.file_name().into_vec(), is_directory })
+    });
+    Ok(names.take(ENTRIES_MAX).collect())
+}
+
+/// The entry of the directory above; none at the top, or where it is ignored.
+pub fn parent(config: &DirConfig, request: &Request, flags: Flags) -> Option<Entry> {
+    let uri = request.uri.as_slice();
+    let bare = uri.strip_suffix(b"/").unwrap_or(uri);
+    let above = bare.iter().rposition(|byte| *byte == b'/')?;
+    let path = [&request.filename, &b".."[..]].concat();
+    if config.ignored.has(&path) {
+        return None;
+    }
+    let mut entry =
+        Entry { name: bare.get(..=above).unwrap_or_default().to_vec(), ..Entry::default() };
+    if flags.has(Flags::FANCY) {
+        let find = |items| {
+            let own = item::find(items, &Facts::path(&path));
+            own.or_else(|| item::find(items, &Facts::path(DIRECTORY))).map(<[u8]>::to_vec)
+        };
+        entry.icon = find(&config.icons);
+        entry.alt = Some(find(&config.alts).unwrap_or_else(|| b"PARENTDIR".to_vec()));
+        entry.description = describe::find(&config.descriptions, &path).map(<[u8]>::to_vec);
+    }
+    Some(entry)
+}
+
+/// The entries of `names` that are to be shown.
+pub async fn entries(
+    config: &DirConfig,
+    request: &mut Request,
+    wanted: &Wanted,
+    names: Vec<Name>,
+) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut untitled = Vec::new();
+    for (count, name) in names.into_iter().enumerate() {
+        if count % TURN_ENTRIES == TURN_ENTRIES - 1 {
+            tokio::task::yield_now().await;
+        }
+        if !is_wanted(config, request, wanted, &name.name) {
+            continue;
+        }
+        let Some((entry, page)) = look_up(config, request, wanted.flags, name).await else {
+            continue;
+        };
+        if let Some(page) = page {
+            untitled.push((entries.len(), page));
+        }
+        entries.push(entry);
+    }
+    if !untitled.is_empty() {
+        let pool = request.engine.handle.blocking().clone();
+        let titles = pool.run(move || title::read_all(&untitled)).await;
+        for (index, title) in titles.unwrap_or_default() {
+            if let Some(entry) = entries.get_mut(index) {
+                entry.description = Some(title);
+            }
+        }
+    }
+    entries
+}
+
+fn is_wanted(config: &DirConfig, request: &Request, wanted: &Wanted, name: &[u8]) -> bool {
+    const HOW: MatchFlags =
+        MatchFlags { pathname: false, period: true, ignoring_case: false, no_escape: true };
+    if matches!(name, b"." | b"..") {
+        return false;
+    }
+    let fits = |pattern: &Vec<u8>| fnmatch(pattern, name, HOW);
+    wanted.pattern.as_ref().is_none_or(fits)
+        && !config.ignored.has(&[&request.filename, name].concat())
+}
+
+/// Asks as a client would; the entry, and the file whose title is to be read.
+async fn look_up(
+    config: &DirConfig,
+    request: &mut Request,
+    flags: Flags,
+    name: Name,
+) -> Option<(Entry, Option<Vec<u8>>)> {
+    let path = [request.filename.as_slice(), &name.name].concat();
+    let mut shown = name.name;
+    if name.is_directory {
+        shown.push(b'/');
+    }
+    let sub = subrequest::lookup_file(request, &shown).await;
+    let forbidden = flags.has(Flags::SHOW_FORBIDDEN) && matches!(sub.status, 401 | 403);
+    let can_be_had = matches!(sub.status, 200..=399) || forbidden;
+    if !can_be_had || !matches!(sub.file.kind, FileKind::Directory | FileKind::Regular) {
+        return None;
+    }
+    let mut entry = Entry { name: shown, ..Entry::default() };
+    if !flags.has(Flags::FANCY) && !flags.has(Flags::TABLE) {
+        return Some((entry, None));
+    }
+    entry.mtime_us = Some(sub.file.mtime_us);
+    let facts = Facts {
+        path: &path,
+        media_type: sub.content_type.as_deref(),
+        encoding: sub.content_encoding.as_deref(),
+        path_only: name.is_directory,
+    };
+    let own = |items| item::find(items, &facts).map(<[u8]>::to_vec);
+    entry.icon = own(&config.icons);
+    entry.alt = own(&config.alts);
+    if name.is_directory {
+        let default = |items| item::find(items, &Facts::path(DIRECTORY)).map(<[u8]>::to_vec);
+        entry.icon = entry.icon.or_else(|| default(&config.icons));
+        entry.alt = entry.alt.or_else(|| default(&config.alts)).or_else(|| Some(b"DIR".to_vec()));
+        entry.is_folder = flags.has(Flags::FOLDERS_FIRST);
+    } else {
+        entry.size = Some(sub.file.size);
+    }
+    entry.description = describe::find(&config.descriptions, &path).map(<[u8]>::to_vec);
+    let is_page = sub.status == 200
+        && sub.content_encoding.is_none()
+        && sub.content_type.as_deref().is_some_and(is_html);
+    let scan = flags.has(Flags::SCAN_TITLES) && entry.description.is_none() && is_page;
+    Some((entry, scan.then_some(sub.filename)))
+}
+
+fn is_html(media_type: &[u8]) -> bool {
+    let start = media_type.get(..9).unwrap_or_default();
+    start.eq_ignore_ascii_case(b"text/html") || media_type == b"text/x-server-parsed-html"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_directory_is_one() {
+        let place = std::env::temp_dir().join(format!("tamarack-index-{}", std::process::id()));
+        std::fs::create_dir_all(place.join("sub")).unwrap();
+        let _ = std::os::unix::fs::symlink("sub", place.join("link"));
+        let _ = std::os::unix::fs::symlink("nowhere", place.join("dead"));
+        std::fs::write(place.join("a.txt"), "a").unwrap();
+        let mut names = read(place.to_str().unwrap().as_bytes()).unwrap();
+        names.sort_by(|a, b| a.name.cmp(&b.name));
+        let found: Vec<_> = names.iter().map(|n| (n.name.as_slice(), n.is_directory)).collect();
+        let _ = std::fs::remove_dir_all(&place);
+        let wanted: [(&[u8], bool); 4] =
+            [(b"a.txt", false), (b"dead", false), (b"link", true), (b"sub", true)];
+        assert_eq!(found, wanted);
+        assert!(read(b"/nowhere/at/all").is_err());
+    }
+}

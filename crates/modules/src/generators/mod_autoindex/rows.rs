@@ -1,0 +1,204 @@
+//! The directives of mod_autoindex.
+
+use conf::Arg;
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::merge::Setting;
+use server::scope::{Override, Places};
+
+use super::describe::Description;
+use super::item::{By, Item};
+use super::query::{Column, Order};
+use super::{Autoindex, DirConfig};
+
+type Here<'a, 't> = Cx<'a, 't, Autoindex>;
+
+const fn row(
+    name: &'static str,
+    takes: Takes<Autoindex>,
+    syntax: &'static str,
+    doc: &'static str,
+) -> Row<Autoindex> {
+    Row::<Autoindex>::new(name, takes, syntax, doc).standing(Places::ALL, Override::INDEXES)
+}
+
+pub(super) const ROWS: &[Row<Autoindex>] = &[
+    row(
+        "AddIcon",
+        Takes::EachOf(|cx, icon, name| add_icon(cx, By::Path, icon, name)),
+        "icon name [name] ...",
+        "Chooses an icon by name.",
+    ),
+    row(
+        "AddIconByType",
+        Takes::EachOf(|cx, icon, name| add_icon(cx, By::Type, icon, name)),
+        "icon MIME-type [MIME-type] ...",
+        "Chooses an icon by media type.",
+    ),
+    row(
+        "AddIconByEncoding",
+        Takes::EachOf(|cx, icon, name| add_icon(cx, By::Encoding, icon, name)),
+        "icon MIME-encoding [MIME-encoding] ...",
+        "Chooses an icon by content encoding.",
+    ),
+    row(
+        "AddAlt",
+        Takes::EachOf(|cx, text, name| add_alt(cx, By::Path, &text.text, name)),
+        "string file [file] ...",
+        "Chooses the text that stands for an icon, by name.",
+    ),
+    row(
+        "AddAltByType",
+        Takes::EachOf(|cx, text, name| add_alt(cx, By::Type, &text.text, name)),
+        "string MIME-type [MIME-type] ...",
+        "Chooses the text that stands for an icon, by media type.",
+    ),
+    row(
+        "AddAltByEncoding",
+        Takes::EachOf(|cx, text, name| add_alt(cx, By::Encoding, &text.text, name)),
+        "string MIME-encoding [MIME-encoding] ...",
+        "Chooses the text that stands for an icon, by content encoding.",
+    ),
+    row(
+        "IndexOptions",
+        Takes::Some { least: 0, most: usize::MAX, set: index_options },
+        "[+|-]option [[+|-]option] ...",
+        "Says how directories are listed.",
+    )
+    .default("By default, no options are enabled."),
+    row(
+        "IndexOrderDefault",
+        Takes::Two(index_order_default),
+        "Ascending|Descending Name|Date|Size|Description",
+        "Says in which order entries stand if the client does not choose.",
+    )
+    .default("Ascending Name"),
+    row(
+        "IndexIgnore",
+        Takes::Each(|cx, pattern| {
+            let item = Item::new(By::Section, &pattern.text, cx.path(), b"");
+            cx.dir().ignored.items.push(item);
+            Ok(())
+        }),
+        "file [file] ...",
+        "Leaves files out of listings.",
+    )
+    .default("\".\""),
+    row(
+        "IndexIgnoreReset",
+        Takes::Flag(|cx, on| {
+            cx.dir().ignored.reset = on;
+            Ok(())
+        }),
+        "ON|OFF",
+        "Forgets what outer sections leave out of listings.",
+    ),
+    row(
+        "AddDescription",
+        Takes::EachOf(|cx, text, file| {
+            cx.dir().descriptions.push(Description::new(&text.text, &file.text));
+            Ok(())
+        }),
+        "string file [file] ...",
+        "Describes files in listings.",
+    ),
+    row(
+        "HeaderName",
+        Takes::One(|cx, name| {
+            let item = Item::new(By::Section, b"", cx.path(), &name.text);
+            cx.dir().headers.push(item);
+            Ok(())
+        }),
+        "filename",
+        "Names a file that is shown above a listing.",
+    ),
+    row(
+        "ReadmeName",
+        Takes::One(|cx, name| {
+            let item = Item::new(By::Section, b"", cx.path(), &name.text);
+            cx.dir().readmes.push(item);
+            Ok(())
+        }),
+        "filename",
+        "Names a file that is shown below a listing.",
+    ),
+    row(
+        "DefaultIcon",
+        Takes::One(|cx, url| text(cx, url, |dir| &mut dir.default_icon)),
+        "url-path",
+        "Is the icon of files that no other directive chooses one for.",
+    ),
+    row(
+        "IndexStyleSheet",
+        Takes::One(|cx, url| text(cx, url, |dir| &mut dir.style_sheet)),
+        "url-path",
+        "Names a style sheet for listings.",
+    ),
+    row(
+        "IndexHeadInsert",
+        Takes::One(|cx, markup| text(cx, markup, |dir| &mut dir.head_insert)),
+        "\"markup ...\"",
+        "Adds text to the head of the page that a listing is.",
+    ),
+];
+
+fn text(
+    cx: &mut Here<'_, '_>,
+    arg: &Arg,
+    field: fn(&mut DirConfig) -> &mut Setting<Vec<u8>>,
+) -> Set {
+    field(cx.dir()).set(arg.text.to_vec());
+    Ok(())
+}
+
+fn add_alt(cx: &mut Here<'_, '_>, by: By, text: &[u8], name: &Arg) -> Set {
+    let item = Item::new(by, &name.text, cx.path(), text);
+    cx.dir().alts.push(item);
+    Ok(())
+}
+
+/// An icon's URL, or `(text,URL)`.
+fn add_icon(cx: &mut Here<'_, '_>, by: By, icon: &Arg, name: &Arg) -> Set {
+    let mut url = icon.text.as_slice();
+    if let Some(both) = url.strip_prefix(b"(") {
+        let Some(close) = both.iter().position(|byte| *byte == b')') else {
+            return Err(Fault::new("missing closing paren").at(icon));
+        };
+        let both = both.get(..close).unwrap_or_default();
+        let comma = both.iter().position(|byte| *byte == b',').unwrap_or(both.len());
+        let (alt, rest) = both.split_at(comma);
+        add_alt(cx, by, alt, name)?;
+        let commas = rest.iter().take_while(|byte| **byte == b',').count();
+        url = rest.get(commas..).unwrap_or_default();
+    }
+    let item = Item::new(by, &name.text, cx.path(), url);
+    cx.dir().icons.push(item);
+    Ok(())
+}
+
+fn index_options(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
+    let words = words.iter().map(|word| word.text.as_slice());
+    cx.dir().options.take(words).map_err(Fault::from)
+}
+
+fn index_order_default(cx: &mut Here<'_, '_>, direction: &Arg, column: &Arg) -> Set {
+    let ascending = match () {
+        () if direction.is("Ascending") => true,
+        () if direction.is("Descending") => false,
+        () => {
+            let wrong = "First keyword must be 'Ascending' or 'Descending'";
+            return Err(Fault::new(wrong).at(direction));
+        }
+    };
+    let columns = [
+        ("Name", Column::Name),
+        ("Date", Column::Modified),
+        ("Size", Column::Size),
+        ("Description", Column::Description),
+    ];
+    let Some((_, column)) = columns.iter().find(|(word, _)| column.is(word)) else {
+        let wrong = "Second keyword must be 'Name', 'Date', 'Size', or 'Description'";
+        return Err(Fault::new(wrong).at(column));
+    };
+    cx.dir().order.set(Order { column: *column, ascending });
+    Ok(())
+}
