@@ -129,7 +129,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_that_is_kept_panics(kept in "(\\$(1|5|6|2y|apr1)\\$)?[ -~]{0,70}", given: Vec<u8>) {
+        fn nothing_that_is_kept_panics(
+            kept in "(\\$(1|5|6|2y|apr1)\\$)?[ -~]{0,70}",
+            given: Vec<u8>,
+        ) {
             proptest::prop_assume!(!kept.contains("rounds"));
             let _ = is_right(&given, kept.as_bytes());
         }
