@@ -1,6 +1,6 @@
 //! What one loop has of its own: caches, clocks, its slot in the scoreboard.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,11 +12,18 @@ use crate::connection::Active;
 use crate::host::Server;
 use crate::log::Level;
 use crate::plan::PlanCache;
+use crate::request::Request;
 use crate::resource::Resources;
 use crate::walk::HtaccessCache;
 
 /// The most unused request buffers that a loop keeps.
 const ACTIVE_LIMIT: usize = 256;
+
+/// The buffer that requests are received into, bytes.
+const INPUT_BYTES: usize = 16 * 1024;
+
+/// The buffer that short answers are put together in, bytes.
+const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// One loop's state. Nothing in it is shared with another loop but the configuration.
 pub struct Engine {
@@ -39,6 +46,11 @@ pub struct Engine {
     /// The whole scoreboard, for status pages.
     pub scoreboard: mpm::Scoreboard,
     pub(crate) actives: Pool<Active>,
+    pub(crate) requests: Pool<Request>,
+    /// What was received last, by whichever connection.
+    pub(crate) input: RefCell<Vec<u8>>,
+    /// What is sent next, by whichever connection.
+    pub(crate) output: RefCell<Vec<u8>>,
     next_connection: Cell<u64>,
     date: Cell<(u64, [u8; 29])>,
 }
@@ -124,9 +136,9 @@ impl Engine {
         scoreboard: mpm::Scoreboard,
     ) -> Rc<Engine> {
         Rc::new(Engine {
+            plans: PlanCache::new(server.registry.clone()),
             server,
             handle,
-            plans: PlanCache::default(),
             htaccess: HtaccessCache::default(),
             resources: Resources::default(),
             draining: Cell::new(false),
@@ -134,6 +146,9 @@ impl Engine {
             slot,
             scoreboard,
             actives: Pool::new("request buffers", ACTIVE_LIMIT),
+            requests: Pool::new("requests", ACTIVE_LIMIT),
+            input: RefCell::new(Vec::with_capacity(INPUT_BYTES)),
+            output: RefCell::new(Vec::with_capacity(OUTPUT_BYTES)),
             next_connection: Cell::new(1),
             date: Cell::new((0, [0; 29])),
         })

@@ -88,14 +88,35 @@ impl Plan {
     }
 }
 
+/// A merged configuration with its plan.
+#[derive(Clone)]
+pub struct Place {
+    /// The configuration.
+    pub layer: Rc<Layer>,
+    /// What it has to do.
+    pub plan: Rc<Plan>,
+}
+
 /// The layers and plans of one loop.
-#[derive(Default)]
 pub struct PlanCache {
+    registry: Arc<Registry>,
     roots: RefCell<HashMap<u32, Rc<Layer>>>,
     layers: RefCell<HashMap<(u64, u64), Rc<Layer>>>,
 }
 
 impl PlanCache {
+    /// An empty cache for the configurations of a registry's modules.
+    pub fn new(registry: Arc<Registry>) -> PlanCache {
+        PlanCache { registry, roots: RefCell::default(), layers: RefCell::default() }
+    }
+
+    /// Where a host's requests begin.
+    pub fn place(&self, host: &Arc<Host>) -> Place {
+        let layer = self.root(host);
+        let plan = self.plan(&self.registry, &layer);
+        Place { layer, plan }
+    }
+
     /// The layer that a host's requests begin with.
     pub fn root(&self, host: &Arc<Host>) -> Rc<Layer> {
         let mut roots = self.roots.borrow_mut();

@@ -16,7 +16,7 @@ use crate::filter::{Attached, OutputFilter, Stage};
 use crate::host::Host;
 use crate::inlet::BodyIn;
 use crate::module::Module;
-use crate::plan::{Layer, Plan};
+use crate::plan::{Layer, Place, Plan};
 use crate::resource::Resource;
 
 /// A request.
@@ -142,6 +142,13 @@ pub struct Request {
     pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
 }
 
+/// A host that a connection has asked for before, and where its requests begin.
+pub struct KnownHost {
+    /// The name as in the request, lower case, without port.
+    name: Vec<u8>,
+    place: Place,
+}
+
 /// Scheme and authority of an absolute-form target.
 #[derive(Clone, Debug)]
 pub struct Absolute {
@@ -224,20 +231,15 @@ pub enum FileKind {
 
 impl Request {
     /// A request of which nothing is known but its place.
-    pub fn blank(
-        engine: Rc<Engine>,
-        client: Rc<Client>,
-        layer: Rc<Layer>,
-        plan: Rc<Plan>,
-    ) -> Request {
+    pub fn blank(engine: Rc<Engine>, client: Rc<Client>, place: Place) -> Request {
         Request {
-            host: layer.host.clone(),
+            host: place.layer.host.clone(),
             useragent_addr: client.peer,
             time_us: engine.handle.clock().wall_us(),
             engine,
             client,
-            layer,
-            plan,
+            layer: place.layer,
+            plan: place.plan,
             request_line: Vec::new(),
             method: Method::GET,
             method_name: Cow::Borrowed(b"GET"),
@@ -291,9 +293,30 @@ impl Request {
         }
     }
 
-    /// Makes this the next request of its connection: everything of the one before is forgotten,
-    /// its memory is kept. Engine, client, host and plan stay; so does [`Request::hostname`]'s
-    /// memory, which [`Request::find_host`] fills or clears.
+    /// Begins a request that is blank, on `client`, under the configuration of `place`.
+    pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
+        if !Rc::ptr_eq(&self.client, client) {
+            self.client = client.clone();
+        }
+        self.useragent_addr = client.peer;
+        self.time_us = self.engine.handle.clock().wall_us();
+        self.enter(place);
+    }
+
+    /// Goes to another configuration, and to the host that it is of.
+    fn enter(&mut self, place: &Place) {
+        if Rc::ptr_eq(&self.layer, &place.layer) {
+            return;
+        }
+        self.layer = place.layer.clone();
+        self.plan = place.plan.clone();
+        if !Arc::ptr_eq(&self.host, &self.layer.host) {
+            self.host = self.layer.host.clone();
+        }
+    }
+
+    /// Forgets everything of the request, so that another one can use its memory; see
+    /// [`Request::begin`].
     pub fn renew(&mut self) {
         for text in [
             &mut self.request_line,
@@ -317,8 +340,6 @@ impl Request {
             table.clear();
         }
         self.forget_answer();
-        self.time_us = self.engine.handle.clock().wall_us();
-        self.useragent_addr = self.client.peer;
         self.args = None;
         self.absolute = None;
         self.body_in = BodyIn::default();
@@ -378,6 +399,7 @@ impl Request {
         &mut self,
         host: &mut RequestHost,
         head: &mut wire::RequestHead,
+        known: &mut Option<KnownHost>,
     ) -> Result<(), Box<HeadError>> {
         let strict = self.client.base_host.core.strict_protocol();
         let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
@@ -392,12 +414,14 @@ impl Request {
             self.hostname = None;
         }
         self.named_port = (host.port != 0).then_some(host.port);
-        let selected = self.engine.server.vhosts.select(&self.client, host, head.path())?;
-        if selected.id != self.host.id {
-            let root = self.engine.plans.root(selected);
-            self.plan = self.engine.plans.plan(&self.engine.server.registry, &root);
-            self.host = root.host.clone();
-            self.layer = root;
+        match known {
+            Some(known) if host.is_given && known.name == host.name() => self.enter(&known.place),
+            _ => {
+                let selected = self.engine.server.vhosts.select(&self.client, host, head.path())?;
+                let place = self.engine.plans.place(selected);
+                self.enter(&place);
+                *known = host.is_given.then(|| KnownHost { name: host.name().to_vec(), place });
+            }
         }
         self.check_tls()?;
         head.check_expect()?;

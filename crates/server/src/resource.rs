@@ -5,11 +5,11 @@
 //! place where an `.htaccess` could appear, and the file itself are watched. A resource is armed
 //! first (its paths are watched), and kept when the next request has found the same under watch.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use hashbrown::{Equivalent, HashMap};
 use rt::{WatchId, Watcher};
 
 use crate::body::FileSlice;
@@ -63,12 +63,23 @@ pub struct Resource {
     /// The content.
     pub content: Content,
     watches: Vec<(WatchId, u64)>,
+    /// The watcher's stamp when it was last found fresh: as long as that stands still, it is.
+    stamp: Cell<u64>,
 }
 
 impl Resource {
     /// Whether nothing that it depends on has changed, as of the last drain.
     pub fn is_fresh(&self, watcher: &Watcher) -> bool {
-        self.watches.iter().all(|(id, generation)| watcher.generation(*id) == *generation)
+        let stamp = watcher.stamp();
+        if stamp == self.stamp.get() {
+            return true;
+        }
+        let fresh =
+            self.watches.iter().all(|(id, generation)| watcher.generation(*id) == *generation);
+        if fresh {
+            self.stamp.set(stamp);
+        }
+        fresh
     }
 
     fn bytes(&self) -> usize {
@@ -93,8 +104,27 @@ enum Kept {
 /// The resources of one loop, by host and target.
 #[derive(Default)]
 pub struct Resources {
-    kept: RefCell<HashMap<u32, HashMap<Box<[u8]>, Kept>>>,
+    kept: RefCell<HashMap<Key, Kept>>,
     load: RefCell<Load>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    host: u32,
+    target: Box<[u8]>,
+}
+
+/// A [`Key`] to look up with.
+#[derive(Hash)]
+struct Sought<'t> {
+    host: u32,
+    target: &'t [u8],
+}
+
+impl Equivalent<Key> for Sought<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.host == key.host && *self.target == *key.target
+    }
 }
 
 #[derive(Default)]
@@ -107,7 +137,7 @@ struct Load {
 impl Resources {
     /// The resource behind a target, if there is one.
     pub fn get(&self, host: u32, target: &[u8]) -> Option<Rc<Resource>> {
-        match self.kept.borrow().get(&host)?.get(target)? {
+        match self.kept.borrow().get(&Sought { host, target })? {
             Kept::Ready(resource) => Some(resource.clone()),
             Kept::Armed(_) => None,
         }
@@ -117,7 +147,7 @@ impl Resources {
     /// again; `None` where nothing is known yet.
     pub fn arm(&self, watcher: &Watcher, host: u32, target: &[u8]) -> Option<Armed> {
         let kept = self.kept.borrow();
-        let Kept::Armed(paths) = kept.get(&host)?.get(target)? else { return None };
+        let Kept::Armed(paths) = kept.get(&Sought { host, target })? else { return None };
         let mut watches = Vec::with_capacity(paths.len());
         for path in paths {
             let (directory, name) = split(path)?;
@@ -152,7 +182,7 @@ impl Resources {
 
     /// Forgets a target whose resource has changed.
     pub fn forget(&self, host: u32, target: &[u8]) {
-        let removed = self.kept.borrow_mut().get_mut(&host).and_then(|all| all.remove(target));
+        let removed = self.kept.borrow_mut().remove(&Sought { host, target });
         self.account(removed.as_ref(), None);
     }
 
@@ -167,7 +197,7 @@ impl Resources {
         }
         self.account(None, Some(&entry));
         let mut kept = self.kept.borrow_mut();
-        let replaced = kept.entry(host).or_default().insert(target.into(), entry);
+        let replaced = kept.insert(Key { host, target: target.into() }, entry);
         drop(kept);
         self.account(replaced.as_ref(), None);
     }
@@ -211,6 +241,7 @@ impl Resource {
             after,
             content,
             watches: Vec::new(),
+            stamp: Cell::new(u64::MAX),
         }
     }
 }

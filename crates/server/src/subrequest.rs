@@ -181,9 +181,8 @@ impl Request {
     }
 
     fn derived(&mut self, uri: &[u8]) -> Request {
-        let root = self.engine.plans.root(&self.host);
-        let plan = self.engine.plans.plan(&self.engine.server.registry, &root);
-        let mut next = Request::blank(self.engine.clone(), self.client.clone(), root, plan);
+        let place = self.engine.plans.place(&self.host);
+        let mut next = Request::blank(self.engine.clone(), self.client.clone(), place);
         let (path, args) = match uri.iter().position(|byte| *byte == b'?') {
             Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
             None => (uri, None),

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use rt::Deadline;
-use wire::{HeadError, HeadLimits, HeadOptions, Progress};
+use rt::{Deadline, Pooled};
+use wire::{HeadError, HeadOptions, Progress};
 
 use super::{Active, Connection, Ended, LINGER, fast, pipe, send};
 use crate::client::KeepAlive;
@@ -13,7 +13,8 @@ use crate::process;
 use crate::request::Request;
 use crate::{errors, respond};
 
-/// The input buffer grows at most to this, bytes; a head that is longer has broken a limit before.
+/// A head that does not arrive in one piece is kept in a buffer that grows at most to this, bytes;
+/// a head that is longer has broken a limit before.
 const INPUT_LIMIT: usize = 16 * 1024 * 1024;
 
 /// Answers what arrives until it is quiet. `deadline` is for the first byte.
@@ -21,14 +22,7 @@ pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ende
     let engine = connection.engine.clone();
     let mut active = engine.actives.take(Active::new);
     let ended = requests(connection, &mut active, deadline).await;
-    active.request = None;
-    active.parser.reset();
-    active.head.clear();
-    active.input.clear();
-    // What a connection that was closed has left must not be seen by the next one.
-    active.parser.reset();
-    active.head.clear();
-    active.output.clear();
+    active.reset();
     ended
 }
 
@@ -37,33 +31,10 @@ async fn requests(
     active: &mut Active,
     mut deadline: Deadline,
 ) -> Ended {
-    let engine = connection.engine.clone();
-    let base = connection.client.base_host.clone();
-    let limits = base.core.head_limits();
     loop {
-        let options = HeadOptions {
-            strict: base.core.strict_protocol(),
-            registered_methods: base.core.registered_methods(),
-            allow_http09: base.core.allow_http09(),
-            methods: &engine.server.methods,
-        };
-        match progress(active, &limits, &options) {
-            Progress::NeedMore => match receive(connection, active, deadline).await {
-                Ok(Received::Bytes) => deadline = connection.head_deadline(active),
-                Ok(Received::Nothing) => return Ended::Quiet(deadline),
-                Ok(Received::End) => return unfinished(connection, active, 400).await,
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return unfinished(connection, active, 408).await;
-                }
-                Err(_) => return Ended::Abort,
-            },
-            Progress::Error(error) => {
-                refuse(connection, active, &error).await;
-                return Ended::Close;
-            }
-            Progress::Done { consumed } => {
-                engine.handle.drained().await;
-                let _writing = engine.connections.writing();
+        match next_head(connection, active, deadline).await {
+            Next::Request { consumed } => {
+                connection.engine.handle.drained().await;
                 match answer(connection, active, consumed).await {
                     Ok(true) => {}
                     Ok(false) => return Ended::Close,
@@ -71,63 +42,138 @@ async fn requests(
                 }
                 active.parser.reset();
                 active.head.clear();
-                deadline = engine.handle.deadline(base.core.keep_alive_timeout());
+                let timeout = connection.client.base_host.core.keep_alive_timeout();
+                deadline = connection.engine.handle.deadline(timeout);
             }
+            Next::Refused(error) => {
+                refuse(connection, active, &error).await;
+                return Ended::Close;
+            }
+            Next::Quiet => return Ended::Quiet(deadline),
+            Next::Unfinished(status) => return unfinished(connection, active, status).await,
+            Next::Gone => return Ended::Abort,
         }
     }
 }
 
-fn progress(active: &mut Active, limits: &HeadLimits, options: &HeadOptions<'_>) -> Progress {
-    if active.input.is_empty() {
-        return Progress::NeedMore;
+/// What came of waiting for a head.
+enum Next {
+    /// A head, and how many bytes it had.
+    Request {
+        /// Bytes of the head.
+        consumed: usize,
+    },
+    /// A head that can't be taken.
+    Refused(Box<HeadError>),
+    /// Nothing came for a while.
+    Quiet,
+    /// A part of a head came, and then the end (400) or nothing more (408).
+    Unfinished(u16),
+    /// The connection is broken, or over.
+    Gone,
+}
+
+/// Waits for a head that is complete. What follows it is left in `active.input`.
+async fn next_head(connection: &mut Connection, active: &mut Active, deadline: Deadline) -> Next {
+    let mut progress = if active.input.is_empty() {
+        match fresh(connection, active, deadline).await {
+            Ok(progress) => progress,
+            Err(next) => return next,
+        }
+    } else {
+        kept(connection, active)
+    };
+    loop {
+        match progress {
+            Progress::Done { consumed } => return Next::Request { consumed },
+            Progress::Error(error) => return Next::Refused(error),
+            Progress::NeedMore => {}
+        }
+        if let Err(next) = more(connection, active).await {
+            return next;
+        }
+        progress = kept(connection, active);
     }
-    active.parser.parse(&mut active.head, &active.input, limits, options)
 }
 
-enum Received {
-    /// Something.
-    Bytes,
-    /// Nothing for a while, between two requests.
-    Nothing,
-    /// The other end has closed.
-    End,
-}
-
-/// Waits for more bytes. Between requests not longer than [`LINGER`]: then the buffers go back.
-async fn receive(
+/// Waits for the first bytes, not longer than [`LINGER`]: then the connection is quiet. They are
+/// received into the loop's own buffer, which stays in the processor's cache, and only what is left
+/// of them becomes the connection's.
+async fn fresh(
     connection: &mut Connection,
     active: &mut Active,
     deadline: Deadline,
-) -> io::Result<Received> {
+) -> Result<Progress, Next> {
     let engine = connection.engine.clone();
-    let Some(stream) = connection.stream.as_mut() else { return Ok(Received::End) };
-    let begun = !active.input.is_empty();
+    let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
+    let until = deadline.min(engine.handle.deadline(LINGER));
+    let received = std::future::poll_fn(|cx| {
+        let mut input = engine.input.borrow_mut();
+        input.clear();
+        stream.poll_read(cx, &mut input, until)
+    });
+    match received.await {
+        Ok(0) => return Err(Next::Gone),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Next::Quiet),
+        Err(_) => return Err(Next::Gone),
+    }
+    let policy = connection.client.base_host.read_policy.header;
+    connection.head_began = policy.begin(engine.handle.clock());
+    let input = engine.input.borrow();
+    let progress = connection.parse(active, &input);
+    let left = match &progress {
+        Progress::Done { consumed } => input.get(*consumed..).unwrap_or_default(),
+        Progress::NeedMore => &input,
+        Progress::Error(_) => &[],
+    };
+    active.input.extend_from_slice(left);
+    Ok(progress)
+}
+
+/// Parses what was received before.
+fn kept(connection: &Connection, active: &mut Active) -> Progress {
+    let mut input = std::mem::take(&mut active.input);
+    let progress = connection.parse(active, &input);
+    if let Progress::Done { consumed } = progress {
+        input.drain(..consumed.min(input.len()));
+    }
+    active.input = input;
+    progress
+}
+
+/// Waits for more of a head that has begun.
+async fn more(connection: &mut Connection, active: &mut Active) -> Result<(), Next> {
+    let deadline = connection.head_deadline(active);
+    let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
     if active.input.len() == active.input.capacity() {
         if active.input.len() >= INPUT_LIMIT {
-            return Ok(Received::End);
+            return Err(Next::Gone);
         }
         active.input.reserve(active.input.len().max(1024));
     }
-    let _reading = begun.then(|| engine.connections.reading());
-    let until = if begun { deadline } else { deadline.min(engine.handle.deadline(LINGER)) };
-    let count = match stream.read(&mut active.input, until).await {
-        Ok(count) => count,
-        Err(error) if error.kind() == io::ErrorKind::TimedOut && !begun => {
-            return Ok(Received::Nothing);
-        }
-        Err(error) => return Err(error),
-    };
-    if count == 0 {
-        return Ok(Received::End);
+    let _reading = connection.engine.connections.reading();
+    match stream.read(&mut active.input, deadline).await {
+        Ok(0) => Err(Next::Unfinished(400)),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Next::Unfinished(408)),
+        Err(_) => Err(Next::Gone),
     }
-    if !begun {
-        let policy = connection.client.base_host.read_policy.header;
-        connection.head_began = policy.begin(engine.handle.clock());
-    }
-    Ok(Received::Bytes)
 }
 
 impl Connection {
+    /// Parses as much of a head as there is, under the limits of the address's own host.
+    fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
+        let core = &self.client.base_host.core;
+        let options = HeadOptions {
+            strict: core.strict_protocol(),
+            registered_methods: core.registered_methods(),
+            allow_http09: core.allow_http09(),
+            methods: &self.engine.server.methods,
+        };
+        active.parser.parse(&mut active.head, input, &core.head_limits(), &options)
+    }
+
     /// Notes what was received for a request's head: its bytes, or its records on TLS.
     fn count_received(&mut self, consumed: usize) {
         let Some(stream) = &self.stream else { return };
@@ -169,7 +215,7 @@ pub(super) async fn refuse(connection: &mut Connection, active: &mut Active, err
 async fn refuse_with(
     connection: &mut Connection,
     active: &mut Active,
-    mut request: Box<Request>,
+    mut request: Pooled<Request>,
     error: &HeadError,
 ) {
     let level = match error.level {
@@ -192,8 +238,10 @@ async fn answer(
     active: &mut Active,
     consumed: usize,
 ) -> io::Result<bool> {
+    let engine = connection.engine.clone();
+    let _writing = engine.connections.writing();
     let mut request = blank(connection, active);
-    let found = request.find_host(&mut active.host, &mut active.head);
+    let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
     request.take_head(&mut active.head);
     if let Err(error) = found {
         Box::pin(refuse_with(connection, active, request, &error)).await;
@@ -212,23 +260,20 @@ async fn answer(
         && let Some(sent) = fast::answer(connection, active, &mut request)
     {
         let keep = fast::finish(connection, active, &mut request, sent).await?;
-        active.request = Some(request);
-        active.input.drain(..consumed.min(active.input.len()));
+        request.renew();
         return Ok(keep);
     }
-    Box::pin(full(connection, active, request, consumed, verdict)).await
+    Box::pin(full(connection, active, request, verdict)).await
 }
 
 /// The long way, through the phases.
 async fn full(
     connection: &mut Connection,
     active: &mut Active,
-    mut request: Box<Request>,
-    consumed: usize,
+    mut request: Pooled<Request>,
     verdict: Verdict,
 ) -> io::Result<bool> {
     let caching = request.pure && fast::may(active);
-    active.input.drain(..consumed.min(active.input.len()));
     let pipe = pipe::attach(connection, active, &mut request);
     let armed = if caching { fast::arm(connection, &mut request) } else { None };
     let verdict = match verdict {
@@ -260,7 +305,7 @@ fn filter(request: &mut Request) {
 async fn finish(
     connection: &mut Connection,
     active: &mut Active,
-    mut request: Box<Request>,
+    mut request: Pooled<Request>,
     may_keep: bool,
 ) -> io::Result<bool> {
     filter(&mut request);
@@ -274,33 +319,23 @@ async fn finish(
     connection.client.keepalives.set(connection.answered);
     process::run_all(&mut request, Phase::LogTransaction).await;
     connection.engine.count(request.bytes_sent);
-    active.request = Some(request);
+    request.renew();
     sent.map(|()| framing.keep)
 }
 
-/// The connection's request, recycled.
-fn blank(connection: &Connection, active: &mut Active) -> Box<Request> {
+/// A request for the connection, out of the loop's pool: the one that was used last is the one
+/// that is still in the processor's cache.
+fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let engine = &connection.engine;
-    let root = engine.plans.root(&connection.client.base_host);
-    match active.request.take() {
-        Some(mut request) => {
-            if request.layer.id != root.id {
-                request.plan = engine.plans.plan(&engine.server.registry, &root);
-                request.layer = root;
-            }
-            request.renew();
-            request
-        }
-        None => {
-            let plan = engine.plans.plan(&engine.server.registry, &root);
-            let (engine, client) = (engine.clone(), connection.client.clone());
-            Box::new(Request::blank(engine, client, root, plan))
-        }
-    }
+    let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.client.base_host));
+    let new = || Request::blank(engine.clone(), connection.client.clone(), base.clone());
+    let mut request = engine.requests.take(new);
+    request.begin(&connection.client, base);
+    request
 }
 
 /// As much of a request as its head tells, even a broken one.
-fn take_request(connection: &Connection, active: &mut Active) -> Box<Request> {
+fn take_request(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let mut request = blank(connection, active);
     request.take_head(&mut active.head);
     request

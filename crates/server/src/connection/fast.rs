@@ -35,15 +35,18 @@ pub(super) fn may(active: &Active) -> bool {
         && !head.flags.any(NOT_SIMPLE)
 }
 
-/// What is to be sent.
+/// An answer that has left, or what is left of it.
 pub(super) struct Sent {
     resource: Rc<Resource>,
     keep: bool,
+    before: u64,
+    /// Bytes that the socket did not take at once are in `active.output`.
+    outcome: io::Result<()>,
 }
 
-/// Puts the answer into `active.output`, if it is known and still true.
+/// Sends the answer, if it is known and still true. It is put together in the loop's own buffer.
 pub(super) fn answer(
-    connection: &Connection,
+    connection: &mut Connection,
     active: &mut Active,
     request: &mut Request,
 ) -> Option<Sent> {
@@ -54,44 +57,64 @@ pub(super) fn answer(
         engine.resources.forget(request.host.id, active.head.target());
         return None;
     }
+    let stream = connection.stream.as_mut()?;
+    let before = stream.sent();
     let keep = respond::may_keep_alive(request, connection.answered, engine.draining.get());
-    let output = &mut active.output;
+    let mut output = engine.output.borrow_mut();
     output.clear();
     output.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
     output.extend_from_slice(&engine.date());
     output.extend_from_slice(&resource.before);
-    respond::write_connection(request, connection.answered, keep, output);
+    respond::write_connection(request, connection.answered, keep, &mut output);
     output.extend_from_slice(&resource.after);
-    if let Content::Memory(bytes) = &resource.content {
-        output.extend_from_slice(bytes);
-    }
-    Some(Sent { resource, keep })
+    let outcome = match &resource.content {
+        Content::Memory(bytes) => {
+            output.extend_from_slice(bytes);
+            stream.try_write(&output)
+        }
+        Content::File(_) => Ok(0),
+    };
+    active.output.clear();
+    let outcome = match outcome {
+        Ok(count) => Ok(count),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+        Err(error) => Err(error),
+    };
+    let outcome = outcome.map(|count| {
+        active.output.extend_from_slice(output.get(count..).unwrap_or_default());
+    });
+    drop(output);
+    Some(Sent { resource, keep, before, outcome })
 }
 
-/// Sends it and logs it; whether the connection stays open.
+/// Sends what is left of it, and logs it; whether the connection stays open.
 pub(super) async fn finish(
     connection: &mut Connection,
     active: &mut Active,
     request: &mut Request,
     sent: Sent,
 ) -> io::Result<bool> {
-    let Sent { resource, keep } = sent;
-    let timeout = request.host.core.timeout();
+    let Sent { resource, keep, before, mut outcome } = sent;
     let Some(stream) = connection.stream.as_mut() else { return Ok(false) };
-    let before = stream.sent();
-    let outcome = match &resource.content {
-        Content::Memory(_) => stream.write_all(&active.output, timeout).await,
-        Content::File(slice) => {
-            let (offset, length) = (slice.offset, slice.length);
-            stream.send_file(&active.output, &slice.file, offset, length, timeout).await
-        }
-    };
+    let is_secure = connection.client.tls.is_some();
+    if outcome.is_ok() && (is_secure || !active.output.is_empty()) {
+        let timeout = request.host.core.timeout();
+        outcome = match &resource.content {
+            Content::Memory(_) if active.output.is_empty() => stream.flush(timeout).await,
+            Content::Memory(_) => stream.write_all(&active.output, timeout).await,
+            Content::File(slice) => {
+                let (offset, length) = (slice.offset, slice.length);
+                stream.send_file(&active.output, &slice.file, offset, length, timeout).await
+            }
+        };
+    }
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
     connection.engine.count(resource.file.size);
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {
+        connection.client.aborted.set(outcome.is_err());
         connection.client.bytes_out.set(stream.sent() - before);
         connection.client.first_byte_us.set(connection.engine.handle.clock().wall_us());
         request.take_over(&resource);

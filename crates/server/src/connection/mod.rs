@@ -21,14 +21,12 @@ use wire::{HeadParser, RequestHead};
 
 use crate::client::{Client, KeepAlive};
 use crate::engine::Engine;
+use crate::plan::Place;
 use crate::read_policy::Running;
-use crate::request::Request;
+use crate::request::KnownHost;
 
 /// How long a quiet connection keeps its buffers.
 pub const LINGER: Duration = Duration::from_secs(1);
-
-/// The buffer that a request is first read into, bytes.
-const INPUT_BYTES: usize = 8 * 1024;
 
 /// A connection's own state.
 pub(crate) struct Connection {
@@ -46,27 +44,42 @@ pub(crate) struct Connection {
 
 /// What a busy connection has beside.
 pub(crate) struct Active {
-    /// Bytes received; what was answered is taken off.
+    /// Bytes received and not yet parsed: of a head that is not complete, or behind one that is.
     input: Vec<u8>,
     /// Bytes to send.
     output: Vec<u8>,
     head: RequestHead,
     parser: HeadParser,
     host: RequestHost,
-    request: Option<Box<Request>>,
+    /// The place of the host that the address alone selects.
+    base: Option<Place>,
+    /// The host that the last request named.
+    known: Option<KnownHost>,
 }
 
 impl Active {
     /// Empty buffers.
     pub(crate) fn new() -> Active {
         Active {
-            input: Vec::with_capacity(INPUT_BYTES),
-            output: Vec::with_capacity(INPUT_BYTES),
+            input: Vec::new(),
+            output: Vec::new(),
             head: RequestHead::new(),
             parser: HeadParser::new(),
             host: RequestHost::new(),
-            request: None,
+            base: None,
+            known: None,
         }
+    }
+
+    /// What one connection has left must not be seen by the next.
+    fn reset(&mut self) {
+        self.input.clear();
+        self.output.clear();
+        self.parser.reset();
+        self.head.clear();
+        self.host.clear();
+        self.base = None;
+        self.known = None;
     }
 }
 
