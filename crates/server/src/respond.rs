@@ -6,6 +6,7 @@ use wire::{HeadFlags, Method};
 
 use crate::core::dir_config::CoreDir;
 use crate::errors::SuppressCharset;
+use crate::hooks::Phase;
 use crate::request::Request;
 
 /// How a body is delimited.
@@ -94,8 +95,28 @@ fn refuse_broken_fields(request: &mut Request) -> bool {
     request.headers_out.clear();
     crate::errors::make_page(request, 500, None);
     request.status_line = None;
+    add_error_fields(request);
+    if broken_field(request).is_some() {
+        request.headers_out.clear();
+    }
     request.chunked = true;
     true
+}
+
+/// What modules add to every error answer (`Header always`). The head is due: a hook that would
+/// have to wait is left out.
+fn add_error_fields(request: &mut Request) {
+    let plan = request.plan.clone();
+    for planned in plan.phase(Phase::InsertErrorFilter) {
+        let _ = planned.hook.run(request);
+    }
+    for attached in std::mem::take(&mut request.filters) {
+        let body = std::mem::take(&mut request.body);
+        request.body = attached.filter.apply(request, body);
+    }
+    let mut all = std::mem::take(&mut request.err_headers_out);
+    all.extend(&request.headers_out);
+    request.headers_out = all;
 }
 
 /// The name of a field with a byte that can't stand in a head.

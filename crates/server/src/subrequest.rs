@@ -70,7 +70,9 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     overlay(&mut request.env, &sub.env);
     overlay(&mut request.notes, &sub.notes);
     request.take_trace(sub.trace);
-    request.adopt_kept(sub.extensions);
+    let of_list = std::any::TypeId::of::<VariantsTag>();
+    let kept = sub.extensions.into_iter().filter(|(of, _)| *of != of_list);
+    request.adopt_kept(kept.collect());
 }
 
 /// Looks a URI up as the client would, without asking a handler. The subrequest's `status` is 200
