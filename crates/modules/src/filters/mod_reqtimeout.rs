@@ -66,9 +66,9 @@ fn policy(config: &ServerConfig) -> ReadPolicy {
 
 /// Source: `set_reqtimeouts` (modules/filters/mod_reqtimeout.c).
 fn request_read_timeout(cx: &mut Cx<'_, '_, Reqtimeout>, raw: &Arg) -> Set {
-    let mut rest = raw.text.as_slice();
+    let mut rest = raw.text.trim_ascii_start();
     while let Some((text, length)) = word::first_word(rest) {
-        rest = rest.get(length..).unwrap_or_default();
+        rest = rest.get(length..).unwrap_or_default().trim_ascii_start();
         let Some((key, value)) = text.split_once_str(b"=") else {
             let form = "Invalid RequestReadTimeout parameter. Parameter must be in the form \
                         'key=value'";

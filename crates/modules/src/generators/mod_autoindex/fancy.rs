@@ -9,6 +9,9 @@ use super::options::Flags;
 use super::query::Column;
 use super::text::{Page, anchor, shown_name, size};
 
+/// The room that a missing time takes: one more than a time has.
+const BLANK_TIME_BYTES: usize = 19;
+
 /// Writes a bare list.
 pub fn write_plain(page: &mut Page<'_>, entries: &[Entry]) {
     page.put("<ul>");
@@ -89,8 +92,7 @@ fn line(page: &mut Page<'_>, entry: &Entry, is_first: bool) {
     page.put("</a>");
     page.put(" ".repeat(padding + 1));
     if !page.has(Flags::NO_MODIFIED) && !page.time(entry) {
-        let blank = if page.has(Flags::OLD_DATE) { 19 } else { 18 };
-        page.put(" ".repeat(blank));
+        page.put(" ".repeat(BLANK_TIME_BYTES));
     }
     if !page.has(Flags::NO_SIZE) {
         page.put(size(entry.size));
