@@ -1,0 +1,77 @@
+//! mod_status: what the server is doing, as a page and for machines.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_status.html>. A loop stands where Apache has
+//! a worker thread: one letter, one row.
+
+mod auto;
+mod note;
+mod number;
+mod page;
+mod report;
+
+use server::body::Body;
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::module::Module;
+use server::request::Request;
+use wire::{Method, MethodSet};
+
+use report::Report;
+
+/// `mod_status.c`
+pub struct Status;
+
+impl Module for Status {
+    const NAME: &'static str = "status_module";
+    const FILE: &'static str = "mod_status.c";
+    type Server = ();
+    type Dir = ();
+
+    fn hooks(hooks: &mut Hooks<'_, Status>) {
+        hooks.handler("server-status", handle);
+        hooks.handler("application/x-httpd-status", handle);
+        hooks.on(Phase::LogTransaction, Rank::REALLY_LAST, server::hooks::always, note::after);
+    }
+}
+
+/// Whether single requests are shown: where this module is, unless `ExtendedStatus Off`.
+fn is_extended(request: &Request) -> bool {
+    let main = request.engine.server.main();
+    main.core.globals.0.extended_status.or(true)
+}
+
+/// The seconds between two loads of a page where the query names none.
+const REFRESH_S: i64 = 10;
+
+/// Source: `status_handler`.
+fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+    let get: MethodSet = [Method::GET].into_iter().collect();
+    request.allowed = get;
+    if request.method != Method::GET {
+        return Answer::DECLINED;
+    }
+    let query = request.args.clone().unwrap_or_default();
+    let says = |word: &[u8]| bstr::ByteSlice::find(query.as_slice(), word);
+    if let Some(at) = says(b"refresh") {
+        let rest = query.get(at + b"refresh".len()..).unwrap_or_default();
+        let seconds = rest.strip_prefix(b"=").map_or(0, number::leading);
+        let seconds = if seconds < 1 { REFRESH_S } else { seconds };
+        request.headers_out.set(b"Refresh", seconds.to_string().as_bytes());
+    }
+    let extended = is_extended(request);
+    if extended {
+        note::begin(request);
+    }
+    request.engine.publish();
+    request.engine.slot.set_status(mpm::scoreboard::Status::Writing);
+    let report = Report::gather(request, extended);
+    let text = if says(b"auto").is_some() {
+        request.content_type = Some(b"text/plain; charset=ISO-8859-1".to_vec());
+        auto::write(&report)
+    } else {
+        request.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
+        let signature = server::errors::signature(request, b"<hr />\n");
+        page::write(&report, says(b"notable").is_none(), &signature)
+    };
+    request.body = Body::from(text);
+    Answer::OK
+}

@@ -1,0 +1,73 @@
+//! What the scoreboard knows of a loop's last request (`ExtendedStatus`).
+
+use std::cell::{Cell, RefCell};
+use std::io::Write;
+
+use mpm::scoreboard::RequestNote;
+use server::hooks::{Answer, Bound};
+use server::request::Request;
+
+use super::{Status, is_extended};
+
+/// The bytes of a request line that are shown.
+const SHOWN_BYTES: usize = 128;
+
+/// Bytes of a text with a client's address, or a virtual host's name and port.
+const TEXT_BYTES: usize = 128;
+
+thread_local! {
+    /// The turn in which this loop last noted a request: its texts are written once a millisecond
+    /// at most, because nobody can read them faster.
+    static NOTED_MS: Cell<u64> = const { Cell::new(u64::MAX) };
+    static TEXTS: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// Notes the request whose answer begins.
+pub(super) fn begin(request: &Request) {
+    TEXTS.with_borrow_mut(|(client, vhost)| {
+        for text in [&mut *client, &mut *vhost] {
+            text.clear();
+            text.reserve(TEXT_BYTES);
+        }
+        // Writing to a Vec can't fail.
+        let _ = write!(client, "{}", request.useragent_addr.ip());
+        vhost.extend_from_slice(request.host.name());
+        let _ = write!(vhost, ":{}", request.client.local.port());
+        let protocol = match request.protocol {
+            1001.. => &b"http/1.1"[..],
+            1000 => b"http/1.0",
+            _ => b"http/0.9",
+        };
+        let note = RequestNote { client, vhost, request: shown(request), protocol };
+        request.engine.slot.request_begin(Some(&note));
+    });
+}
+
+/// The part of the request line that is shown: its end with `SeeRequestTail`.
+fn shown(request: &Request) -> &[u8] {
+    let line = request.request_line.as_slice();
+    let globals = &request.engine.server.main().core.globals.0;
+    if globals.see_request_tail.or(false) {
+        line.get(line.len().saturating_sub(SHOWN_BYTES)..).unwrap_or_default()
+    } else {
+        line
+    }
+}
+
+/// After the answer: how long it took, and what it was.
+pub(super) fn after<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+    if !is_extended(request) {
+        return Answer::DECLINED;
+    }
+    let clock = request.engine.handle.clock();
+    let duration_us = clock.wall_us().saturating_sub(request.time_us);
+    let slot = &request.engine.slot;
+    slot.add_requests(0, 0, duration_us);
+    let now_ms = clock.now_ms();
+    if NOTED_MS.replace(now_ms) != now_ms {
+        begin(request);
+        let client = &request.client;
+        slot.set_connection_counts(u64::from(client.keepalives.get()), client.bytes_out.get());
+    }
+    Answer::DECLINED
+}
