@@ -59,6 +59,8 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.content_languages = sub.content_languages;
     request.layer = sub.layer;
     request.plan = sub.plan;
+    request.no_cache = sub.no_cache;
+    request.no_local_copy = sub.no_local_copy;
     request.pure &= sub.pure;
     let overlay = |into: &mut wire::Table, from: &wire::Table| {
         for (name, value) in from.iter() {

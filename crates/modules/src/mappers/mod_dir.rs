@@ -248,9 +248,8 @@ fn is_servable(sub: &Request) -> bool {
 
 fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
     if let Some(Some(status)) = dir.index_redirect.get() {
-        let mut path = Vec::with_capacity(sub.uri.len());
-        wire::escape::path(&mut path, &sub.uri);
-        let url = request.construct_url(&path);
+        // Apache does not escape the path here, and neither do we.
+        let url = request.construct_url(&sub.uri);
         request.headers_out.set(b"Location", &url);
         return Verdict::Status(*status);
     }

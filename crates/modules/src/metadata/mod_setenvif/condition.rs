@@ -1,10 +1,11 @@
 //! One line of `SetEnvIf` and its family.
 
-use std::io::Write;
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bstr::ByteSlice;
 use conf::expr::Expr;
-use pcre::Regex;
+use pcre::{Captures, Regex};
 use server::request::Request;
 
 /// What is tested, and what happens if it holds.
@@ -66,6 +67,16 @@ pub(super) enum Pattern {
     Plain(Vec<u8>),
     /// A regular expression.
     Regex(Regex),
+}
+
+impl Pattern {
+    /// Whether it matches; a text leaves `captures` empty, so that `$1` means nothing.
+    pub fn matches(&self, subject: &[u8], captures: &mut Captures) -> bool {
+        match self {
+            Pattern::Plain(text) => subject.contains_str(text),
+            Pattern::Regex(regex) => regex.captures(subject, captures),
+        }
+    }
 }
 
 /// The text that a regular expression means, if it has nothing special in it
@@ -134,22 +145,17 @@ impl Attribute {
         }
     }
 
-    /// Appends its value; nothing where there is none. `host` is the client's name.
-    pub fn value(&self, request: &Request, host: Option<&[u8]>, out: &mut Vec<u8>) {
+    /// Its value; empty where there is none. `host` is the client's name.
+    pub fn value<'r>(&self, request: &'r Request, host: Option<&'r [u8]>) -> Cow<'r, [u8]> {
+        let address =
+            |address: std::net::IpAddr| Cow::Owned(address.to_canonical().to_string().into_bytes());
         let value = match self {
             Attribute::RemoteHost => host,
-            Attribute::RemoteAddr => {
-                let _ = write!(out, "{}", request.useragent_addr.ip().to_canonical());
-                return;
-            }
-            Attribute::ServerAddr => {
-                let _ = write!(out, "{}", request.client.local.ip().to_canonical());
-                return;
-            }
+            Attribute::RemoteAddr => return address(request.useragent_addr.ip()),
+            Attribute::ServerAddr => return address(request.client.local.ip()),
             Attribute::RequestProtocol => {
                 let (major, minor) = (request.protocol / 1000, request.protocol % 1000);
-                let _ = write!(out, "HTTP/{major}.{minor}");
-                return;
+                return Cow::Owned(format!("HTTP/{major}.{minor}").into_bytes());
             }
             Attribute::RequestUri => Some(request.uri.as_slice()),
             Attribute::RequestMethod => Some(&*request.method_name),
@@ -161,7 +167,7 @@ impl Attribute {
                 named.last().map(|(_, value)| value)
             }
         };
-        out.extend_from_slice(value.unwrap_or_default());
+        Cow::Borrowed(value.unwrap_or_default())
     }
 }
 

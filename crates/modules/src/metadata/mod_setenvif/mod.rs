@@ -5,6 +5,8 @@
 mod condition;
 mod rows;
 
+use std::borrow::Cow;
+
 use conf::expr::Backrefs;
 use pcre::{Captures, MAX_SUBSTITUTION_BYTES, substitute};
 use server::core::dir_config::HostnameLookups;
@@ -17,7 +19,7 @@ use server::merge::Append;
 use server::module::Module;
 use server::request::Request;
 
-use condition::{Condition, Effect, Pattern, Test};
+use condition::{Attribute, Condition, Effect, Test};
 
 /// `mod_setenvif.c`
 pub struct Setenvif;
@@ -77,59 +79,47 @@ async fn client_name(request: &mut Request) -> Vec<u8> {
 }
 
 fn apply_all(conditions: &[Condition], request: &mut Request, host: Option<&[u8]>) {
-    // Lines in a row on the same attribute see its value as it was before the first of them.
-    let mut subject: Vec<u8> = Vec::new();
-    let mut last: Option<&condition::Attribute> = None;
+    // Lines in a row on the same attribute see its value as it was before the first of them: it is
+    // held as soon as one has changed something. Nothing is copied where nothing matches.
+    let mut held: Option<Vec<u8>> = None;
+    let mut last: Option<&Attribute> = None;
     for condition in conditions {
         match &condition.test {
             Test::Attribute(attribute, pattern) => {
                 if last.is_none_or(|last| !last.is_same(attribute)) {
-                    subject.clear();
-                    attribute.value(request, host, &mut subject);
+                    held = None;
                     last = Some(attribute);
                 }
-                match pattern {
-                    Pattern::Plain(text) => {
-                        if bstr::ByteSlice::contains_str(subject.as_slice(), text) {
-                            condition.effects.iter().for_each(|effect| {
-                                set_plain(effect, request);
-                            });
-                        }
-                    }
-                    Pattern::Regex(regex) => {
-                        let mut captures = Captures::new();
-                        if regex.captures(&subject, &mut captures) {
-                            set_filled(&condition.effects, request, &subject, &captures);
-                        }
-                    }
+                let subject = match &held {
+                    Some(value) => Cow::Borrowed(value.as_slice()),
+                    None => attribute.value(request, host),
+                };
+                let mut captures = Captures::new();
+                if pattern.matches(&subject, &mut captures) {
+                    let subject = subject.into_owned();
+                    set(&condition.effects, request, &subject, &captures);
+                    held = Some(subject);
                 }
             }
             Test::Expression(expr) => {
                 let mut backrefs = Backrefs::new();
                 if let Ok(true) = expr::condition(expr, request, &mut backrefs) {
-                    let (subject, captures) = (backrefs.subject(), backrefs.captures());
-                    set_filled(&condition.effects, request, subject, captures);
+                    set(&condition.effects, request, backrefs.subject(), backrefs.captures());
                 }
             }
         }
     }
 }
 
-fn set_plain(effect: &Effect, request: &mut Request) {
-    match effect {
-        Effect::Unset(name) => {
-            request.env.unset(name);
-        }
-        Effect::Set(name, value) => request.env.set(name, value),
-    }
-}
-
-/// Sets with `$0`–`$9` replaced by what was matched.
-fn set_filled(effects: &[Effect], request: &mut Request, subject: &[u8], captures: &Captures) {
+/// Sets with `$0`–`$9` replaced by what was matched; as it stands where nothing was.
+fn set(effects: &[Effect], request: &mut Request, subject: &[u8], captures: &Captures) {
     for effect in effects {
-        let Effect::Set(name, template) = effect else {
-            set_plain(effect, request);
-            continue;
+        let (name, template) = match effect {
+            Effect::Set(name, template) => (name, template),
+            Effect::Unset(name) => {
+                request.env.unset(name);
+                continue;
+            }
         };
         let mut value = Vec::new();
         let limit = MAX_SUBSTITUTION_BYTES;
