@@ -15,7 +15,7 @@ use tls::ocsp::check::{self, Question};
 use tls::verify::{Reason, Verdict};
 
 use super::make::Built;
-use super::{fetch, of_host, policy};
+use super::{fetch, host_by_id, of_host, policy};
 
 /// What the server asks.
 pub const HOOK: TlsHook = TlsHook { is_on, choose, shown, judge, admit: policy::admit };
@@ -36,7 +36,8 @@ fn choose(client: &Client, server: &Server, hello: &ClientHello<'_>) -> Option<T
     let certificate = match built.certificates.len() {
         1 => 0,
         _ => {
-            built.certificates.choose_by(hello.signature_schemes().iter().copied().filter(is_13))?
+            let schemes = hello.signature_schemes().iter().copied().filter(is_13);
+            built.certificates.choose_by(schemes).unwrap_or(0)
         }
     };
     Some(TlsChoice { config: built.config.clone(), host: host.id, certificate })
@@ -47,8 +48,7 @@ fn built<'s>(server: &'s Server, host: &'s Host) -> Option<&'s Arc<Built>> {
 }
 
 fn of_choice<'s>(server: &'s Server, choice: &TlsChoice) -> Option<&'s Arc<Built>> {
-    let host = server.hosts.iter().find(|host| host.id == choice.host)?;
-    built(server, host)
+    built(server, host_by_id(server, choice.host)?)
 }
 
 /// Whether TLS 1.3 signs handshakes so (RFC 8446 section 4.2.3).

@@ -63,6 +63,11 @@ fn of_host<'s>(server: &Server, host: &'s Host) -> Option<&'s config::Server> {
     host.server.get(server.registry.slot_of::<Ssl>()?)
 }
 
+/// A host by its place.
+fn host_by_id(server: &Server, id: u32) -> Option<&Host> {
+    server.hosts.get(usize::try_from(id).ok()?).map(|host| &**host)
+}
+
 /// The hosts that speak TLS.
 fn all_built(server: &Server) -> impl Iterator<Item = (&config::Server, &Arc<make::Built>)> {
     server.hosts.iter().filter_map(|host| {

@@ -7,7 +7,7 @@ use tls::sessions::context;
 use wire::{HeadError, LogLevel};
 
 use super::config::Server;
-use super::of_host;
+use super::{host_by_id, of_host};
 
 /// What the error page says to a client without SNI where it is required.
 const NO_NAME_NOTES: &str = "Reason: The client software did not provide a hostname using \
@@ -97,7 +97,7 @@ pub fn admit(
     tls: &TlsFacts,
     host: &Host,
 ) -> Result<(), Box<HeadError>> {
-    let shaken = server.hosts.iter().find(|known| known.id == tls.host).map(|known| &**known);
+    let shaken = host_by_id(server, tls.host);
     let (Some(asked), Some(shaken_own)) =
         (of_host(server, host), shaken.and_then(|shaken| of_host(server, shaken)))
     else {

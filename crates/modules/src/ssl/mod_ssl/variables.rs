@@ -10,7 +10,7 @@ use server::request::Request;
 use tls::vars::{Connection, Style, certificate, of_log_format};
 
 use super::config::Options;
-use super::{INTERFACE, Ssl, of_host};
+use super::{INTERFACE, Ssl, host_by_id, of_host};
 
 /// What expressions get: `%{SSL_…}`, `%{SSL:name}`, `word -in PeerExtList(oid)`.
 pub const EXTENSION: Extension = Extension {
@@ -72,8 +72,7 @@ pub fn log_older(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
 pub fn connection(request: &Request) -> Option<Connection<'_>> {
     let tls = request.client.tls.as_deref()?;
     let server = &request.engine.server;
-    let host = server.hosts.iter().find(|host| host.id == tls.host)?;
-    let built = of_host(server, host)?.built.0.as_ref()?;
+    let built = of_host(server, host_by_id(server, tls.host)?)?.built.0.as_ref()?;
     let peer = tls.peer.as_deref();
     Some(Connection {
         protocol: tls.protocol,

@@ -47,8 +47,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "varname",
         "",
         "Names the variable whose value becomes the name of the user.",
-    )
-    .standing(Places::SERVER.or(Places::PER_DIR), Override::AUTH_CONFIG),
+    ),
     host(
         "SSLRenegBufferSize",
         Takes::One(|cx, arg| super::number::<u32>(cx, arg).map(|_| ())),
