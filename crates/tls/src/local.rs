@@ -34,7 +34,7 @@ pub struct LocalCertificate {
 /// # Errors
 /// The folders or the files cannot be written.
 pub fn ensure(local: &LocalCertificate) -> io::Result<()> {
-    if is_usable(local) {
+    if is_usable(local) || is_of_others(local) {
         return Ok(());
     }
     for folder in [&local.certificate, &local.key].into_iter().filter_map(|path| path.parent()) {
@@ -58,6 +58,21 @@ fn make() -> Result<(String, String), rcgen::Error> {
     params.not_before = (now - Duration::from_secs(3600)).into();
     params.not_after = (now + LIFE).into();
     Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+/// Whether somebody has put a certificate of another kind there: it stays, whatever it is.
+fn is_of_others(local: &LocalCertificate) -> bool {
+    if !local.certificate.exists() || !local.key.exists() {
+        return false;
+    }
+    let text = fs::read(&local.certificate).unwrap_or_default();
+    let certificates = pem::certificates(&text);
+    let Some(parsed) = certificates.first().and_then(|der| certs::parse(der).ok()) else {
+        return true;
+    };
+    let (subject, issuer) = (parsed.subject(), parsed.issuer());
+    let mut names = subject.iter_common_name().filter_map(|name| name.as_str().ok());
+    subject.as_raw() != issuer.as_raw() || names.next() != Some("localhost")
 }
 
 fn is_usable(local: &LocalCertificate) -> bool {
@@ -113,6 +128,11 @@ mod tests {
         fs::write(&local.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
         ensure(&local).unwrap();
         assert_ne!(fs::read(&local.certificate).unwrap(), first, "another key: made anew");
+        fs::write(&local.certificate, "mine").unwrap();
+        ensure(&local).unwrap();
+        assert_eq!(fs::read(&local.certificate).unwrap(), b"mine", "of somebody else");
+        fs::remove_file(&local.certificate).unwrap();
+        ensure(&local).unwrap();
         let certificates = pem::certificates(&fs::read(&local.certificate).unwrap());
         assert!(certs::matches_name(&certs::parse(&certificates[0]).unwrap(), "localhost"));
         fs::remove_dir_all(folder).unwrap();

@@ -67,6 +67,10 @@ impl HostCertificates {
 
     /// The same, by the schemes that count.
     pub fn choose_by(&self, mut schemes: impl Iterator<Item = SignatureScheme>) -> Option<usize> {
+        // Where there is no choice, rustls says whether the one will do.
+        if self.entries.len() == 1 {
+            return Some(0);
+        }
         schemes.find_map(|scheme| {
             let can_sign = |entry: &Entry| entry.plain.key.choose_scheme(&[scheme]).is_some();
             self.entries.iter().position(can_sign)

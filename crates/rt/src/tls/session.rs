@@ -109,31 +109,20 @@ impl Session {
     /// is appended to [`outgoing`](Self::outgoing), after an error too: the alert.
     pub fn digest(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
         self.incoming.clear();
-        let mut done = 0;
-        loop {
-            let rest = records.get_mut(done..).unwrap_or_default();
-            match self.step(rest, buffer) {
-                Ok((consumed, more)) => {
-                    done += consumed;
-                    if !more {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    // The alert that rustls has made of the error.
-                    while let Ok((_, true)) = self.step(&mut [], buffer) {}
-                    return Err(error);
-                }
-            }
+        let (mut done, outcome) = self.pump(records, buffer);
+        if outcome.is_err() {
+            // The alert that rustls has made of the error. What follows in the records is looked
+            // at once more, or rustls would miss what it has taken note of.
+            done += self.pump(records.get_mut(done..).unwrap_or_default(), buffer).0;
         }
         self.incoming.extend_from_slice(records.get(done..).unwrap_or_default());
-        Ok(())
+        outcome
     }
 
     /// Encrypts at most [`ENCRYPT_BYTES_MAX`] of `plain` into `out`, which is overwritten, behind
     /// the records that still wait. Returns how much of `out` is to be sent.
     pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
-        while self.step(&mut [], &mut Vec::new())?.1 {}
+        self.settle()?;
         let waiting = self.outgoing.len();
         let room = waiting + plain.len() + RECORD_OVERHEAD_BYTES;
         if out.len() < room {
@@ -141,7 +130,8 @@ impl Session {
         }
         let Some((front, back)) = out.split_at_mut_checked(waiting) else { return Ok(0) };
         front.copy_from_slice(&self.outgoing);
-        let status = self.connection.process_tls_records(&mut []);
+        let status = self.connection.process_tls_records(&mut self.incoming);
+        debug_assert_eq!(status.discard, 0, "nothing is left to do after settling");
         let ConnectionState::WriteTraffic(mut traffic) = status.state? else {
             return Err(Error::HandshakeNotComplete);
         };
@@ -160,8 +150,10 @@ impl Session {
 
     /// Appends a close_notify to [`outgoing`](Self::outgoing).
     pub fn close(&mut self) {
-        while let Ok((_, true)) = self.step(&mut [], &mut Vec::new()) {}
-        let status = self.connection.process_tls_records(&mut []);
+        if self.settle().is_err() {
+            return;
+        }
+        let status = self.connection.process_tls_records(&mut self.incoming);
         if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
             let mut alert = [0; 256];
             if let Ok(count) = traffic.queue_close_notify(&mut alert) {
@@ -170,38 +162,71 @@ impl Session {
         }
     }
 
-    /// One state of rustls: how many bytes it consumed, and whether there is more to do.
-    fn step(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> Result<(usize, bool), Error> {
-        let UnbufferedStatus { mut discard, state, .. } =
+    /// Lets rustls do what it still wants to do without new records. It gets those that were kept:
+    /// of a message that is not complete it remembers where its pieces stand among them.
+    fn settle(&mut self) -> Result<(), Error> {
+        let mut kept = std::mem::take(&mut self.incoming);
+        let (done, outcome) = self.pump(&mut kept, &mut Vec::new());
+        kept.drain(..done.min(kept.len()));
+        self.incoming = kept;
+        outcome
+    }
+
+    /// Runs rustls over `records` until it wants more; how many bytes it is done with.
+    fn pump(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> (usize, Result<(), Error>) {
+        let mut done = 0;
+        loop {
+            let mut consumed = 0;
+            let rest = records.get_mut(done..).unwrap_or_default();
+            let outcome = self.step(rest, buffer, &mut consumed);
+            done += consumed;
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => return (done, Ok(())),
+                Err(error) => return (done, Err(error)),
+            }
+        }
+    }
+
+    /// One state of rustls: whether there is more to do. Bytes that it is done with, which there
+    /// can be on an error too, are added to `discard`.
+    fn step(
+        &mut self,
+        records: &mut [u8],
+        buffer: &mut Vec<u8>,
+        discard: &mut usize,
+    ) -> Result<bool, Error> {
+        let UnbufferedStatus { discard: consumed, state, .. } =
             self.connection.process_tls_records(records);
+        *discard += consumed;
         match state? {
             ConnectionState::ReadTraffic(mut traffic) => {
                 while let Some(record) = traffic.next_record() {
                     let record = record?;
-                    discard += record.discard;
+                    *discard += record.discard;
                     deliver(record.payload, buffer, &mut self.plain);
                 }
-                Ok((discard, true))
+                Ok(true)
             }
             ConnectionState::EncodeTlsData(mut data) => {
                 encode(&mut data, &mut self.outgoing)?;
-                Ok((discard, true))
+                Ok(true)
             }
             // "Sent" as far as rustls is concerned: it waits in `outgoing`.
             ConnectionState::TransmitTlsData(data) => {
                 data.done();
-                Ok((discard, true))
+                Ok(true)
             }
             ConnectionState::PeerClosed => {
                 self.peer_closed = true;
-                Ok((discard, true))
+                Ok(true)
             }
             ConnectionState::Closed => {
                 self.peer_closed = true;
-                Ok((discard, false))
+                Ok(false)
             }
             // Early data is not configured, so that state never comes.
-            _ => Ok((discard, false)),
+            _ => Ok(false),
         }
     }
 }

@@ -31,10 +31,6 @@ pub fn ensure(build: &Build, server: &Server) -> Result<(), Finding> {
     if !names(&server.certificates, &pair.certificate) || !names(&server.keys, &pair.key) {
         return Ok(());
     }
-    // What somebody else has put there is theirs, whatever it is.
-    if pair.certificate.exists() && pair.key.exists() {
-        return Ok(());
-    }
     tls::local::ensure(&pair).map_err(|error| {
         let path = pair.certificate.display();
         Finding::error("SSLCertificateFile", format!("cannot make '{path}': {error}"))
