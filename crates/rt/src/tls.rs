@@ -175,6 +175,11 @@ impl<'s> TlsInfo<'s> {
         self.0.connection().peer_certificates()
     }
 
+    /// True once the client has said that it sends nothing more: it waits for the same from us.
+    pub fn peer_closed(&self) -> bool {
+        self.0.peer_closed()
+    }
+
     /// True when an earlier session was resumed.
     pub fn is_resumed(&self) -> bool {
         self.0.connection().handshake_kind() == Some(HandshakeKind::Resumed)

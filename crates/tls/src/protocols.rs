@@ -60,7 +60,10 @@ pub fn parse<'a>(
             continue;
         }
         if word.eq_ignore_ascii_case("SSLv3") && sign != Some('-') {
-            return Err(Finding::error(DIRECTIVE, "SSLv3 is not supported"));
+            return Err(Finding::error(
+                DIRECTIVE,
+                "SSLv3 not supported by this version of OpenSSL",
+            ));
         }
         if set.legacy && sign != Some('-') {
             findings.push(Finding::warning(

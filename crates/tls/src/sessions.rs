@@ -61,7 +61,7 @@ impl SessionCache {
         let (name, rest) = argument.split_once(':').unwrap_or((argument, ""));
         if name != "shmcb" && name != "default" {
             let message = format!(
-                "'{name}' session cache not supported (known names: default,shmcb). Maybe you \
+                "'{name}' session cache not supported (known names: shmcb,default). Maybe you \
                  need to load the appropriate socache module (mod_socache_{name}?)."
             );
             return Err(Finding::error(DIRECTIVE, message));

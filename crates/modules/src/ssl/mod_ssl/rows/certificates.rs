@@ -74,7 +74,7 @@ fn dialog(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     };
     let path = cx.build().path(program);
     if !path.exists() {
-        let message = format!("SSLPassPhraseDialog: '{}' does not exist", path.display());
+        let message = format!("SSLPassPhraseDialog: file '{}' does not exist", path.display());
         return Err(Fault::new(message).at(arg));
     }
     let command = [super::bytes(path), rest.to_vec()].concat();

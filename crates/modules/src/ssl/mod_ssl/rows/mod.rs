@@ -117,9 +117,9 @@ fn words(args: &[Arg]) -> Result<Vec<&str>, Fault> {
     args.iter().map(text).collect()
 }
 
-/// A finding as the answer of a setter.
+/// A finding as the answer of a setter, behind the directive's name.
 fn fault(finding: Finding) -> Fault {
-    Fault::new(finding.message)
+    Fault::new(format!("{}: {}", finding.directive, finding.message))
 }
 
 /// Says what a setter found beside; errors end it.
@@ -161,10 +161,12 @@ fn bytes(path: PathBuf) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// A number as `atoi` would take it, not below zero.
+/// A number, not below zero where the type says so.
 fn number<T: std::str::FromStr>(cx: &Here<'_, '_>, arg: &Arg) -> Result<T, Fault> {
-    let number = text(arg)?.parse::<T>().ok();
-    number.ok_or_else(|| Fault::new(format!("{}: Invalid argument", cx.target.directive)).at(arg))
+    let word = text(arg)?;
+    word.parse::<T>().map_err(|_| {
+        Fault::new(format!("{}: Invalid argument '{word}'", cx.target.directive)).at(arg)
+    })
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn require(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let restricted = Flags { restricted: cx.in_htaccess(), ..flags };
     let registry = cx.build().registry.clone();
     let expr = expr::parse_bool(&registry, &arg.text, restricted)
-        .map_err(|why| Fault::new(format!("Cannot parse expression: {why}")).at(arg))?;
+        .map_err(|why| Fault::new(format!("SSLRequire: {why}")).at(arg))?;
     let text = String::from_utf8_lossy(&arg.text).into_owned();
     cx.dir().requirements.push(Arc::new(Condition { text, expr }));
     Ok(())

@@ -4,7 +4,7 @@ use conf::Arg;
 use server::directive::{Fault, Row, Set, State, Takes};
 use tls::sessions::SessionCache;
 
-use super::{Here, fault, file, global, host, number, put, text};
+use super::{Here, file, global, host, number, put, text};
 use crate::ssl::mod_ssl::Ssl;
 
 pub(super) const ROWS: &[Row<Ssl>] = &[
@@ -57,8 +57,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
 
 fn store(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<SessionCache, Fault> {
     let found = SessionCache::parse(text(arg)?).map_err(|finding| {
-        let name = cx.target.directive;
-        Fault { message: finding.message.replace("SSLSessionCache", name), ..fault_at(arg) }
+        Fault::new(format!("{}: {}", cx.target.directive, finding.message)).at(arg)
     })?;
     let is_shared = matches!(found, SessionCache::Shared { .. });
     if is_shared && !cx.build().registry.is_active("socache_shmcb_module") {
@@ -70,10 +69,6 @@ fn store(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<SessionCache, Fault> {
         return Err(Fault::new(message).at(arg));
     }
     Ok(found)
-}
-
-fn fault_at(arg: &Arg) -> Fault {
-    fault(tls::Finding::error("", "")).at(arg)
 }
 
 fn timeout(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
