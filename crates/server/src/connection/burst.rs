@@ -51,7 +51,7 @@ async fn requests(
             }
             Next::Quiet => return Ended::Quiet(deadline),
             Next::Unfinished(status) => return unfinished(connection, active, status).await,
-            Next::Gone => return Ended::Abort,
+            Next::Gone => return connection.ended(),
         }
     }
 }
@@ -162,6 +162,12 @@ async fn more(connection: &mut Connection, active: &mut Active) -> Result<(), Ne
 }
 
 impl Connection {
+    /// What is to be done when the client is gone: over TLS its farewell is answered.
+    fn ended(&self) -> Ended {
+        let tls = self.stream.as_ref().and_then(|stream| stream.tls());
+        if tls.is_some_and(|tls| tls.peer_closed()) { Ended::Close } else { Ended::Abort }
+    }
+
     /// Parses as much of a head as there is, under the limits of the address's own host.
     fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
         let core = &self.client.base_host.core;
