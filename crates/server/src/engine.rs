@@ -181,8 +181,8 @@ impl Engine {
         crate::log::of_server(&self.server, level, number, message);
     }
 
-    /// What is done every second, and at the loop's end: modules' own, and dropped log lines are
-    /// counted.
+    /// What is done every second, and at the loop's end: modules' own, and lines that logs did not
+    /// take are counted and told.
     pub fn every_second(&self) {
         for run in self.server.registry.hooks.every_second() {
             run(self);
@@ -190,6 +190,9 @@ impl Engine {
         let dropped = crate::sink::take_dropped();
         if dropped > 0 {
             self.scoreboard.count_dropped_log_lines(dropped);
+            // On a full disk this line is lost as well, and told again until it is not.
+            let text = format_args!("{dropped} log lines could not be written");
+            self.log_main(Level::Error, 20002, text);
         }
     }
 

@@ -1,7 +1,9 @@
 //! `tamarack serve DIRECTORY [ADDRESS:PORT]`: a folder, served with no configuration at all.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use conf::Options;
@@ -11,7 +13,7 @@ use crate::load::{self, How, Loaded};
 use crate::program::{self, Source};
 
 /// Where a folder is served, unless told otherwise.
-const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// The program's name in messages.
 const NAME: &str = "tamarack serve";
@@ -21,27 +23,33 @@ const USAGE: &str = "usage: tamarack serve DIRECTORY [ADDRESS:PORT]";
 /// Serves a folder in the foreground; the exit status.
 pub fn serve(words: &[OsString]) -> i32 {
     let (directory, address) = match words {
-        [directory] => (directory, DEFAULT_ADDRESS.to_owned()),
-        [directory, address] => (directory, address.to_string_lossy().into_owned()),
+        [directory] => (directory, Ok(DEFAULT_ADDRESS)),
+        [directory, address] => (directory, parse_address(&address.to_string_lossy())),
         _ => {
             eprintln!("{USAGE}");
             return 1;
         }
     };
-    let directory = match std::fs::canonicalize(directory) {
-        Ok(path) if path.is_dir() => path,
-        Ok(path) => return fail(&format!("{} is no directory", path.display())),
-        Err(error) => return fail(&format!("{}: {error}", Path::new(directory).display())),
+    if directory.as_bytes().starts_with(b"-") {
+        eprintln!("{USAGE}");
+        return i32::from(directory != "--help" && directory != "-h");
+    }
+    let prepared = address.and_then(|address| {
+        let directory = folder(Path::new(directory))?;
+        is_free(address)?;
+        let text = configuration(&directory, address)?;
+        let state = state_file(&text)
+            .map_err(|error| format!("no place for temporary files: {}", reason(&error)))?;
+        Ok((directory, address, state))
+    });
+    let (directory, address, state) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => {
+            eprintln!("{NAME}: {why}");
+            return 1;
+        }
     };
-    let text = match configuration(&directory, &address) {
-        Ok(text) => text,
-        Err(why) => return fail(&why),
-    };
-    let state = match state_file(&text) {
-        Ok(file) => file,
-        Err(error) => return fail(&format!("no place for temporary files: {error}")),
-    };
-    println!("Serving {} on http://{address}/ (Ctrl-C ends it)", directory.display());
+    println!("Serving {} on http://{}/ (Ctrl-C ends it)", directory.display(), shown(address));
     let file = state.clone();
     let source = Source::Text(Box::new(move || read(&file)));
     let status = program::run(NAME, source, Mode::Foreground);
@@ -51,9 +59,51 @@ pub fn serve(words: &[OsString]) -> i32 {
     status
 }
 
-fn fail(why: &str) -> i32 {
-    eprintln!("tamarack serve: {why}");
-    1
+/// `ADDRESS:PORT`, `:PORT` or `PORT`.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
+        return Ok(SocketAddr::new(DEFAULT_ADDRESS.ip(), port));
+    }
+    let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let wrong = || format!("'{text}' is no ADDRESS:PORT, as in {DEFAULT_ADDRESS}");
+    named.as_deref().unwrap_or(text).parse().map_err(|_| wrong())
+}
+
+/// The address as a browser on this machine may be given it.
+fn shown(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if ip.is_unspecified() => SocketAddr::new(DEFAULT_ADDRESS.ip(), address.port()),
+        _ => address,
+    }
+}
+
+fn folder(name: &Path) -> Result<PathBuf, String> {
+    match std::fs::canonicalize(name) {
+        Ok(path) if path.is_dir() => Ok(path),
+        Ok(path) => Err(format!("{} is no directory", path.display())),
+        Err(error) => Err(format!("{}: {}", name.display(), reason(&error))),
+    }
+}
+
+/// Tells in time, and in words, what the supervisor would find.
+fn is_free(address: SocketAddr) -> Result<(), String> {
+    match TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(format!(
+            "{address} is in use by another program; name another address: tamarack serve \
+             DIRECTORY ADDRESS:PORT"
+        )),
+        Err(error) => Err(format!("{address}: {}", reason(&error))),
+    }
+}
+
+/// The system's words, without its number.
+fn reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
+        None => error.to_string(),
+    }
 }
 
 fn read(file: &Path) -> Loaded {
@@ -62,13 +112,10 @@ fn read(file: &Path) -> Loaded {
 }
 
 /// The configuration that serves a folder: its files, its index, a listing where there is none.
-fn configuration(directory: &Path, address: &str) -> Result<String, String> {
+fn configuration(directory: &Path, address: SocketAddr) -> Result<String, String> {
     let Some(directory) = directory.to_str().filter(|name| !name.contains(['"', '\n'])) else {
         return Err("the directory's name can't be written into a configuration".to_owned());
     };
-    if address.contains(char::is_whitespace) {
-        return Err(format!("'{address}' is no ADDRESS:PORT"));
-    }
     let types = ["/etc/mime.types", "/etc/apache2/mime.types"];
     let types = types.iter().find(|file| Path::new(file).exists());
     let types = types.map_or(String::new(), |file| format!("TypesConfig {file}\n"));
@@ -90,4 +137,20 @@ fn state_file(text: &str) -> std::io::Result<PathBuf> {
     writeln!(file, "ServerRoot \"{}\"", folder.display())?;
     file.write_all(text.as_bytes())?;
     Ok(path)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_may_be_short() {
+        let parsed = |text: &str| parse_address(text).map(|address| address.to_string());
+        assert_eq!(parsed("81").unwrap(), "127.0.0.1:81");
+        assert_eq!(parsed(":81").unwrap(), "127.0.0.1:81");
+        assert_eq!(parsed("localhost:81").unwrap(), "127.0.0.1:81");
+        assert_eq!(parsed("[::]:81").unwrap(), "[::]:81");
+        assert!(parsed("99999").is_err() && parsed("a b").is_err());
+    }
 }

@@ -1,0 +1,108 @@
+//! A client that sees every byte: one connection, requests one after the other.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+/// How long an answer may take.
+pub const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A connection to the server.
+pub struct Client {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+/// What came for one request.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// A field's value.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// Whether the server closes after it.
+    pub fn closes(&self) -> bool {
+        self.field("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Client {
+    pub fn connect(port: u16) -> io::Result<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream, received: Vec::new() })
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Sends a GET without waiting for the answer.
+    pub fn ask(&mut self, path: &str) -> io::Result<()> {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+    }
+
+    pub fn get(&mut self, path: &str) -> io::Result<Answer> {
+        self.ask(path)?;
+        self.answer()
+    }
+
+    /// Reads an answer with a Content-Length, or none.
+    pub fn answer(&mut self) -> io::Result<Answer> {
+        let end = loop {
+            if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.receive()?;
+        };
+        let head = String::from_utf8_lossy(&self.received[..end - 2]).into_owned();
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(format!("no status: {head}")))?;
+        let answer = Answer { status, head, body: Vec::new() };
+        let length = answer.field("Content-Length").and_then(|value| value.parse().ok());
+        let length: usize = length.unwrap_or(0);
+        while self.received.len() < end + length {
+            self.receive()?;
+        }
+        let body = self.received[end..end + length].to_vec();
+        self.received.drain(..end + length);
+        Ok(Answer { body, ..answer })
+    }
+
+    /// Whether the server has closed, having sent no more.
+    pub fn is_closed(&mut self) -> bool {
+        self.received.is_empty() && matches!(self.stream.read(&mut [0]), Ok(0))
+    }
+
+    /// No more requests.
+    pub fn finish(&self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 16 * 1024];
+        match self.stream.read(&mut bytes)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                self.received.extend_from_slice(&bytes[..count]);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is on disk is what is answered: the request after a change sees the change.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
+
+use crate::client::Client;
+use crate::is_long;
+use crate::site::Site;
+
+/// Writes and questions of a run.
+const ROUNDS: usize = 10_000;
+/// The same where nobody asked for long tests.
+const ROUNDS_SHORT: usize = 2_000;
+
+fn rounds() -> usize {
+    if is_long() { ROUNDS } else { ROUNDS_SHORT }
+}
+
+/// A fixed time long ago: neither size nor time tells one content from the other.
+fn make_old(file: &File) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_640_995_200);
+    file.set_modified(time).unwrap();
+}
+
+fn text(number: usize) -> String {
+    format!("number {number:08}\n")
+}
+
+#[test]
+fn a_file_that_is_written_again_and_again() {
+    let mut site = Site::new("fresh-write");
+    site.start();
+    let mut client = site.client();
+    let path = site.path("htdocs/a.txt");
+    for number in 0..rounds() {
+        fs::write(&path, text(number)).unwrap();
+        // Every other version claims to be as old as the one before it.
+        if number % 2 == 0 {
+            make_old(&File::options().write(true).open(&path).unwrap());
+        }
+        assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
+        if number % 8 == 0 {
+            // Now it may come from memory.
+            assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
+            assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_or_deleted() {
+    let mut site = Site::new("fresh-rename");
+    site.start();
+    let mut client = site.client();
+    let (path, new) = (site.path("htdocs/a.txt"), site.path("new.txt"));
+    for number in 0..rounds() {
+        fs::write(&new, text(number)).unwrap();
+        make_old(&File::options().write(true).open(&new).unwrap());
+        fs::rename(&new, &path).unwrap();
+        for _ in 0..1 + number % 3 {
+            assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
+        }
+        if number % 5 == 0 {
+            fs::remove_file(&path).unwrap();
+            assert_eq!(client.get("/a.txt").unwrap().status, 404);
+        }
+    }
+}
+
+#[test]
+fn requests_that_came_after_a_change_see_it_though_they_are_pipelined() {
+    let mut site = Site::new("fresh-pipeline");
+    site.start();
+    let mut client = site.client();
+    let path = site.path("htdocs/a.txt");
+    for number in 0..rounds() / 4 {
+        fs::write(&path, text(number)).unwrap();
+        make_old(&File::options().write(true).open(&path).unwrap());
+        let one = "GET /a.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.send(one.repeat(4).as_bytes()).unwrap();
+        for _ in 0..4 {
+            assert_eq!(client.answer().unwrap().text(), text(number));
+        }
+    }
+}
+
+/// What `.htaccess` makes of the answer's type.
+fn type_of(client: &mut Client, path: &str) -> String {
+    let answer = client.get(path).unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.field("Content-Type").unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_htaccess_file_on_any_level() {
+    let mut site = Site::new("fresh-htaccess");
+    let levels = ["htdocs", "htdocs/one", "htdocs/one/two", "htdocs/one/two/three"];
+    for level in &levels[1..] {
+        fs::create_dir(site.path(level)).unwrap();
+    }
+    site.write("htdocs/one/two/three/a.txt", "text\n");
+    site.start();
+    let mut client = site.client();
+    let plain = type_of(&mut client, "/one/two/three/a.txt");
+    for number in 0..rounds() / 8 {
+        let level = site.path(levels[number % levels.len()]);
+        let file = level.join(".htaccess");
+        let wanted = format!("text/x-{number:06}");
+        match number % 3 {
+            0 => fs::write(&file, format!("ForceType {wanted}\n")).unwrap(),
+            _ => {
+                let new = site.path("new");
+                fs::write(&new, format!("ForceType {wanted}\n")).unwrap();
+                fs::rename(new, &file).unwrap();
+            }
+        }
+        for _ in 0..1 + number % 4 {
+            assert_eq!(type_of(&mut client, "/one/two/three/a.txt"), wanted);
+        }
+        fs::remove_file(&file).unwrap();
+        for _ in 0..1 + number % 4 {
+            assert_eq!(type_of(&mut client, "/one/two/three/a.txt"), plain, "{number}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_htaccess_is_an_error_until_it_is_mended() {
+    let mut site = Site::new("fresh-wrong");
+    site.start();
+    let mut client = site.client();
+    let file = site.path("htdocs/.htaccess");
+    for _ in 0..20 {
+        fs::write(&file, "Frobnicate On\n").unwrap();
+        assert_eq!(client.get("/index.html").unwrap().status, 500);
+        fs::write(&file, "# mended now \n").unwrap();
+        assert_eq!(client.get("/index.html").unwrap().status, 200);
+    }
+    assert!(site.count_lines("Invalid command 'Frobnicate'") >= 20);
+}
+
+#[test]
+fn folders_on_the_path_that_are_renamed() {
+    let mut site = Site::new("fresh-folder");
+    fs::create_dir_all(site.path("htdocs/one/two")).unwrap();
+    fs::create_dir_all(site.path("htdocs/other/two")).unwrap();
+    site.write("htdocs/one/two/a.txt", "one\n");
+    site.write("htdocs/other/two/a.txt", "two\n");
+    for file in ["htdocs/one/two/a.txt", "htdocs/other/two/a.txt"] {
+        make_old(&File::options().write(true).open(site.path(file)).unwrap());
+    }
+    site.start();
+    let mut client = site.client();
+    let (one, other, aside) =
+        (site.path("htdocs/one"), site.path("htdocs/other"), site.path("htdocs/aside"));
+    let mut is_swapped = false;
+    for number in 0..rounds() / 8 {
+        fs::rename(&one, &aside).unwrap();
+        assert_eq!(client.get("/one/two/a.txt").unwrap().status, 404);
+        fs::rename(&other, &one).unwrap();
+        fs::rename(&aside, &other).unwrap();
+        is_swapped = !is_swapped;
+        let expected = if is_swapped { "two\n" } else { "one\n" };
+        for _ in 0..1 + number % 3 {
+            assert_eq!(client.get("/one/two/a.txt").unwrap().text(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_symbolic_link_that_points_elsewhere() {
+    let mut site = Site::new("fresh-link");
+    for name in ["one", "two"] {
+        fs::create_dir(site.path(name)).unwrap();
+        site.write(&format!("{name}/a.txt"), &format!("{name}\n"));
+        make_old(&File::options().write(true).open(site.path(name).join("a.txt")).unwrap());
+    }
+    let root = site.root.display().to_string();
+    site.configure(&format!("<Directory {root}>\n  Options FollowSymLinks\n</Directory>\n"));
+    site.start();
+    let mut client = site.client();
+    let (link, new) = (site.path("htdocs/link"), site.path("new-link"));
+    for number in 0..rounds() / 8 {
+        let name = ["one", "two"][number % 2];
+        symlink(site.path(name), &new).unwrap();
+        fs::rename(&new, &link).unwrap();
+        for _ in 0..1 + number % 3 {
+            assert_eq!(client.get("/link/a.txt").unwrap().text(), format!("{name}\n"));
+        }
+    }
+    // Behind the link, too.
+    for number in 0..20 {
+        fs::write(site.path("two/a.txt"), text(number)).unwrap();
+        fs::write(site.path("one/a.txt"), text(number)).unwrap();
+        assert_eq!(client.get("/link/a.txt").unwrap().text(), text(number));
+    }
+}

@@ -1,0 +1,69 @@
+//! Very many connections that do nothing.
+
+use std::fs;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::Pid;
+
+use crate::client::Client;
+use crate::is_long;
+use crate::site::Site;
+
+/// Idle connections.
+const CONNECTIONS: usize = 10_000;
+/// The same where nobody asked for long tests.
+const CONNECTIONS_SHORT: usize = 3_000;
+/// The most memory that one may take, bytes.
+const BYTES_EACH_MAX: usize = 1024;
+/// What the process may grow by beside: its pools, and pages that are used in part.
+const BYTES_BESIDE: usize = 512 * 1024;
+/// Descriptors that both sides need for other things.
+const OTHER_DESCRIPTORS: u64 = 200;
+
+/// What a process has for itself, bytes.
+fn private_memory(pid: Pid) -> usize {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let lines = text.lines().filter(|line| line.starts_with("Private_"));
+    let kib: usize =
+        lines.map(|line| line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()).sum();
+    kib * 1024
+}
+
+#[test]
+fn many_idle_connections_cost_little() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
+    let wanted = if is_long() { CONNECTIONS } else { CONNECTIONS_SHORT };
+    let possible = usize::try_from(hard.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(wanted);
+    let count = wanted.min(possible);
+    let mut site = Site::new("idle");
+    site.configure("KeepAliveTimeout 300\n");
+    site.start();
+    let memory = || site.children().into_iter().map(private_memory).sum::<usize>();
+    // The first ones warm pools and caches up.
+    let mut clients: Vec<Client> = open(&site, 100);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let before = memory();
+    clients.extend(open(&site, count - 100));
+    // Buffers go back after a second of silence.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let grown = memory().saturating_sub(before);
+    println!("{count} connections: {} bytes each", grown / count);
+    assert!(grown <= count * BYTES_EACH_MAX + BYTES_BESIDE, "{grown} bytes for {count}");
+    for client in clients.iter_mut().step_by(97) {
+        assert_eq!(client.get("/").unwrap().status, 200);
+    }
+    drop(clients);
+    site.assert_serves();
+}
+
+/// Connections that have had one answer each.
+fn open(site: &Site, count: usize) -> Vec<Client> {
+    (0..count)
+        .map(|_| {
+            let mut client = site.client();
+            assert_eq!(client.get("/").unwrap().status, 200);
+            client
+        })
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! Logs that can't be written, and programs that read logs and die.
+
+use std::fs;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::site::{Site, is_root};
+
+/// Requests while the log is unwritable.
+const REQUESTS: usize = 500;
+
+#[test]
+fn a_full_device_stops_the_log_and_not_the_serving() {
+    let mut site = Site::new("full-device");
+    site.configure("CustomLog /dev/full \"%h %U\"\n");
+    site.start();
+    let mut client = site.client();
+    for _ in 0..REQUESTS {
+        assert_eq!(client.get("/").unwrap().status, 200);
+    }
+    site.wait_for_line("lines could not be written");
+    site.assert_serves();
+}
+
+/// A small file system in memory; unmounted when it goes.
+struct Mount(std::path::PathBuf);
+
+impl Mount {
+    /// `None` where mounting is not allowed.
+    fn new(at: std::path::PathBuf) -> Option<Mount> {
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&at);
+        let is_mounted = is_root() && command.output().is_ok_and(|output| output.status.success());
+        is_mounted.then_some(Mount(at))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_full_disk_stops_the_logs_until_there_is_room() {
+    let mut site = Site::new("full-disk");
+    let Some(_mount) = Mount::new(site.path("logs")) else {
+        eprintln!("skipped: mounting needs root");
+        return;
+    };
+    site.configure("CustomLog logs/access.log \"%h %U\"\n");
+    site.start();
+    let filler = site.path("logs/filler");
+    let _ = fs::write(&filler, vec![b'x'; 128 * 1024]);
+    let mut client = site.client();
+    for _ in 0..REQUESTS {
+        assert_eq!(client.get("/").unwrap().status, 200);
+    }
+    // A restart opens the logs anew, and can't tell of it.
+    let before = site.children();
+    site.signal(Signal::SIGUSR1);
+    site.wait_until("a new child", || site.children().iter().any(|new| !before.contains(new)));
+    site.assert_serves();
+    fs::remove_file(&filler).unwrap();
+    assert_eq!(site.get("/?after").status, 200);
+    site.wait_for_line("lines could not be written");
+    let log = || fs::read_to_string(site.path("logs/access.log")).unwrap();
+    let before = log().len();
+    assert_eq!(site.get("/").status, 200);
+    site.wait_until("a line", || log().len() > before);
+}
+
+/// The process whose command line has `text`, among the children of `parent`.
+fn child_with(parent: Pid, text: &str) -> Option<Pid> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    children.split_whitespace().find_map(|pid| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let is_it = String::from_utf8_lossy(&command).contains(text);
+        is_it.then(|| Pid::from_raw(pid.parse().unwrap()))
+    })
+}
+
+#[test]
+fn a_reader_that_dies_is_started_again() {
+    let mut site = Site::new("reader");
+    let file = site.path("logs/piped");
+    let reader = site.path("reader.sh");
+    let script = format!("#!/bin/sh\nexec cat >> {}\n", file.display());
+    site.write("reader.sh", &script);
+    Command::new("chmod").arg("755").arg(&reader).status().unwrap();
+    site.configure(&format!("CustomLog \"|{}\" \"%U\"\n", reader.display()));
+    site.start();
+    let supervisor = site.supervisor();
+    let log = || fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(site.get("/index.html").status, 200);
+    site.wait_until("a line", || log().contains("/index.html\n"));
+    for number in 0..3 {
+        let reader = child_with(supervisor, "cat").unwrap();
+        kill(reader, Signal::SIGKILL).unwrap();
+        let is_new = || child_with(supervisor, "cat").is_some_and(|new| new != reader);
+        site.wait_until("a new reader", is_new);
+        let path = format!("/nothing-{number}");
+        assert_eq!(site.get(&path).status, 404);
+        site.wait_until("a line", || log().contains(&path));
+    }
+    assert_eq!(site.count_lines("AH00106"), 3, "{}", site.error_log());
+    site.assert_serves();
+}
+
+#[test]
+fn readers_end_with_the_server() {
+    let site = Site::new("readers-end");
+    let file = site.path("logs/piped");
+    let tell = format!("/bin/sh -c 'cat; echo over' >> {}", file.display());
+    let error = site.path("logs/errors");
+    let keep = format!("/bin/sh -c 'cat; echo over' >> {}", error.display());
+    site.configure(&format!("CustomLog \"|${tell}\" \"%U\"\nErrorLog \"|${keep}\"\n"));
+    assert!(site.run(&["-k", "start"]).status.success());
+    assert_eq!(site.get("/").status, 200);
+    for _ in 0..3 {
+        assert!(site.run(&["-k", "graceful"]).status.success());
+        let read = || fs::read_to_string(&error).unwrap_or_default();
+        let before = read().matches("resuming normal operations").count();
+        site.wait_until("a restart", || {
+            read().matches("resuming normal operations").count() > before || before >= 2
+        });
+    }
+    assert!(site.run(&["-k", "stop"]).status.success());
+    site.wait_until("its end", || !site.path("run.pid").exists());
+    let said = |file: &std::path::Path| fs::read_to_string(file).unwrap_or_default();
+    site.wait_until("the readers' ends", || {
+        said(&file).ends_with("over\n") && said(&error).ends_with("over\n")
+    });
+}

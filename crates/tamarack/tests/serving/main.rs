@@ -1,0 +1,23 @@
+//! The built program, started as its users start it, and treated badly: restarts under load, killed
+//! children, slow clients, full disks, no descriptors, files that change between two requests.
+//!
+//! Everything is on loopback, in folders under the temporary directory, on ports that the system
+//! picked. `TAMARACK_LONG=1` makes the long ones as long as they should be before a release.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod client;
+mod site;
+
+mod descriptors;
+mod freshness;
+mod idle;
+mod logs;
+mod notify;
+mod restart;
+mod slow;
+mod start;
+
+/// Whether the long tests are wanted long.
+fn is_long() -> bool {
+    std::env::var_os("TAMARACK_LONG").is_some()
+}

@@ -1,0 +1,167 @@
+//! Graceful restarts, logs that are moved away, children that are killed.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::client::Client;
+use crate::site::Site;
+
+/// Restarts in a row.
+const RESTARTS: usize = 20;
+/// Keep-alive connections at the same time.
+const CONNECTIONS: usize = 50;
+
+/// What the clients of [`under_load`] saw.
+#[derive(Default)]
+struct Seen {
+    answers: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// Runs `what` while clients ask over keep-alive connections, each again as soon as it has its
+/// answer. A connection that the server closes after an answer is made anew; every other end is a
+/// failure.
+fn under_load(site: &Site, connections: usize, what: impl FnOnce()) -> Seen {
+    let seen = Seen::default();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..connections {
+            scope.spawn(|| ask_until(site.port, &seen, &is_over));
+        }
+        what();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    seen
+}
+
+fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
+    let mut client = None;
+    while !is_over.load(Ordering::Relaxed) {
+        let mut held = match client.take() {
+            Some(held) => held,
+            None => match Client::connect(port) {
+                Ok(new) => new,
+                Err(error) => {
+                    eprintln!("connect: {error}");
+                    seen.failures.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+            },
+        };
+        match held.get("/") {
+            Ok(answer) if answer.status == 200 && answer.text() == "hello\n" => {
+                seen.answers.fetch_add(1, Ordering::Relaxed);
+                client = (!answer.closes()).then_some(held);
+            }
+            other => {
+                eprintln!("{other:?}");
+                seen.failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        // So that the tests' own threads leave a processor to the server.
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn no_request_fails_when_restarted_under_load() {
+    let mut site = Site::new("restarts");
+    site.start();
+    let seen = under_load(&site, CONNECTIONS, || {
+        for number in 1..=RESTARTS {
+            let is_broken = number % 5 == 0;
+            site.configure(if is_broken { "Frobnicate On" } else { "" });
+            site.restart_gracefully();
+        }
+    });
+    assert_eq!(seen.failures.into_inner(), 0, "\n{}", site.error_log());
+    assert!(seen.answers.into_inner() > RESTARTS as u64);
+    assert_eq!(site.count_lines("Invalid command 'Frobnicate'"), RESTARTS / 5);
+    assert_eq!(site.count_lines("the old one goes on serving"), RESTARTS / 5);
+    assert_eq!(site.count_lines("resuming normal operations"), 1 + RESTARTS - RESTARTS / 5);
+    site.assert_serves();
+}
+
+#[test]
+fn an_idle_connection_is_answered_after_a_restart() {
+    let mut site = Site::new("idle-restart");
+    site.start();
+    let mut client = site.client();
+    assert!(!client.get("/").unwrap().closes());
+    site.restart_gracefully();
+    let answer = client.get("/").unwrap();
+    assert_eq!((answer.status, answer.closes()), (200, true), "{answer:?}");
+    assert!(client.is_closed());
+    // With its last connection the old generation goes.
+    let is_alone = || site.children().len() == 1;
+    site.wait_until("the old child has gone", is_alone);
+}
+
+#[test]
+fn a_new_configuration_serves_after_a_restart() {
+    let mut site = Site::new("new-configuration");
+    site.start();
+    fs::create_dir(site.path("other")).unwrap();
+    site.write("other/index.html", "other\n");
+    let root = site.path("other");
+    site.configure(&format!("DocumentRoot {}\n", root.display()));
+    site.restart_gracefully();
+    assert_eq!(site.get("/").text(), "other\n");
+    site.signal(Signal::SIGHUP);
+    let is_back = || site.count_lines("resuming normal operations") == 3;
+    site.wait_until("a restart", is_back);
+    assert_eq!(site.get("/").text(), "other\n");
+}
+
+#[test]
+fn a_killed_child_is_replaced() {
+    let mut site = Site::new("killed");
+    site.start();
+    let mut replaced = 0;
+    let _ = under_load(&site, 10, || {
+        for _ in 0..5 {
+            let children = site.children();
+            for child in &children {
+                kill(*child, Signal::SIGKILL).unwrap();
+            }
+            let is_new = || {
+                let now = site.children();
+                !now.is_empty() && now.iter().all(|child| !children.contains(child))
+            };
+            site.wait_until("a new child", is_new);
+            site.wait_until("it serves", || {
+                Client::connect(site.port).is_ok_and(|mut client| client.get("/").is_ok())
+            });
+            replaced += children.len();
+        }
+    });
+    site.assert_serves();
+    let text = site.error_log();
+    assert_eq!(site.count_lines("exit signal Killed"), replaced, "{text}");
+}
+
+#[test]
+fn logs_that_were_moved_away_are_opened_anew() {
+    let mut site = Site::new("rotate");
+    site.configure("CustomLog logs/access.log \"%U\"\n");
+    site.start();
+    site.get("/?before");
+    for log in ["error.log", "access.log"] {
+        let (from, to) =
+            (site.path("logs").join(log), site.path("logs").join(log).with_extension("1"));
+        site.wait_until("a log", || from.exists());
+        fs::rename(from, to).unwrap();
+    }
+    site.signal(Signal::SIGUSR1);
+    site.wait_for_line("resuming normal operations");
+    site.wait_until("an access log", || site.path("logs/access.log").exists());
+    assert_eq!(site.get("/index.html").status, 200);
+    let new = || fs::read_to_string(site.path("logs/access.log")).unwrap();
+    site.wait_until("a line", || new().lines().any(|line| line == "/index.html"));
+    let old = fs::read_to_string(site.path("logs/access.1")).unwrap();
+    assert!(!old.contains("/index.html"), "{old}");
+}

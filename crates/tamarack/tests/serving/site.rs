@@ -1,0 +1,196 @@
+//! A folder with a configuration, documents and logs, and the server that runs on it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::client::{Client, PATIENCE};
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tamarack");
+
+/// A site of its own port. Its server is stopped, and its folder removed, when it goes.
+pub struct Site {
+    pub root: PathBuf,
+    pub port: u16,
+    child: Option<Child>,
+}
+
+impl Site {
+    pub fn new(name: &str) -> Site {
+        let root = std::env::temp_dir().join(format!("tamarack-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        for folder in ["htdocs", "logs"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+        let site = Site { root, port: free_port(), child: None };
+        site.write("htdocs/index.html", "hello\n");
+        site.configure("");
+        site
+    }
+
+    /// Writes the configuration, as a whole or not at all.
+    pub fn configure(&self, more: &str) {
+        let (root, port) = (self.root.display(), self.port);
+        let text = format!(
+            "ServerRoot {root}\nServerName localhost\nListen 127.0.0.1:{port}\nPidFile run.pid\n\
+             ErrorLog logs/error.log\nDocumentRoot {root}/htdocs\nKeepAliveTimeout 30\n\
+             MaxKeepAliveRequests 0\n<Directory {root}/htdocs>\n  AllowOverride All\n\
+             </Directory>\n{more}\n"
+        );
+        self.write("new.conf", &text);
+        fs::rename(self.root.join("new.conf"), self.root.join("httpd.conf")).unwrap();
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        fs::write(self.root.join(path), text).unwrap();
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// The program with `-d` and `-f`.
+    pub fn command(&self) -> Command {
+        self.as_program(PROGRAM)
+    }
+
+    /// The same for a copy of the program, or a program that runs it.
+    pub fn as_program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.arg("-d").arg(&self.root).args(["-f", "httpd.conf"]).stdin(Stdio::null());
+        command.env_remove("NOTIFY_SOCKET");
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command().args(arguments).output().unwrap()
+    }
+
+    /// Starts the server in the foreground, with children, and waits until it serves.
+    pub fn start(&mut self) {
+        let command = self.command();
+        self.start_by(command);
+    }
+
+    pub fn start_by(&mut self, mut command: Command) {
+        let said = fs::File::create(self.path("logs/said")).unwrap();
+        command.arg("-DFOREGROUND").stdout(Stdio::null()).stderr(said);
+        self.child = Some(command.spawn().unwrap());
+        self.wait_until("it serves", || Client::connect(self.port).is_ok());
+    }
+
+    /// Reads the supervisor's process from the pid file.
+    pub fn supervisor(&self) -> Pid {
+        let text = fs::read_to_string(self.path("run.pid")).unwrap();
+        Pid::from_raw(text.trim().parse().unwrap())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(self.supervisor(), signal).unwrap();
+    }
+
+    /// The serving processes.
+    pub fn children(&self) -> Vec<Pid> {
+        let pid = self.supervisor();
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let text = text.unwrap_or_default();
+        text.split_whitespace().map(|word| Pid::from_raw(word.parse().unwrap())).collect()
+    }
+
+    pub fn error_log(&self) -> String {
+        fs::read_to_string(self.path("logs/error.log")).unwrap_or_default()
+    }
+
+    /// Waits for a line in the error log.
+    pub fn wait_for_line(&self, text: &str) {
+        self.wait_until(text, || self.error_log().contains(text));
+    }
+
+    /// How often the error log has `text`.
+    pub fn count_lines(&self, text: &str) -> usize {
+        self.error_log().lines().filter(|line| line.contains(text)).count()
+    }
+
+    /// Sends SIGUSR1 and waits until it has been carried out, or refused.
+    pub fn restart_gracefully(&self) {
+        const ENDS: [&str; 2] = ["resuming normal operations", "the old one goes on serving"];
+        let ends = || ENDS.iter().map(|end| self.count_lines(end)).sum::<usize>();
+        let before = ends();
+        self.signal(Signal::SIGUSR1);
+        self.wait_until("a restart", || ends() > before);
+    }
+
+    pub fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is_so() {
+            if Instant::now() > end {
+                let said = fs::read_to_string(self.path("logs/said")).unwrap_or_default();
+                panic!("waited in vain: {what}\n{said}\n{}", self.error_log());
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.port).unwrap()
+    }
+
+    /// Asks once, on a connection of its own.
+    pub fn get(&self, path: &str) -> crate::client::Answer {
+        self.client().get(path).unwrap()
+    }
+
+    /// The server still runs, and answers.
+    pub fn assert_serves(&mut self) {
+        if let Some(child) = &mut self.child {
+            assert!(child.try_wait().unwrap().is_none(), "it ended:\n{}", self.error_log());
+        }
+        assert_eq!(self.get("/").status, 200);
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let text = fs::read_to_string(self.path("run.pid")).unwrap_or_default();
+        if let Ok(pid) = text.trim().parse() {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        if let Some(mut child) = self.child.take() {
+            let end = Instant::now() + PATIENCE;
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+                sleep(Duration::from_millis(5));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("error log of {}:\n{}", self.root.display(), self.error_log());
+        }
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Whether the tests run as root.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Copies the program to where another user may run it.
+pub fn copy_program(to: &Path) {
+    fs::copy(PROGRAM, to).unwrap();
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
+}

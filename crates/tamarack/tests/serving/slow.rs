@@ -1,0 +1,70 @@
+//! Clients that take their time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::site::Site;
+
+#[test]
+fn a_client_that_sends_byte_by_byte_is_answered() {
+    let mut site = Site::new("slow");
+    site.start();
+    let mut slow = site.client();
+    let mut other = site.client();
+    for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" {
+        slow.send(&[*byte]).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(other.get("/").unwrap().status, 200);
+    }
+    assert_eq!(slow.answer().unwrap().status, 200);
+}
+
+#[test]
+fn a_client_that_is_too_slow_is_told_so() {
+    let mut site = Site::new("too-slow");
+    site.configure("LogLevel info\nRequestReadTimeout header=1\n");
+    site.start();
+    let began = Instant::now();
+    let mut slow: Vec<_> = (0..20).map(|_| site.client()).collect();
+    let mut other = site.client();
+    for byte in b"GET / HT" {
+        for client in &mut slow {
+            let _ = client.send(&[*byte]);
+        }
+        thread::sleep(Duration::from_millis(250));
+        assert_eq!(other.get("/").unwrap().status, 200);
+    }
+    for client in &mut slow {
+        assert_eq!(client.answer().unwrap().status, 408);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5));
+    site.wait_for_line("Request header read timeout");
+    site.assert_serves();
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_nobody_up() {
+    let mut site = Site::new("no-reader");
+    let file = std::fs::File::create(site.path("htdocs/large")).unwrap();
+    file.set_len(64 * 1024 * 1024).unwrap();
+    site.configure("Timeout 2\n");
+    site.start();
+    let mut deaf: Vec<_> = (0..10).map(|_| site.client()).collect();
+    for client in &mut deaf {
+        client.ask("/large").unwrap();
+    }
+    let end = Instant::now() + Duration::from_secs(4);
+    let mut other = site.client();
+    while Instant::now() < end {
+        let began = Instant::now();
+        assert_eq!(other.get("/").unwrap().status, 200);
+        assert!(began.elapsed() < Duration::from_secs(1));
+        thread::sleep(Duration::from_millis(50));
+    }
+    // Timeout is over: what was queued comes, and then the end.
+    for client in &mut deaf {
+        let cut = client.answer();
+        assert!(cut.is_err(), "{cut:?}");
+    }
+    site.assert_serves();
+}
