@@ -18,6 +18,8 @@ use crate::walk::HtaccessCache;
 
 /// The most unused request buffers that a loop keeps.
 const ACTIVE_LIMIT: usize = 256;
+/// How many of them are kept through a second in which nobody needs them.
+const ACTIVE_KEPT: usize = 16;
 
 /// The buffer that requests are received into, bytes.
 const INPUT_BYTES: usize = 16 * 1024;
@@ -62,6 +64,8 @@ pub struct Connections {
     reading: Cell<usize>,
     writing: Cell<usize>,
     closing: Cell<usize>,
+    /// Idle, with their buffers still.
+    lingering: Cell<usize>,
 }
 
 /// A connection that is doing something; until it is dropped.
@@ -99,6 +103,16 @@ impl Connections {
     /// One is reading a request of which something has come.
     pub fn reading(&self) -> Doing<'_> {
         Doing::new(&self.reading)
+    }
+
+    /// One is idle and keeps its buffers for a while.
+    pub(crate) fn lingering(&self) -> Doing<'_> {
+        Doing::new(&self.lingering)
+    }
+
+    /// How many are.
+    pub(crate) fn lingering_now(&self) -> usize {
+        self.lingering.get()
     }
 
     /// One is answering.
@@ -187,6 +201,8 @@ impl Engine {
         for run in self.server.registry.hooks.every_second() {
             run(self);
         }
+        // Half of what nobody uses goes each second.
+        self.actives.shrink((self.actives.idle() / 2).max(ACTIVE_KEPT));
         let dropped = crate::sink::take_dropped();
         if dropped > 0 {
             self.scoreboard.count_dropped_log_lines(dropped);

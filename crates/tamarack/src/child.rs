@@ -2,15 +2,30 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use mpm::{Child, Control, LoopSeat, Order, ProcessSlot, Scoreboard};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
 use rt::{AcceptError, Acceptor, BlockingPool, Handle, Loop, Watcher};
 use server::connection;
 use server::engine::Engine;
 use server::host::Server;
+use server::log::Level;
 use tokio::sync::watch;
+
+/// How long a loop that has no room for connections waits before it looks again.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// How often it says so.
+const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
+/// Descriptors that are kept for files, logs and pipes: an eighth of all, within these bounds.
+const RESERVED_LEAST: usize = 8;
+/// See [`RESERVED_LEAST`].
+const RESERVED_MOST: usize = 1024;
+/// Descriptors that a loop needs for itself.
+const PER_LOOP: usize = 4;
+/// The limit on open files where the system does not tell it.
+const FALLBACK_LIMIT: u64 = 1024;
 
 /// What a loop is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +43,7 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
     let blocking = Arc::new(BlockingPool::default());
     let Child { loops, control, scoreboard, settings, process, .. } = child;
     let limit = settings.max_connections_per_child;
+    let room = room_for_connections(loops.len());
     let mut threads = Vec::new();
     for seat in loops {
         let task = Seat {
@@ -36,6 +52,7 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
             state: state.clone(),
             control: control.clone(),
             connection_limit: limit,
+            room,
             process: (seat.index == 0).then_some(process),
         };
         let mut builder = Loop::new(format!("loop-{}", seat.number)).blocking(blocking.clone());
@@ -87,6 +104,8 @@ struct Seat {
     state: watch::Receiver<State>,
     control: Control,
     connection_limit: u64,
+    /// The most connections that it holds open.
+    room: usize,
     /// The process's slot, for the one loop that writes it.
     process: Option<ProcessSlot>,
 }
@@ -101,8 +120,9 @@ impl Seat {
             let Ok(acceptor) = Acceptor::from_fd(socket.socket.into()) else { continue };
             let (engine, control, count) = (engine.clone(), self.control.clone(), count.clone());
             let (state, limit) = (self.state.clone(), self.connection_limit);
+            let room = self.room;
             accepting.push(handle.spawn_local(async move {
-                accept(&engine, acceptor, state, || {
+                accept(&engine, acceptor, state, room, || {
                     count.set(count.get() + 1);
                     if limit > 0 && count.get() == limit {
                         control.exhausted();
@@ -119,7 +139,7 @@ impl Seat {
                 let _ = task.await;
             }
             while engine.connections.open() > 0 && *self.state.borrow() != State::Stop {
-                handle.sleep(std::time::Duration::from_millis(20)).await;
+                handle.sleep(Duration::from_millis(20)).await;
             }
         }
         beat.abort();
@@ -132,9 +152,15 @@ async fn accept(
     engine: &Rc<Engine>,
     acceptor: Acceptor,
     mut state: watch::Receiver<State>,
+    room: usize,
     mut counted: impl FnMut(),
 ) {
+    let mut told_at = None;
     loop {
+        let is_full = engine.connections.open() >= room;
+        if is_full {
+            tell_full(engine, room, &mut told_at);
+        }
         tokio::select! {
             biased;
             changed = state.changed() => {
@@ -142,7 +168,8 @@ async fn accept(
                     break;
                 }
             }
-            accepted = acceptor.accept() => match accepted {
+            () = engine.handle.sleep(FULL_PAUSE), if is_full => {}
+            accepted = acceptor.accept(), if !is_full => match accepted {
                 Ok(accepted) => {
                     counted();
                     engine.handle.spawn_local(connection::serve(engine.clone(), accepted));
@@ -161,8 +188,33 @@ async fn accept(
     }
 }
 
+/// Says that connections have to wait, from time to time.
+fn tell_full(engine: &Engine, room: usize, told_at: &mut Option<Instant>) {
+    if told_at.is_none_or(|at| at.elapsed() >= FULL_TOLD_EVERY) {
+        *told_at = Some(Instant::now());
+        engine.log_main(
+            Level::Error,
+            20003,
+            format_args!(
+                "{room} connections are open, more wait: the limit on open files (ulimit -n) \
+                 leaves no room for them"
+            ),
+        );
+    }
+}
+
+/// How many connections each of `loops` loops may hold, so that descriptors are left for the
+/// files that are served.
+fn room_for_connections(loops: usize) -> usize {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(FALLBACK_LIMIT, |(soft, _)| soft);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let in_use = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let reserve = (limit / 8).clamp(RESERVED_LEAST, RESERVED_MOST) + loops * PER_LOOP;
+    (limit.saturating_sub(in_use + reserve) / loops.max(1)).max(1)
+}
+
 fn report(engine: &Engine, error: &AcceptError) {
-    engine.log_main(server::log::Level::Crit, 20001, format_args!("accept failed: {error}"));
+    engine.log_main(Level::Crit, 20001, format_args!("accept failed: {error}"));
 }
 
 /// Publishes that the loop still turns, and what it has done.
@@ -178,7 +230,7 @@ async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
             publish_cpu_times(process);
         }
         engine.every_second();
-        engine.handle.sleep(std::time::Duration::from_secs(1)).await;
+        engine.handle.sleep(Duration::from_secs(1)).await;
     }
 }
 

@@ -122,9 +122,9 @@ fn configuration(directory: &Path, address: SocketAddr) -> Result<String, String
     Ok(format!(
         "ServerName localhost\nListen {address}\nPidFile run.pid\nErrorLog /dev/stderr\n{types}\
          DocumentRoot \"{directory}\"\n<Directory \"{directory}\">\n  Options Indexes \
-         FollowSymLinks\n  AllowOverride None\n  Require all granted\n</Directory>\n\
-         DirectoryIndex index.html\nIndexOptions FancyIndexing HTMLTable VersionSort \
-         NameWidth=*\n"
+         FollowSymLinks\n  AllowOverride None\n</Directory>\n<IfDirective DirectoryIndex>\n  \
+         DirectoryIndex index.html\n</IfDirective>\n<IfDirective IndexOptions>\n  IndexOptions \
+         FancyIndexing HTMLTable VersionSort NameWidth=* Charset=UTF-8\n</IfDirective>\n"
     ))
 }
 

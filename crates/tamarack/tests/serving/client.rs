@@ -1,7 +1,7 @@
 //! A client that sees every byte: one connection, requests one after the other.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// How long an answer may take.
@@ -90,9 +90,9 @@ impl Client {
         self.received.is_empty() && matches!(self.stream.read(&mut [0]), Ok(0))
     }
 
-    /// No more requests.
-    pub fn finish(&self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
+    /// Waits no longer than this for an answer.
+    pub fn give_up_after(&self, time: Duration) {
+        self.stream.set_read_timeout(Some(time)).unwrap();
     }
 
     fn receive(&mut self) -> io::Result<()> {

@@ -129,13 +129,15 @@ fn a_htaccess_file_on_any_level() {
 fn a_wrong_htaccess_is_an_error_until_it_is_mended() {
     let mut site = Site::new("fresh-wrong");
     site.start();
-    let mut client = site.client();
     let file = site.path("htdocs/.htaccess");
     for _ in 0..20 {
-        fs::write(&file, "Frobnicate On\n").unwrap();
-        assert_eq!(client.get("/index.html").unwrap().status, 500);
-        fs::write(&file, "# mended now \n").unwrap();
+        // An answer with 500 ends its connection.
+        let mut client = site.client();
         assert_eq!(client.get("/index.html").unwrap().status, 200);
+        fs::write(&file, "Frobnicate On\n").unwrap();
+        let answer = client.get("/index.html").unwrap();
+        assert_eq!((answer.status, answer.closes()), (500, true));
+        fs::write(&file, "# mended now \n").unwrap();
     }
     assert!(site.count_lines("Invalid command 'Frobnicate'") >= 20);
 }

@@ -87,6 +87,7 @@ impl Site {
         command.arg("-DFOREGROUND").stdout(Stdio::null()).stderr(said);
         self.child = Some(command.spawn().unwrap());
         self.wait_until("it serves", || Client::connect(self.port).is_ok());
+        self.wait_for_line("resuming normal operations");
     }
 
     /// Reads the supervisor's process from the pid file.

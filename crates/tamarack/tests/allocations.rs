@@ -1,0 +1,193 @@
+//! A warm connection costs no heap: a thousand GETs of a small file over one keep-alive
+//! connection, on a loop of this process, and not one allocation.
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, unreachable_pub)]
+
+#[path = "../src/cli.rs"]
+mod cli;
+#[path = "../src/load.rs"]
+mod load;
+#[path = "../src/startup.rs"]
+mod startup;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use mpm::Scoreboard;
+use rt::{Acceptor, Loop, Watcher};
+use server::engine::Engine;
+use server::host::Server;
+
+/// Requests that find everything already.
+const REQUESTS: usize = 1000;
+/// Requests before them.
+const WARM_UP: usize = 50;
+/// Bytes of the file.
+const FILE_BYTES: usize = 1024;
+
+/// Allocations of the loop's thread.
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Whether this thread is the loop's.
+    static COUNTED: Cell<bool> = const { Cell::new(false) };
+    /// Whether its allocations are shown, for who looks for the one that is too much.
+    static TRACED: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+impl Counting {
+    fn count(layout: Layout) {
+        if !COUNTED.get() {
+            return;
+        }
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        if IS_WARM.load(Ordering::Relaxed) && TRACED.replace(false) {
+            eprintln!("{} bytes: {}", layout.size(), std::backtrace::Backtrace::force_capture());
+            TRACED.set(true);
+        }
+    }
+}
+
+/// From here on nothing may be allocated.
+static IS_WARM: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: every call goes to the system's allocator unchanged; the counters need no allocation and
+// have no destructor.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::count(layout);
+        // SAFETY: the caller's promises are those of GlobalAlloc.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        Counting::count(layout);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A folder with a document that is old enough to be remembered.
+fn folder(name: &str) -> PathBuf {
+    let root = std::env::temp_dir().join(format!("allocations-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(root.join("htdocs/a/b/c/d")).unwrap();
+    fs::create_dir(root.join("logs")).unwrap();
+    for file in ["htdocs/a.txt", "htdocs/a/b/c/d/a.txt"] {
+        let path = root.join(file);
+        fs::write(&path, vec![b'x'; FILE_BYTES]).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_640_995_200)).unwrap();
+    }
+    root
+}
+
+fn server(root: &Path, more: &str) -> Arc<Server> {
+    let shown = root.display();
+    let text = format!(
+        "ServerRoot {shown}\nServerName localhost\nListen 127.0.0.1:1\nDocumentRoot \
+         {shown}/htdocs\nMaxKeepAliveRequests 0\n{more}\n"
+    );
+    let file = root.join("httpd.conf");
+    fs::write(&file, text).unwrap();
+    let how = load::How { for_real: false, check_document_root: true };
+    let loaded = load::read("test", &file, &conf::Options::default(), how);
+    loaded.server.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics))
+}
+
+/// Asks `count` times and reads the answers to their ends.
+fn ask(stream: &mut TcpStream, path: &str, count: usize) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let mut bytes = [0; 8192];
+    for _ in 0..count {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut length = 0;
+        let mut expected = None;
+        while expected.is_none_or(|expected| length < expected) {
+            let got = stream.read(&mut bytes[length..]).unwrap();
+            assert!(got > 0, "{}", String::from_utf8_lossy(&bytes[..length]));
+            length += got;
+            let end = bytes[..length].windows(4).position(|four| four == b"\r\n\r\n");
+            expected = end.map(|end| end + 4 + FILE_BYTES);
+        }
+        assert!(bytes.starts_with(b"HTTP/1.1 200 "));
+    }
+}
+
+/// Allocations of the loop while it answers a connection that is warm.
+fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
+    let connect = || {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+    };
+    // What the first connection leaves behind is found by the second.
+    ask(&mut connect(), path, WARM_UP);
+    let mut stream = connect();
+    ask(&mut stream, path, WARM_UP);
+    // What follows an answer is done when the client has it, or soon after.
+    let settle = || std::thread::sleep(Duration::from_millis(20));
+    settle();
+    IS_WARM.store(true, Ordering::Relaxed);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    ask(&mut stream, path, REQUESTS);
+    settle();
+    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    IS_WARM.store(false, Ordering::Relaxed);
+    after - before
+}
+
+fn allocations(name: &str, path: &'static str, more: &str) -> u64 {
+    let root = folder(name);
+    let server = server(&root, &more.replace("@ROOT@", &root.display().to_string()));
+    let board = Scoreboard::new(1, 1).unwrap();
+    let slot = board.loop_slot(0, 0).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = std::thread::spawn(move || warm_allocations(address, path));
+    let watcher = Arc::new(Watcher::new().unwrap());
+    let serving = Loop::new("test").watcher(watcher).start(move |handle| async move {
+        COUNTED.set(true);
+        TRACED.set(std::env::var_os("TRACE_ALLOCATIONS").is_some());
+        let engine = Engine::new(server, handle.clone(), slot, board);
+        let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
+        for _ in 0..2 {
+            let accepted = acceptor.accept().await.unwrap();
+            let future = server::connection::serve(engine.clone(), accepted);
+            println!("an idle connection's task has {} bytes", size_of_val(&future));
+            handle.spawn_local(future).await.unwrap();
+        }
+        COUNTED.set(false);
+    });
+    let counted = client.join().unwrap();
+    serving.unwrap();
+    fs::remove_dir_all(root).unwrap();
+    counted
+}
+
+/// One test, since the counters are the process's.
+#[test]
+fn a_warm_connection_allocates_nothing() {
+    assert_eq!(allocations("plain", "/a.txt", ""), 0, "nothing configured");
+    let more = "<Directory @ROOT@/htdocs>\n  AllowOverride All\n</Directory>\n";
+    assert_eq!(allocations("overrides", "/a/b/c/d/a.txt", more), 0, "AllowOverride All");
+}
