@@ -44,15 +44,27 @@ thread_local! {
 
 struct Counting;
 
+/// Bytes that the loop's thread has allocated and not yet freed.
+static LIVE: AtomicU64 = AtomicU64::new(0);
+
 impl Counting {
     fn count(layout: Layout) {
         if !COUNTED.get() {
             return;
         }
+        LIVE.fetch_add(layout.size() as u64, Ordering::Relaxed);
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         if IS_WARM.load(Ordering::Relaxed) && TRACED.replace(false) {
             eprintln!("{} bytes: {}", layout.size(), std::backtrace::Backtrace::force_capture());
             TRACED.set(true);
+        }
+    }
+}
+
+impl Counting {
+    fn uncount(layout: Layout) {
+        if COUNTED.get() {
+            LIVE.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         }
     }
 }
@@ -71,12 +83,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        Counting::count(layout);
+        Counting::uncount(layout);
+        Counting::count(Layout::from_size_align(bytes, layout.align()).unwrap_or(layout));
         // SAFETY: as above.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        Counting::uncount(layout);
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -156,25 +170,55 @@ fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
     after - before
 }
 
+/// Bytes for each of many connections that are idle after an answer.
+fn idle_bytes(address: SocketAddr, path: &str) -> u64 {
+    let connect = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        ask(&mut stream, path, 1);
+        stream
+    };
+    let quiet = || std::thread::sleep(server::connection::LINGER + Duration::from_millis(200));
+    let mut held: Vec<TcpStream> = (0..IDLE_BEFORE).map(|_| connect()).collect();
+    quiet();
+    let before = LIVE.load(Ordering::Relaxed);
+    held.extend((0..IDLE).map(|_| connect()));
+    quiet();
+    // Lists of the loop double now and then; what they have over is not a connection's.
+    (LIVE.load(Ordering::Relaxed) - before) / IDLE
+}
+
 fn allocations(name: &str, path: &'static str, more: &str) -> u64 {
+    run(name, more, 2, move |address| warm_allocations(address, path))
+}
+
+/// Runs `client` against a loop of this process that serves `connections` connections.
+fn run(
+    name: &str,
+    more: &str,
+    connections: usize,
+    client: impl FnOnce(SocketAddr) -> u64 + Send + 'static,
+) -> u64 {
     let root = folder(name);
     let server = server(&root, &more.replace("@ROOT@", &root.display().to_string()));
     let board = Scoreboard::new(1, 1).unwrap();
     let slot = board.loop_slot(0, 0).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let client = std::thread::spawn(move || warm_allocations(address, path));
+    let client = std::thread::spawn(move || client(address));
     let watcher = Arc::new(Watcher::new().unwrap());
     let serving = Loop::new("test").watcher(watcher).start(move |handle| async move {
         COUNTED.set(true);
         TRACED.set(std::env::var_os("TRACE_ALLOCATIONS").is_some());
         let engine = Engine::new(server, handle.clone(), slot, board);
         let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
-        for _ in 0..2 {
+        let mut tasks = Vec::with_capacity(connections);
+        for _ in 0..connections {
             let accepted = acceptor.accept().await.unwrap();
             let future = server::connection::serve(engine.clone(), accepted);
-            println!("an idle connection's task has {} bytes", size_of_val(&future));
-            handle.spawn_local(future).await.unwrap();
+            tasks.push(handle.spawn_local(future));
+        }
+        for task in tasks {
+            task.await.unwrap();
         }
         COUNTED.set(false);
     });
@@ -184,10 +228,21 @@ fn allocations(name: &str, path: &'static str, more: &str) -> u64 {
     counted
 }
 
+/// Connections that are idle.
+const IDLE: u64 = 1000;
+/// Idle connections before them.
+const IDLE_BEFORE: usize = 100;
+/// The most bytes of heap that one may have.
+const IDLE_BYTES_MAX: u64 = 1024;
+
 /// One test, since the counters are the process's.
 #[test]
 fn a_warm_connection_allocates_nothing() {
     assert_eq!(allocations("plain", "/a.txt", ""), 0, "nothing configured");
     let more = "<Directory @ROOT@/htdocs>\n  AllowOverride All\n</Directory>\n";
     assert_eq!(allocations("overrides", "/a/b/c/d/a.txt", more), 0, "AllowOverride All");
+    let all = IDLE_BEFORE + usize::try_from(IDLE).unwrap();
+    let each = run("idle", "KeepAliveTimeout 60", all, |address| idle_bytes(address, "/a.txt"));
+    println!("an idle connection has {each} bytes");
+    assert!(each <= IDLE_BYTES_MAX, "{each}");
 }

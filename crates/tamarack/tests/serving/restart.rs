@@ -45,8 +45,7 @@ fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
             Some(held) => held,
             None => match Client::connect(port) {
                 Ok(new) => new,
-                Err(error) => {
-                    eprintln!("connect: {error}");
+                Err(_) => {
                     seen.failures.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
@@ -57,8 +56,7 @@ fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
                 seen.answers.fetch_add(1, Ordering::Relaxed);
                 client = (!answer.closes()).then_some(held);
             }
-            other => {
-                eprintln!("{other:?}");
+            _ => {
                 seen.failures.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -126,29 +124,27 @@ fn a_new_configuration_serves_after_a_restart() {
 
 #[test]
 fn a_killed_child_is_replaced() {
+    const KILLED: usize = 5;
     let mut site = Site::new("killed");
     site.start();
-    let mut replaced = 0;
-    let _ = under_load(&site, 10, || {
-        for _ in 0..5 {
+    let seen = under_load(&site, CONNECTIONS / 5, || {
+        for _ in 0..KILLED {
             let children = site.children();
-            for child in &children {
-                kill(*child, Signal::SIGKILL).unwrap();
-            }
-            let is_new = || {
+            let victim = *children.first().unwrap();
+            kill(victim, Signal::SIGKILL).unwrap();
+            site.wait_until("a new child", || {
                 let now = site.children();
-                !now.is_empty() && now.iter().all(|child| !children.contains(child))
-            };
-            site.wait_until("a new child", is_new);
-            site.wait_until("it serves", || {
-                Client::connect(site.port).is_ok_and(|mut client| client.get("/").is_ok())
+                now.len() == children.len() && !now.contains(&victim)
             });
-            replaced += children.len();
+            thread::sleep(Duration::from_millis(50));
         }
     });
+    // Whoever was on its way to the child that died lost a request; all others were answered.
+    let failures = seen.failures.into_inner();
+    assert!(failures <= (KILLED * CONNECTIONS / 5) as u64, "{failures} failures");
+    assert!(seen.answers.into_inner() > failures);
+    assert_eq!(site.count_lines("exit signal Killed"), KILLED, "{}", site.error_log());
     site.assert_serves();
-    let text = site.error_log();
-    assert_eq!(site.count_lines("exit signal Killed"), replaced, "{text}");
 }
 
 #[test]
