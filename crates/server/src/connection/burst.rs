@@ -1,11 +1,12 @@
 //! A burst: requests that follow each other closely, pipelined or not.
 
 use std::io;
+use std::time::Duration;
 
 use rt::{Deadline, Pooled};
 use wire::{HeadError, HeadOptions, Progress};
 
-use super::{Active, Connection, Ended, LINGER, fast, pipe, send};
+use super::{Active, Connection, Ended, LINGER, LINGERING_LIMIT, fast, pipe, send};
 use crate::client::KeepAlive;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
@@ -106,13 +107,20 @@ async fn fresh(
 ) -> Result<Progress, Next> {
     let engine = connection.engine.clone();
     let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
-    let until = deadline.min(engine.handle.deadline(LINGER));
+    let connections = &engine.connections;
+    let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
+    // A look at the socket at least: what has arrived already is answered now.
+    let patience = if is_crowded { Duration::ZERO } else { LINGER };
+    let until = deadline.min(engine.handle.deadline(patience));
+    let lingering = connections.lingering();
     let received = std::future::poll_fn(|cx| {
         let mut input = engine.input.borrow_mut();
         input.clear();
         stream.poll_read(cx, &mut input, until)
     });
-    match received.await {
+    let received = received.await;
+    drop(lingering);
+    match received {
         Ok(0) => return Err(Next::Gone),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Next::Quiet),
@@ -203,6 +211,9 @@ impl Connection {
 /// A head that did not arrive in time (408), or ended in the middle (400); where nothing of it came
 /// nothing is said.
 async fn unfinished(connection: &mut Connection, active: &mut Active, status: u16) -> Ended {
+    if status == 408 {
+        connection.tell_slow(active.input.len());
+    }
     if !active.parser.has_begun() {
         return Ended::Abort;
     }

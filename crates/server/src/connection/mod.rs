@@ -21,12 +21,17 @@ use wire::{HeadParser, RequestHead};
 
 use crate::client::{Client, KeepAlive};
 use crate::engine::Engine;
+use crate::log::Level;
 use crate::plan::Place;
 use crate::read_policy::Running;
 use crate::request::KnownHost;
 
-/// How long a quiet connection keeps its buffers.
+/// How long a quiet connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
 pub const LINGER: Duration = Duration::from_secs(1);
+
+/// The most quiet connections of a loop that keep their buffers: thousands that fall quiet together
+/// would need more memory than all that they need afterwards.
+pub const LINGERING_LIMIT: usize = 64;
 
 /// A connection's own state.
 pub(crate) struct Connection {
@@ -93,23 +98,38 @@ enum Ended {
     Abort,
 }
 
-/// Serves an accepted connection until it ends.
-pub async fn serve(engine: Rc<Engine>, accepted: Accepted) {
-    let peer = accepted.peer;
-    let Ok(stream) = Stream::new(accepted) else { return };
-    let Ok(local) = stream.local_addr() else { return };
+/// Serves an accepted connection until it ends. It counts as open from the call on.
+pub fn serve(engine: Rc<Engine>, accepted: Accepted) -> impl Future<Output = ()> {
     engine.connections.opened();
-    let client = client(&engine, peer, local);
-    let connection = match engine.server.registry.hooks.tls() {
+    let open = Open(engine);
+    async move {
+        // In a box of its own: an idle connection has no room for what its beginning needs.
+        if let Some(mut connection) = Box::pin(connect(&open.0, accepted)).await {
+            connection.serve().await;
+        }
+        drop(open);
+    }
+}
+
+/// A connection that is counted as open.
+struct Open(Rc<Engine>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.closed();
+    }
+}
+
+async fn connect(engine: &Rc<Engine>, accepted: Accepted) -> Option<Connection> {
+    let peer = accepted.peer;
+    let stream = Stream::new(accepted).ok()?;
+    let client = client(engine, peer, stream.local_addr().ok()?);
+    match engine.server.registry.hooks.tls() {
         Some(hook) if (hook.is_on)(&client, &engine.server) => {
             secure::handshake(engine.clone(), stream, client, hook).await
         }
         _ => Some(Connection::new(engine.clone(), stream, client)),
-    };
-    if let Some(connection) = connection {
-        connection.serve().await;
     }
-    engine.connections.closed();
 }
 
 impl Connection {
@@ -125,14 +145,14 @@ impl Connection {
         }
     }
 
-    async fn serve(mut self) {
+    async fn serve(&mut self) {
         let first = self.engine.handle.deadline(self.client.base_host.core.timeout());
         let mut deadline = first.min(self.head_began.deadline(0));
         while let Some(stream) = self.stream.as_mut() {
             if stream.readable(deadline).await.is_err() {
-                return;
+                return self.tell_slow(0);
             }
-            match Box::pin(burst::run(&mut self, deadline)).await {
+            match Box::pin(burst::run(self, deadline)).await {
                 Ended::Quiet(until) => deadline = until,
                 Ended::Abort => return,
                 Ended::Close => return self.close().await,
@@ -140,11 +160,22 @@ impl Connection {
         }
     }
 
+    /// Says so where it was `RequestReadTimeout` that ended the wait for a head, of which
+    /// `received` bytes had come (`reqtimeout_filter`).
+    fn tell_slow(&self, received: usize) {
+        let is_head = received > 0 || self.answered == 0;
+        if is_head && self.head_began.deadline(received).has_passed(self.engine.handle.clock()) {
+            let (server, level) = (&self.engine.server, Level::Info);
+            let text = format_args!("Request header read timeout");
+            server.log_connection(&self.client, "mod_reqtimeout.c", level, 1382, text);
+        }
+    }
+
     /// Closes so that the last answer arrives.
     async fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
             let _closing = self.engine.connections.closing();
-            stream.linger().await;
+            Box::pin(stream.linger()).await;
         }
     }
 }

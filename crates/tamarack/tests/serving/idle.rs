@@ -47,8 +47,9 @@ fn many_idle_connections_cost_little() {
     clients.extend(open(&site, count - 100));
     // Buffers go back after a second of silence.
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    let grown = memory().saturating_sub(before);
-    println!("{count} connections: {} bytes each", grown / count);
+    let after = memory();
+    let grown = after.saturating_sub(before);
+    println!("{count} connections: {} bytes each, {before} to {after}", grown / count);
     assert!(grown <= count * BYTES_EACH_MAX + BYTES_BESIDE, "{grown} bytes for {count}");
     for client in clients.iter_mut().step_by(97) {
         assert_eq!(client.get("/").unwrap().status, 200);

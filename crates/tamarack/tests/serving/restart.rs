@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::client::Client;
 use crate::site::Site;
@@ -65,6 +66,12 @@ fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
     }
 }
 
+/// Waits until children of the old generation, which accept for a moment longer, have gone.
+fn wait_for_their_end(site: &Site, old: &[Pid]) {
+    let have_gone = || site.children().iter().all(|child| !old.contains(child));
+    site.wait_until("the old children have gone", have_gone);
+}
+
 #[test]
 fn no_request_fails_when_restarted_under_load() {
     let mut site = Site::new("restarts");
@@ -99,8 +106,7 @@ fn an_idle_connection_is_answered_after_a_restart() {
     assert!(client.is_closed());
     // With its last connection the old generation goes.
     drop(client);
-    let have_gone = || site.children().iter().all(|child| !old.contains(child));
-    site.wait_until("the old children have gone", have_gone);
+    wait_for_their_end(&site, &old);
 }
 
 #[test]
@@ -113,8 +119,7 @@ fn a_new_configuration_serves_after_a_restart() {
     site.configure(&format!("DocumentRoot {}\n", root.display()));
     let old = site.children();
     site.restart_gracefully();
-    let have_gone = || site.children().iter().all(|child| !old.contains(child));
-    site.wait_until("the old children have gone", have_gone);
+    wait_for_their_end(&site, &old);
     assert_eq!(site.get("/").text(), "other\n");
     site.signal(Signal::SIGHUP);
     let is_back = || site.count_lines("resuming normal operations") == 3;
@@ -159,9 +164,10 @@ fn logs_that_were_moved_away_are_opened_anew() {
         site.wait_until("a log", || from.exists());
         fs::rename(from, to).unwrap();
     }
+    let old = site.children();
     site.signal(Signal::SIGUSR1);
     site.wait_for_line("resuming normal operations");
-    site.wait_until("an access log", || site.path("logs/access.log").exists());
+    wait_for_their_end(&site, &old);
     assert_eq!(site.get("/index.html").status, 200);
     let new = || fs::read_to_string(site.path("logs/access.log")).unwrap();
     site.wait_until("a line", || new().contains("GET /index.html "));
