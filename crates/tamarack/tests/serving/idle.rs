@@ -14,9 +14,9 @@ const CONNECTIONS: usize = 10_000;
 /// The same where nobody asked for long tests.
 const CONNECTIONS_SHORT: usize = 3_000;
 /// The most memory that one may take, bytes.
-const BYTES_EACH_MAX: usize = 1024;
+const BYTES_EACH_MAX: usize = 1536;
 /// What the process may grow by beside: its pools, and pages that are used in part.
-const BYTES_BESIDE: usize = 512 * 1024;
+const BYTES_BESIDE: usize = 2 * 1024 * 1024;
 /// Descriptors that both sides need for other things.
 const OTHER_DESCRIPTORS: u64 = 200;
 
