@@ -84,7 +84,11 @@ pub async fn head(
         preamble(config, flags, title, parts);
     }
     if needs_heading {
-        parts.put([b"<h1>Index of ", title, b"</h1>\n"].concat());
+        let start: &[u8] = match config.style_sheet.is_set() {
+            true => b"  <h1 id=\"indextitle\">Index of ",
+            false => b"<h1>Index of ",
+        };
+        parts.put([start, title, b"</h1>\n"].concat());
     }
 }
 

@@ -11,6 +11,9 @@ use server::version::{FOLLOWS, PRODUCT, VERSION};
 /// Microseconds in a second.
 pub(super) const SECOND_US: u64 = 1_000_000;
 
+/// The most letters for loops that are not there yet.
+const LETTERS_MAX: usize = 4096;
+
 /// The server at one moment.
 pub(super) struct Report {
     /// The host's name, as the client asked for it.
@@ -21,7 +24,7 @@ pub(super) struct Report {
     pub extended: bool,
     /// The scoreboard.
     pub board: Snapshot,
-    /// Its letters, one for each place of a loop.
+    /// Its letters, one for each loop that there is or is to be.
     pub letters: Vec<u8>,
     /// Loops that answer, are told to finish, and wait.
     pub loops: [u64; 3],
@@ -38,23 +41,19 @@ impl Report {
     pub(super) fn gather(request: &Request, extended: bool) -> Report {
         let engine = &request.engine;
         let board = engine.scoreboard.snapshot();
-        let each = engine.scoreboard.loop_capacity();
-        let mut letters = vec![b'.'; engine.scoreboard.process_capacity().saturating_mul(each)];
+        let mut letters = Vec::new();
         let mut loops = [0; 3];
         let mut connections = [0; 5];
         for process in &board.processes {
-            for (at, seen) in process.loops.iter().enumerate() {
-                let letter = seen.status as u8;
-                if let Some(place) = letters.get_mut(process.index * each + at) {
-                    *place = letter;
-                }
-            }
+            letters.extend(process.loops.iter().map(|seen| seen.status as u8));
             let [busy, graceful, idle] = count_loops(process);
             loops = [loops[0] + busy, loops[1] + graceful, loops[2] + idle];
             for (sum, part) in connections.iter_mut().zip(count_connections(process)) {
                 *sum += part;
             }
         }
+        // Room that no process has is not told: there is a lot of it, and it costs nothing.
+        letters.resize(letters.len().max(board.planned_loops.min(LETTERS_MAX)), b'.');
         Report {
             server_name: request.server_name().to_vec(),
             local: request.client.local.ip().to_string(),
