@@ -182,8 +182,9 @@ const fn file_info(
 }
 
 const fn remove(name: &'static str, takes: Takes<Mime>, doc: &'static str) -> Row<Mime> {
-    let places = Places::VHOST.or(Places::PER_DIR);
-    Row::new(name, takes, "extension [extension] ...", doc).standing(places, Override::FILE_INFO)
+    // The manual leaves "server config" out; Debian's mime.conf stands there.
+    let row = Row::new(name, takes, "extension [extension] ...", doc);
+    row.standing(Places::ALL, Override::FILE_INFO)
 }
 
 /// Apache keeps names in lower case (`ap_str_tolower`).
