@@ -60,11 +60,14 @@ pub fn info(stat: &Stat) -> FileInfo {
         FileType::Directory => FileKind::Directory,
         _ => FileKind::Other,
     };
-    let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
+    let time_us = |seconds: i64, nanoseconds: u64| {
+        u64::try_from(seconds).unwrap_or(0) * 1_000_000 + nanoseconds / 1000
+    };
     FileInfo {
         kind,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        mtime_us: seconds * 1_000_000 + stat.st_mtime_nsec as u64 / 1000,
+        mtime_us: time_us(stat.st_mtime, stat.st_mtime_nsec as u64),
+        ctime_us: time_us(stat.st_ctime, stat.st_ctime_nsec as u64),
         inode: stat.st_ino,
         device: stat.st_dev,
         mode: stat.st_mode & 0o7777,

@@ -203,6 +203,9 @@ pub struct FileInfo {
     pub size: u64,
     /// Modification time, microseconds since the epoch.
     pub mtime_us: u64,
+    /// When content or attributes last changed, which nobody can set back; microseconds since the
+    /// epoch.
+    pub ctime_us: u64,
     /// Inode.
     pub inode: u64,
     /// Device.

@@ -93,7 +93,7 @@ fn section_of(
         return Ok(kept.section.clone());
     }
     let section = parse(request, &key.path, info, directory, allow, list)?;
-    let settled = request.time_us.saturating_sub(info.mtime_us) > SETTLED_US;
+    let settled = request.time_us.saturating_sub(info.mtime_us.max(info.ctime_us)) > SETTLED_US;
     let mut parsed = engine.htaccess.parsed.borrow_mut();
     if parsed.len() >= HTACCESS_LIMIT {
         parsed.clear();
