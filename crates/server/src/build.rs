@@ -197,7 +197,10 @@ impl Target<'_> {
         };
         self.span = node.span;
         self.directive = row.name;
-        if !row.places.contains(self.place) {
+        // Apache knows no difference between the main server and a virtual host (RSRC_CONF), so
+        // what the manual has for a virtual host alone may stand outside, too.
+        let is_outside = self.place == Places::SERVER && row.places.contains(Places::VHOST);
+        if !row.places.contains(self.place) && !is_outside {
             return Err(Box::new(self.wrong_place(node, row)));
         }
         if self.place == Places::HTACCESS && !self.may_override(row) {

@@ -85,6 +85,7 @@ pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
         host.is_static = true;
         (tree, diagnostics) = conf::read_config(file, options, &mut host);
     }
+    diagnostics.splice(0..0, unreadable(file));
     let modules = host.active();
     let registry = Arc::new(Registry::new(modules.iter().map(|active| active.module).collect()));
     let mut build = Build::new(registry, &tree, how.for_real);
@@ -102,6 +103,22 @@ pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
 
 fn strings(words: &[Vec<u8>]) -> Vec<BString> {
     words.iter().map(|word| BString::from(word.as_slice())).collect()
+}
+
+/// A configuration file that is a folder or a device other than /dev/null (`ap_pcfg_openfile`);
+/// one that is not there is found when it is read.
+fn unreadable(file: &Path) -> Vec<Diagnostic> {
+    let is_fine = |found: &std::fs::Metadata| found.is_file() || file == Path::new("/dev/null");
+    if !std::fs::metadata(file).is_ok_and(|found| !is_fine(&found)) {
+        return Vec::new();
+    }
+    let shown = file.display();
+    let denied = format!("Access to file {shown} denied by server: not a regular file");
+    let failed = format!("Could not open configuration file {shown}: Bad file descriptor");
+    vec![
+        Diagnostic::warning(Span::default(), "AH00554", denied),
+        Diagnostic { code: "", ..Diagnostic::without_place(failed) },
+    ]
 }
 
 /// A main server that nobody named, on a machine that has no full name either

@@ -10,7 +10,9 @@ impl VhostTable {
     /// What is configured where.
     pub fn dump(&self) -> String {
         let mut out = "VirtualHost configuration:\n".to_owned();
-        for ip in &self.order {
+        let mut order = self.order.clone();
+        order.sort_by_key(|ip| bucket(*ip));
+        for ip in &order {
             for group in self.by_address.get(ip).into_iter().flatten() {
                 dump_group(&mut out, &shown(*ip), group);
             }
@@ -20,6 +22,18 @@ impl VhostTable {
         }
         out
     }
+}
+
+/// An address's place in Apache's table of 256 lists (`hash_addr`), which is the order of its
+/// dump; 4 bytes as a little-endian machine reads them.
+fn bucket(ip: IpAddr) -> u32 {
+    let [.., a, b, c, d] = match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    let key = u32::from_le_bytes([a, b, c, d]);
+    let key = key ^ (key >> 16);
+    ((key >> 8) ^ key) % 256
 }
 
 fn shown(ip: IpAddr) -> String {
