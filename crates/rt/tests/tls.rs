@@ -197,6 +197,48 @@ fn the_client_is_told_why_it_is_refused() {
     assert_eq!(alert.first(), Some(&21));
 }
 
+/// A client's last flight is several messages in one piece: when the first of them is refused, the
+/// others are still to be dealt with.
+#[test]
+fn a_client_that_is_not_trusted_gets_its_alert() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = || PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let other = rcgen::generate_simple_self_signed(["other".to_owned()]).unwrap();
+        let mut authorities = RootCertStore::empty();
+        authorities.add(other.cert.der().clone()).unwrap();
+        let verifier = rustls::server::WebPkiClientVerifier::builder(Arc::new(authorities));
+        let server = ServerConfig::builder()
+            .with_client_cert_verifier(verifier.build().unwrap())
+            .with_single_cert(vec![certificate.clone()], key())
+            .unwrap();
+        let server = Arc::new(server);
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let client = ClientConfig::builder_with_protocol_versions(&[version])
+            .with_root_certificates(roots)
+            .with_client_auth_cert(vec![certificate], key())
+            .unwrap();
+        let client = Arc::new(client);
+        let error = serve(
+            1,
+            move |address| {
+                let mut stream = connect(&client, address);
+                let _ = stream.write_all(b"x");
+                stream.read(&mut [0; 16]).unwrap_err().to_string()
+            },
+            async |handle, stream| {
+                let config = server.clone();
+                let deadline = handle.deadline(TIMEOUT);
+                let outcome = tls::accept(stream, deadline, |_| Some(config)).await;
+                assert!(matches!(outcome, Err(TlsError::Handshake(_))));
+            },
+        );
+        assert!(error.contains("AlertReceived") || error.contains("alert"), "{error}");
+    }
+}
+
 #[test]
 fn a_handshake_that_stops_ends_at_its_deadline() {
     serve(

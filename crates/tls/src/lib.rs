@@ -12,7 +12,6 @@ pub mod ocsp;
 pub mod passphrase;
 pub mod pem;
 pub mod protocols;
-pub mod require;
 pub mod resolver;
 pub mod revocation;
 pub mod server_config;

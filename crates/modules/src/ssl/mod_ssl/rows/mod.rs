@@ -127,7 +127,12 @@ fn tell(cx: &mut Here<'_, '_>, findings: Vec<Finding>) -> Set {
     for finding in findings {
         match finding.severity {
             Severity::Error => return Err(fault(finding)),
-            Severity::Warning => cx.warn(finding.message),
+            Severity::Warning => {
+                let span = cx.span();
+                let (line, file) = (span.line, cx.build().sources.name(span.file).to_string());
+                let (name, what) = (finding.directive, finding.message);
+                cx.warn(format!("{name} on line {line} of {file}: {what}"));
+            }
             Severity::Info => {}
         }
     }
