@@ -92,6 +92,11 @@ impl LoopSlot {
         add(&self.cells.duration_us, duration_us);
     }
 
+    /// How long the last request took, in microseconds.
+    pub fn set_last_duration_us(&self, duration_us: u64) {
+        self.cells.last_duration_us.store(duration_us, Ordering::Relaxed);
+    }
+
     /// When the slot was last used, in microseconds since the epoch.
     pub fn set_last_used_us(&self, time_us: u64) {
         self.cells.last_used_us.store(time_us, Ordering::Relaxed);

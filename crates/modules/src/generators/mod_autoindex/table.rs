@@ -103,7 +103,8 @@ fn row(page: &mut Page<'_>, entry: &Entry, index: usize, styled: bool) {
     page.put(" ".repeat(padding));
     if !page.has(Flags::NO_MODIFIED) {
         page.put("</td>");
-        page.put(cell("td", styled, "indexcollastmod", " align=\"right\""));
+        let aligned = if entry.mtime_us.is_some() { " align=\"right\"" } else { "" };
+        page.put(cell("td", styled, "indexcollastmod", aligned));
         if !page.time(entry) {
             page.put("&nbsp;");
         }

@@ -63,6 +63,7 @@ pub(super) fn after<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answe
     let duration_us = clock.wall_us().saturating_sub(request.time_us);
     let slot = &request.engine.slot;
     slot.add_requests(0, 0, duration_us);
+    slot.set_last_duration_us(duration_us);
     let now_ms = clock.now_ms();
     if NOTED_MS.replace(now_ms) != now_ms {
         begin(request);
