@@ -87,6 +87,10 @@ impl<T> DerefMut for Pooled<T> {
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
+        // What a panic has left half done must not be used by anybody else.
+        if std::thread::panicking() {
+            return;
+        }
         let mut boxes = self.shelf.boxes.borrow_mut();
         if boxes.len() < self.shelf.limit {
             boxes.push(value);
@@ -114,6 +118,18 @@ mod tests {
         assert_eq!(*again, [1]);
         drop(again);
         pool.shrink(0);
+        assert_eq!(pool.idle(), 0);
+    }
+
+    #[test]
+    fn what_a_panic_left_is_nobodys() {
+        let pool = Pool::new("test", 1);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut taken = pool.take(Vec::new);
+            taken.push(1);
+            std::panic::resume_unwind(Box::new(()));
+        }));
+        assert!(panicked.is_err());
         assert_eq!(pool.idle(), 0);
     }
 }

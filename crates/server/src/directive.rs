@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 
+use conf::expr::Flags;
 use conf::{Arg, Node, Span};
 
 use crate::build::{Build, raw};
@@ -213,6 +214,15 @@ pub struct Target<'t> {
     pub directive: &'static str,
 }
 
+impl Target<'_> {
+    /// How expressions are parsed here: whoever may write an `.htaccess` must not read by it what
+    /// only the server can read (`AP_EXPR_FLAG_RESTRICTED`).
+    pub fn expr_flags(&self) -> Flags {
+        let restricted = self.place == Places::HTACCESS;
+        Flags { restricted, pattern: self.build.regex_flags, ..Flags::default() }
+    }
+}
+
 impl<'a, 't, M: Module> Cx<'a, 't, M> {
     /// A context for the module in `slot`.
     pub(crate) fn new(target: &'a mut Target<'t>, slot: usize) -> Cx<'a, 't, M> {
@@ -248,6 +258,11 @@ impl<'a, 't, M: Module> Cx<'a, 't, M> {
     /// Whether the directive stands in `.htaccess`.
     pub fn in_htaccess(&self) -> bool {
         self.target.place == Places::HTACCESS
+    }
+
+    /// [`Target::expr_flags`]
+    pub fn expr_flags(&self) -> Flags {
+        self.target.expr_flags()
     }
 
     /// The section's path (`cmd->path`); `None` outside of sections.

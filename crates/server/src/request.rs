@@ -357,6 +357,7 @@ impl Request {
         self.file_lookup = false;
         self.depth = Depth::default();
         self.extensions.clear();
+        self.log_mark.take();
     }
 
     /// The part of [`Request::renew`] that is about the file and the answer.
@@ -406,15 +407,15 @@ impl Request {
     ) -> Result<(), Box<HeadError>> {
         let strict = self.client.base_host.core.strict_protocol();
         let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
+        // The name that was there is the last user's of this memory, perhaps another client.
+        let name = self.forget_host();
         host.resolve(head, scheme, strict)?;
         host.check_presence(head)?;
         if host.is_given {
-            let mut name = self.hostname.take().unwrap_or_default();
+            let mut name = name.unwrap_or_default();
             name.clear();
             name.extend_from_slice(host.name());
             self.hostname = Some(name);
-        } else {
-            self.hostname = None;
         }
         self.named_port = (host.port != 0).then_some(host.port);
         match known {
@@ -438,6 +439,12 @@ impl Request {
             message: Vec::new(),
             notes: "",
         }))
+    }
+
+    /// Forgets which host was asked for; what is returned is memory to use again.
+    pub(crate) fn forget_host(&mut self) -> Option<Vec<u8>> {
+        self.named_port = None;
+        self.hostname.take()
     }
 
     /// Whether nobody has left anything on the request that could change its answer.

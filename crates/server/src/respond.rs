@@ -93,6 +93,8 @@ fn refuse_broken_fields(request: &mut Request) -> bool {
     let why = format!("Response header '{name}' contains invalid characters, aborting request");
     request.log_core(crate::log::Level::Error, 2430, &why, None);
     request.headers_out.clear();
+    request.content_encoding = None;
+    request.content_languages.clear();
     crate::errors::make_page(request, 500, None);
     request.status_line = None;
     add_error_fields(request);
@@ -130,8 +132,15 @@ fn broken_field(request: &Request) -> Option<Vec<u8>> {
     if let Some((name, _)) = field {
         return Some(name.to_vec());
     }
-    let media_type = request.content_type.as_deref().unwrap_or_default();
-    media_type.iter().any(bad_value).then(|| b"Content-Type".to_vec())
+    let of_content = |value: &Option<Vec<u8>>| value.iter().flatten().any(bad_value);
+    if of_content(&request.content_type) {
+        return Some(b"Content-Type".to_vec());
+    }
+    if of_content(&request.content_encoding) {
+        return Some(b"Content-Encoding".to_vec());
+    }
+    let languages = request.content_languages.iter().flatten();
+    languages.into_iter().any(bad_value).then(|| b"Content-Language".to_vec())
 }
 
 /// One `Vary` field without repetition; `*` alone where it occurs (`fixup_vary`).

@@ -197,6 +197,7 @@ impl Request {
         next.request_line.clone_from(&self.request_line);
         next.protocol = self.protocol;
         next.simple = self.simple;
+        next.flags = self.flags;
         next.hostname.clone_from(&self.hostname);
         next.named_port = self.named_port;
         next.headers_in.extend(&self.headers_in);

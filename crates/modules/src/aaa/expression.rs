@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use conf::expr::{Expr, Flags};
+use conf::expr::Expr;
 use server::directive::Target;
 use server::expr;
 use server::request::Request;
@@ -18,8 +18,7 @@ impl Expression {
     /// # Errors
     /// What is wrong, in the parser's words.
     pub fn parse(target: &Target<'_>, text: &[u8]) -> Result<Expression, String> {
-        let flags = Flags { pattern: target.build.regex_flags, ..Flags::default() };
-        let parsed = expr::parse_string(&target.build.registry, text, flags);
+        let parsed = expr::parse_string(&target.build.registry, text, target.expr_flags());
         parsed.map(|expr| Expression(Arc::new(expr))).map_err(|why| why.message)
     }
 

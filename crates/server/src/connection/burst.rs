@@ -82,6 +82,9 @@ async fn next_head(connection: &mut Connection, active: &mut Active, deadline: D
             Err(next) => return next,
         }
     } else {
+        // What came behind the request before has its own time, from when it is looked at.
+        let policy = connection.client.base_host.read_policy.header;
+        connection.head_began = policy.begin(connection.engine.handle.clock());
         kept(connection, active)
     };
     loop {
@@ -277,9 +280,10 @@ async fn answer(
         && fast::may(active)
         && let Some(sent) = fast::answer(connection, active, &mut request)
     {
-        let keep = fast::finish(connection, active, &mut request, sent).await?;
+        // Renewed even where the client has gone: the next to use it may be somebody else's.
+        let outcome = fast::finish(connection, active, &mut request, sent).await;
         request.renew();
-        return Ok(keep);
+        return outcome;
     }
     Box::pin(full(connection, active, request, verdict)).await
 }
@@ -355,6 +359,7 @@ fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
 /// As much of a request as its head tells, even a broken one.
 fn take_request(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let mut request = blank(connection, active);
+    request.forget_host();
     request.take_head(&mut active.head);
     request
 }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use conf::expr::Flags;
 use conf::{Arg, Node};
 use wire::method::{Method, MethodSet};
 
@@ -261,7 +260,10 @@ fn condition(
     // A condition in quotes is one word; without them all of the line is the condition.
     let whole = !matches!(raw.text.first(), Some(b'"' | b'\''));
     let text = if whole { raw.text.to_vec() } else { text.to_vec() };
-    let parsed = expr::parse_bool(&cx.build().registry, &text, Flags::default());
+    let parsed = {
+        let flags = cx.expr_flags();
+        expr::parse_bool(&cx.build().registry, &text, flags)
+    };
     let parsed = parsed
         .map_err(|why| Fault::new(format!("Cannot parse condition clause: {why}")).at(raw))?;
     Ok(Some(Arc::new(parsed)))

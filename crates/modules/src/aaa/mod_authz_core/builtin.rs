@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::expr::{Backrefs, Expr, Flags};
+use conf::expr::{Backrefs, Expr};
 use server::directive::{Fault, Target};
 use server::expr;
 use server::log::Level;
@@ -80,8 +80,7 @@ struct Condition {
 
 pub(super) fn expr(target: &mut Target<'_>, arguments: &[u8]) -> Parsed {
     let text = unquoted(arguments);
-    let flags = Flags { pattern: target.build.regex_flags, ..Flags::default() };
-    let parsed = expr::parse_bool(&target.build.registry, text, flags);
+    let parsed = expr::parse_bool(&target.build.registry, text, target.expr_flags());
     let expr = parsed
         .map_err(|why| Fault::new(format!("Cannot parse expression in require line: {why}")))?;
     let user: &[u8] = b"%{REMOTE_USER}";

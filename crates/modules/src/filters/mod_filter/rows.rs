@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use conf::Arg;
-use conf::expr::Flags;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
 use server::filter::Stage;
@@ -87,7 +86,8 @@ fn declare(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 
 fn provide(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let [name, provider, condition] = args else { return Ok(()) };
-    let expr = expr::parse_bool(&cx.build().registry, &condition.text, Flags::default());
+    let flags = cx.expr_flags();
+    let expr = expr::parse_bool(&cx.build().registry, &condition.text, flags);
     let expr = expr.map_err(|why| {
         Fault::new(format!("Error parsing FilterProvider expression:{why}")).at(condition)
     })?;

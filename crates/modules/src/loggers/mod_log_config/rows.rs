@@ -121,7 +121,7 @@ fn condition(cx: &mut Here<'_, '_>, word: &Arg) -> Result<Condition, Fault> {
     let Some(text) = word.text.strip_prefix(b"expr=") else {
         return Err(Fault::new("error in condition clause").at(word));
     };
-    let flags = Flags { dont_vary: true, ..Flags::default() };
+    let flags = Flags { dont_vary: true, ..cx.expr_flags() };
     let parsed = expr::parse_bool(&cx.build().registry, text, flags);
     let parsed = parsed.map_err(|error| Fault::new(error.message).at(word))?;
     Ok(Condition::Expr(Arc::new(parsed)))

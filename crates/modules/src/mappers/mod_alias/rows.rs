@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conf::Arg;
-use conf::expr::{Expr, Flags};
+use conf::expr::Expr;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
 use server::scope::{Override, Places};
@@ -134,7 +134,8 @@ fn whole(cx: &mut Here<'_, '_>, target: &Arg, handler: Option<&'static str>) -> 
 }
 
 fn parse(cx: &mut Here<'_, '_>, arg: &Arg, what: &str) -> Result<Expr, Fault> {
-    expr::parse_string(&cx.build().registry, &arg.text, Flags::default()).map_err(|why| {
+    let flags = cx.expr_flags();
+    expr::parse_string(&cx.build().registry, &arg.text, flags).map_err(|why| {
         let text = format!("Cannot parse {what} expression '{}': {why}", arg.text);
         Fault { message: text, span: Some(arg.part(why.offset, why.length)), help: None }
     })

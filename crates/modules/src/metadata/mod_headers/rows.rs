@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use conf::Arg;
-use conf::expr::Flags;
 use pcre::Regex;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
@@ -189,7 +188,7 @@ fn parse_value(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Value, Fault> {
         let format = Format::parse(&arg.text, &registry).map_err(|why| Fault::new(why).at(arg))?;
         return Ok(Value::Format(Arc::new(format)));
     };
-    let parsed = expr::parse_string(&registry, text, Flags::default()).map_err(|why| Fault {
+    let parsed = expr::parse_string(&registry, text, cx.expr_flags()).map_err(|why| Fault {
         message: format!("Can't parse value expression : {why}"),
         span: Some(arg.part(why.offset + EXPRESSION.len(), why.length)),
         help: None,
@@ -223,7 +222,7 @@ fn parse_condition(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Condition, Fault>
     }
     let text = arg.text.get(EXPRESSION.len()..).unwrap_or_default();
     let registry = cx.build().registry.clone();
-    let parsed = expr::parse_bool(&registry, text, Flags::default()).map_err(|why| Fault {
+    let parsed = expr::parse_bool(&registry, text, cx.expr_flags()).map_err(|why| Fault {
         message: format!("Can't parse envclause/expression: {why}"),
         span: Some(arg.part(why.offset + EXPRESSION.len(), why.length)),
         help: None,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use conf::Arg;
-use conf::expr::Flags;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
 use server::scope::{Override, Places};
@@ -115,7 +114,7 @@ fn set_env_if_expr(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     };
     let registry = cx.build().registry.clone();
     let parsed =
-        expr::parse_bool(&registry, &text.text, Flags::default()).map_err(|why| Fault {
+        expr::parse_bool(&registry, &text.text, cx.expr_flags()).map_err(|why| Fault {
             message: format!("Could not parse expression \"{}\": {why}", text.text),
             span: Some(text.part(why.offset, why.length)),
             help: None,

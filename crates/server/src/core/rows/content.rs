@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 use conf::Arg;
-use conf::expr::Flags;
 
 use super::{Here, file_info, one_of};
 use crate::core::Core;
@@ -163,7 +162,8 @@ fn force_type(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 fn set_handler(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let handler = if let Some(text) = arg.text.strip_prefix(b"expr=") {
         let text = text.to_vec();
-        let expr = expr::parse_string(&cx.build().registry, &text, Flags::default())
+        let flags = cx.expr_flags();
+        let expr = expr::parse_string(&cx.build().registry, &text, flags)
             .map_err(|why| Fault::new(format!("Can't parse expression : {why}")).at(arg))?;
         HandlerName::Expr(Arc::new(expr))
     } else if arg.is("none") {
@@ -220,10 +220,10 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
         return Ok(());
     }
     let is_location = document.first() == Some(&b'/') || is_url;
-    let expr =
-        expr::parse_string(&cx.build().registry, &document, Flags::default()).map_err(|why| {
-            Fault::new(format!("Cannot parse expression in ErrorDocument: {why}")).at(raw)
-        })?;
+    let flags = cx.expr_flags();
+    let expr = expr::parse_string(&cx.build().registry, &document, flags).map_err(|why| {
+        Fault::new(format!("Cannot parse expression in ErrorDocument: {why}")).at(raw)
+    })?;
     let kind = if is_location { ErrorDocument::Location } else { ErrorDocument::Text };
     cx.dir().error_documents.insert(number, kind(Arc::new(expr)));
     Ok(())

@@ -66,11 +66,9 @@ fn options(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 }
 
 fn require(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let pattern = cx.build().regex_flags;
-    let flags = Flags { ssl_compat: true, dont_vary: true, pattern, ..Flags::default() };
-    let restricted = Flags { restricted: cx.in_htaccess(), ..flags };
+    let flags = Flags { ssl_compat: true, dont_vary: true, ..cx.expr_flags() };
     let registry = cx.build().registry.clone();
-    let expr = expr::parse_bool(&registry, &arg.text, restricted)
+    let expr = expr::parse_bool(&registry, &arg.text, flags)
         .map_err(|why| Fault::new(format!("SSLRequire: {why}")).at(arg))?;
     let text = String::from_utf8_lossy(&arg.text).into_owned();
     cx.dir().requirements.push(Arc::new(Condition { text, expr }));
