@@ -10,6 +10,7 @@ mod site;
 
 mod descriptors;
 mod freshness;
+mod gone;
 mod idle;
 mod logs;
 mod notify;

@@ -113,12 +113,11 @@ fn set_env_if_expr(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
         return Err("Missing expression for SetEnvIfExpr".into());
     };
     let registry = cx.build().registry.clone();
-    let parsed =
-        expr::parse_bool(&registry, &text.text, cx.expr_flags()).map_err(|why| Fault {
-            message: format!("Could not parse expression \"{}\": {why}", text.text),
-            span: Some(text.part(why.offset, why.length)),
-            help: None,
-        })?;
+    let parsed = expr::parse_bool(&registry, &text.text, cx.expr_flags()).map_err(|why| Fault {
+        message: format!("Could not parse expression \"{}\": {why}", text.text),
+        span: Some(text.part(why.offset, why.length)),
+        help: None,
+    })?;
     push(cx, Test::Expression(Arc::new(parsed)), words)
 }
 
