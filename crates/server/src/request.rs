@@ -149,6 +149,9 @@ pub struct KnownHost {
     place: Place,
 }
 
+/// The note of a request whose connection ends after it without a word of that in the answer.
+pub(crate) const CLOSES_SILENTLY: &[u8] = b"closes-silently";
+
 /// Scheme and authority of an absolute-form target.
 #[derive(Clone, Debug)]
 pub struct Absolute {
@@ -458,18 +461,22 @@ impl Request {
 
     /// A TLS connection may ask for the host that its handshake was for, and for those that are
     /// as strict.
-    fn check_tls(&self) -> Result<(), Box<HeadError>> {
+    fn check_tls(&mut self) -> Result<(), Box<HeadError>> {
         let Some(tls) = &self.client.tls else { return Ok(()) };
         if tls.admitted.get() == Some(self.host.id) && self.hostname.is_some() {
             return Ok(());
         }
         let server = &self.engine.server;
-        if let Some(hook) = server.registry.hooks.tls() {
-            if tls.server_name.is_some() && self.hostname.is_none() {
-                return Err(nameless(tls.server_name.as_deref().unwrap_or_default()));
+        let Some(hook) = server.registry.hooks.tls() else { return Ok(()) };
+        if let (Some(name), None) = (&tls.server_name, &self.hostname) {
+            return Err(nameless(name));
+        }
+        match (hook.admit)(&self.client, server, tls, &self.host) {
+            Ok(()) => tls.admitted.set(Some(self.host.id)),
+            Err(refusal) => {
+                self.notes.set(CLOSES_SILENTLY, b"1");
+                return Err(refusal);
             }
-            (hook.admit)(&self.client, server, tls, &self.host)?;
-            tls.admitted.set(Some(self.host.id));
         }
         Ok(())
     }

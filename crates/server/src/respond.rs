@@ -7,7 +7,7 @@ use wire::{HeadFlags, Method};
 use crate::core::dir_config::CoreDir;
 use crate::errors::SuppressCharset;
 use crate::hooks::Phase;
-use crate::request::Request;
+use crate::request::{CLOSES_SILENTLY, Request};
 
 /// How a body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,8 +247,8 @@ pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool 
 /// does not is told only that the connection ends.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
-        // Apache closes after a 417 and a 421 without a word.
-        let is_silent = matches!(request.status, 417 | 421);
+        // Apache closes without a word after a 417, and where TLS does not let a host be asked for.
+        let is_silent = request.status == 417 || request.notes.contains(CLOSES_SILENTLY);
         if !is_silent && !request.headers_out.contains_token(b"Connection", b"close") {
             out.extend_from_slice(b"Connection: close\r\n");
         }

@@ -46,7 +46,7 @@ impl SniPolicy {
 pub struct Rules {
     /// Certificates, keys, protocols, ciphers.
     connection: [u8; 32],
-    /// Who is trusted as a client.
+    /// Whether there is TLS at all, and who is trusted as a client.
     clients: [u8; 32],
 }
 
@@ -64,7 +64,8 @@ impl Rules {
             server.honor_cipher_order.or(false),
         );
         let clients = format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            server.is_on(),
             server.verify.get().copied().unwrap_or_default(),
             server.verify_depth.or(1),
             server.authorities(),
@@ -97,7 +98,10 @@ pub fn admit(
     tls: &TlsFacts,
     host: &Host,
 ) -> Result<(), Box<HeadError>> {
-    let shaken = host_by_id(server, tls.host);
+    // The host that the client named, even if it has no TLS of its own: as in Apache.
+    let name = tls.server_name.as_deref();
+    let named = name.and_then(|name| server.vhosts.named(client.local, name.as_bytes()));
+    let shaken = named.map(|host| &**host).or_else(|| host_by_id(server, tls.host));
     let (Some(asked), Some(shaken_own)) =
         (of_host(server, host), shaken.and_then(|shaken| of_host(server, shaken)))
     else {
@@ -112,16 +116,16 @@ pub fn admit(
         (Some(asked), Some(own)) => own.allow(asked, shaken_own.sni_policy.0),
         _ => false,
     };
-    if host.id == tls.host || alike {
+    if shaken.is_some_and(|shaken| shaken.id == host.id) || alike {
         return Ok(());
     }
-    let named = match &tls.server_name {
+    let told = match &tls.server_name {
         Some(name) => format!("Hostname {name} provided via SNI"),
         None => "Hostname (default host as no SNI was provided)".to_owned(),
     };
     let asked = bstr::BStr::new(host.name());
     let message =
-        format!("{named} and hostname {asked} provided via HTTP have no compatible SSL setup");
+        format!("{told} and hostname {asked} provided via HTTP have no compatible SSL setup");
     Err(refusal(421, 2032, message, ""))
 }
 
