@@ -45,6 +45,8 @@ pub(crate) struct Connection {
     received_before: u64,
     /// When the head that is being read began.
     head_began: Running,
+    /// It counts as open.
+    open: Option<Open>,
 }
 
 /// What a busy connection has beside.
@@ -101,13 +103,14 @@ enum Ended {
 /// Serves an accepted connection until it ends. It counts as open from the call on.
 pub fn serve(engine: Rc<Engine>, accepted: Accepted) -> impl Future<Output = ()> {
     engine.connections.opened();
-    let open = Open(engine);
+    // What its beginning and its end need is in boxes of their own, so that an idle connection
+    // has no room for it: this future is what ten thousand of them are made of.
+    let connecting = Box::pin(connect(Open(engine), accepted));
     async move {
-        // In a box of its own: an idle connection has no room for what its beginning needs.
-        if let Some(mut connection) = Box::pin(connect(&open.0, accepted)).await {
+        let mut connection = connecting.await;
+        if let Some(connection) = &mut connection {
             connection.serve().await;
         }
-        drop(open);
     }
 }
 
@@ -120,16 +123,19 @@ impl Drop for Open {
     }
 }
 
-async fn connect(engine: &Rc<Engine>, accepted: Accepted) -> Option<Connection> {
+async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
+    let engine = &open.0;
     let peer = accepted.peer;
     let stream = Stream::new(accepted).ok()?;
     let client = client(engine, peer, stream.local_addr().ok()?);
-    match engine.server.registry.hooks.tls() {
+    let mut connection = match engine.server.registry.hooks.tls() {
         Some(hook) if (hook.is_on)(&client, &engine.server) => {
-            secure::handshake(engine.clone(), stream, client, hook).await
+            secure::handshake(engine.clone(), stream, client, hook).await?
         }
-        _ => Some(Connection::new(engine.clone(), stream, client)),
-    }
+        _ => Connection::new(engine.clone(), stream, client),
+    };
+    connection.open = Some(open);
+    Some(connection)
 }
 
 impl Connection {
@@ -142,6 +148,7 @@ impl Connection {
             answered: 0,
             received_before: 0,
             head_began,
+            open: None,
         }
     }
 
@@ -155,7 +162,7 @@ impl Connection {
             match Box::pin(burst::run(self, deadline)).await {
                 Ended::Quiet(until) => deadline = until,
                 Ended::Abort => return,
-                Ended::Close => return self.close().await,
+                Ended::Close => return Box::pin(self.close()).await,
             }
         }
     }
@@ -175,7 +182,7 @@ impl Connection {
     async fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
             let _closing = self.engine.connections.closing();
-            Box::pin(stream.linger()).await;
+            stream.linger().await;
         }
     }
 }
