@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::Raw(require),
         "expression",
         "",
-        "Refuses requests over TLS for which the expression does not hold; `Require expr` is newer.",
+        "Refuses requests over TLS unless the expression holds; `Require expr` is newer.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG),
     anywhere(
