@@ -169,6 +169,13 @@ pub(super) fn set_target(head: &mut RequestHead) -> bool {
     let whole = head.target;
     let is_options = head.method == Method::OPTIONS;
     let target = head.line.get(whole.0..whole.1).unwrap_or_default();
+    if is_origin_form(target) {
+        let mark = target.iter().position(|byte| *byte == b'?');
+        let end = whole.0 + mark.unwrap_or(target.len());
+        head.path = (whole.0, end);
+        head.query = mark.map(|_| (end + 1, whole.1));
+        return true;
+    }
     let Ok(parts) = Target::of_request(target, head.method == Method::CONNECT) else {
         head.path = whole;
         return false;
@@ -190,6 +197,12 @@ pub(super) fn set_target(head: &mut RequestHead) -> bool {
         head.flags.set(HeadFlags::TARGET_HOST);
     }
     valid
+}
+
+/// The form that nearly all targets have: a path, which does not begin with two slashes (those
+/// could begin an authority) and has no fragment.
+fn is_origin_form(target: &[u8]) -> bool {
+    target.first() == Some(&b'/') && target.get(1) != Some(&b'/') && !target.contains(&b'#')
 }
 
 fn simple_fault(head: &RequestHead, options: &HeadOptions<'_>) -> Option<Fault> {

@@ -330,10 +330,23 @@ fn cookie(headers: &Table, name: &[u8]) -> Option<Vec<u8>> {
     headers.get_all(b"Cookie").find_map(of_line)
 }
 
-/// An address without port, formatted without allocating.
+/// An address without port. IPv4 is written by hand: the standard formatting costs 0.3 µs, most of
+/// what a log line may.
 fn address(address: SocketAddr, out: &mut Vec<u8>) {
     use std::io::Write;
-    let _ = write!(out, "{}", address.ip());
+    let ip = match address {
+        SocketAddr::V4(v4) => *v4.ip(),
+        SocketAddr::V6(v6) => {
+            let _ = write!(out, "{}", v6.ip());
+            return;
+        }
+    };
+    for (at, octet) in ip.octets().into_iter().enumerate() {
+        if at > 0 {
+            out.push(b'.');
+        }
+        number(octet.into(), out);
+    }
 }
 
 fn number(number: u64, out: &mut Vec<u8>) {
