@@ -169,7 +169,7 @@ pub(super) fn set_target(head: &mut RequestHead) -> bool {
     let whole = head.target;
     let is_options = head.method == Method::OPTIONS;
     let target = head.line.get(whole.0..whole.1).unwrap_or_default();
-    if is_origin_form(target) {
+    if head.method != Method::CONNECT && is_origin_form(target) {
         let mark = target.iter().position(|byte| *byte == b'?');
         let end = whole.0 + mark.unwrap_or(target.len());
         head.path = (whole.0, end);
