@@ -112,7 +112,9 @@ fn includes(loaded: &Loaded) -> String {
 fn config(loaded: &Loaded) -> String {
     let mut out = String::new();
     let mut last = None;
-    for node in &loaded.tree.nodes {
+    // httpd carries ServerRoot out while it reads, and does not show it.
+    let is_shown = |node: &&conf::Node| !node.name.eq_ignore_ascii_case(b"ServerRoot");
+    for node in loaded.tree.nodes.iter().filter(is_shown) {
         write_node(&mut out, loaded, node, 0, &mut last);
     }
     out
