@@ -48,7 +48,7 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
     for seat in loops {
         let task = Seat {
             server: server.clone(),
-            scoreboard: scoreboard.clone(),
+            scoreboard,
             state: state.clone(),
             control: control.clone(),
             connection_limit: limit,
@@ -112,8 +112,7 @@ struct Seat {
 
 impl Seat {
     async fn run(mut self, handle: Handle, seat: LoopSeat) {
-        let engine =
-            Engine::new(self.server.clone(), handle.clone(), seat.slot, self.scoreboard.clone());
+        let engine = Engine::new(self.server.clone(), handle.clone(), seat.slot, self.scoreboard);
         let count = Rc::new(std::cell::Cell::new(0u64));
         let mut accepting = Vec::new();
         for socket in seat.sockets {

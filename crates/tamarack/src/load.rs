@@ -235,10 +235,9 @@ impl conf::Host for Loader<'_> {
     }
 
     fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String> {
-        let second = |loaded: &&str| MPMS.contains(loaded) && loaded.as_bytes() != &**name;
-        if MPMS.iter().any(|mpm| mpm.as_bytes() == &**name)
-            && self.loaded.iter().any(|l| second(&l))
-        {
+        let is_second =
+            |loaded: &&'static str| MPMS.contains(loaded) && loaded.as_bytes() != &**name;
+        if MPMS.iter().any(|mpm| mpm.as_bytes() == &**name) && self.loaded.iter().any(is_second) {
             let message = "Configuration error: More than one MPM loaded.";
             let code = "AH00534";
             self.notes.push(Diagnostic { code, ..Diagnostic::without_place(message) });
@@ -267,10 +266,10 @@ impl Loader<'_> {
     /// In Apache's words: either the file has no such module, or there is no such file for us.
     fn unknown(&self, name: &BStr, file: &Path) -> String {
         let (stem, shown) = (file.file_stem().unwrap_or_default(), file.display());
-        let is_of = |module: &&&'static dyn ErasedModule| {
+        let is_of = |module: &&'static dyn ErasedModule| {
             Path::new(module.file()).file_stem().is_some_and(|known| known == stem)
         };
-        if self.all.iter().any(|module| is_of(&module)) {
+        if self.all.iter().any(is_of) {
             return format!(
                 "Can't locate API module structure `{name}' in file {shown}: {shown}: undefined \
                  symbol: {name}"
