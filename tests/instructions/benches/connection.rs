@@ -1,0 +1,35 @@
+//! The short way of the server: a cached file of 1 KiB over one keep-alive connection, from the
+//! receive to the send, through the real engine. What one such request takes is the difference of
+//! the two counts by the difference of their requests.
+#![allow(missing_docs, clippy::expect_used)]
+
+use gungraun::{
+    Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
+};
+use instructions::counts::{CONNECTION_FEW, CONNECTION_MANY, FEW, MANY, server_limit};
+use instructions::rig::{Rig, Served};
+
+fn at_most(stored: u64) -> LibraryBenchmarkConfig {
+    let mut callgrind = Callgrind::with_args(["--cache-sim=no"]);
+    callgrind.hard_limits([(EventKind::Ir, server_limit(stored))]);
+    LibraryBenchmarkConfig::default().tool(callgrind).clone()
+}
+
+fn rig(requests: u32) -> Rig {
+    Rig::new(requests).expect("a server can be made")
+}
+
+fn finish(served: Served) {
+    let received = served.finish().expect("every request is answered");
+    println!("{received} bytes received");
+}
+
+#[library_benchmark(setup = rig, teardown = finish)]
+#[bench::few(args = (FEW), config = at_most(CONNECTION_FEW))]
+#[bench::many(args = (MANY), config = at_most(CONNECTION_MANY))]
+fn keep_alive(rig: Rig) -> Served {
+    rig.serve().expect("the loop runs")
+}
+
+library_benchmark_group!(name = connection, benchmarks = keep_alive);
+main!(library_benchmark_groups = connection);

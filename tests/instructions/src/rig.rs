@@ -1,0 +1,176 @@
+//! A server in this process, on the thread of the caller, and its client on another thread.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use mpm::Scoreboard;
+use rt::{Acceptor, Loop, Watcher};
+use server::build::Build;
+use server::connection;
+use server::engine::Engine;
+use server::host::Server;
+use server::slots::Registry;
+
+/// What wrk asks, on one line after the other.
+const REQUEST: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+
+/// The file that is asked for, bytes.
+const FILE_BYTES: usize = 1024;
+
+/// Between two requests: long enough for the server to fall asleep, so that each request is one
+/// turn of its loop. Without it the client is now faster, now slower than the next receive.
+const PAUSE: Duration = Duration::from_micros(700);
+
+/// How old the file is; one that was just written is not kept in memory.
+const FILE_AGE: Duration = Duration::from_secs(3600);
+
+/// A server that is ready to start, and a client that waits for it.
+pub struct Rig {
+    folder: PathBuf,
+    server: Arc<Server>,
+    listener: TcpListener,
+    client: JoinHandle<io::Result<u64>>,
+}
+
+impl Rig {
+    /// A server with all modules active and a client that will ask `requests` times on one
+    /// connection.
+    ///
+    /// # Errors
+    /// Files and sockets that can't be made; a configuration that is not understood.
+    pub fn new(requests: u32) -> io::Result<Rig> {
+        let folder = folder()?;
+        let server = Arc::new(read(&folder)?);
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let client = std::thread::spawn(move || ask(address, requests));
+        Ok(Rig { folder, server, listener, client })
+    }
+
+    /// Serves the client's connection to its end.
+    ///
+    /// # Errors
+    /// What the loop or the accept gives.
+    pub fn serve(self) -> io::Result<Served> {
+        let Rig { folder, server, listener, client } = self;
+        let scoreboard = Scoreboard::new(1, 1)?;
+        let slot = scoreboard.loop_slot(0, 0).ok_or(io::ErrorKind::NotFound)?;
+        let watcher = Arc::new(Watcher::new()?);
+        let outcome = Loop::new("counted").watcher(watcher).start(async move |handle| {
+            let engine = Engine::new(server, handle, slot, scoreboard);
+            let acceptor = Acceptor::from_fd(OwnedFd::from(listener))?;
+            let accepted = acceptor.accept().await.map_err(io::Error::other)?;
+            connection::serve(engine, accepted).await;
+            Ok(())
+        })?;
+        outcome.map(|()| Served { folder, client })
+    }
+}
+
+/// What is left when the server has ended.
+pub struct Served {
+    folder: PathBuf,
+    client: JoinHandle<io::Result<u64>>,
+}
+
+impl Served {
+    /// The bytes that the client got. Takes the folder away.
+    ///
+    /// # Errors
+    /// What the client met.
+    pub fn finish(self) -> io::Result<u64> {
+        let received = self.client.join().map_err(|_| io::ErrorKind::Other)?;
+        std::fs::remove_dir_all(&self.folder)?;
+        received
+    }
+}
+
+/// A folder with the file and the configuration, where file watches can be trusted: in memory if
+/// the system has such a folder, since the temporary one may be on an overlay.
+fn folder() -> io::Result<PathBuf> {
+    let memory = Path::new("/dev/shm");
+    let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+    let folder = base.join(format!("tamarack-instructions-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("htdocs"))?;
+    let file = folder.join("htdocs/small.txt");
+    std::fs::write(&file, vec![b'x'; FILE_BYTES])?;
+    let file = std::fs::File::options().write(true).open(file)?;
+    file.set_modified(SystemTime::now() - FILE_AGE)?;
+    let text = format!(
+        "ServerRoot {folder}\nServerName localhost\nDocumentRoot {folder}/htdocs\n\
+         ErrorLog {folder}/error.log\nLogLevel crit\nMaxKeepAliveRequests 0\n\
+         <Directory />\nAllowOverride None\nRequire all granted\n</Directory>\n",
+        folder = folder.display()
+    );
+    std::fs::write(folder.join("httpd.conf"), text)?;
+    Ok(folder)
+}
+
+/// Reads the configuration as `tamarack` does for one that names no module.
+fn read(folder: &Path) -> io::Result<Server> {
+    let registry = Arc::new(Registry::new(modules::all()));
+    let options = conf::Options { server_root: folder.into(), ..conf::Options::default() };
+    let file = folder.join("httpd.conf");
+    let (tree, mut found) = conf::read_config(&file, &options, &mut Everything(registry.clone()));
+    let (server, more, _) = Build::new(registry, &tree, true).finish(&tree.nodes);
+    found.extend(more);
+    server.ok_or_else(|| {
+        let messages: Vec<String> = found.into_iter().map(|one| one.message).collect();
+        io::Error::other(messages.join("; "))
+    })
+}
+
+/// A host where every module is active.
+struct Everything(Arc<Registry>);
+
+impl conf::Host for Everything {
+    fn module_active(&self, name: &conf::BStr) -> bool {
+        self.0.is_active(&name.to_string())
+    }
+
+    fn directive_known(&self, name: &conf::BStr) -> bool {
+        self.0.row(&name.to_string()).is_some()
+    }
+
+    fn load_module(&mut self, _: &conf::BStr, _: &Path) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Asks `requests` times, each time when the answer before is there in full; the bytes received.
+fn ask(address: SocketAddr, requests: u32) -> io::Result<u64> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut total = 0;
+    let mut buffer = [0; 4096];
+    for _ in 0..requests {
+        stream.write_all(REQUEST)?;
+        total += answer(&mut stream, &mut buffer)? as u64;
+        std::thread::sleep(PAUSE);
+    }
+    Ok(total)
+}
+
+/// Receives one answer: its head and the file.
+fn answer(stream: &mut TcpStream, buffer: &mut [u8; 4096]) -> io::Result<usize> {
+    let mut length = 0;
+    loop {
+        let free = buffer.get_mut(length..).ok_or(io::ErrorKind::InvalidData)?;
+        let count = stream.read(free)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        length += count;
+        let text = buffer.get(..length).unwrap_or_default();
+        let head = text.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        if head.is_some_and(|head| length >= head + 4 + FILE_BYTES) {
+            let good = text.starts_with(b"HTTP/1.1 200 ");
+            return if good { Ok(length) } else { Err(io::ErrorKind::InvalidData.into()) };
+        }
+    }
+}
