@@ -4,24 +4,29 @@
 //! configuration and never per request ([`crate::plan`]). Order is Apache's: by rank, then by
 //! `after` and `before`, then by load order.
 
+mod provider;
+mod table;
+mod tls;
+
 use std::any::Any;
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use rt::tls::{CertificateDer, ClientHello, ServerConfig, TlsInfo};
-use wire::{HeadError, MethodSet};
+use wire::MethodSet;
 
 use crate::build::Build;
-use crate::client::{Client, TlsFacts};
 use crate::engine::Engine;
 use crate::filter::{FilterDef, InputFilterDef};
-use crate::host::{Host, Server};
+use crate::host::Server;
 use crate::module::Module;
 use crate::read_policy::ReadPolicy;
 use crate::request::Request;
-use crate::slots::{Registry, Slots};
+use crate::slots::Slots;
+
+pub use provider::{DefinedProviders, provider};
+pub use table::HookTable;
+pub use tls::{Judgement, TlsChoice, TlsHook};
 
 /// The phases of a request, in Apache's order (docs/decisions, reference of phases).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -213,42 +218,6 @@ impl HookDef {
 /// build's diagnostics.
 pub type PostConfig = fn(&mut Build);
 
-/// How TLS comes to connections (mod_ssl).
-#[derive(Clone, Copy)]
-pub struct TlsHook {
-    /// Whether connections of this client speak TLS, by the address they came to.
-    pub is_on: fn(&Client, &Server) -> bool,
-    /// The configuration for a client, by its first message; `None` refuses it.
-    pub choose: fn(&Client, &Server, &ClientHello<'_>) -> Option<TlsChoice>,
-    /// Which of the host's certificates the handshake showed.
-    pub shown: fn(&Server, &TlsChoice, &TlsInfo<'_>) -> usize,
-    /// What is to be thought of the certificates that a client sent.
-    pub judge: fn(&Engine, &TlsChoice, &[CertificateDer<'static>]) -> Judgement,
-    /// Whether a request on this connection may be for this host; asked once per connection and
-    /// host.
-    pub admit: fn(&Client, &Server, &TlsFacts, &Host) -> Result<(), Box<HeadError>>,
-}
-
-/// What a handshake is done with.
-pub struct TlsChoice {
-    /// For rustls.
-    pub config: Arc<ServerConfig>,
-    /// The host whose configuration it is: [`Host::id`].
-    pub host: u32,
-    /// The place of the certificate that suits the client in TLS 1.3.
-    pub certificate: usize,
-}
-
-/// Whether a client may go on with the certificates that it sent.
-pub enum Judgement {
-    /// It may; the text says why they are not trusted, if they are not.
-    Admit(Option<String>),
-    /// It may not, for this reason.
-    Refuse(String),
-    /// Somebody has to be asked first.
-    Wait(Pin<Box<dyn Future<Output = Judgement>>>),
-}
-
 /// Makes what all children share, before the fork: ticket keys, session caches. Errors end the
 /// start with the text.
 pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
@@ -258,158 +227,6 @@ pub type MaintainHook = fn(&Server, &mpm::Shared);
 
 /// Called with the configuration that serves.
 pub type ServerHook = fn(&Arc<Server>);
-
-/// Everything that the active modules registered.
-#[derive(Default)]
-pub struct HookTable {
-    phases: [Vec<HookDef>; Phase::COUNT],
-    post_config: Vec<PostConfig>,
-    filters: Vec<Arc<FilterDef>>,
-    input_filters: Vec<Arc<InputFilterDef>>,
-    providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
-    tls: Option<TlsHook>,
-    shared: Vec<ShareHook>,
-    maintain: Vec<MaintainHook>,
-    logs_opened: Vec<ServerHook>,
-    child_started: Vec<ServerHook>,
-    every_second: Vec<fn(&Engine)>,
-    read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
-    satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
-    /// Some hook decides access by URI, not by configuration alone: then authorisation is never
-    /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
-    pub auth_by_uri: bool,
-}
-
-impl HookTable {
-    /// The hooks of a phase, in order.
-    pub fn phase(&self, phase: Phase) -> &[HookDef] {
-        &self.phases[phase as usize]
-    }
-
-    /// All phases, indexed by [`Phase`].
-    pub fn all_phases(&self) -> &[Vec<HookDef>; Phase::COUNT] {
-        &self.phases
-    }
-
-    /// The `post_config` hooks in load order.
-    pub fn post_config(&self) -> &[PostConfig] {
-        &self.post_config
-    }
-
-    /// A filter by name; names are case-insensitive.
-    pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
-        self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
-    }
-
-    /// An input filter by name; names are case-insensitive.
-    pub fn input_filter(&self, name: &[u8]) -> Option<&Arc<InputFilterDef>> {
-        self.input_filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
-    }
-
-    /// A provider (`ap_lookup_provider`); names are case-insensitive.
-    pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
-        let (_, found) = self.providers.iter().find(|((in_group, called), _)| {
-            *in_group == group && called.eq_ignore_ascii_case(name)
-        })?;
-        found.clone().downcast::<T>().ok()
-    }
-
-    /// All providers of a group, with their names.
-    pub fn providers<T: Any + Send + Sync>(&self, group: &str) -> Vec<(&'static str, Arc<T>)> {
-        let of_group = self.providers.iter().filter(|((in_group, _), _)| *in_group == group);
-        of_group.filter_map(|((_, n), p)| Some((*n, p.clone().downcast::<T>().ok()?))).collect()
-    }
-
-    /// How TLS comes to connections, if anybody offers it.
-    pub fn tls(&self) -> Option<TlsHook> {
-        self.tls
-    }
-
-    /// How slowly clients of a host may send.
-    pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
-        self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
-    }
-
-    /// What each loop does every second, and at its end.
-    pub fn every_second(&self) -> &[fn(&Engine)] {
-        &self.every_second
-    }
-
-    /// What makes shared things before the fork.
-    pub fn shared(&self) -> &[ShareHook] {
-        &self.shared
-    }
-
-    /// What the supervisor does once a minute.
-    pub fn maintain(&self) -> &[MaintainHook] {
-        &self.maintain
-    }
-
-    /// What is done when the logs are open, before the fork.
-    pub fn logs_opened(&self) -> &[ServerHook] {
-        &self.logs_opened
-    }
-
-    /// What every child does before it serves.
-    pub fn child_started(&self) -> &[ServerHook] {
-        &self.child_started
-    }
-
-    /// The methods that `Satisfy Any` is in force for in a directory (mod_access_compat tells).
-    pub fn satisfy_any(&self, dir: &Slots) -> MethodSet {
-        self.satisfy.as_ref().map_or(MethodSet::EMPTY, |ask| ask(dir))
-    }
-
-    /// Orders each phase; `load_order` lists the modules' `FILE`s.
-    pub(crate) fn sort(&mut self, load_order: &[&'static str]) {
-        for phase in &mut self.phases {
-            let place = |file: &str| load_order.iter().position(|f| *f == file);
-            phase.sort_by_key(|hook| (hook.rank, place(hook.module)));
-            settle(phase);
-        }
-    }
-}
-
-/// Moves each hook behind those it must follow, and otherwise keeps the order.
-fn settle(hooks: &mut Vec<HookDef>) {
-    let mut waiting: Vec<HookDef> = std::mem::take(hooks);
-    while !waiting.is_empty() {
-        let must_wait = |hook: &HookDef| {
-            waiting.iter().any(|other| {
-                other.module != hook.module
-                    && (hook.after.contains(&other.module) || other.before.contains(&hook.module))
-            })
-        };
-        // A cycle can only be a mistake of ours; then the order by rank stands.
-        let next = waiting.iter().position(|hook| !must_wait(hook)).unwrap_or(0);
-        hooks.push(waiting.remove(next));
-    }
-}
-
-/// Providers that the configuration itself makes (`<AuthnProviderAlias>`), beside those that modules
-/// registered.
-#[derive(Clone, Default)]
-pub struct DefinedProviders(Vec<DefinedProvider>);
-
-#[derive(Clone)]
-struct DefinedProvider {
-    group: &'static str,
-    name: String,
-    value: Arc<dyn Any + Send + Sync>,
-}
-
-impl DefinedProviders {
-    /// Adds a provider; a later one of the same name takes the earlier one's place.
-    pub fn define<T: Any + Send + Sync>(&mut self, group: &'static str, name: String, value: T) {
-        self.0.push(DefinedProvider { group, name, value: Arc::new(value) });
-    }
-
-    /// A provider by name; names are case-insensitive.
-    pub fn find<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
-        let is_it = |of: &&DefinedProvider| of.group == group && of.name.eq_ignore_ascii_case(name);
-        self.0.iter().rev().find(is_it)?.value.clone().downcast::<T>().ok()
-    }
-}
 
 /// Where a module registers its hooks.
 pub struct Hooks<'t, M: Module> {
@@ -540,9 +357,4 @@ impl<'t, M: Module> Hooks<'t, M> {
 /// Always: for hooks that every configuration wants.
 pub fn always<M: Module>(_: Bound<'_, M>) -> bool {
     true
-}
-
-/// Looks a provider up in a registry; the usual call while configuration is read.
-pub fn provider<T: Any + Send + Sync>(reg: &Registry, group: &str, name: &str) -> Option<Arc<T>> {
-    reg.hooks.provider(group, name)
 }

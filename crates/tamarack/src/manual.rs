@@ -42,7 +42,7 @@ fn object(row: &ErasedRow) -> String {
     let name = if row.is_section { format!("<{}>", row.name) } else { row.name.to_owned() };
     let fields = [
         ("name", quote(&name)),
-        ("module", quote(row.module)),
+        ("module", quote(manual_name(row.module))),
         ("contexts", format!("[{}]", contexts.join(","))),
         ("override", quote(&row.allow.to_string())),
         ("default", quote(row.default)),
@@ -54,6 +54,14 @@ fn object(row: &ErasedRow) -> String {
     let fields: Vec<String> =
         fields.iter().map(|(key, value)| format!("{}:{value}", quote(key))).collect();
     format!("{{{}}}", fields.join(","))
+}
+
+/// The module that Apache's manual lists the directive under, by the module's file.
+fn manual_name(file: &str) -> &str {
+    match file.strip_suffix(".c").unwrap_or(file) {
+        "http_core" => "core",
+        stem => stem,
+    }
 }
 
 /// A JSON string (RFC 8259 section 7).

@@ -22,7 +22,8 @@ sec-ch-ua: \"Chromium\";v=\"130\", \"Not?A_Brand\";v=\"99\"\r\n\
 sec-ch-ua-mobile: ?0\r\n\
 sec-ch-ua-platform: \"Linux\"\r\n\
 Upgrade-Insecure-Requests: 1\r\n\
-User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36\r\n\
+User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+Chrome/130.0.0.0 Safari/537.36\r\n\
 Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n\
 Sec-Fetch-Site: same-origin\r\n\
 Sec-Fetch-Mode: navigate\r\n\
