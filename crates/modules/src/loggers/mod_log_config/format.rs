@@ -167,3 +167,35 @@ impl Directive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &[u8]) -> Result<usize, String> {
+        Format::parse(text, &Registry::new(crate::all())).map(|format| format.parts.len())
+    }
+
+    #[test]
+    fn texts_and_items_take_turns() {
+        assert_eq!(parts(b""), Ok(0));
+        assert_eq!(parts(b"a\\tb%%c"), Ok(1));
+        assert_eq!(parts(b"%h %>s\\n"), Ok(4));
+        assert_eq!(parts(b"%!200,304{Referer}i"), Ok(1));
+        assert_eq!(parts(json::FORMAT), Ok(29));
+    }
+
+    #[test]
+    fn what_ends_early_is_refused() {
+        for text in ["%", "%!", "%200", "%{x", "%J{%a", "%J{%", "%^t"] {
+            assert!(parts(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_taken_or_refused(text in r"([%\\{}<>!,^J]|[0-9]{1,6}|[a-zA-Z ]|.){0,40}") {
+            let _ = parts(text.as_bytes());
+        }
+    }
+}

@@ -2,7 +2,13 @@
 
 /// One object per line, valid whatever the client sent. `%{…}J` writes an item as a JSON string,
 /// or as `null` where it has no value.
-pub const FORMAT: &[u8] = br#"{"time":%J{%{begin:%Y-%m-%dT%H:%M:%S%:z}t},"client":%J{%a},"host":%J{%v},"user":%J{%u},"request":%J{%r},"method":%J{%m},"path":%J{%U},"query":%J{%q},"protocol":%J{%H},"status":%>s,"bytes":%B,"duration_us":%D,"referer":%J{%{Referer}i},"user_agent":%J{%{User-agent}i}}"#;
+pub const FORMAT: &[u8] = concat!(
+    r#"{"time":%J{%{begin:%Y-%m-%dT%H:%M:%S%:z}t},"client":%J{%a},"host":%J{%v},"#,
+    r#""user":%J{%u},"request":%J{%r},"method":%J{%m},"path":%J{%U},"query":%J{%q},"#,
+    r#""protocol":%J{%H},"status":%>s,"bytes":%B,"duration_us":%D,"#,
+    r#""referer":%J{%{Referer}i},"user_agent":%J{%{User-agent}i}}"#
+)
+.as_bytes();
 
 /// Writes bytes as a JSON string (RFC 8259 section 7); what is no UTF-8 becomes U+FFFD.
 pub fn string(bytes: &[u8], out: &mut Vec<u8>) {
