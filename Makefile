@@ -2,7 +2,7 @@
 
 BENCH_ARGS ?=
 
-.PHONY: help run test record bench bench-publish manual fuzz clean
+.PHONY: help run test record bench instructions bench-publish manual fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|'
@@ -24,6 +24,10 @@ bench: ## measure CPU time per request beside Apache, nginx, h2o and the floor
 	cargo build --release --package tamarack
 	python3 -m bench $(BENCH_ARGS)
 
+instructions: ## count the instructions of the request path, against the limits
+	@make/need valgrind:valgrind
+	@make/instructions
+
 bench-publish: ## put the newest result into README.md and its picture
 	python3 -m bench.publish
 
@@ -31,7 +35,7 @@ manual: ## write docs/directives/ and docs/compat.md from the directive rows
 	cargo xtask manual
 
 fuzz: ## run every fuzz target for ten minutes
-	fuzz/run
+	fuzz/run --seconds 600
 
 clean: ## remove what was built and what `make run` left
 	cargo clean
