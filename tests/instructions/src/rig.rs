@@ -103,7 +103,8 @@ fn folder() -> io::Result<PathBuf> {
     file.set_modified(SystemTime::now() - FILE_AGE)?;
     let text = format!(
         "ServerRoot {folder}\nServerName localhost\nListen 127.0.0.1:8080\n\
-         DocumentRoot {folder}/htdocs\nErrorLog {folder}/error.log\nLogLevel crit\nMaxKeepAliveRequests 0\n\
+         DocumentRoot {folder}/htdocs\nErrorLog {folder}/error.log\nLogLevel crit\n\
+         MaxKeepAliveRequests 0\n\
          <Directory />\nAllowOverride None\nRequire all granted\n</Directory>\n",
         folder = folder.display()
     );
