@@ -1,23 +1,33 @@
 //! One request and the answer that is being made for it (`request_rec`).
 
+mod file;
+mod filters;
+mod head;
+mod kept;
+mod origin;
+
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wire::host::RequestHost;
-use wire::{HeadError, HeadFlags, Method, Table};
+use wire::{HeadFlags, Method, Table};
 
 use crate::body::Body;
 use crate::client::Client;
 use crate::core::{Core, CoreDir};
 use crate::engine::Engine;
-use crate::filter::{Attached, OutputFilter, Stage};
+use crate::filter::Attached;
 use crate::host::Host;
 use crate::inlet::BodyIn;
 use crate::module::Module;
 use crate::plan::{Layer, Place, Plan};
 use crate::resource::Resource;
+
+pub use file::{FileInfo, FileKind, PathInfoUse};
+pub(crate) use head::CLOSES_SILENTLY;
+pub use head::{Absolute, KnownHost};
+pub use origin::{Depth, MainRequest};
 
 /// A request.
 pub struct Request {
@@ -140,99 +150,6 @@ pub struct Request {
     pub flags: HeadFlags,
     /// [`Request::log_id`]
     pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
-}
-
-/// A host that a connection has asked for before, and where its requests begin.
-pub struct KnownHost {
-    /// The name as in the request, lower case, without port.
-    name: Vec<u8>,
-    place: Place,
-}
-
-/// The note of a request whose connection ends after it without a word of that in the answer.
-pub(crate) const CLOSES_SILENTLY: &[u8] = b"closes-silently";
-
-/// Scheme and authority of an absolute-form target.
-#[derive(Clone, Debug)]
-pub struct Absolute {
-    /// `http`, `https`, …
-    pub scheme: Vec<u8>,
-    /// Host and port as they came.
-    pub authority: Vec<u8>,
-}
-
-/// What a subrequest knows of the request that made it.
-#[derive(Clone)]
-pub struct MainRequest {
-    /// The main request's plan: authorisation is not repeated under the very same one.
-    pub plan: Rc<Plan>,
-    /// The main request's path.
-    pub uri: Vec<u8>,
-    /// The main request's file.
-    pub filename: Vec<u8>,
-    /// The user of the main request.
-    pub user: Option<Vec<u8>>,
-    /// How the user of the main request authenticated.
-    pub auth_type: Option<Cow<'static, str>>,
-}
-
-/// How deep we are in internal redirects and subrequests (`LimitInternalRecursion`).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Depth {
-    /// Internal redirects.
-    pub redirects: u16,
-    /// Subrequests.
-    pub subrequests: u16,
-}
-
-/// `AcceptPathInfo`, as a handler sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PathInfoUse {
-    /// The handler's own default.
-    #[default]
-    Default,
-    /// Trailing path information is taken.
-    Accept,
-    /// It makes the request a 404.
-    Reject,
-}
-
-/// What stands at a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileInfo {
-    /// What it is.
-    pub kind: FileKind,
-    /// Length in bytes.
-    pub size: u64,
-    /// Modification time, microseconds since the epoch.
-    pub mtime_us: u64,
-    /// When content or attributes last changed, which nobody can set back; microseconds since the
-    /// epoch.
-    pub ctime_us: u64,
-    /// Inode.
-    pub inode: u64,
-    /// Device.
-    pub device: u64,
-    /// Permission bits.
-    pub mode: u32,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-}
-
-/// The kind of a directory entry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FileKind {
-    /// Nothing is there (or it was not looked at).
-    #[default]
-    None,
-    /// A regular file.
-    Regular,
-    /// A directory.
-    Directory,
-    /// Anything else.
-    Other,
 }
 
 impl Request {
@@ -381,75 +298,6 @@ impl Request {
         self.chunked = false;
     }
 
-    /// Takes over a parsed head; its fields move, so that nothing is copied.
-    pub fn take_head(&mut self, head: &mut wire::RequestHead) {
-        self.method = head.method;
-        self.header_only = head.header_only;
-        self.method_name = match head.method_name() {
-            b"GET" => Cow::Borrowed(b"GET"),
-            b"HEAD" => Cow::Borrowed(b"HEAD"),
-            b"POST" => Cow::Borrowed(b"POST"),
-            other => Cow::Owned(other.to_vec()),
-        };
-        self.protocol = head.version.0 as u16;
-        self.simple = head.is_simple();
-        self.request_line.extend_from_slice(head.line());
-        self.unparsed_uri.extend_from_slice(head.target());
-        self.uri.extend_from_slice(head.path());
-        self.args = head.query().map(<[u8]>::to_vec);
-        self.flags = head.flags;
-        std::mem::swap(&mut self.headers_in, &mut head.headers);
-    }
-
-    /// Finds the host that the request is for: by name, among those of the connection's address.
-    pub fn find_host(
-        &mut self,
-        host: &mut RequestHost,
-        head: &mut wire::RequestHead,
-        known: &mut Option<KnownHost>,
-    ) -> Result<(), Box<HeadError>> {
-        let strict = self.client.base_host.core.strict_protocol();
-        let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
-        // The name that was there is the last user's of this memory, perhaps another client.
-        let name = self.forget_host();
-        host.resolve(head, scheme, strict)?;
-        host.check_presence(head)?;
-        if host.is_given {
-            let mut name = name.unwrap_or_default();
-            name.clear();
-            name.extend_from_slice(host.name());
-            self.hostname = Some(name);
-        }
-        self.named_port = (host.port != 0).then_some(host.port);
-        match known {
-            Some(known) if host.is_given && known.name == host.name() => self.enter(&known.place),
-            _ => {
-                let selected = self.engine.server.vhosts.select(&self.client, host, head.path())?;
-                let place = self.engine.plans.place(selected);
-                self.enter(&place);
-                *known = host.is_given.then(|| KnownHost { name: host.name().to_vec(), place });
-            }
-        }
-        self.check_tls()?;
-        head.check_expect()?;
-        if head.has_known_scheme() {
-            return Ok(());
-        }
-        Err(Box::new(HeadError {
-            status: 400,
-            log_number: 0,
-            level: wire::LogLevel::Debug,
-            message: Vec::new(),
-            notes: "",
-        }))
-    }
-
-    /// Forgets which host was asked for; what is returned is memory to use again.
-    pub(crate) fn forget_host(&mut self) -> Option<Vec<u8>> {
-        self.named_port = None;
-        self.hostname.take()
-    }
-
     /// Whether nobody has left anything on the request that could change its answer.
     pub fn is_untouched(&self) -> bool {
         self.env.is_empty()
@@ -457,42 +305,6 @@ impl Request {
             && self.headers_out.is_empty()
             && self.err_headers_out.is_empty()
             && !self.no_cache
-    }
-
-    /// A TLS connection may ask for the host that its handshake was for, and for those that are
-    /// as strict.
-    fn check_tls(&mut self) -> Result<(), Box<HeadError>> {
-        let Some(tls) = &self.client.tls else { return Ok(()) };
-        if tls.admitted.get() == Some(self.host.id) && self.hostname.is_some() {
-            return Ok(());
-        }
-        let server = &self.engine.server;
-        let Some(hook) = server.registry.hooks.tls() else { return Ok(()) };
-        if let (Some(name), None) = (&tls.server_name, &self.hostname) {
-            return Err(nameless(name));
-        }
-        match (hook.admit)(&self.client, server, tls, &self.host) {
-            Ok(()) => tls.admitted.set(Some(self.host.id)),
-            Err(refusal) => {
-                self.notes.set(CLOSES_SILENTLY, b"1");
-                return Err(refusal);
-            }
-        }
-        Ok(())
-    }
-
-    /// The target as the client sent it, before internal redirects.
-    pub fn original_target(&self) -> &[u8] {
-        &self.original().unparsed_uri
-    }
-
-    /// The request as it came, before internal redirects.
-    pub fn original(&self) -> &Request {
-        let mut first = self;
-        while let Some(prev) = &first.prev {
-            first = prev;
-        }
-        first
     }
 
     /// Becomes what was answered the short way, for the log.
@@ -523,14 +335,6 @@ impl Request {
         self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI"))
     }
 
-    /// Values kept by a subrequest become this request's.
-    pub(crate) fn adopt_kept(&mut self, kept: Vec<(TypeId, Box<dyn Any>)>) {
-        for (id, value) in kept {
-            self.extensions.retain(|(of, _)| *of != id);
-            self.extensions.push((id, value));
-        }
-    }
-
     /// A module's directory configuration as merged for this request.
     pub fn dir_of<M: Module>(&self) -> Option<&M::Dir> {
         let slot = self.engine.server.registry.slot_of::<M>()?;
@@ -557,87 +361,4 @@ impl Request {
             crate::path::trace(path, trace);
         }
     }
-
-    /// Whether this is a subrequest that begins with a file name.
-    pub fn is_file_lookup(&self) -> bool {
-        self.file_lookup
-    }
-
-    /// Keeps a value for later phases of this request.
-    pub fn keep<T: Any>(&mut self, value: T) {
-        let id = TypeId::of::<T>();
-        self.extensions.retain(|(of, _)| *of != id);
-        self.extensions.push((id, Box::new(value)));
-    }
-
-    /// A value kept before.
-    pub fn kept<T: Any>(&self) -> Option<&T> {
-        let id = TypeId::of::<T>();
-        self.extensions.iter().find(|(of, _)| *of == id)?.1.downcast_ref()
-    }
-
-    /// A value kept before, for writing.
-    pub fn kept_mut<T: Any>(&mut self) -> Option<&mut T> {
-        let id = TypeId::of::<T>();
-        self.extensions.iter_mut().find(|(of, _)| *of == id)?.1.downcast_mut()
-    }
-
-    /// Whether this is the request that the client sent (`ap_is_initial_req`).
-    pub fn is_initial(&self) -> bool {
-        self.main.is_none() && self.prev.is_none()
-    }
-
-    /// Attaches an output filter behind those of its stage.
-    pub fn add_filter(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        stage: Stage,
-        filter: Box<dyn OutputFilter>,
-    ) {
-        let at = self.filters.partition_point(|attached| attached.stage <= stage);
-        self.filters.insert(at, Attached { name: name.into(), stage, filter });
-    }
-
-    /// Attaches a registered output filter by name; false if there is none of that name.
-    pub fn add_filter_named(&mut self, name: &[u8]) -> bool {
-        let Some(def) = self.engine.server.registry.hooks.filter(name).cloned() else {
-            return false;
-        };
-        if let Some(filter) = (def.make)(self) {
-            self.add_filter(def.name, def.stage, filter);
-        }
-        true
-    }
-
-    /// Puts a registered input filter in front of the body; false if there is none of that name.
-    pub fn add_input_filter_named(&mut self, name: &[u8]) -> bool {
-        let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
-            return false;
-        };
-        if !self.body_in.is_empty()
-            && let Some(filter) = (def.make)(self)
-        {
-            self.body_in.wrap(filter);
-        }
-        true
-    }
-
-    /// Takes a filter off again by name.
-    pub fn remove_filter(&mut self, name: &str) {
-        self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
-    }
-}
-
-/// A client that named a host in its handshake has to name one in its requests, too.
-fn nameless(server_name: &str) -> Box<HeadError> {
-    let message = format!(
-        "Hostname {server_name} provided via SNI, but no hostname provided in HTTP request"
-    );
-    Box::new(HeadError {
-        status: 400,
-        log_number: 2031,
-        level: wire::LogLevel::Error,
-        message: message.into_bytes(),
-        notes: "",
-    })
 }

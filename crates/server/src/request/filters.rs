@@ -1,0 +1,48 @@
+//! The filters of a request, put on and taken off by modules.
+
+use std::borrow::Cow;
+
+use super::Request;
+use crate::filter::{Attached, OutputFilter, Stage};
+
+impl Request {
+    /// Attaches an output filter behind those of its stage.
+    pub fn add_filter(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        stage: Stage,
+        filter: Box<dyn OutputFilter>,
+    ) {
+        let at = self.filters.partition_point(|attached| attached.stage <= stage);
+        self.filters.insert(at, Attached { name: name.into(), stage, filter });
+    }
+
+    /// Attaches a registered output filter by name; false if there is none of that name.
+    pub fn add_filter_named(&mut self, name: &[u8]) -> bool {
+        let Some(def) = self.engine.server.registry.hooks.filter(name).cloned() else {
+            return false;
+        };
+        if let Some(filter) = (def.make)(self) {
+            self.add_filter(def.name, def.stage, filter);
+        }
+        true
+    }
+
+    /// Puts a registered input filter in front of the body; false if there is none of that name.
+    pub fn add_input_filter_named(&mut self, name: &[u8]) -> bool {
+        let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
+            return false;
+        };
+        if !self.body_in.is_empty()
+            && let Some(filter) = (def.make)(self)
+        {
+            self.body_in.wrap(filter);
+        }
+        true
+    }
+
+    /// Takes a filter off again by name.
+    pub fn remove_filter(&mut self, name: &str) {
+        self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
+    }
+}

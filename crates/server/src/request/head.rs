@@ -1,0 +1,135 @@
+//! A request takes its head, and finds its host.
+
+use std::borrow::Cow;
+
+use wire::HeadError;
+use wire::host::RequestHost;
+
+use super::Request;
+use crate::plan::Place;
+
+/// A host that a connection has asked for before, and where its requests begin.
+pub struct KnownHost {
+    /// The name as in the request, lower case, without port.
+    name: Vec<u8>,
+    place: Place,
+}
+
+/// The note of a request whose connection ends after it without a word of that in the answer.
+pub(crate) const CLOSES_SILENTLY: &[u8] = b"closes-silently";
+
+/// Scheme and authority of an absolute-form target.
+#[derive(Clone, Debug)]
+pub struct Absolute {
+    /// `http`, `https`, …
+    pub scheme: Vec<u8>,
+    /// Host and port as they came.
+    pub authority: Vec<u8>,
+}
+
+impl Request {
+    /// Takes over a parsed head; its fields move, so that nothing is copied.
+    pub fn take_head(&mut self, head: &mut wire::RequestHead) {
+        self.method = head.method;
+        self.header_only = head.header_only;
+        self.method_name = match head.method_name() {
+            b"GET" => Cow::Borrowed(b"GET"),
+            b"HEAD" => Cow::Borrowed(b"HEAD"),
+            b"POST" => Cow::Borrowed(b"POST"),
+            other => Cow::Owned(other.to_vec()),
+        };
+        self.protocol = head.version.0 as u16;
+        self.simple = head.is_simple();
+        self.request_line.extend_from_slice(head.line());
+        self.unparsed_uri.extend_from_slice(head.target());
+        self.uri.extend_from_slice(head.path());
+        self.args = head.query().map(<[u8]>::to_vec);
+        self.flags = head.flags;
+        std::mem::swap(&mut self.headers_in, &mut head.headers);
+    }
+
+    /// Finds the host that the request is for: by name, among those of the connection's address.
+    pub fn find_host(
+        &mut self,
+        host: &mut RequestHost,
+        head: &mut wire::RequestHead,
+        known: &mut Option<KnownHost>,
+    ) -> Result<(), Box<HeadError>> {
+        let strict = self.client.base_host.core.strict_protocol();
+        let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
+        // The name that was there is the last user's of this memory, perhaps another client.
+        let name = self.forget_host();
+        host.resolve(head, scheme, strict)?;
+        host.check_presence(head)?;
+        if host.is_given {
+            let mut name = name.unwrap_or_default();
+            name.clear();
+            name.extend_from_slice(host.name());
+            self.hostname = Some(name);
+        }
+        self.named_port = (host.port != 0).then_some(host.port);
+        match known {
+            Some(known) if host.is_given && known.name == host.name() => self.enter(&known.place),
+            _ => {
+                let selected = self.engine.server.vhosts.select(&self.client, host, head.path())?;
+                let place = self.engine.plans.place(selected);
+                self.enter(&place);
+                *known = host.is_given.then(|| KnownHost { name: host.name().to_vec(), place });
+            }
+        }
+        self.check_tls()?;
+        head.check_expect()?;
+        if head.has_known_scheme() {
+            return Ok(());
+        }
+        Err(Box::new(HeadError {
+            status: 400,
+            log_number: 0,
+            level: wire::LogLevel::Debug,
+            message: Vec::new(),
+            notes: "",
+        }))
+    }
+
+    /// Forgets which host was asked for; what is returned is memory to use again.
+    pub(crate) fn forget_host(&mut self) -> Option<Vec<u8>> {
+        self.named_port = None;
+        self.hostname.take()
+    }
+
+    /// A TLS connection may ask for the host that its handshake was for, and for those that are
+    /// as strict.
+    fn check_tls(&mut self) -> Result<(), Box<HeadError>> {
+        let Some(tls) = &self.client.tls else { return Ok(()) };
+        if tls.admitted.get() == Some(self.host.id) && self.hostname.is_some() {
+            return Ok(());
+        }
+        let server = &self.engine.server;
+        let Some(hook) = server.registry.hooks.tls() else { return Ok(()) };
+        if let (Some(name), None) = (&tls.server_name, &self.hostname) {
+            return Err(nameless(name));
+        }
+        match (hook.admit)(&self.client, server, tls, &self.host) {
+            Ok(()) => tls.admitted.set(Some(self.host.id)),
+            Err(refusal) => {
+                self.notes.set(CLOSES_SILENTLY, b"1");
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A client that named a host in its handshake has to name one in its requests, too.
+fn nameless(server_name: &str) -> Box<HeadError> {
+    let message = format!(
+        "Hostname {server_name} provided via SNI, but no hostname provided in HTTP request"
+    );
+    Box::new(HeadError {
+        status: 400,
+        log_number: 2031,
+        level: wire::LogLevel::Error,
+        message: message.into_bytes(),
+        notes: "",
+    })
+}
