@@ -197,10 +197,7 @@ impl Target<'_> {
         };
         self.span = node.span;
         self.directive = row.name;
-        // Apache knows no difference between the main server and a virtual host (RSRC_CONF), so
-        // what the manual has for a virtual host alone may stand outside, too.
-        let is_outside = self.place == Places::SERVER && row.places.contains(Places::VHOST);
-        if !row.places.contains(self.place) && !is_outside {
+        if !self.may_stand(row) {
             return Err(Box::new(self.wrong_place(node, row)));
         }
         if self.place == Places::HTACCESS && !self.may_override(row) {
@@ -224,6 +221,20 @@ impl Target<'_> {
             _ => {}
         }
         row.set(self, node).map_err(|fault| Box::new(fault.diagnostic(node, row)))
+    }
+
+    /// Whether the directive may stand here. Apache knows no difference between the main server and
+    /// a virtual host, and takes in both what `.htaccess` files may say under FileInfo, Indexes or
+    /// Options, whatever the manual says (`process_command_config`).
+    fn may_stand(&self, row: &ErasedRow) -> bool {
+        let of_hosts = self.place == Places::SERVER && row.places.contains(Places::VHOST);
+        if of_hosts || row.places.contains(self.place) {
+            return true;
+        }
+        let classes = Override::FILE_INFO.or(Override::INDEXES).or(Override::OPTIONS);
+        let for_all = row.allow.intersects(classes) || row.places.contains(Places::SERVER);
+        let outside = Places::HOST.contains(self.place);
+        outside && row.places.contains(Places::HTACCESS) && for_all
     }
 
     fn unknown(&self, node: &Node, name: &str) -> Diagnostic {

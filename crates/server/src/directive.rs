@@ -349,22 +349,23 @@ fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Nod
     match (row.takes, args.as_slice()) {
         (Takes::Nothing(set), []) => set(&mut cx),
         (Takes::Nothing(_), _) => Err(format!("{} takes no arguments", row.name).into()),
-        (Takes::Flag(set), [arg]) => set(&mut cx, flag(row.name, arg)?),
-        (Takes::Flag(_), _) => Err(format!("{} must be On or Off", row.name).into()),
+        // As in Apache (`AP_INIT_FLAG`), what follows the first word is nobody's.
+        (Takes::Flag(set), [arg, ..]) => set(&mut cx, flag(row.name, arg)?),
+        (Takes::Flag(_), []) => Err(format!("{} must be On or Off", row.name).into()),
         (Takes::One(set), [arg]) => set(&mut cx, arg),
-        (Takes::One(_), _) => Err(arity(row, "one argument")),
+        (Takes::One(_), _) => Err(arity(row, "takes one argument")),
         (Takes::Two(set), [a, b]) => set(&mut cx, a, b),
-        (Takes::Two(_), _) => Err(arity(row, "two arguments")),
+        (Takes::Two(_), _) => Err(arity(row, "takes two arguments")),
         (Takes::Some { least, most, set }, args) if (least..=most).contains(&args.len()) => {
             set(&mut cx, args)
         }
         (Takes::Some { least, most, .. }, _) => Err(arity(row, &how_many(least, most))),
-        (Takes::Each(_), []) => Err(arity(row, "at least one argument")),
+        (Takes::Each(_), []) => Err(arity(row, "requires at least one argument")),
         (Takes::Each(set), args) => args.iter().try_for_each(|arg| set(&mut cx, arg)),
         (Takes::EachOf(set), [first, rest @ ..]) if !rest.is_empty() => {
             rest.iter().try_for_each(|arg| set(&mut cx, first, arg))
         }
-        (Takes::EachOf(_), _) => Err(arity(row, "at least two arguments")),
+        (Takes::EachOf(_), _) => Err(arity(row, "requires at least two arguments")),
         (Takes::Raw(_) | Takes::Section(_), _) => Ok(()),
     }
 }
@@ -380,8 +381,8 @@ fn flag(name: &str, arg: &Arg) -> Result<bool, Fault> {
 }
 
 /// Apache's sentence for a wrong number of arguments, which ends in the usage line.
-fn arity<M: Module>(row: &Row<M>, takes: &str) -> Fault {
-    Fault::new(format!("{} takes {takes}, {}", row.name, row.doc))
+fn arity<M: Module>(row: &Row<M>, wants: &str) -> Fault {
+    Fault::new(format!("{} {wants}, {}", row.name, row.doc))
         .help(format!("usage: {} {}", row.name, row.syntax))
 }
 
@@ -389,11 +390,11 @@ fn how_many(least: usize, most: usize) -> String {
     const WORDS: [&str; 5] = ["zero", "one", "two", "three", "four"];
     let word = |n: usize| WORDS.get(n).map_or_else(|| n.to_string(), |w| (*w).to_owned());
     match (least, most) {
-        (0, 1) => "zero or one argument".to_owned(),
-        (1, usize::MAX) => "at least one argument".to_owned(),
-        (n, usize::MAX) => format!("at least {} arguments", word(n)),
-        (a, b) if b == a + 1 => format!("{} or {} arguments", word(a), word(b)),
-        (a, b) if a == b => format!("{} arguments", word(a)),
-        (a, b) => format!("{} to {} arguments", word(a), word(b)),
+        (0, 1) => "takes zero or one argument".to_owned(),
+        (1, usize::MAX) => "requires at least one argument".to_owned(),
+        (n, usize::MAX) => format!("requires at least {} arguments", word(n)),
+        (a, b) if b == a + 1 => format!("takes {} or {} arguments", word(a), word(b)),
+        (a, b) if a == b => format!("takes {} arguments", word(a)),
+        (a, b) => format!("takes {} to {} arguments", word(a), word(b)),
     }
 }

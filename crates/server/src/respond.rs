@@ -319,7 +319,7 @@ fn after_connection(request: &Request, out: &mut Vec<u8>) {
         write_field(out, b"Content-Encoding", value);
     }
     if !request.content_languages.is_empty() && !request.headers_out.contains(b"Content-Language") {
-        write_field(out, b"Content-Language", &request.content_languages.join(&b", "[..]));
+        write_field(out, b"Content-Language", &request.content_languages.join(&b","[..]));
     }
     if request.no_cache && !request.headers_out.contains(b"Expires") {
         write_field(out, b"Expires", &request.engine.date());

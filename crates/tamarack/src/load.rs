@@ -260,6 +260,36 @@ impl conf::Host for Loader<'_> {
             None => Err(self.unknown(name, file)),
         }
     }
+
+    /// The file is not loaded, but one that could not be is an error, as in Apache.
+    fn load_file(&mut self, file: &Path) -> Result<(), String> {
+        match no_shared_object(file) {
+            Some(why) => Err(format!("Cannot load {} into server: {why}", file.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The system loader's words for a file that can't be one of its objects; `None` if it could be.
+fn no_shared_object(file: &Path) -> Option<String> {
+    let shown = file.display();
+    let opened = std::fs::File::open(file).and_then(|mut file| {
+        let mut start = [0; 4];
+        std::io::Read::read_exact(&mut file, &mut start)?;
+        Ok(start)
+    });
+    match opened {
+        Ok(start) if start == *b"\x7fELF" => None,
+        Ok(_) => Some(format!("{shown}: invalid ELF header")),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Some(format!("{shown}: file too short"))
+        }
+        Err(error) => {
+            let cause = startup::cause(&error);
+            let words = cause.split_once(')').map_or(cause.as_str(), |(_, words)| words);
+            Some(format!("{shown}: cannot open shared object file: {words}"))
+        }
+    }
 }
 
 impl Loader<'_> {

@@ -78,6 +78,12 @@ pub fn select(
         match parse_spec(spec, length) {
             Spec::Malformed => return Selection::Whole,
             Spec::Beyond => is_unsatisfiable = true,
+            // All of the body, with an open end: what stands around it does not count any more.
+            Spec::Range(range) if range.first == 0 && spec.ends_with(b"-") => {
+                merging.ranges.clear();
+                merging.current = Some(range);
+                break;
+            }
             Spec::Range(range) => merging.add(range),
         }
     }
@@ -287,6 +293,9 @@ mod tests {
             ("bytes=+1-5", "200"),
             ("bytes=99999999999999999999-", "200"),
             ("items=0-9", "200"),
+            ("bytes=50-51,10-20,0-,30-40", "0-99"),
+            ("bytes=0-,x", "0-99"),
+            ("bytes=x,0-", "200"),
         ] {
             assert_eq!(text(value), answer, "{value}");
         }

@@ -87,10 +87,9 @@ impl Reader<'_> {
     pub(super) fn skip(&mut self, streams: &mut Streams, name: &BString, opened: Span) {
         let mut open = vec![name.clone()];
         while let Some(line) = self.next_line(streams) {
-            let Some((word, length)) = word::first_word(line.text.bytes()) else { continue };
-            let span = line.text.span(0..length);
+            let Some((word, _)) = word::first_word(line.text.bytes()) else { continue };
             if let Some(tag) = word.strip_prefix(b"</") {
-                self.close_skipped(&mut open, tag, span);
+                self.close_skipped(&mut open, tag, opened);
                 if open.is_empty() {
                     return;
                 }
@@ -102,7 +101,8 @@ impl Reader<'_> {
         self.error(opened, format!("Expected </{name}> before end of configuration"));
     }
 
-    fn close_skipped(&mut self, open: &mut Vec<BString>, tag: &[u8], span: Span) {
+    /// A wrong tag is reported where the condition stands, as in Apache.
+    fn close_skipped(&mut self, open: &mut Vec<BString>, tag: &[u8], opened: Span) {
         // As in Apache the last letter is dropped, whatever it is.
         let name = tag.split_last().map_or(tag, |(_, name)| name);
         let Some(innermost) = open.last() else { return };
@@ -110,7 +110,7 @@ impl Reader<'_> {
             open.pop();
             return;
         }
-        self.error(span, format!("Expected </{innermost}> but saw </{}>", name.as_bstr()));
+        self.error(opened, format!("Expected </{innermost}> but saw </{}>", name.as_bstr()));
         if let Some(index) = open.iter().rposition(|other| other.eq_ignore_ascii_case(name)) {
             open.truncate(index);
         }

@@ -21,6 +21,9 @@ pub const MAX_DIRECTORY_DEPTH: usize = 20;
 /// How long one configuration file may be, in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
+/// `EBADF`: what Apache's messages say of a file that is no regular one.
+const NOT_REGULAR: i32 = 9;
+
 const TAKES_ONE: [&str; 2] = [
     "Include takes one argument, Name(s) of the config file(s) to be included; fails if the \
      wildcard does not match at least one file",
@@ -63,16 +66,13 @@ impl Reader<'_> {
     /// The main file: as an `Include` without a line.
     pub(super) fn read_main(&mut self, path: &Path) {
         let main = match relative_to(&self.tree.server_root, path.as_os_str().as_bytes()) {
-            Some(path) if path.is_dir() => {
-                let at = IncludeAt { span: Span::default(), optional: false };
-                return self.include_path(&path, at, 0);
-            }
             Some(path) => path,
             None => path.to_owned(),
         };
         match read_file(&main) {
             Ok(text) => self.read_included(&main, text, None),
             Err(error) => {
+                self.tell_irregular(&main, &error);
                 let message = cannot_open("file", &main, &error);
                 let error = Diagnostic::without_place(message);
                 self.diagnostics.push(Diagnostic { code: "", ..error });
@@ -131,7 +131,18 @@ impl Reader<'_> {
         match read_file(path) {
             Ok(text) => self.read_included(path, text, Some(at.span)),
             Err(error) if at.optional && is_missing(&error) => {}
-            Err(error) => self.error(at.span, cannot_open("file", path, &error)),
+            Err(error) => {
+                self.tell_irregular(path, &error);
+                self.error(at.span, cannot_open("file", path, &error));
+            }
+        }
+    }
+
+    fn tell_irregular(&mut self, path: &Path, error: &io::Error) {
+        if error.raw_os_error() == Some(NOT_REGULAR) {
+            let path = path.display();
+            let why = format!("Access to file {path} denied by server: not a regular file");
+            self.warn(Span::default(), "AH00554", why);
         }
     }
 
@@ -180,7 +191,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return match path.to_str() {
             Some("/dev/null") => Ok(Vec::new()),
-            _ => Err(io::Error::other("not a regular file")),
+            _ => Err(io::Error::from_raw_os_error(NOT_REGULAR)),
         };
     }
     let mut text = Vec::new();

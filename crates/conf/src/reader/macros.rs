@@ -111,7 +111,8 @@ impl Reader<'_> {
     fn macro_body(&mut self, streams: &mut Streams) -> Body {
         let mut body = Body { lines: Vec::new(), nesting: 0, end: 0, is_complete: false };
         let mut open_macros = 1;
-        while let Some(line) = self.next_line(streams) {
+        // Empty lines count in messages, comments do not.
+        while let Some(line) = self.next_uncommented(streams) {
             let text = line.text.bytes();
             let (word, _) = word::first_word(text).unwrap_or_default();
             if word.eq_ignore_ascii_case(b"</Macro>") {

@@ -134,17 +134,31 @@ impl<'h> Reader<'h> {
     /// The next line that is neither empty nor a comment.
     fn next_line(&mut self, streams: &mut Streams) -> Option<Line> {
         loop {
+            let line = self.next_uncommented(streams)?;
+            if !line.text.is_empty() {
+                return Some(line);
+            }
+        }
+    }
+
+    /// The next line that is no comment.
+    fn next_uncommented(&mut self, streams: &mut Streams) -> Option<Line> {
+        loop {
             let file = streams.file();
             let line = match streams.next()? {
                 Ok(line) => line,
                 Err(too_long) => {
-                    let span = Span { file, line: too_long.number, column: 1, length: 0 };
                     let name = self.tree.sources.name(file).to_owned();
                     let number = too_long.number;
-                    self.error(
-                        span,
-                        format!("Error reading {name} at line {number}: Line too long"),
-                    );
+                    let why = format!("Error reading {name} at line {number}: Line too long");
+                    // As in Apache, the places named are the `Include`s that led here.
+                    match self.via.pop() {
+                        Some(by) => {
+                            self.error(by, why);
+                            self.via.push(by);
+                        }
+                        None => self.error(Span { file, line: number, column: 1, length: 0 }, why),
+                    }
                     continue;
                 }
             };
@@ -152,7 +166,7 @@ impl<'h> Reader<'h> {
                 let message = "The line holds a NUL byte; what follows it is ignored";
                 self.warn(line.text.whole_span(), "", message);
             }
-            if !line.text.is_empty() && !line.text.bytes().starts_with(b"#") {
+            if !line.text.bytes().starts_with(b"#") {
                 return Some(line);
             }
         }

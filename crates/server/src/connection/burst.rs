@@ -212,13 +212,12 @@ impl Connection {
 }
 
 /// A head that did not arrive in time (408), or ended in the middle (400); where nothing of it
-/// came, or not even the request line came in time, nothing is said.
+/// came, or not even the whole request line, nothing is said.
 async fn unfinished(connection: &mut Connection, active: &mut Active, status: u16) -> Ended {
-    let is_timeout = status == 408;
-    if is_timeout {
+    if status == 408 {
         connection.tell_slow(active.input.len());
     }
-    if !active.parser.has_begun() || (is_timeout && !active.parser.has_line()) {
+    if !active.parser.has_line() {
         return Ended::Abort;
     }
     let mut request = take_request(connection, active);

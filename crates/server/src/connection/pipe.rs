@@ -97,7 +97,11 @@ pub(super) async fn detach(
     shared: Option<Shared>,
 ) -> bool {
     request.body_in = BodyIn::default();
-    let Some(shared) = shared else { return !active.head.flags.has(HeadFlags::CLOSE_AFTER) };
+    let Some(shared) = shared else {
+        // Apache does not go on after an expectation that nothing came of, either.
+        let ends = HeadFlags::CLOSE_AFTER.with(HeadFlags::EXPECT_CONTINUE);
+        return !active.head.flags.any(ends);
+    };
     let Some(mut pipe) = shared.borrow_mut().take() else { return false };
     // A client that still waits for `100 Continue` gets the answer instead, and may not send the
     // body at all: where the next request begins is unknown (RFC 9110 section 10.1.1).

@@ -17,6 +17,9 @@ use crate::walk::{PATHNAME, Walked, enter, htaccess, inside, match_names, symlin
 /// The most segments a path may have; more is a 403.
 pub const SEGMENT_LIMIT: usize = 512;
 
+/// The longest path, in bytes, as the system's (`PATH_MAX`, the zero byte counted); longer is a 403.
+pub const PATH_LIMIT: usize = 4096;
+
 /// Merges `<Directory>` sections and `.htaccess` files along the request's file name, shortest
 /// first, then `<DirectoryMatch>`; splits what is no file off into `path_info`.
 pub fn directories(request: &mut Request) -> Walked {
@@ -24,6 +27,11 @@ pub fn directories(request: &mut Request) -> Walked {
         request.log_core(Level::Error, 28, "invalid path in request", None);
         return Walked::Status(403);
     };
+    if full.len() >= PATH_LIMIT {
+        // The system refuses the whole, whatever stands on the way.
+        request.log_core(Level::Error, 36, "access failed, the path is too long", None);
+        return Walked::Status(403);
+    }
     let ends_in_slash = full.last() == Some(&b'/');
     let mut walk = Walk {
         layer: request.layer.clone(),
@@ -64,7 +72,17 @@ pub fn directories(request: &mut Request) -> Walked {
                 walk.here.push(b'/');
                 rest = after.get(1..).unwrap_or_default();
             }
-            Ok(_) => {
+            Ok(kind) => {
+                // Where links are followed Apache does not look at what a segment is, and holds
+                // sections for directories against the file, too.
+                let options = request.core_of(&walk.layer).options.flags();
+                let unseen = options.has(OptionFlags::FOLLOW_SYMLINKS)
+                    && !options.has(OptionFlags::SYMLINKS_IF_OWNER_MATCH);
+                if kind != FileKind::None && after.is_empty() && unseen {
+                    walk.here.push(b'/');
+                    walk.enter_sections(request, depth);
+                    walk.here.pop();
+                }
                 rest = after;
                 break;
             }
@@ -87,6 +105,20 @@ struct Walk {
 impl Walk {
     /// Applies the sections for this very directory, then its `.htaccess`.
     fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), u16> {
+        self.enter_sections(request, depth);
+        let allow = self.allow_override(request);
+        let list = request.core_of(&self.layer).allow_override_list.get().cloned();
+        if allow.classes == Override::NONE && list.as_ref().is_none_or(|list| list.is_empty()) {
+            return Ok(());
+        }
+        if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
+            self.layer = inside(request, &self.layer, &section);
+        }
+        Ok(())
+    }
+
+    /// Applies the sections for the path so far, with a slash at its end.
+    fn enter_sections(&mut self, request: &Request, depth: usize) {
         let host = request.host.clone();
         for section in host.directories.at(depth) {
             let matched = match &section.matches {
@@ -98,15 +130,6 @@ impl Walk {
                 self.layer = inside(request, &self.layer, section);
             }
         }
-        let allow = self.allow_override(request);
-        let list = request.core_of(&self.layer).allow_override_list.get().cloned();
-        if allow.classes == Override::NONE && list.as_ref().is_none_or(|list| list.is_empty()) {
-            return Ok(());
-        }
-        if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
-            self.layer = inside(request, &self.layer, &section);
-        }
-        Ok(())
     }
 
     fn allow_override(&self, request: &Request) -> AllowOverride {

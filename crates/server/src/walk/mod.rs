@@ -55,8 +55,15 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
 pub fn locations(request: &mut Request) -> Walked {
     let host = request.host.clone();
     let mut layer = request.layer.clone();
+    // Doubled slashes are one but for regular expressions, even under `MergeSlashes Off`.
+    let mut merged = None;
+    if request.uri.first() == Some(&b'/') && request.uri.windows(2).any(|pair| pair == b"//") {
+        let mut uri = request.uri.clone();
+        wire::uri::no_double_slashes(&mut uri);
+        merged = Some(uri);
+    }
     for section in host.core.locations.iter() {
-        if location_matches(section, request) {
+        if location_matches(section, request, merged.as_deref()) {
             layer = inside(request, &layer, section);
         }
     }
@@ -131,10 +138,12 @@ pub(crate) fn inside(request: &Request, outer: &Layer, section: &Arc<Section>) -
     engine.plans.inside(&engine.server.registry, outer, section.id, &section.dir)
 }
 
-fn location_matches(section: &Section, request: &mut Request) -> bool {
+/// `merged` is the path without doubled slashes, where it has some.
+fn location_matches(section: &Section, request: &mut Request, merged: Option<&[u8]>) -> bool {
+    let uri = merged.unwrap_or(&request.uri);
     match &section.matches {
-        Matches::Path(path) => is_prefix(path, &request.uri),
-        Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, &request.uri, PATHNAME),
+        Matches::Path(path) => is_prefix(path, uri),
+        Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, uri, PATHNAME),
         Matches::Regex(regex) => {
             let uri = std::mem::take(&mut request.uri);
             let matched = match_names(regex, &uri, request);
