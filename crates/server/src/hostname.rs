@@ -20,10 +20,10 @@ pub struct ClientName {
 pub async fn verified(request: &mut Request) -> Option<Vec<u8>> {
     let address = request.useragent_addr.ip();
     let is_peer = address == request.client.peer.ip();
-    if is_peer {
-        if let Some(known) = request.client.name.get().filter(|known| known.verified) {
-            return known.name.clone();
-        }
+    if is_peer
+        && let Some(known) = request.client.name.get().filter(|known| known.verified)
+    {
+        return known.name.clone();
     }
     let pool = request.engine.handle.blocking().clone();
     let found = pool.run(move || {

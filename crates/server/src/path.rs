@@ -66,8 +66,8 @@ pub fn info(stat: &Stat) -> FileInfo {
     FileInfo {
         kind,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        mtime_us: time_us(stat.st_mtime, stat.st_mtime_nsec as u64),
-        ctime_us: time_us(stat.st_ctime, stat.st_ctime_nsec as u64),
+        mtime_us: time_us(stat.st_mtime, stat.st_mtime_nsec),
+        ctime_us: time_us(stat.st_ctime, stat.st_ctime_nsec),
         inode: stat.st_ino,
         device: stat.st_dev,
         mode: stat.st_mode & 0o7777,

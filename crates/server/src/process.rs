@@ -114,12 +114,12 @@ fn permitted_by_chain(request: &mut Request) -> bool {
             request.auth_type = prev.auth_type.clone();
             return true;
         }
-    } else if let Some(main) = &request.main {
-        if same(&main.plan) {
-            request.user = main.user.clone();
-            request.auth_type = main.auth_type.clone();
-            return true;
-        }
+    } else if let Some(main) = &request.main
+        && same(&main.plan)
+    {
+        request.user = main.user.clone();
+        request.auth_type = main.auth_type.clone();
+        return true;
     }
     false
 }
