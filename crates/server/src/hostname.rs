@@ -20,9 +20,7 @@ pub struct ClientName {
 pub async fn verified(request: &mut Request) -> Option<Vec<u8>> {
     let address = request.useragent_addr.ip();
     let is_peer = address == request.client.peer.ip();
-    if is_peer
-        && let Some(known) = request.client.name.get().filter(|known| known.verified)
-    {
+    if is_peer && let Some(known) = request.client.name.get().filter(|known| known.verified) {
         return known.name.clone();
     }
     let pool = request.engine.handle.blocking().clone();

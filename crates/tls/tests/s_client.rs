@@ -1,4 +1,5 @@
 //! OpenSSL's own client against the building blocks put together as mod_ssl puts them together.
+#![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

@@ -37,10 +37,10 @@ impl Module for Core {
         let last = Rank::REALLY_LAST;
         hooks.on(Phase::TranslateName, last, always, mapping::translate_name).pure();
         hooks.on(Phase::MapToStorage, last, always, mapping::map_to_storage).pure();
-        let (fixed, changing): (fn(Bound<'_, Core>) -> bool, fn(Bound<'_, Core>) -> bool) = (
-            |core| mapping::overrides_type(core) && !mapping::overrides_by_expression(core),
-            mapping::overrides_by_expression,
-        );
+        let fixed = |core: Bound<'_, Core>| {
+            mapping::overrides_type(core) && !mapping::overrides_by_expression(core)
+        };
+        let changing = mapping::overrides_by_expression;
         hooks.on(Phase::Fixups, Rank::REALLY_FIRST, fixed, mapping::override_type).pure();
         hooks.on(Phase::Fixups, Rank::REALLY_FIRST, changing, mapping::override_type);
         let filters = mapping::insert_filters;
