@@ -106,7 +106,9 @@ pub(super) async fn detach(
     // A client that still waits for `100 Continue` gets the answer instead, and may not send the
     // body at all: where the next request begins is unknown (RFC 9110 section 10.1.1).
     let unknown = pipe.wants_continue && !matches!(pipe.state, State::Done);
-    let mut keep = !unknown && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
+    // After such a status the connection ends, and nobody waits for what may never come (`ap_die`).
+    let ends = wire::status::drops_connection(request.status);
+    let mut keep = !unknown && !ends && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
     while keep && !matches!(pipe.state, State::Done) {
         match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {
             Some(Ok(_)) if pipe.taken <= DISCARD_LIMIT => {}
