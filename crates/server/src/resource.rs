@@ -20,7 +20,11 @@ use crate::request::{FileInfo, Request};
 /// The most resources that a loop keeps.
 pub const RESOURCE_LIMIT: usize = 16 * 1024;
 
-/// The most bytes of file content that a loop keeps in memory.
+/// The longest target that is kept, bytes. Clients can spell one file's path in any number of ways,
+/// and long ones are hardly ever asked for twice.
+pub const TARGET_LIMIT: usize = 512;
+
+/// The most bytes that a loop keeps in memory: file content, heads, and the names of both.
 pub const CONTENT_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The most files that a loop keeps open for resources that are not in memory.
@@ -83,10 +87,13 @@ impl Resource {
     }
 
     fn bytes(&self) -> usize {
-        match &self.content {
+        let content = match &self.content {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
-        }
+        };
+        let names = self.filename.len() + self.uri.len();
+        let watches = self.watches.len() * size_of::<(WatchId, u64)>();
+        content + self.before.len() + self.after.len() + names + watches
     }
 }
 
@@ -182,11 +189,15 @@ impl Resources {
 
     /// Forgets a target whose resource has changed.
     pub fn forget(&self, host: u32, target: &[u8]) {
-        let removed = self.kept.borrow_mut().remove(&Sought { host, target });
-        self.account(removed.as_ref(), None);
+        if let Some(removed) = self.kept.borrow_mut().remove(&Sought { host, target }) {
+            self.load.borrow_mut().take_off(removed.weight(target));
+        }
     }
 
     fn insert(&self, host: u32, target: &[u8], entry: Kept) {
+        if target.len() > TARGET_LIMIT {
+            return;
+        }
         let full = {
             let load = self.load.borrow();
             load.entries >= RESOURCE_LIMIT || load.bytes >= CONTENT_LIMIT || load.open >= OPEN_LIMIT
@@ -195,34 +206,41 @@ impl Resources {
             self.kept.borrow_mut().clear();
             *self.load.borrow_mut() = Load::default();
         }
-        self.account(None, Some(&entry));
-        let mut kept = self.kept.borrow_mut();
-        let replaced = kept.insert(Key { host, target: target.into() }, entry);
-        drop(kept);
-        self.account(replaced.as_ref(), None);
+        let added = entry.weight(target);
+        let replaced = self.kept.borrow_mut().insert(Key { host, target: target.into() }, entry);
+        let mut load = self.load.borrow_mut();
+        load.put_on(added);
+        if let Some(replaced) = replaced {
+            load.take_off(replaced.weight(target));
+        }
+    }
+}
+
+impl Kept {
+    /// What an entry for `target` takes.
+    fn weight(&self, target: &[u8]) -> Load {
+        let (bytes, open) = match self {
+            Kept::Ready(resource) => {
+                let is_open = matches!(resource.content, Content::File(_));
+                (resource.bytes(), usize::from(is_open))
+            }
+            Kept::Armed(paths) => (paths.iter().map(Vec::len).sum(), 0),
+        };
+        Load { entries: 1, bytes: bytes + target.len(), open }
+    }
+}
+
+impl Load {
+    fn put_on(&mut self, more: Load) {
+        self.entries += more.entries;
+        self.bytes += more.bytes;
+        self.open += more.open;
     }
 
-    fn account(&self, removed: Option<&Kept>, added: Option<&Kept>) {
-        let weigh = |entry: &Kept| match entry {
-            Kept::Ready(resource) => {
-                let open = matches!(resource.content, Content::File(_));
-                (resource.bytes(), usize::from(open))
-            }
-            Kept::Armed(_) => (0, 0),
-        };
-        let mut load = self.load.borrow_mut();
-        if let Some(entry) = removed {
-            let (bytes, open) = weigh(entry);
-            load.entries = load.entries.saturating_sub(1);
-            load.bytes = load.bytes.saturating_sub(bytes);
-            load.open = load.open.saturating_sub(open);
-        }
-        if let Some(entry) = added {
-            let (bytes, open) = weigh(entry);
-            load.entries += 1;
-            load.bytes += bytes;
-            load.open += open;
-        }
+    fn take_off(&mut self, less: Load) {
+        self.entries = self.entries.saturating_sub(less.entries);
+        self.bytes = self.bytes.saturating_sub(less.bytes);
+        self.open = self.open.saturating_sub(less.open);
     }
 }
 
@@ -252,4 +270,30 @@ fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
     let directory = if slash == 0 { &b"/"[..] } else { path.get(..slash)? };
     Some((directory, path.get(slash + 1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_counted_with_its_names() {
+        let resources = Resources::default();
+        resources.note(0, b"/a", vec![b"/srv/a".to_vec(), b"/srv".to_vec()]);
+        assert_eq!(resources.load.borrow().bytes, 2 + 6 + 4);
+        resources.note(0, b"/a", vec![b"/srv".to_vec()]);
+        assert_eq!(resources.load.borrow().bytes, 2 + 4);
+        assert_eq!(resources.load.borrow().entries, 1);
+        resources.forget(0, b"/a");
+        assert_eq!(resources.load.borrow().bytes, 0);
+    }
+
+    #[test]
+    fn a_long_spelling_of_a_path_is_not_kept() {
+        let resources = Resources::default();
+        resources.note(0, &[b'/'; TARGET_LIMIT + 1], Vec::new());
+        assert!(resources.kept.borrow().is_empty());
+        resources.note(0, &[b'/'; TARGET_LIMIT], Vec::new());
+        assert_eq!(resources.kept.borrow().len(), 1);
+    }
 }
