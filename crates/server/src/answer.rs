@@ -16,7 +16,12 @@ pub async fn produce(request: &mut Request) -> Verdict {
         decided => return decided,
     }
     let named = name_handler(request);
-    match ask_handlers(request).await {
+    let verdict = ask_handlers(request).await;
+    if verdict != Verdict::Done {
+        // The name that the media type gave was for this question alone.
+        request.handler.clone_from(&named);
+    }
+    match verdict {
         Verdict::Declined => {
             if let Some(handler) = named {
                 let handler = String::from_utf8_lossy(&handler).into_owned();

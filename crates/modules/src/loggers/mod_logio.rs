@@ -2,8 +2,10 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_logio.html>
 
+use server::body::Body;
 use server::directive::{Row, Takes};
-use server::hooks::Hooks;
+use server::filter::{OutputFilter, Stage};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
@@ -40,6 +42,8 @@ impl Module for Logio {
     .default("Off")];
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
+        let tracks = |bound: Bound<'_, Self>| bound.dir.track_first_byte.or(false);
+        hooks.on(Phase::InsertFilter, Rank::LAST, tracks, track).pure();
         hooks.provider("log_item", "I", LogItem(received));
         hooks.provider("log_item", "O", LogItem(sent));
         hooks.provider("log_item", "S", LogItem(both));
@@ -62,9 +66,27 @@ fn both(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
     number(request.client.bytes_in.get() + request.client.bytes_out.get(), out)
 }
 
+/// Marks an answer whose first byte counts: one of a handler, not one that an error made.
+struct Track;
+
+/// That the answer at hand was marked.
+struct Tracked;
+
+impl OutputFilter for Track {
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        request.keep(Tracked);
+        body
+    }
+}
+
+fn track<'r>(_: Bound<'r, Logio>, request: &'r mut Request) -> Answer<'r> {
+    request.add_filter("LOGIO_TTFB_OUT", Stage::PROTOCOL, Box::new(Track));
+    Answer::OK
+}
+
 /// `%^FB`: microseconds from the request's arrival to the answer's first byte.
 fn first_byte(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
-    let tracked = request.dir_of::<Logio>().is_some_and(|dir| dir.track_first_byte.or(false));
+    let tracked = request.kept::<Tracked>().is_some();
     let at = request.client.first_byte_us.get();
     tracked && at > 0 && number(at.saturating_sub(request.time_us), out)
 }

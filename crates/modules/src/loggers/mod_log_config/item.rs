@@ -310,7 +310,10 @@ fn duration(argument: &[u8]) -> Result<Item, String> {
 /// `Content-Type` and other fields that are made only when the head is written.
 fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<'r, [u8]>> {
     if name.eq_ignore_ascii_case(b"content-type") {
-        return request.content_type.as_deref().map(Into::into);
+        // Without parameters, as `ap_field_noparam` has it.
+        let media_type = request.content_type.as_deref()?;
+        let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+        return Some(bare.trim_ascii_end().into());
     }
     let found = request.headers_out.get(name).or_else(|| request.err_headers_out.get(name));
     found.map(Into::into)
