@@ -73,6 +73,7 @@ pub fn info(stat: &Stat) -> FileInfo {
         mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
         gid: stat.st_gid,
+        links: stat.st_nlink,
     }
 }
 

@@ -167,5 +167,7 @@ fn is_reusable(request: &Request) -> bool {
         && request.trailers_out.is_empty()
         && !request.no_cache
         && request.user.is_none()
+        // A write by another of its names would not be seen.
+        && request.file.links <= 1
         && matches!(request.body, Answer::File(_))
 }

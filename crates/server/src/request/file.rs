@@ -34,6 +34,8 @@ pub struct FileInfo {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Names that lead to it (hard links).
+    pub links: u64,
 }
 
 /// The kind of a directory entry.

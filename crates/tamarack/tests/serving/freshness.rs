@@ -69,6 +69,23 @@ fn a_file_that_is_replaced_or_deleted() {
 }
 
 #[test]
+fn a_file_that_is_written_by_another_name() {
+    let mut site = Site::new("fresh-names");
+    fs::create_dir(site.path("elsewhere")).unwrap();
+    site.write("htdocs/a.txt", &text(0));
+    fs::hard_link(site.path("htdocs/a.txt"), site.path("elsewhere/b.txt")).unwrap();
+    site.start();
+    // What is younger than a second is not kept anyway.
+    std::thread::sleep(Duration::from_millis(1100));
+    let mut client = site.client();
+    for _ in 0..4 {
+        assert_eq!(client.get("/a.txt").unwrap().text(), text(0));
+    }
+    site.write("elsewhere/b.txt", &text(1));
+    assert_eq!(client.get("/a.txt").unwrap().text(), text(1));
+}
+
+#[test]
 fn requests_that_came_after_a_change_see_it_though_they_are_pipelined() {
     let mut site = Site::new("fresh-pipeline");
     site.start();
