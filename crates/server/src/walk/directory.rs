@@ -17,7 +17,8 @@ use crate::walk::{PATHNAME, Walked, enter, htaccess, inside, match_names, symlin
 /// The most segments a path may have; more is a 403.
 pub const SEGMENT_LIMIT: usize = 512;
 
-/// The longest path, in bytes, as the system's (`PATH_MAX`, the zero byte counted); longer is a 403.
+/// The longest path, in bytes, as the system's (`PATH_MAX`, the zero byte counted); longer is a
+/// 403.
 pub const PATH_LIMIT: usize = 4096;
 
 /// Merges `<Directory>` sections and `.htaccess` files along the request's file name, shortest
