@@ -68,7 +68,8 @@ fn wildcards_match_as_apaches() {
 fn the_dump_has_apaches_layout() {
     let server = server(CONFIGURATION);
     let dump = server.vhosts.dump();
-    assert!(dump.starts_with("VirtualHost configuration:\n127.0.0.2:80           is a Name"));
+    assert!(dump.starts_with("VirtualHost configuration:\n"));
+    assert!(dump.contains("\n127.0.0.2:80           is a Name"));
     assert!(dump.contains("         port 80 namevhost z.test ("));
     assert!(dump.contains("                 wild alias q.*\n"));
     assert!(
