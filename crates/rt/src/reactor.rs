@@ -104,7 +104,8 @@ impl Loop {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
         let runtime = Builder::new_current_thread()
-            .enable_all()
+            .enable_io()
+            .enable_time()
             .event_interval(TASKS_PER_TURN)
             .on_thread_park(before_wait)
             .on_thread_unpark(after_wait)

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use rt::{Deadline, Stream};
 use wire::chunked::{Decoder, Step};
-use wire::{Body, HeadFlags};
+use wire::{Body, HeadFlags, Table};
 
 use super::{Active, Connection};
 use crate::inlet::{BodyError, BodyIn, BodySource};
@@ -28,6 +28,8 @@ pub(super) struct Pipe {
     input: Vec<u8>,
     state: State,
     taken: u64,
+    /// The trailer fields, once the body is done.
+    trailers: Table,
     /// Bytes of the connection that were used, chunk heads included.
     used: u64,
     timeout: std::time::Duration,
@@ -75,6 +77,7 @@ pub(super) fn attach(
         input: std::mem::take(&mut active.input),
         state,
         taken: 0,
+        trailers: Table::new(),
         used: 0,
         timeout,
         wants_continue: active.head.flags.has(HeadFlags::EXPECT_CONTINUE),
@@ -119,9 +122,19 @@ pub(super) async fn detach(
     }
     let client = &connection.client;
     client.bytes_in.set(client.bytes_in.get() + pipe.used);
+    take_trailers(request, pipe.trailers);
     active.input = pipe.input;
     connection.stream = Some(pipe.stream);
     keep
+}
+
+/// Hands trailer fields to the request; under `MergeTrailers On` as header fields.
+fn take_trailers(request: &mut Request, trailers: Table) {
+    if request.host.core.merge_trailers.or(false) {
+        request.headers_in.extend(&trailers);
+    } else {
+        request.trailers_in = trailers;
+    }
 }
 
 impl BodySource for Reader {
@@ -181,6 +194,7 @@ impl Pipe {
                 let bytes = chunks(decoder, &mut self.input)?;
                 self.used += (before - self.input.len()) as u64;
                 if decoder.is_done() {
+                    self.trailers = decoder.trailers().clone();
                     self.state = State::Done;
                 }
                 Ok(bytes)

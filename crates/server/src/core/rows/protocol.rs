@@ -59,8 +59,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "[on|off]",
         "off",
         "Moves trailer fields of a request to its header fields once they have arrived.",
-    )
-    .state(State::Partial("read; trailers stay apart from the header fields")),
+    ),
     host(
         "AllowEncodedSlashes",
         Takes::One(allow_encoded_slashes),
