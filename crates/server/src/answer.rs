@@ -16,12 +16,8 @@ pub async fn produce(request: &mut Request) -> Verdict {
         decided => return decided,
     }
     let named = name_handler(request);
-    let verdict = ask_handlers(request).await;
-    if verdict != Verdict::Done {
-        // The name that the media type gave was for this question alone.
-        request.handler.clone_from(&named);
-    }
-    match verdict {
+    request.handler_of_type = named.is_none();
+    match ask_handlers(request).await {
         Verdict::Declined => {
             if let Some(handler) = named {
                 let handler = String::from_utf8_lossy(&handler).into_owned();

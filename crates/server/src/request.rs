@@ -98,6 +98,8 @@ pub struct Request {
     pub auth_type: Option<Cow<'static, str>>,
     /// The handler that shall answer (`SetHandler`, `AddHandler`, internal ones).
     pub handler: Option<Cow<'static, [u8]>>,
+    /// The handler's name was the media type, for want of another: logs do not show it.
+    pub handler_of_type: bool,
     /// The media type, without charset added by `AddDefaultCharset`.
     pub content_type: Option<Vec<u8>>,
     /// Content codings, outermost last.
@@ -188,6 +190,7 @@ impl Request {
             user: None,
             auth_type: None,
             handler: None,
+            handler_of_type: false,
             content_type: None,
             content_encoding: None,
             content_languages: Vec::new(),
@@ -285,6 +288,7 @@ impl Request {
         self.used_path_info = PathInfoUse::Default;
         self.file = FileInfo::default();
         self.handler = None;
+        self.handler_of_type = false;
         self.content_type = None;
         self.content_encoding = None;
         self.content_languages.clear();

@@ -253,7 +253,7 @@ impl Resource {
             filename: request.filename.clone(),
             uri: request.uri.clone(),
             content_type: request.content_type.clone(),
-            handler: request.handler.clone(),
+            handler: request.handler.clone().filter(|_| !request.handler_of_type),
             file: request.file,
             before,
             after,

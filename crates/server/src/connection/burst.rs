@@ -338,6 +338,9 @@ async fn finish(
     connection.client.keepalive.set(state);
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
+    if request.handler_of_type {
+        request.handler = None;
+    }
     process::run_all(&mut request, Phase::LogTransaction).await;
     connection.engine.count(request.bytes_sent);
     request.renew();

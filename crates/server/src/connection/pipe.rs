@@ -128,13 +128,12 @@ pub(super) async fn detach(
     keep
 }
 
-/// Hands trailer fields to the request; under `MergeTrailers On` as header fields.
+/// Hands trailer fields to the request; under `MergeTrailers On` as header fields, too.
 fn take_trailers(request: &mut Request, trailers: Table) {
     if request.host.core.merge_trailers.or(false) {
         request.headers_in.extend(&trailers);
-    } else {
-        request.trailers_in = trailers;
     }
+    request.trailers_in = trailers;
 }
 
 impl BodySource for Reader {
