@@ -28,8 +28,8 @@ pub struct Settings {
     pub pid_file: PathBuf,
     /// How many processes, and how many loops in each.
     pub shape: Shape,
-    /// `ServerLimit`: how many processes the scoreboard has room for, at least. Read at start
-    /// only; more processes than fit are cut at a restart, with a warning.
+    /// `ServerLimit`: the most processes there may be. The scoreboard grows where a restart raises
+    /// it.
     pub server_limit: usize,
     /// `GracefulShutdownTimeout`; `None` (0 in the file) waits for ever.
     pub graceful_shutdown_timeout: Option<Duration>,

@@ -1,9 +1,14 @@
 //! The cells of the scoreboard, as they lie in memory.
+//!
+//! Cells of one writer share no cache line with cells of another: what the supervisor writes, what
+//! a process or loop writes, and what anybody may count lie on lines of their own. Lines are
+//! aligned in pairs, because processors fetch them in pairs.
 
 #![expect(unsafe_code, reason = "memory shared between processes")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::tally::{DECISIONS, EVENTS};
 use crate::shared::Cells;
 
 /// Longest client address shown.
@@ -14,6 +19,8 @@ pub(super) const VHOST_BYTES_MAX: usize = 64;
 pub(super) const REQUEST_BYTES_MAX: usize = 128;
 /// Longest protocol shown.
 pub(super) const PROTOCOL_BYTES_MAX: usize = 16;
+/// Words of a CPU mask: a bit for each CPU, up to 1024, as `cpu_set_t` has them.
+pub const MASK_WORDS: usize = 16;
 
 /// Words of a text of `bytes`: its length and the bytes.
 const fn text_words(bytes: usize) -> usize {
@@ -21,48 +28,94 @@ const fn text_words(bytes: usize) -> usize {
 }
 
 /// One per server.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub(super) struct GlobalCells {
+    pub fixed: SupervisorCells,
+    pub tallies: TallyCells,
+}
+
+/// Written by the supervisor alone.
+#[repr(C, align(128))]
+pub(super) struct SupervisorCells {
     pub started_us: AtomicU64,
     pub restarted_us: AtomicU64,
     pub generation: AtomicU64,
+    pub shape: AtomicU64,
+    pub planned_processes: AtomicU64,
     pub planned_loops: AtomicU64,
+    pub process_limit: AtomicU64,
+    pub loops_each: AtomicU64,
     pub stopping: AtomicU64,
-    pub crashes: AtomicU64,
-    pub log_lines_dropped: AtomicU64,
-    pub retired_accesses: AtomicU64,
-    pub retired_bytes: AtomicU64,
-    pub retired_busy_us: AtomicU64,
-    pub retired_duration_us: AtomicU64,
+    /// One more than the highest process slot that was ever claimed.
+    pub processes_used: AtomicU64,
+    /// Odd while counters of a dead process move to the retired ones.
+    pub burials: AtomicU64,
+    pub cpu_user_us: AtomicU64,
+    pub cpu_system_us: AtomicU64,
+    pub retired: [AtomicU64; COUNTERS],
     pub retired_cpu_user_us: AtomicU64,
     pub retired_cpu_system_us: AtomicU64,
 }
 
+/// Rare events, counted by whoever sees them.
+#[repr(C, align(128))]
+pub(super) struct TallyCells {
+    pub log_lines_dropped: AtomicU64,
+    pub events: [AtomicU64; EVENTS],
+    pub decisions: [AtomicU64; DECISIONS],
+}
+
 /// One per process.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub(super) struct ProcessCells {
+    // The supervisor's.
     pub pid: AtomicU64,
     pub generation: AtomicU64,
     pub slot: AtomicU64,
     pub state: AtomicU64,
+    /// Its first cell among the loops of the segment.
+    pub first_loop: AtomicU64,
     pub loops: AtomicU64,
     pub started_us: AtomicU64,
+    /// The process's.
+    pub own: OwnCells,
+}
+
+/// The part of a process's cells that it writes itself.
+#[repr(C, align(128))]
+pub(super) struct OwnCells {
     pub cpu_user_us: AtomicU64,
     pub cpu_system_us: AtomicU64,
 }
 
-/// One per loop. Aligned to two cache lines, because processors fetch them in pairs.
+/// The counters of a loop that live on after it, by their place in [`LoopCells::counters`].
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(super) enum Counter {
+    Accesses,
+    Bytes,
+    BusyUs,
+    DurationUs,
+    Accepted,
+    Migrations,
+    RunDelayUs,
+    HandedOver,
+    TakenOver,
+    Moved,
+}
+
+/// How many [`Counter`]s there are.
+pub(super) const COUNTERS: usize = Counter::Moved as usize + 1;
+
+/// One per loop.
 #[repr(C, align(128))]
 pub(super) struct LoopCells {
+    // The loop's.
+    pub counters: [AtomicU64; COUNTERS],
     pub status: AtomicU64,
-    pub accesses: AtomicU64,
-    pub bytes: AtomicU64,
-    pub busy_us: AtomicU64,
-    pub duration_us: AtomicU64,
     pub last_duration_us: AtomicU64,
     pub last_used_us: AtomicU64,
     pub heartbeat_us: AtomicU64,
-    pub accepted: AtomicU64,
     pub connections: AtomicU64,
     pub reading: AtomicU64,
     pub writing: AtomicU64,
@@ -70,12 +123,25 @@ pub(super) struct LoopCells {
     pub closing: AtomicU64,
     pub connection_accesses: AtomicU64,
     pub connection_bytes: AtomicU64,
+    /// One more than the CPU that it ran on last; 0 where nobody knows.
+    pub cpu: AtomicU64,
     /// Even when the texts are whole, odd while they are written.
     pub sequence: AtomicU64,
     pub client: [AtomicU64; text_words(CLIENT_BYTES_MAX)],
     pub vhost: [AtomicU64; text_words(VHOST_BYTES_MAX)],
     pub request: [AtomicU64; text_words(REQUEST_BYTES_MAX)],
     pub protocol: [AtomicU64; text_words(PROTOCOL_BYTES_MAX)],
+    /// Written by whoever sets the loop's mask.
+    pub place: PlaceCells,
+}
+
+/// Where a loop may run.
+#[repr(C, align(128))]
+pub(super) struct PlaceCells {
+    pub mask: [AtomicU64; MASK_WORDS],
+    /// One more than the CPU that the plan gave it; 0 where it is not pinned.
+    pub planned_cpu: AtomicU64,
+    pub is_widened: AtomicU64,
 }
 
 // SAFETY: atomics of integers and padding only.
@@ -87,33 +153,28 @@ unsafe impl Cells for LoopCells {}
 
 impl ProcessCells {
     pub(super) fn clear(&self) {
-        for cell in [
+        let cells = [
             &self.pid,
             &self.generation,
             &self.slot,
+            &self.first_loop,
             &self.loops,
             &self.started_us,
-            &self.cpu_user_us,
-            &self.cpu_system_us,
-        ] {
-            cell.store(0, Ordering::Relaxed);
-        }
+            &self.own.cpu_user_us,
+            &self.own.cpu_system_us,
+        ];
+        zero(cells);
         self.state.store(0, Ordering::Release);
     }
 }
 
 impl LoopCells {
     pub(super) fn clear(&self) {
-        let counters = [
+        let cells = [
             &self.status,
-            &self.accesses,
-            &self.bytes,
-            &self.busy_us,
-            &self.duration_us,
             &self.last_duration_us,
             &self.last_used_us,
             &self.heartbeat_us,
-            &self.accepted,
             &self.connections,
             &self.reading,
             &self.writing,
@@ -121,13 +182,49 @@ impl LoopCells {
             &self.closing,
             &self.connection_accesses,
             &self.connection_bytes,
+            &self.cpu,
             &self.sequence,
+            &self.place.planned_cpu,
+            &self.place.is_widened,
         ];
-        let lengths = [&self.client, &self.vhost].map(|text| &text[0]);
-        for cell in counters.into_iter().chain(lengths) {
-            cell.store(0, Ordering::Relaxed);
-        }
-        self.request[0].store(0, Ordering::Relaxed);
-        self.protocol[0].store(0, Ordering::Relaxed);
+        zero(cells);
+        zero(&self.counters);
+        zero(&self.place.mask);
+        // A text without length is no text.
+        zero(self.client.first());
+        zero(self.vhost.first());
+        zero(self.request.first());
+        zero(self.protocol.first());
+    }
+
+    pub(super) fn counter(&self, counter: Counter) -> &AtomicU64 {
+        &self.counters[counter as usize]
+    }
+}
+
+fn zero<'c>(cells: impl IntoIterator<Item = &'c AtomicU64>) {
+    for cell in cells {
+        cell.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    /// What processors fetch together.
+    const LINE_PAIR: usize = 128;
+
+    #[test]
+    fn no_two_writers_share_a_line() {
+        assert_eq!(size_of::<SupervisorCells>() % LINE_PAIR, 0);
+        assert_eq!(offset_of!(GlobalCells, tallies) % LINE_PAIR, 0);
+        assert_eq!(offset_of!(ProcessCells, own), LINE_PAIR);
+        assert_eq!(size_of::<ProcessCells>(), 2 * LINE_PAIR);
+        assert_eq!(offset_of!(LoopCells, place) % LINE_PAIR, 0);
+        assert_eq!(size_of::<LoopCells>() % LINE_PAIR, 0);
+        assert!(offset_of!(LoopCells, last_used_us) < LINE_PAIR, "the request's counters");
     }
 }

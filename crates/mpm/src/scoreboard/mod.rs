@@ -4,21 +4,35 @@
 //! readers take a [`Snapshot`] at any time, from any process.
 
 mod layout;
+mod segment;
 mod slots;
 mod snapshot;
+mod tally;
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::settings::Settings;
+use crate::shape::Shape;
 use crate::shared::map_cells;
-use layout::{GlobalCells, LoopCells, ProcessCells};
+use layout::{GlobalCells, ProcessCells};
+use segment::Segment;
 
+pub use layout::MASK_WORDS;
 pub use slots::{ConnectionCounts, LoopSlot, ProcessSlot, RequestNote};
 pub use snapshot::{LoopSnapshot, ProcessSnapshot, Snapshot};
+pub use tally::{Decision, Event};
 
-/// No scoreboard has room for more processes than this (Apache's limit on `ServerLimit`).
-pub const PROCESSES_MAX: usize = 20_000;
+/// No scoreboard begins with room for more processes than this (Apache's limit on `ServerLimit`,
+/// four generations of them).
+pub const PROCESSES_MAX: usize = 80_000;
+
+/// No segment of the scoreboard has room for more loops than this: half a GiB of addresses.
+const SEGMENT_LOOPS_MAX: usize = 512 * 1024;
+
+/// A board has no more segments than this.
+const SEGMENTS_MAX: usize = 64;
 
 /// What a loop is doing, with the letter that `mod_status` shows for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -100,143 +114,197 @@ impl ProcessState {
     }
 }
 
+/// The shape that serves, by name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ShapeKind {
+    /// Processes with loops.
+    #[default]
+    Event,
+    /// Processes with threads.
+    Worker,
+    /// Processes.
+    Prefork,
+    /// One loop.
+    Loop,
+}
+
+impl ShapeKind {
+    fn of(shape: &Shape) -> Self {
+        match shape {
+            Shape::Event { .. } => Self::Event,
+            Shape::Worker { .. } => Self::Worker,
+            Shape::Prefork { .. } => Self::Prefork,
+            Shape::Loop => Self::Loop,
+        }
+    }
+
+    fn from_number(number: u64) -> Self {
+        match number {
+            1 => Self::Worker,
+            2 => Self::Prefork,
+            3 => Self::Loop,
+            _ => Self::Event,
+        }
+    }
+
+    /// The MPM's name in Apache's words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Worker => "worker",
+            Self::Prefork => "prefork",
+            Self::Loop => "loop",
+        }
+    }
+
+    /// Whether a loop has many connections, and not one at a time.
+    pub fn is_async(self) -> bool {
+        matches!(self, Self::Event | Self::Loop)
+    }
+}
+
 /// A handle on the scoreboard; copies are the same board.
 #[derive(Clone, Copy)]
 pub struct Scoreboard {
     global: &'static GlobalCells,
-    processes: &'static [ProcessCells],
-    loops: &'static [LoopCells],
-    loops_each: usize,
+    first: &'static Segment,
 }
 
 impl Scoreboard {
-    /// A board with room for `processes` (counting those of old generations that are still
-    /// finishing) of `loops_each` loops. Room that is never used costs no memory.
+    /// A board that begins with room for `processes` (counting those of old generations that are
+    /// still finishing) of `loops_each` loops, and grows when they are not enough. Room that is
+    /// never used costs no memory.
     pub fn new(processes: usize, loops_each: usize) -> io::Result<Self> {
         let processes = processes.clamp(1, PROCESSES_MAX);
-        let loops_each = loops_each.max(1);
+        let loops = processes.saturating_mul(loops_each.max(1)).min(SEGMENT_LOOPS_MAX);
         let [global] = map_cells::<GlobalCells>(1)? else {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
-        global.started_us.store(now_us(), Ordering::Relaxed);
-        global.restarted_us.store(now_us(), Ordering::Relaxed);
-        Ok(Self {
-            global,
-            processes: map_cells(processes)?,
-            loops: map_cells(processes.saturating_mul(loops_each))?,
-            loops_each,
-        })
-    }
-
-    /// How many processes fit.
-    pub fn process_capacity(&self) -> usize {
-        self.processes.len()
-    }
-
-    /// How many loops of one process fit.
-    pub fn loop_capacity(&self) -> usize {
-        self.loops_each
-    }
-
-    /// Counts log lines that were dropped because a pipe was full or dead, or a disk full.
-    pub fn count_dropped_log_lines(&self, lines: u64) {
-        self.global.log_lines_dropped.fetch_add(lines, Ordering::Relaxed);
+        global.fixed.started_us.store(now_us(), Ordering::Relaxed);
+        global.fixed.restarted_us.store(now_us(), Ordering::Relaxed);
+        Ok(Self { global, first: Segment::map(0, processes, loops.max(loops_each))? })
     }
 
     /// The writer's handle on process slot `index`, if there is such a slot.
     pub fn process(&self, index: usize) -> Option<ProcessSlot> {
-        let cells = self.processes.get(index)?;
+        let (_, cells) = self.find(index)?;
         Some(ProcessSlot { cells, index })
     }
 
-    /// The writer's handle on a loop of process slot `process`, if there is such a loop.
+    /// The writer's handle on a loop of process slot `process`, if that process has such a loop.
     pub fn loop_slot(&self, process: usize, index: usize) -> Option<LoopSlot> {
-        if index >= self.loops_each {
-            return None;
-        }
-        let cells = self.loops.get(process.checked_mul(self.loops_each)?.checked_add(index)?)?;
+        let (segment, cells) = self.find(process)?;
+        let cells = segment.loops(cells).get(index)?;
         Some(LoopSlot { cells })
     }
 
-    fn loops_of(&self, process: usize) -> &'static [LoopCells] {
-        let start = process.saturating_mul(self.loops_each);
-        self.loops.get(start..start.saturating_add(self.loops_each)).unwrap_or(&[])
+    fn find(&self, process: usize) -> Option<(&'static Segment, &'static ProcessCells)> {
+        let holds = |segment: &&Segment| process < segment.first + segment.processes.len();
+        let segment = self.first.chain().find(holds)?;
+        let cells = segment.processes.get(process.checked_sub(segment.first)?)?;
+        Some((segment, cells))
     }
 }
 
 /// The supervisor's part.
 impl Scoreboard {
-    /// The first free process slot, now taken by a child that is about to be forked.
+    /// The first free process slot, now taken by a child that is about to be forked. `None` only
+    /// when the board is full and there is no memory to let it grow.
     pub(crate) fn claim(&self, generation: u32, slot: usize, loops: usize) -> Option<usize> {
-        let index = self
-            .processes
-            .iter()
-            .position(|cells| cells.state.load(Ordering::Relaxed) == ProcessState::Free as u64)?;
-        let cells = self.processes.get(index)?;
+        let fixed = &self.global.fixed;
+        let used = fixed.processes_used.load(Ordering::Relaxed) as usize;
+        let room = |segment: &'static Segment| {
+            let (process, first_loop) = segment.room(loops, used)?;
+            Some((segment, process, first_loop))
+        };
+        let found = self.first.chain().find_map(room).or_else(|| room(self.grow(loops)?));
+        let (segment, process, first_loop) = found?;
+        let cells = segment.processes.get(process)?;
         cells.clear();
         cells.generation.store(u64::from(generation), Ordering::Relaxed);
         cells.slot.store(slot as u64, Ordering::Relaxed);
-        cells.loops.store(loops.min(self.loops_each) as u64, Ordering::Relaxed);
+        cells.first_loop.store(first_loop as u64, Ordering::Relaxed);
+        cells.loops.store(loops as u64, Ordering::Relaxed);
         cells.started_us.store(now_us(), Ordering::Relaxed);
-        cells.state.store(ProcessState::Starting as u64, Ordering::Release);
-        for cells in self.loops_of(index) {
+        for cells in segment.loops(cells) {
             cells.clear();
-        }
-        for cells in self.loops_of(index).iter().take(loops) {
             cells.status.store(Status::Starting as u64, Ordering::Relaxed);
         }
+        cells.state.store(ProcessState::Starting as u64, Ordering::Release);
+        let index = segment.first + process;
+        fixed.processes_used.store(used.max(index + 1) as u64, Ordering::Release);
         Some(index)
     }
 
+    /// Another segment, as large as the first one or as a process with `loops` needs.
+    fn grow(&self, loops: usize) -> Option<&'static Segment> {
+        let last = self.first.chain().take(SEGMENTS_MAX).last()?;
+        let room = self.first.loops.len().max(loops);
+        let first = last.first + last.processes.len();
+        let segment = Segment::map(first, self.first.processes.len(), room).ok()?;
+        // A board of the most segments has one after its last already.
+        last.next.set(segment).is_ok().then_some(segment)
+    }
+
     pub(crate) fn set_pid(&self, index: usize, pid: i32) {
-        if let Some(cells) = self.processes.get(index) {
+        if let Some((_, cells)) = self.find(index) {
             cells.pid.store(u64::try_from(pid).unwrap_or(0), Ordering::Relaxed);
         }
     }
 
     pub(crate) fn set_state(&self, index: usize, state: ProcessState) {
-        if let Some(cells) = self.processes.get(index) {
+        if let Some((_, cells)) = self.find(index) {
             cells.state.store(state as u64, Ordering::Relaxed);
         }
     }
 
-    /// Frees the slot of a process that is dead; what it counted goes to the global counters.
+    /// Frees the slot of a process that is dead; what it counted lives on.
     pub(crate) fn release(&self, index: usize) {
-        let Some(process) = self.processes.get(index) else { return };
-        for cells in self.loops_of(index) {
-            let global = self.global;
-            for (total, part) in [
-                (&global.retired_accesses, &cells.accesses),
-                (&global.retired_bytes, &cells.bytes),
-                (&global.retired_busy_us, &cells.busy_us),
-                (&global.retired_duration_us, &cells.duration_us),
-            ] {
+        let Some((segment, process)) = self.find(index) else { return };
+        let fixed = &self.global.fixed;
+        let burials = fixed.burials.load(Ordering::Relaxed) | 1;
+        fixed.burials.store(burials, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for cells in segment.loops(process) {
+            for (total, part) in fixed.retired.iter().zip(&cells.counters) {
                 total.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             cells.clear();
         }
         for (total, part) in [
-            (&self.global.retired_cpu_user_us, &process.cpu_user_us),
-            (&self.global.retired_cpu_system_us, &process.cpu_system_us),
+            (&fixed.retired_cpu_user_us, &process.own.cpu_user_us),
+            (&fixed.retired_cpu_system_us, &process.own.cpu_system_us),
         ] {
             total.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         process.clear();
+        fixed.burials.store(burials.wrapping_add(1), Ordering::Release);
     }
 
     /// A generation has taken over.
-    pub(crate) fn begin_generation(&self, generation: u32, loops: usize) {
-        self.global.generation.store(u64::from(generation), Ordering::Relaxed);
-        self.global.planned_loops.store(loops as u64, Ordering::Relaxed);
-        self.global.restarted_us.store(now_us(), Ordering::Relaxed);
+    pub(crate) fn begin_generation(&self, generation: u32, settings: &Settings) {
+        let (fixed, shape) = (&self.global.fixed, &settings.shape);
+        for (cell, value) in [
+            (&fixed.generation, u64::from(generation)),
+            (&fixed.shape, ShapeKind::of(shape) as u64),
+            (&fixed.planned_processes, shape.processes() as u64),
+            (&fixed.planned_loops, shape.total_loops() as u64),
+            (&fixed.process_limit, settings.server_limit.max(shape.processes()) as u64),
+            (&fixed.loops_each, shape.loops_per_process() as u64),
+            (&fixed.restarted_us, now_us()),
+        ] {
+            cell.store(value, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn set_stopping(&self) {
-        self.global.stopping.store(1, Ordering::Relaxed);
+        self.global.fixed.stopping.store(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_crash(&self) {
-        self.global.crashes.fetch_add(1, Ordering::Relaxed);
+    /// Publishes the CPU time that the supervisor itself has used, in microseconds.
+    pub(crate) fn set_supervisor_cpu_times(&self, user_us: u64, system_us: u64) {
+        self.global.fixed.cpu_user_us.store(user_us, Ordering::Relaxed);
+        self.global.fixed.cpu_system_us.store(system_us, Ordering::Relaxed);
     }
 }
 
@@ -273,7 +341,57 @@ mod tests {
         assert_eq!(snapshot.processes.len(), 1);
         assert_eq!(board.claim(2, 0, 2), Some(0));
         assert_eq!(board.claim(2, 1, 2), Some(2));
-        assert_eq!(board.claim(2, 2, 2), None);
+    }
+
+    #[test]
+    fn old_generations_that_never_end_do_not_block_new_ones() {
+        let board = board();
+        for generation in 1..=20 {
+            for slot in 0..3 {
+                let index = board.claim(generation, slot, 2).unwrap();
+                board.loop_slot(index, 1).unwrap().request_end(1, 1);
+            }
+        }
+        let snapshot = board.snapshot();
+        assert_eq!((snapshot.processes.len(), snapshot.accesses), (60, 60));
+        assert!(snapshot.processes.iter().enumerate().all(|(at, seen)| at == seen.index));
+        (0..60).for_each(|index| board.release(index));
+        let snapshot = board.snapshot();
+        assert_eq!((snapshot.processes.len(), snapshot.accesses), (0, 60));
+        assert_eq!(board.claim(21, 0, 2), Some(0), "the first segment again");
+    }
+
+    #[test]
+    fn loops_of_unequal_processes_do_not_overlap() {
+        let board = Scoreboard::new(8, 4).unwrap();
+        let counts = [1, 16, 3, 2, 4, 1, 30];
+        let mut indices: Vec<usize> =
+            counts.iter().map(|loops| board.claim(1, 0, *loops).unwrap()).collect();
+        board.release(indices[2]);
+        indices[2] = board.claim(2, 0, 3).unwrap();
+        for (at, loops) in indices.iter().zip(counts) {
+            (0..loops).for_each(|index| board.loop_slot(*at, index).unwrap().add_accepted(1));
+            assert!(board.loop_slot(*at, loops).is_none());
+        }
+        for process in board.snapshot().processes {
+            assert!(process.loops.iter().all(|seen| seen.accepted == 1), "{}", process.index);
+        }
+    }
+
+    #[test]
+    fn large_shapes_fit_and_room_alone_costs_nothing() {
+        let prefork = Scoreboard::new(400 * 4, 64).unwrap();
+        for slot in 0..400 {
+            assert!(prefork.claim(1, slot, 1).is_some());
+        }
+        let worker = Scoreboard::new(20_000 * 4, 1024).unwrap();
+        for generation in 1..=5 {
+            for slot in 0..16 {
+                assert!(worker.claim(generation, slot, 64).is_some());
+            }
+        }
+        let snapshot = worker.snapshot();
+        assert_eq!(snapshot.processes.iter().map(|seen| seen.loops.len()).sum::<usize>(), 5120);
     }
 
     #[test]
@@ -300,9 +418,11 @@ mod tests {
 
     #[test]
     fn slots_outside_the_board_are_none() {
-        assert!(board().loop_slot(0, 2).is_none());
-        assert!(board().loop_slot(3, 0).is_none());
-        assert!(board().loop_slot(usize::MAX, 1).is_none());
-        assert!(board().process(3).is_none());
+        let board = board();
+        board.claim(1, 0, 2);
+        assert!(board.loop_slot(0, 1).is_some() && board.loop_slot(0, 2).is_none());
+        assert!(board.loop_slot(3, 0).is_none());
+        assert!(board.loop_slot(usize::MAX, 1).is_none());
+        assert!(board.process(3).is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! The writers' side of the scoreboard.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
-use super::layout::{LoopCells, ProcessCells};
+use super::layout::{Counter, LoopCells, MASK_WORDS, ProcessCells};
 use super::{Status, now_us};
 use crate::shared::store_bytes;
 
@@ -22,8 +22,8 @@ impl ProcessSlot {
 
     /// Publishes the CPU time that the process has used (getrusage), in microseconds.
     pub fn set_cpu_times(&self, user_us: u64, system_us: u64) {
-        self.cells.cpu_user_us.store(user_us, Ordering::Relaxed);
-        self.cells.cpu_system_us.store(system_us, Ordering::Relaxed);
+        self.cells.own.cpu_user_us.store(user_us, Ordering::Relaxed);
+        self.cells.own.cpu_system_us.store(system_us, Ordering::Relaxed);
     }
 }
 
@@ -78,18 +78,18 @@ impl LoopSlot {
 
     /// An answer is sent: `bytes` of it, `duration_us` after the request's first byte.
     pub fn request_end(&self, bytes: u64, duration_us: u64) {
-        add(&self.cells.accesses, 1);
-        add(&self.cells.bytes, bytes);
-        add(&self.cells.duration_us, duration_us);
+        self.add(Counter::Accesses, 1);
+        self.add(Counter::Bytes, bytes);
+        self.add(Counter::DurationUs, duration_us);
         self.cells.last_duration_us.store(duration_us, Ordering::Relaxed);
     }
 
     /// Counts many answers at once, for loops that keep their own counters and publish them
     /// once a turn.
     pub fn add_requests(&self, accesses: u64, bytes: u64, duration_us: u64) {
-        add(&self.cells.accesses, accesses);
-        add(&self.cells.bytes, bytes);
-        add(&self.cells.duration_us, duration_us);
+        self.add(Counter::Accesses, accesses);
+        self.add(Counter::Bytes, bytes);
+        self.add(Counter::DurationUs, duration_us);
     }
 
     /// How long the last request took, in microseconds.
@@ -110,7 +110,7 @@ impl LoopSlot {
 
     /// Counts accepted connections.
     pub fn add_accepted(&self, connections: u64) {
-        add(&self.cells.accepted, connections);
+        self.add(Counter::Accepted, connections);
     }
 
     /// Publishes the loop's connections.
@@ -129,12 +129,64 @@ impl LoopSlot {
 
     /// Adds time that the loop was not waiting.
     pub fn add_busy_us(&self, busy_us: u64) {
-        add(&self.cells.busy_us, busy_us);
+        self.add(Counter::BusyUs, busy_us);
     }
 
     /// The loop still turns: once a second or so.
     pub fn heartbeat(&self, time_us: u64) {
         self.cells.heartbeat_us.store(time_us, Ordering::Relaxed);
+    }
+
+    /// Publishes how often the kernel moved the loop's thread to another CPU since it began.
+    pub fn set_migrations(&self, migrations: u64) {
+        self.set(Counter::Migrations, migrations);
+    }
+
+    /// Publishes how long the loop's thread has waited for a CPU since it began (schedstat), in
+    /// microseconds.
+    pub fn set_run_delay_us(&self, run_delay_us: u64) {
+        self.set(Counter::RunDelayUs, run_delay_us);
+    }
+
+    /// Publishes the CPU that the loop runs on.
+    pub fn set_cpu(&self, cpu: Option<usize>) {
+        self.cells.cpu.store(one_more(cpu), Ordering::Relaxed);
+    }
+
+    /// Counts accepted connections that were handed to another loop.
+    pub fn add_handed_over(&self, connections: u64) {
+        self.add(Counter::HandedOver, connections);
+    }
+
+    /// Counts connections that another loop had accepted.
+    pub fn add_taken_over(&self, connections: u64) {
+        self.add(Counter::TakenOver, connections);
+    }
+
+    /// Counts idle connections that went to another loop.
+    pub fn add_moved(&self, connections: u64) {
+        self.add(Counter::Moved, connections);
+    }
+
+    /// Publishes where the loop may run: for whoever sets its mask, the loop or the supervisor.
+    /// `mask`: a bit for each CPU, 64 in a word. `planned_cpu`: the CPU it is pinned to by the plan.
+    pub fn set_place(&self, mask: &[u64], planned_cpu: Option<usize>, is_widened: bool) {
+        let place = &self.cells.place;
+        for (index, cell) in place.mask.iter().enumerate().take(MASK_WORDS) {
+            cell.store(mask.get(index).copied().unwrap_or(0), Ordering::Relaxed);
+        }
+        place.planned_cpu.store(one_more(planned_cpu), Ordering::Relaxed);
+        place.is_widened.store(u64::from(is_widened), Ordering::Relaxed);
+    }
+
+    /// Adds without a locked instruction: the loop is the only writer.
+    fn add(&self, counter: Counter, amount: u64) {
+        let cell = self.cells.counter(counter);
+        cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    fn set(&self, counter: Counter, value: u64) {
+        self.cells.counter(counter).store(value, Ordering::Relaxed);
     }
 
     fn write_note(&self, note: &RequestNote<'_>) {
@@ -150,7 +202,7 @@ impl LoopSlot {
     }
 }
 
-/// Adds without a locked instruction: the caller is the only writer.
-fn add(cell: &AtomicU64, amount: u64) {
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+/// A CPU's number as cells hold it: 0 for none.
+fn one_more(cpu: Option<usize>) -> u64 {
+    cpu.and_then(|cpu| u64::try_from(cpu).ok()?.checked_add(1)).unwrap_or(0)
 }

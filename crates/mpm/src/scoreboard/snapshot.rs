@@ -2,13 +2,17 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::layout::LoopCells;
+use super::layout::{COUNTERS, Counter, LoopCells, MASK_WORDS};
 use super::slots::ConnectionCounts;
-use super::{ProcessState, Scoreboard, Status};
+use super::tally::{DECISIONS, Decision, EVENTS, Event};
+use super::{ProcessState, Scoreboard, ShapeKind, Status};
 use crate::shared::load_bytes;
 
 /// How often a reader tries to read a request's texts whole.
 const TEXT_TRIES_MAX: usize = 16;
+
+/// How often a reader begins anew because a process was buried meanwhile.
+const BOARD_TRIES_MAX: usize = 16;
 
 /// The scoreboard at one moment, as far as counters that go on counting have a moment.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +23,22 @@ pub struct Snapshot {
     pub restarted_us: u64,
     /// The serving generation, from 1.
     pub generation: u32,
+    /// The shape that serves.
+    pub shape: ShapeKind,
+    /// Processes that the serving generation is to have.
+    pub planned_processes: usize,
     /// Loops that the serving generation is to have.
     pub planned_loops: usize,
+    /// The most processes that the serving generation may have (`ServerLimit`).
+    pub process_limit: usize,
+    /// Loops (or threads) of one of its processes.
+    pub loops_each: usize,
     /// The server is stopping.
     pub is_stopping: bool,
-    /// Children that died of a signal or a failure.
-    pub crashes: u64,
+    /// How often rare things happened, by [`Event`].
+    events: [u64; EVENTS],
+    /// How often the server decided on affinity, by [`Decision`].
+    decisions: [u64; DECISIONS],
     /// Log lines dropped because a pipe or disk was full.
     pub log_lines_dropped: u64,
     /// Requests of the whole server since its start, those of dead children included.
@@ -35,6 +49,20 @@ pub struct Snapshot {
     pub busy_us: u64,
     /// Sum of the requests' durations, likewise.
     pub duration_us: u64,
+    /// Connections accepted, likewise.
+    pub accepted: u64,
+    /// Moves of loops to another CPU, likewise.
+    pub migrations: u64,
+    /// Time that loops waited for a CPU, likewise.
+    pub run_delay_us: u64,
+    /// Accepted connections that were handed to another loop, likewise.
+    pub handed_over: u64,
+    /// Idle connections that went to another loop, likewise.
+    pub moved: u64,
+    /// User CPU time of the supervisor.
+    pub supervisor_cpu_user_us: u64,
+    /// System CPU time of the supervisor.
+    pub supervisor_cpu_system_us: u64,
     /// User CPU time of all children, likewise.
     pub cpu_user_us: u64,
     /// System CPU time of all children, likewise.
@@ -87,6 +115,24 @@ pub struct LoopSnapshot {
     pub heartbeat_us: u64,
     /// Connections accepted.
     pub accepted: u64,
+    /// How often the kernel moved it to another CPU.
+    pub migrations: u64,
+    /// How long it waited for a CPU.
+    pub run_delay_us: u64,
+    /// Accepted connections handed to another loop.
+    pub handed_over: u64,
+    /// Connections that another loop had accepted.
+    pub taken_over: u64,
+    /// Idle connections that went to another loop.
+    pub moved: u64,
+    /// The CPU that it ran on last.
+    pub cpu: Option<usize>,
+    /// The CPU that the plan gave it.
+    pub planned_cpu: Option<usize>,
+    /// Its mask was widened, because somebody else uses its CPU.
+    pub is_widened: bool,
+    /// The CPUs it may run on, a bit for each; all 0 where nobody set a mask.
+    pub mask: [u64; MASK_WORDS],
     /// Its connections now.
     pub connections: ConnectionCounts,
     /// Requests of the connection last noted.
@@ -103,49 +149,99 @@ pub struct LoopSnapshot {
     pub protocol: Vec<u8>,
 }
 
-impl Scoreboard {
-    /// Reads the board. Never blocks and never sees half-written text: a text that is being
-    /// written all the while is left out.
-    pub fn snapshot(&self) -> Snapshot {
-        let global = self.global;
-        let mut snapshot = Snapshot {
-            started_us: global.started_us.load(Ordering::Relaxed),
-            restarted_us: global.restarted_us.load(Ordering::Relaxed),
-            generation: narrow(global.generation.load(Ordering::Relaxed)),
-            planned_loops: global.planned_loops.load(Ordering::Relaxed) as usize,
-            is_stopping: global.stopping.load(Ordering::Relaxed) != 0,
-            crashes: global.crashes.load(Ordering::Relaxed),
-            log_lines_dropped: global.log_lines_dropped.load(Ordering::Relaxed),
-            accesses: global.retired_accesses.load(Ordering::Relaxed),
-            bytes: global.retired_bytes.load(Ordering::Relaxed),
-            busy_us: global.retired_busy_us.load(Ordering::Relaxed),
-            duration_us: global.retired_duration_us.load(Ordering::Relaxed),
-            cpu_user_us: global.retired_cpu_user_us.load(Ordering::Relaxed),
-            cpu_system_us: global.retired_cpu_system_us.load(Ordering::Relaxed),
-            processes: Vec::new(),
-        };
-        for index in 0..self.processes.len() {
-            let Some(process) = self.process_snapshot(index) else { continue };
-            snapshot.cpu_user_us += process.cpu_user_us;
-            snapshot.cpu_system_us += process.cpu_system_us;
-            for seen in &process.loops {
-                snapshot.accesses += seen.accesses;
-                snapshot.bytes += seen.bytes;
-                snapshot.busy_us += seen.busy_us;
-                snapshot.duration_us += seen.duration_us;
-            }
-            snapshot.processes.push(process);
-        }
-        snapshot
+impl Snapshot {
+    /// How often `event` has happened.
+    pub fn event(&self, event: Event) -> u64 {
+        self.events[event as usize]
     }
 
-    fn process_snapshot(&self, index: usize) -> Option<ProcessSnapshot> {
-        let cells = self.processes.get(index)?;
+    /// How often the server decided so.
+    pub fn decision(&self, decision: Decision) -> u64 {
+        self.decisions[decision as usize]
+    }
+}
+
+impl Scoreboard {
+    /// Reads the board. Never blocks and never sees half-written text: a text that is being
+    /// written all the while is left out. Counters never go back from one snapshot to the next.
+    pub fn snapshot(&self) -> Snapshot {
+        let burials = &self.global.fixed.burials;
+        for _ in 0..BOARD_TRIES_MAX {
+            let before = burials.load(Ordering::Acquire);
+            if before.is_multiple_of(2) {
+                let snapshot = self.read();
+                fence(Ordering::Acquire);
+                if burials.load(Ordering::Relaxed) == before {
+                    return snapshot;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        // The supervisor died in the middle of it.
+        self.read()
+    }
+
+    fn read(&self) -> Snapshot {
+        let (fixed, tallies) = (&self.global.fixed, &self.global.tallies);
+        let mut snapshot = Snapshot {
+            started_us: fixed.started_us.load(Ordering::Relaxed),
+            restarted_us: fixed.restarted_us.load(Ordering::Relaxed),
+            generation: narrow(fixed.generation.load(Ordering::Relaxed)),
+            shape: ShapeKind::from_number(fixed.shape.load(Ordering::Relaxed)),
+            planned_processes: fixed.planned_processes.load(Ordering::Relaxed) as usize,
+            planned_loops: fixed.planned_loops.load(Ordering::Relaxed) as usize,
+            process_limit: fixed.process_limit.load(Ordering::Relaxed) as usize,
+            loops_each: fixed.loops_each.load(Ordering::Relaxed) as usize,
+            is_stopping: fixed.stopping.load(Ordering::Relaxed) != 0,
+            events: tallies.events.each_ref().map(|cell| cell.load(Ordering::Relaxed)),
+            decisions: tallies.decisions.each_ref().map(|cell| cell.load(Ordering::Relaxed)),
+            log_lines_dropped: tallies.log_lines_dropped.load(Ordering::Relaxed),
+            supervisor_cpu_user_us: fixed.cpu_user_us.load(Ordering::Relaxed),
+            supervisor_cpu_system_us: fixed.cpu_system_us.load(Ordering::Relaxed),
+            cpu_user_us: fixed.retired_cpu_user_us.load(Ordering::Relaxed),
+            cpu_system_us: fixed.retired_cpu_system_us.load(Ordering::Relaxed),
+            ..Snapshot::default()
+        };
+        let mut sums = fixed.retired.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+        let used = fixed.processes_used.load(Ordering::Acquire) as usize;
+        for index in 0..used {
+            let Some(process) = self.process_snapshot(index, &mut sums) else { continue };
+            snapshot.cpu_user_us += process.cpu_user_us;
+            snapshot.cpu_system_us += process.cpu_system_us;
+            snapshot.processes.push(process);
+        }
+        let sum = |counter: Counter| sums[counter as usize];
+        Snapshot {
+            accesses: sum(Counter::Accesses),
+            bytes: sum(Counter::Bytes),
+            busy_us: sum(Counter::BusyUs),
+            duration_us: sum(Counter::DurationUs),
+            accepted: sum(Counter::Accepted),
+            migrations: sum(Counter::Migrations),
+            run_delay_us: sum(Counter::RunDelayUs),
+            handed_over: sum(Counter::HandedOver),
+            moved: sum(Counter::Moved),
+            ..snapshot
+        }
+    }
+
+    fn process_snapshot(
+        &self,
+        index: usize,
+        sums: &mut [u64; COUNTERS],
+    ) -> Option<ProcessSnapshot> {
+        let (segment, cells) = self.find(index)?;
         let state = ProcessState::from_number(cells.state.load(Ordering::Acquire));
         if state == ProcessState::Free {
             return None;
         }
-        let loops = cells.loops.load(Ordering::Relaxed) as usize;
+        let loops = segment.loops(cells).iter().map(|cells| {
+            let counters = cells.counters.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+            for (sum, counter) in sums.iter_mut().zip(counters) {
+                *sum += counter;
+            }
+            loop_snapshot(cells, &counters)
+        });
         Some(ProcessSnapshot {
             index,
             slot: cells.slot.load(Ordering::Relaxed) as usize,
@@ -153,25 +249,31 @@ impl Scoreboard {
             generation: narrow(cells.generation.load(Ordering::Relaxed)),
             state,
             started_us: cells.started_us.load(Ordering::Relaxed),
-            cpu_user_us: cells.cpu_user_us.load(Ordering::Relaxed),
-            cpu_system_us: cells.cpu_system_us.load(Ordering::Relaxed),
-            loops: self.loops_of(index).iter().take(loops).map(loop_snapshot).collect(),
+            cpu_user_us: cells.own.cpu_user_us.load(Ordering::Relaxed),
+            cpu_system_us: cells.own.cpu_system_us.load(Ordering::Relaxed),
+            loops: loops.collect(),
         })
     }
 }
 
-fn loop_snapshot(cells: &LoopCells) -> LoopSnapshot {
+fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot {
     let [client, vhost, request, protocol] = texts(cells);
+    let counter = |counter: Counter| counters[counter as usize];
     LoopSnapshot {
         status: Status::from_letter(cells.status.load(Ordering::Relaxed)),
-        accesses: cells.accesses.load(Ordering::Relaxed),
-        bytes: cells.bytes.load(Ordering::Relaxed),
-        busy_us: cells.busy_us.load(Ordering::Relaxed),
-        duration_us: cells.duration_us.load(Ordering::Relaxed),
+        accesses: counter(Counter::Accesses),
+        bytes: counter(Counter::Bytes),
+        busy_us: counter(Counter::BusyUs),
+        duration_us: counter(Counter::DurationUs),
+        accepted: counter(Counter::Accepted),
+        migrations: counter(Counter::Migrations),
+        run_delay_us: counter(Counter::RunDelayUs),
+        handed_over: counter(Counter::HandedOver),
+        taken_over: counter(Counter::TakenOver),
+        moved: counter(Counter::Moved),
         last_duration_us: cells.last_duration_us.load(Ordering::Relaxed),
         last_used_us: cells.last_used_us.load(Ordering::Relaxed),
         heartbeat_us: cells.heartbeat_us.load(Ordering::Relaxed),
-        accepted: cells.accepted.load(Ordering::Relaxed),
         connections: ConnectionCounts {
             total: cells.connections.load(Ordering::Relaxed),
             reading: cells.reading.load(Ordering::Relaxed),
@@ -181,11 +283,20 @@ fn loop_snapshot(cells: &LoopCells) -> LoopSnapshot {
         },
         connection_accesses: cells.connection_accesses.load(Ordering::Relaxed),
         connection_bytes: cells.connection_bytes.load(Ordering::Relaxed),
+        cpu: one_less(cells.cpu.load(Ordering::Relaxed)),
+        planned_cpu: one_less(cells.place.planned_cpu.load(Ordering::Relaxed)),
+        is_widened: cells.place.is_widened.load(Ordering::Relaxed) != 0,
+        mask: cells.place.mask.each_ref().map(|cell| cell.load(Ordering::Relaxed)),
         client,
         vhost,
         request,
         protocol,
     }
+}
+
+/// A CPU's number as cells hold it: 0 for none.
+fn one_less(cell: u64) -> Option<usize> {
+    cell.checked_sub(1)?.try_into().ok()
 }
 
 /// The four texts of a loop, all of the same request.

@@ -13,6 +13,7 @@ use super::generation::ATTEMPTS_MAX;
 use crate::CHILD_FATAL;
 use crate::pipes::Reaped;
 use crate::program::Level;
+use crate::scoreboard::Event;
 
 impl Supervisor<'_> {
     /// Buries whoever has died. As process 1 of a container it buries strangers too.
@@ -48,7 +49,7 @@ impl Supervisor<'_> {
         if was_expected || self.stopping.is_some() {
             return;
         }
-        self.board.count_crash();
+        self.board.count(Event::Crashed);
         let is_staged =
             self.staged.as_ref().is_some_and(|staged| staged.number == child.generation);
         self.put_off(child.generation, child.slot, child.forked, now);

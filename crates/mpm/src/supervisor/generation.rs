@@ -84,13 +84,12 @@ impl Supervisor<'_> {
     fn prepare(
         &mut self,
         number: u32,
-        mut settings: Settings,
+        settings: Settings,
         farewell: Order,
     ) -> Result<Generation, LoadFailure> {
         if settings.listeners.is_empty() {
             return Err(LoadFailure::new("no listening sockets available"));
         }
-        self.cut_to_board(&mut settings);
         self.listeners.prepare(&settings).map_err(|failures| bind_failure(&failures))?;
         let logs = self.open_logs(number)?;
         self.pipes.start_all().map_err(|text| {
@@ -99,23 +98,6 @@ impl Supervisor<'_> {
         let mut generation = Generation::new(number, Arc::new(settings), farewell);
         generation.logs = logs;
         Ok(generation)
-    }
-
-    /// The scoreboard keeps the size that it got at start.
-    fn cut_to_board(&mut self, settings: &mut Settings) {
-        // Half of it, so that the old and the new generation fit beside each other.
-        let processes = (self.board.process_capacity() / 2).max(1);
-        let loops = self.board.loop_capacity();
-        if settings.shape.processes() > processes || settings.shape.loops_per_process() > loops {
-            settings.shape = settings.shape.cut_to(processes, loops);
-            let text = format!(
-                "more processes or threads than the scoreboard got room for at start: cut to \
-                 {} processes with {} in all; stop and start the server to have more",
-                settings.shape.processes(),
-                settings.shape.total_loops()
-            );
-            self.program.log(Level::Warning, 0, &text);
-        }
     }
 
     fn reject(&mut self, failure: &LoadFailure) {
@@ -137,7 +119,7 @@ impl Supervisor<'_> {
         let number = generation.number;
         self.program.commit(number);
         use_standard_error(&generation.logs);
-        self.board.begin_generation(number, generation.settings.shape.total_loops());
+        self.board.begin_generation(number, &generation.settings);
         self.move_pid_file(&generation.settings);
         let has_removed = self.listeners.retire(&generation.settings);
         self.listeners.commit();

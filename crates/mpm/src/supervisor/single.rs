@@ -9,6 +9,7 @@ use super::signals::{Request, Signals};
 use super::{Supervisor, use_standard_error};
 use crate::child::{ControlLine, Order};
 use crate::program::Level;
+use crate::shape::LOOPS_PER_PROCESS_MAX;
 
 impl Supervisor<'_> {
     /// Serves in this process: the first slot of the shape, with all its loops. A thread of its own
@@ -27,12 +28,12 @@ impl Supervisor<'_> {
         let Some(generation) = self.staged.take() else { return Ok(1) };
         let mut settings = (*generation.settings).clone();
         // All sockets of an address go to this one process.
-        settings.shape = settings.shape.cut_to(1, self.board.loop_capacity());
+        settings.shape = settings.shape.cut_to(1, LOOPS_PER_PROCESS_MAX);
         let settings = std::sync::Arc::new(settings);
         use_standard_error(&generation.logs);
         self.program.commit(generation.number);
         let loops = settings.shape.total_loops();
-        self.board.begin_generation(generation.number, loops);
+        self.board.begin_generation(generation.number, &settings);
         let full = || io::Error::other("the scoreboard is full");
         let board_slot = self.board.claim(generation.number, 0, loops).ok_or_else(full)?;
         self.board.set_pid(board_slot, i32::try_from(std::process::id()).unwrap_or(0));

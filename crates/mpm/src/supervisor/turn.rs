@@ -4,6 +4,8 @@ use std::io::{self};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::signals::Request;
@@ -19,6 +21,7 @@ impl Supervisor<'_> {
         loop {
             self.reap();
             self.do_what_is_due(Instant::now());
+            self.publish_cpu_times();
             if self.stopping.is_some() && self.children.is_empty() {
                 break;
             }
@@ -63,6 +66,13 @@ impl Supervisor<'_> {
         if is_overdue {
             self.stop(false);
         }
+    }
+
+    fn publish_cpu_times(&self) {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return };
+        let [user_us, system_us] = [usage.user_time(), usage.system_time()]
+            .map(|time| u64::try_from(time.num_microseconds()).unwrap_or(0));
+        self.board.set_supervisor_cpu_times(user_us, system_us);
     }
 
     fn next_turn(&self) -> Instant {

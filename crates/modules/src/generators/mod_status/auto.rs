@@ -16,7 +16,7 @@ pub(super) fn write(report: &Report) -> Vec<u8> {
         out.extend_from_slice(format!("{name}: {value}\n").as_bytes());
     };
     line("ServerVersion", server_version());
-    line("ServerMPM", "event".to_owned());
+    line("ServerMPM", report.board.shape.name().to_owned());
     line("Server Built", built().to_owned());
     line("CurrentTime", date(report.now_us));
     line("RestartTime", date(report.board.restarted_us));

@@ -63,7 +63,7 @@ fn write_head(report: &Report, out: &mut Vec<u8>) {
     escape::html(out, &report.server_name);
     put(out, format!(" (via {})</h1>\n\n", report.local));
     put(out, format!("<dl><dt>Server Version: {}</dt>\n", server_version()));
-    put(out, "<dt>Server MPM: event</dt>\n");
+    put(out, format!("<dt>Server MPM: {}</dt>\n", report.board.shape.name()));
     put(out, format!("<dt>Server Built: {}\n</dt></dl><hr /><dl>\n", built()));
     put(out, format!("<dt>Current Time: {}</dt>\n", date(report.now_us)));
     put(out, format!("<dt>Restart Time: {}</dt>\n", date(report.board.restarted_us)));

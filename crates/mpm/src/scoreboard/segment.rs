@@ -1,0 +1,81 @@
+//! Segments: the memory behind the board, which grows before it is full.
+//!
+//! The supervisor maps another segment before it forks a child that has no room in those there
+//! are, so old generations that take long to finish never keep a new one from starting (Apache:
+//! AH00485, "scoreboard is full"). A child sees the segments that were there when it was forked.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use super::ProcessState;
+use super::layout::{LoopCells, ProcessCells};
+use crate::shared::map_cells;
+
+/// Cells of processes and loops. Room that is never used costs no memory.
+pub(super) struct Segment {
+    /// The number of its first process on the board.
+    pub first: usize,
+    pub processes: &'static [ProcessCells],
+    /// Every process takes as many of them as it has loops, in a row.
+    pub loops: &'static [LoopCells],
+    pub next: OnceLock<&'static Segment>,
+}
+
+impl Segment {
+    /// A segment that lasts as long as the process.
+    pub(super) fn map(first: usize, processes: usize, loops: usize) -> io::Result<&'static Self> {
+        Ok(Box::leak(Box::new(Self {
+            first,
+            processes: map_cells(processes)?,
+            loops: map_cells(loops)?,
+            next: OnceLock::new(),
+        })))
+    }
+
+    /// This segment and those after it.
+    pub(super) fn chain(&'static self) -> impl Iterator<Item = &'static Self> {
+        std::iter::successors(Some(self), |segment| segment.next.get().copied())
+    }
+
+    /// A free process and as many free loops in a row: their places in this segment. `used`: how
+    /// many of the board's slots were ever taken; cells beyond are not so much as read, which would
+    /// give them memory.
+    pub(super) fn room(&self, loops: usize, used: usize) -> Option<(usize, usize)> {
+        let used = used.saturating_sub(self.first).min(self.processes.len());
+        let used = self.processes.get(..used)?;
+        let process = used.iter().position(is_free).unwrap_or(used.len());
+        self.processes.get(process)?;
+        Some((process, self.room_for_loops(used, loops)?))
+    }
+
+    fn room_for_loops(&self, used: &[ProcessCells], count: usize) -> Option<usize> {
+        let taken = used.iter().filter(|cells| !is_free(cells)).map(loops_of);
+        let mut taken: Vec<(usize, usize)> = taken.collect();
+        taken.sort_unstable();
+        let mut start = 0;
+        for (first, loops) in taken {
+            if first.saturating_sub(start) >= count {
+                break;
+            }
+            start = start.max(first + loops);
+        }
+        (start + count <= self.loops.len()).then_some(start)
+    }
+
+    /// The loops of a process.
+    pub(super) fn loops(&self, cells: &ProcessCells) -> &'static [LoopCells] {
+        let (first, count) = loops_of(cells);
+        self.loops.get(first..first.saturating_add(count)).unwrap_or(&[])
+    }
+}
+
+fn is_free(cells: &ProcessCells) -> bool {
+    cells.state.load(Ordering::Acquire) == ProcessState::Free as u64
+}
+
+/// The place of a process's first loop, and how many it has.
+fn loops_of(cells: &ProcessCells) -> (usize, usize) {
+    let read = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    (read(cells.first_loop.load(Ordering::Relaxed)), read(cells.loops.load(Ordering::Relaxed)))
+}

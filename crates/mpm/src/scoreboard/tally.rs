@@ -1,0 +1,135 @@
+//! Rare events that the whole server counts: deaths, refusals, decisions on affinity.
+
+use std::sync::atomic::Ordering;
+
+use super::Scoreboard;
+
+/// Something that happened to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Event {
+    /// A child died of a signal or a failure.
+    Crashed,
+    /// A child was started in the place of one that died or had served enough.
+    Replaced,
+    /// A child that no longer turned was killed.
+    Hung,
+    /// A child could not be forked.
+    ForkFailed,
+    /// All the workers of the shape were busy, and a connection had to wait.
+    ShapeFull,
+}
+
+/// How many [`Event`]s there are.
+pub(super) const EVENTS: usize = Event::ALL.len();
+
+impl Event {
+    /// All, by number.
+    pub const ALL: [Event; 5] =
+        [Event::Crashed, Event::Replaced, Event::Hung, Event::ForkFailed, Event::ShapeFull];
+
+    /// A word for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Event::Crashed => "crashed",
+            Event::Replaced => "replaced",
+            Event::Hung => "hung",
+            Event::ForkFailed => "fork_failed",
+            Event::ShapeFull => "shape_full",
+        }
+    }
+}
+
+/// A decision on where loops run and connections go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Decision {
+    /// A loop was pinned.
+    Pinned,
+    /// A loop's mask was widened, because somebody else uses its CPU.
+    Widened,
+    /// A loop went back to its CPU, which is quiet again.
+    Returned,
+    /// The plan was made anew: CPUs, mask, cpuset or quota have changed.
+    Replanned,
+    /// The program that steers new connections was replaced.
+    Steered,
+    /// A loop that stands still gets nothing new.
+    Avoided,
+    /// A loop that stood still gets connections again.
+    Readmitted,
+}
+
+/// How many [`Decision`]s there are.
+pub(super) const DECISIONS: usize = Decision::ALL.len();
+
+impl Decision {
+    /// All, by number.
+    pub const ALL: [Decision; 7] = [
+        Decision::Pinned,
+        Decision::Widened,
+        Decision::Returned,
+        Decision::Replanned,
+        Decision::Steered,
+        Decision::Avoided,
+        Decision::Readmitted,
+    ];
+
+    /// A word for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decision::Pinned => "pinned",
+            Decision::Widened => "widened",
+            Decision::Returned => "returned",
+            Decision::Replanned => "replanned",
+            Decision::Steered => "steered",
+            Decision::Avoided => "avoided",
+            Decision::Readmitted => "readmitted",
+        }
+    }
+}
+
+impl Scoreboard {
+    /// Counts log lines that were dropped because a pipe was full or dead, or a disk full.
+    pub fn count_dropped_log_lines(&self, lines: u64) {
+        self.global.tallies.log_lines_dropped.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    /// Counts an event. For what is rare: the counter is everybody's.
+    pub fn count(&self, event: Event) {
+        self.count_many(event, 1);
+    }
+
+    /// Counts an event that happened several times.
+    pub fn count_many(&self, event: Event, times: u64) {
+        self.global.tallies.events[event as usize].fetch_add(times, Ordering::Relaxed);
+    }
+
+    /// Counts a decision. For what is rare: the counter is everybody's.
+    pub fn count_decision(&self, decision: Decision) {
+        self.global.tallies.decisions[decision as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_counter_of_its_own() {
+        let board = Scoreboard::new(1, 1).unwrap();
+        for (index, event) in Event::ALL.into_iter().enumerate() {
+            assert_eq!(event as usize, index);
+            board.count_many(event, index as u64 + 1);
+        }
+        for (index, decision) in Decision::ALL.into_iter().enumerate() {
+            assert_eq!(decision as usize, index);
+            (0..=index).for_each(|_| board.count_decision(decision));
+        }
+        let snapshot = board.snapshot();
+        assert_eq!(snapshot.event(Event::ShapeFull), 5);
+        assert_eq!(snapshot.decision(Decision::Readmitted), 7);
+        let all: Vec<u64> = Event::ALL.into_iter().map(|event| snapshot.event(event)).collect();
+        assert_eq!(all, [1, 2, 3, 4, 5]);
+    }
+}
