@@ -86,7 +86,8 @@ def _row(cell: Cell) -> tuple[str, ...]:
 
 
 def _cell(cell: Cell) -> dict[str, object]:
-    samples = [{key: round(value, 4) for key, value in asdict(sample).items()}
+    samples = [{key: value if isinstance(value, str) else round(value, 4)
+                for key, value in asdict(sample).items()}
                for sample in cell.samples]
     return {"scenario": cell.scenario, "server": cell.server, "variant": cell.variant,
             "cpu_us": cell.cpu_us.as_dict(), "errors": cell.errors, "samples": samples}

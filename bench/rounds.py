@@ -27,6 +27,7 @@ class Sample:
     server_busy: float
     client_busy: float
     p99_us: int
+    complaint: str = ""
 
 
 @dataclass
@@ -105,16 +106,21 @@ def _start(server: Server, scenario: Scenario, plan: Plan) -> bool:
 def _measure(scenario: Scenario, server: Server, plan: Plan) -> Sample:
     cpus = (plan.server_cpu, plan.client_cpu)
     ticks = [proc.cpu_ticks(cpu) for cpu in cpus]
-    before = proc.task_ns(server.pid)
+    before = proc.process_ns(server.pid)
     load = scenario.run(plan.client_cpu, server, scenario.path, plan.seconds)
-    after = proc.task_ns(server.pid)
+    after = proc.process_ns(server.pid)
     busy = [proc.busy_share(old, proc.cpu_ticks(cpu))
             for old, cpu in zip(ticks, cpus, strict=True)]
-    # A thread that ended took its last slice along: the sum would be too small.
-    errors = load.errors + proc.ended(before, after)
+    # A process that ended took its last slice along: the sum would be too small.
+    ended = proc.ended(before, after)
+    why = [load.complaint or f"load {load.errors}"] if load.errors else []
+    why += [f"processes of the server that ended {ended}"] if ended else []
+    if why:
+        plan.complain(f"{scenario.name}: {server.name}: errors: {', '.join(why)}")
+    errors = load.errors + ended
     spent_us = proc.spent_ns(before, after) / 1000
     return Sample(spent_us / max(1, load.requests), load.requests, errors, busy[0], busy[1],
-                  load.p99_us)
+                  load.p99_us, ", ".join(why))
 
 
 def results_folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import unittest
 import xml.dom.minidom
@@ -52,15 +53,30 @@ class Targets(unittest.TestCase):
 
 class Proc(unittest.TestCase):
     def test_work_of_this_process_is_seen(self) -> None:
-        before = proc.task_ns(os.getpid())
+        before = proc.process_ns(os.getpid())
         until = time.process_time() + 0.05
         while time.process_time() < until:
             pass
-        spent = proc.spent_ns(before, proc.task_ns(os.getpid()))
+        spent = proc.spent_ns(before, proc.process_ns(os.getpid()))
         self.assertGreater(spent, 20_000_000)
         self.assertLess(spent, 2_000_000_000)
 
-    def test_new_threads_count_and_lost_ones_are_told(self) -> None:
+    def test_a_thread_that_ended_is_counted_and_is_no_error(self) -> None:
+        def work() -> None:
+            until = time.thread_time() + 0.05
+            while time.thread_time() < until:
+                pass
+
+        before = proc.process_ns(os.getpid())
+        thread = threading.Thread(target=work)
+        thread.start()
+        during = proc.process_ns(os.getpid())
+        thread.join()
+        after = proc.process_ns(os.getpid())
+        self.assertGreater(proc.spent_ns(before, after), 40_000_000)
+        self.assertEqual(proc.ended(during, after), 0)
+
+    def test_new_processes_count_and_lost_ones_are_told(self) -> None:
         self.assertEqual(proc.spent_ns({1: 5, 2: 9}, {1: 7, 3: 4}), 6)
         self.assertEqual(proc.ended({1: 5, 2: 9}, {1: 7, 3: 4}), 1)
 
