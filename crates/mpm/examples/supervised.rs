@@ -67,6 +67,8 @@ impl Configuration {
                     protocol: "http".into(),
                     backlog: 511,
                     accept_filter: AcceptFilter::None,
+                    send_buffer_bytes: 0,
+                    receive_buffer_bytes: 0,
                 })
             })
             .collect::<Result<_, LoadFailure>>()?;
@@ -89,6 +91,11 @@ impl Configuration {
             graceful_shutdown_timeout: self.number("graceful_ms").map(Duration::from_millis),
             max_connections_per_child: self.number("connections").unwrap_or(0),
             extended_status: false,
+            spare: None,
+            listener_buckets: 1,
+            admitted: usize::MAX,
+            blocking_threads: 1,
+            thread_stack_bytes: None,
         })
     }
 }

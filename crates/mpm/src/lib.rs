@@ -31,7 +31,7 @@ pub mod supervisor;
 pub use child::{Child, Control, ListeningSocket, LoopSeat, Order};
 pub use program::{Level, LoadFailure, Logs, Program};
 pub use scoreboard::{LoopSlot, ProcessSlot, Scoreboard, Status};
-pub use settings::{AcceptFilter, Identity, ListenAddress, Listener, Mode, Settings};
+pub use settings::{AcceptFilter, Identity, ListenAddress, Listener, Mode, Settings, Spare};
 pub use shape::Shape;
 pub use shared::Shared;
 pub use supervisor::run;

@@ -26,8 +26,21 @@ pub struct Settings {
     pub core_dump_directory: Option<PathBuf>,
     /// `PidFile`, an absolute path.
     pub pid_file: PathBuf,
-    /// How many processes, and how many loops in each.
+    /// How many processes the server starts with, and how many loops or threads each has.
     pub shape: Shape,
+    /// How many idle threads there are, and how many processes at most; `None` where the number of
+    /// processes is fixed (event, loop).
+    pub spare: Option<Spare>,
+    /// How many listening sockets an address has in shapes that share them
+    /// (`ListenCoresBucketsRatio`); at least 1. Each process accepts from one of them.
+    pub listener_buckets: usize,
+    /// How many connections with a request all loops have together before they take no more
+    /// (event, loop).
+    pub admitted: usize,
+    /// Threads of one process for work that would hold a loop up (event, loop).
+    pub blocking_threads: usize,
+    /// `ThreadStackSize`, bytes; `None` for the default.
+    pub thread_stack_bytes: Option<usize>,
     /// `ServerLimit`: the most processes there may be. The scoreboard grows where a restart raises
     /// it.
     pub server_limit: usize,
@@ -38,6 +51,17 @@ pub struct Settings {
     pub max_connections_per_child: u64,
     /// `ExtendedStatus`: whether loops note the request in the scoreboard.
     pub extended_status: bool,
+}
+
+/// The reserve of idle threads in shapes whose threads have one connection each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spare {
+    /// `MinSpareThreads` (`MinSpareServers`): more processes are started when fewer are idle.
+    pub least: usize,
+    /// `MaxSpareThreads` (`MaxSpareServers`): processes are ended when more are idle.
+    pub most: usize,
+    /// Processes at most, as `MaxRequestWorkers` says.
+    pub processes_max: usize,
 }
 
 /// How the program was started; known from the command line before any configuration is read.
@@ -62,6 +86,10 @@ pub struct Listener {
     pub backlog: u32,
     /// `AcceptFilter` for the protocol.
     pub accept_filter: AcceptFilter,
+    /// `SendBufferSize`, bytes; 0 for the system's.
+    pub send_buffer_bytes: u32,
+    /// `ReceiveBufferSize`, bytes; 0 for the system's.
+    pub receive_buffer_bytes: u32,
 }
 
 /// The address of a `Listen` line.

@@ -90,6 +90,11 @@ impl Shape {
         (0..slot).map(|earlier| self.loops_of(earlier)).sum()
     }
 
+    /// Whether a thread has one connection at a time and blocks in place.
+    pub fn blocks_in_place(&self) -> bool {
+        matches!(self, Self::Worker { .. } | Self::Prefork { .. })
+    }
+
     /// Whether each loop has listening sockets of its own (SO_REUSEPORT). Otherwise all accept
     /// from one shared socket per address.
     pub fn has_own_listeners(&self) -> bool {

@@ -1,7 +1,9 @@
-//! What the program says of itself: `-v`, `-V`, `-l`, `-L`, `-h`. None of it reads a configuration.
+//! What the program says of itself: `-v`, `-V`, `-l`, `-L`, `-h`. Only `-V` reads the
+//! configuration, for the MPM's name.
 
 use std::fmt::Write as _;
 
+use modules::mpm::Kind;
 use server::directive::ErasedRow;
 use server::scope::{Override, Places};
 
@@ -29,13 +31,28 @@ fn built() -> String {
     )
 }
 
-/// `-V`, in httpd's layout, which scripts parse.
-pub fn settings(arguments: &Arguments) -> String {
+/// `-V`, in httpd's layout, which scripts parse. `kind` is the MPM of the configuration, if there
+/// is one that can be read.
+pub fn settings(arguments: &Arguments, kind: Option<Kind>) -> String {
     let mut out = version();
     out.push_str("Server's Module Magic Number: 20120211:142\n");
     let _ = writeln!(out, "Architecture:   {}-bit", usize::BITS);
-    out.push_str("Server MPM:     event\n  threaded:     yes (variable thread count)\n");
-    out.push_str("    forked:     yes (variable process count)\n");
+    out.push_str(match kind {
+        None => "Server MPM:     \n",
+        Some(Kind::Event) => {
+            "Server MPM:     event\n  threaded:     yes (fixed thread count)\n    \
+             forked:     yes (variable process count)\n"
+        }
+        Some(Kind::Worker) => {
+            "Server MPM:     worker\n  threaded:     yes (fixed thread count)\n    \
+             forked:     yes (variable process count)\n"
+        }
+        Some(Kind::Prefork) => {
+            "Server MPM:     prefork\n  threaded:     no\n    \
+             forked:     yes (variable process count)\n"
+        }
+        Some(Kind::Loop) => "Server MPM:     loop\n  threaded:     no\n    forked:     no\n",
+    });
     out.push_str("Server compiled with....\n");
     for word in ["APR_HAS_SENDFILE", "APR_HAVE_IPV6 (IPv4-mapped addresses enabled)"] {
         let _ = writeln!(out, " -D {word}");

@@ -58,7 +58,9 @@ fn run(name: &str, arguments: &Arguments) -> i32 {
             0
         }
         Action::Settings => {
-            dump::print(&about::settings(arguments));
+            let loaded = load::load(name, arguments, false);
+            let numbers = loaded.server.as_deref().and_then(modules::mpm::Numbers::of);
+            dump::print(&about::settings(arguments, numbers.map(|(kind, _)| kind)));
             0
         }
         Action::Modules => {

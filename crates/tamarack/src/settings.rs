@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use conf::Tree;
 use modules::arch::mod_unixd::{self, Unixd};
-use modules::mpm::mpm_event::{self, Event};
-use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape};
+use modules::mpm::{self as mpms, Kind, Listen, Numbers};
+use mpm::settings::DEFAULT_BACKLOG;
+use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spare};
 use server::core::server_config::Globals;
 use server::host::Server;
 use server::module::Module;
@@ -26,19 +27,25 @@ pub fn of(server: &Server) -> Result<Settings, String> {
         return Err("no listening sockets available, shutting down".to_owned());
     }
     let globals = globals(server);
-    let event = event(server);
-    let server_limit = event.and_then(|event| event.server_limit.0.get().copied());
-    let start_servers = event.and_then(|event| event.start_servers.0.get().copied());
-    let wait = event.and_then(|event| event.graceful_shutdown_timeout_s.0.get().copied());
-    let cpus = mpm::cpus::Cpus::detect().count();
+    let (kind, numbers) = Numbers::of(server).ok_or("no MPM is active")?;
+    let wait = settings(server).and_then(|mpm| mpm.graceful_shutdown_timeout_s.0.get().copied());
     Ok(Settings {
         listeners,
         identity: identity(server),
         chroot: unixd(server).and_then(|unixd| unixd.chroot.0.get().cloned()),
         core_dump_directory: globals.core_dump_directory.get().cloned(),
         pid_file: pid_file(server),
-        shape: Shape::event(cpus, start_servers.map(size), server_limit.map(size)),
-        server_limit: server_limit.map_or(16, size),
+        shape: shape(kind, &numbers, server),
+        spare: matches!(kind, Kind::Worker | Kind::Prefork).then(|| Spare {
+            least: numbers.min_spare,
+            most: numbers.max_spare,
+            processes_max: numbers.processes_max(),
+        }),
+        listener_buckets: buckets(server),
+        admitted: numbers.admitted(),
+        blocking_threads: numbers.threads_per_child,
+        thread_stack_bytes: thread_stack(globals),
+        server_limit: numbers.server_limit,
         graceful_shutdown_timeout: wait
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds.into())),
@@ -47,8 +54,39 @@ pub fn of(server: &Server) -> Result<Settings, String> {
     })
 }
 
-fn size(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
+/// The shape that the active MPM asks for.
+fn shape(kind: Kind, numbers: &Numbers, server: &Server) -> Shape {
+    let processes = numbers.start_servers.max(buckets(server).min(numbers.processes_max()));
+    match kind {
+        Kind::Event => {
+            let cpus = mpm::cpus::Cpus::detect().count();
+            let said = settings(server);
+            let start = said.is_some_and(|mpm| mpm.start_servers.0.is_set());
+            let start = start.then_some(numbers.start_servers);
+            Shape::event(cpus, start, Some(numbers.server_limit))
+        }
+        Kind::Worker => Shape::Worker { processes, threads: numbers.threads_per_child },
+        Kind::Prefork => Shape::Prefork { processes },
+        Kind::Loop => Shape::Loop,
+    }
+}
+
+/// How many listening sockets an address has in prefork and worker: one, or one for so many CPUs
+/// as `ListenCoresBucketsRatio` says (`ap_listeners_buckets`).
+fn buckets(server: &Server) -> usize {
+    let ratio = settings(server).and_then(|mpm| mpm.buckets_ratio.0.get().copied());
+    let Some(ratio) = ratio.and_then(|ratio| usize::try_from(ratio).ok()) else { return 1 };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    (cpus / ratio.max(1)).max(1)
+}
+
+/// The least stack that a thread can serve with, bytes; smaller wishes are raised to it.
+const STACK_BYTES_LEAST: usize = 256 * 1024;
+
+/// `ThreadStackSize`
+fn thread_stack(globals: &Globals) -> Option<usize> {
+    let bytes = *globals.thread_stack_bytes.get()?;
+    (bytes > 0).then(|| bytes.max(STACK_BYTES_LEAST))
 }
 
 fn globals(server: &Server) -> &Globals {
@@ -59,8 +97,9 @@ fn of_module<M: Module>(server: &Server) -> Option<&M::Server> {
     server.main().server.get(server.registry.slot_of::<M>()?)
 }
 
-fn event(server: &Server) -> Option<&mpm_event::Settings> {
-    of_module::<Event>(server)
+/// The active MPM's configuration.
+fn settings(server: &Server) -> Option<&mpms::Settings> {
+    mpms::active(&server.registry, &server.main().server).map(|(_, settings)| settings)
 }
 
 fn unixd(server: &Server) -> Option<&mod_unixd::Settings> {
@@ -84,9 +123,9 @@ pub fn pid_file(server: &Server) -> PathBuf {
 
 /// `Listen`, with what belongs to it.
 pub fn listeners(server: &Server) -> Vec<Listener> {
-    let Some(event) = event(server) else { return Vec::new() };
+    let Some(mpm) = settings(server) else { return Vec::new() };
     let filters = &globals(server).accept_filters;
-    let listener = |listen: &mpm_event::Listen| {
+    let listener = |listen: &Listen| {
         let filter = filters.get(listen.protocol.as_bytes()).map(Vec::as_slice);
         Listener {
             address: match listen.socket() {
@@ -94,14 +133,16 @@ pub fn listeners(server: &Server) -> Vec<Listener> {
                 None => ListenAddress::Any { port: listen.port },
             },
             protocol: listen.protocol.as_str().into(),
-            backlog: event.backlog.0.or(mpm::settings::DEFAULT_BACKLOG),
+            backlog: mpm.backlog.0.or(DEFAULT_BACKLOG),
             accept_filter: match filter {
                 Some(b"none") => AcceptFilter::None,
                 _ => AcceptFilter::Data,
             },
+            send_buffer_bytes: mpm.send_buffer_bytes.0.or(0),
+            receive_buffer_bytes: mpm.receive_buffer_bytes.0.or(0),
         }
     };
-    event.listen.0.iter().map(listener).collect()
+    mpm.listen.0.iter().map(listener).collect()
 }
 
 /// `-t -D DUMP_RUN_CFG`, in httpd's layout.

@@ -8,9 +8,12 @@ use server::log::Level;
 
 /// Events that httpd writes as lines of a log even at start, with a time and a process; others
 /// it writes as they are.
-const LOGGED: [(&str, &str, Level); 16] = [
+const LOGGED: [(&str, &str, Level); 19] = [
     ("AH00111", "core", Level::Warn),
     ("AH00114", "core", Level::Warn),
+    ("AH00188", "mpm_prefork", Level::Info),
+    ("AH00324", "mpm_worker", Level::Info),
+    ("AH00521", "mpm_event", Level::Info),
     ("AH00547", "core", Level::Error),
     ("AH01574", "so", Level::Warn),
     ("AH01575", "so", Level::Debug),

@@ -1,3 +1,85 @@
-//! Apache's `server/mpm`.
+//! Apache's `server/mpm`: the modules that choose the server's shape.
+//!
+//! One is active at a time. Their configuration is one type ([`Settings`]), the directives that
+//! several of them have are written once (`rows`), and [`Numbers`] is what all of it comes to.
 
 pub mod mpm_event;
+pub mod mpm_loop;
+pub mod mpm_prefork;
+pub mod mpm_worker;
+
+mod listen;
+mod numbers;
+mod rows;
+
+use server::merge::{Outermost, Setting};
+use server::module::Module;
+use server::slots::{Registry, Slots};
+
+pub use listen::Listen;
+pub use numbers::Numbers;
+
+server::config! {
+    /// What an MPM knows; all of it is of the server as a whole. Numbers are as written: what is
+    /// made of them is in [`Numbers`].
+    pub struct Settings {
+        /// `Listen`, in order.
+        pub listen: Outermost<Vec<Listen>>,
+        /// `ListenBacklog`
+        pub backlog: Outermost<Setting<u32>>,
+        /// `ListenCoresBucketsRatio`
+        pub buckets_ratio: Outermost<Setting<u32>>,
+        /// `SendBufferSize`, bytes; 0 for the system's default.
+        pub send_buffer_bytes: Outermost<Setting<u32>>,
+        /// `ReceiveBufferSize`, bytes; 0 for the system's default.
+        pub receive_buffer_bytes: Outermost<Setting<u32>>,
+        /// `GracefulShutdownTimeout`, seconds; 0 waits for ever.
+        pub graceful_shutdown_timeout_s: Outermost<Setting<u32>>,
+        /// `StartServers`
+        pub start_servers: Outermost<Setting<i32>>,
+        /// `ServerLimit`
+        pub server_limit: Outermost<Setting<i32>>,
+        /// `MaxRequestWorkers`
+        pub max_request_workers: Outermost<Setting<i32>>,
+        /// `MinSpareServers` (prefork) or `MinSpareThreads`.
+        pub min_spare: Outermost<Setting<i32>>,
+        /// `MaxSpareServers` (prefork) or `MaxSpareThreads`.
+        pub max_spare: Outermost<Setting<i32>>,
+        /// `ThreadsPerChild`
+        pub threads_per_child: Outermost<Setting<i32>>,
+        /// `ThreadLimit`
+        pub thread_limit: Outermost<Setting<i32>>,
+        /// `AsyncRequestWorkerFactor`, in thousandths.
+        pub async_factor_thousandths: Outermost<Setting<u32>>,
+    }
+}
+
+/// The MPMs there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Processes with several loops, many connections each.
+    Event,
+    /// Processes with threads, one connection each.
+    Worker,
+    /// Processes with one connection each.
+    Prefork,
+    /// One process with one loop.
+    Loop,
+}
+
+/// A module that chooses a shape.
+pub trait Mpm: Module<Server = Settings, Dir = ()> {
+    /// Which one it is.
+    const KIND: Kind;
+}
+
+/// The active MPM's configuration, and which MPM it is.
+pub fn active<'s>(registry: &Registry, slots: &'s Slots) -> Option<(Kind, &'s Settings)> {
+    fn of<'s, M: Mpm>(registry: &Registry, slots: &'s Slots) -> Option<(Kind, &'s Settings)> {
+        Some((M::KIND, slots.get::<Settings>(registry.slot_of::<M>()?)?))
+    }
+    of::<mpm_event::Event>(registry, slots)
+        .or_else(|| of::<mpm_worker::Worker>(registry, slots))
+        .or_else(|| of::<mpm_prefork::Prefork>(registry, slots))
+        .or_else(|| of::<mpm_loop::Loop>(registry, slots))
+}

@@ -15,6 +15,8 @@ fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
                 protocol: "http".into(),
                 backlog: DEFAULT_BACKLOG,
                 accept_filter: AcceptFilter::None,
+                send_buffer_bytes: 0,
+                receive_buffer_bytes: 0,
             })
             .collect(),
         identity: None,
@@ -26,6 +28,11 @@ fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         graceful_shutdown_timeout: None,
         max_connections_per_child: 0,
         extended_status: false,
+        spare: None,
+        listener_buckets: 1,
+        admitted: usize::MAX,
+        blocking_threads: 1,
+        thread_stack_bytes: None,
     }
 }
 

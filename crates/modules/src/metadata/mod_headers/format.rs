@@ -7,7 +7,7 @@ use server::expr;
 use server::request::Request;
 use server::slots::Registry;
 
-use crate::mpm::mpm_event::Event;
+use crate::mpm::Numbers;
 
 /// A parsed text.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,15 +179,11 @@ fn busy_percent(request: &Request) -> u64 {
     let snapshot = request.engine.scoreboard.snapshot();
     let loops = snapshot.processes.iter().flat_map(|process| &process.loops);
     let busy: u64 = loops.map(|each| each.connections.reading + each.connections.writing).sum();
-    let settings = request.server_of::<Event>();
-    let most = settings.and_then(|event| event.max_request_workers.0.get().copied());
-    let most = u64::from(most.unwrap_or(DEFAULT_WORKERS).max(1));
+    let most = Numbers::of(&request.engine.server);
+    let most = most.map_or(1, |(_, numbers)| numbers.max_request_workers as u64).max(1);
     // This request is one of them, whatever was published last.
     (busy.max(1) * 100).div_ceil(most).min(100)
 }
-
-/// `MaxRequestWorkers` where nothing is said.
-const DEFAULT_WORKERS: u32 = 400;
 
 #[cfg(test)]
 mod tests {

@@ -26,7 +26,7 @@ use super::config::{Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
 use super::{FOLLOWS, Ssl, local};
-use crate::mpm::mpm_event::Event;
+use crate::mpm;
 
 /// Keys that were decrypted, from one reading of the configuration to the next: a restart asks for
 /// no pass phrase again. The supervisor alone reads configurations, in its one thread.
@@ -112,8 +112,8 @@ fn edit(build: &mut Build, index: usize, slot: usize) -> Option<&mut Server> {
 /// `Listen … https` turns the engine on in hosts of that port that do not say anything themselves
 /// (`ap_get_server_protocol`).
 fn settle_engines(build: &mut Build, slot: usize) {
-    let Some(event) = build.server_config::<Event>(&build.main.server) else { return };
-    let https = event.listen.0.iter().filter(|listen| listen.protocol == "https");
+    let Some((_, settings)) = mpm::active(&build.registry, &build.main.server) else { return };
+    let https = settings.listen.0.iter().filter(|listen| listen.protocol == "https");
     let ports: HashSet<u16> = https.map(|listen| listen.port).collect();
     for index in 1..=build.hosts.len() {
         let is_there = draft(build, index).addresses.iter().any(|arg| {

@@ -1,0 +1,304 @@
+//! What an MPM's directives come to: the numbers as Apache settles them, with its warnings.
+
+use conf::Span;
+use server::build::Build;
+use server::host::Server;
+
+use super::{Kind, Settings, active, listen};
+
+/// Sizes of processes, threads and reserves that agree with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// `ServerLimit`
+    pub server_limit: usize,
+    /// `StartServers`, within what `MaxRequestWorkers` allows.
+    pub start_servers: usize,
+    /// Threads of each process; 1 in prefork.
+    pub threads_per_child: usize,
+    /// `MaxRequestWorkers`
+    pub max_request_workers: usize,
+    /// Idle threads (in prefork: processes) at least.
+    pub min_spare: usize,
+    /// Idle threads at most.
+    pub max_spare: usize,
+    /// `AsyncRequestWorkerFactor`, in thousandths.
+    pub async_factor_thousandths: u32,
+}
+
+impl Numbers {
+    /// The numbers of a server, with the MPM they are for.
+    pub fn of(server: &Server) -> Option<(Kind, Self)> {
+        let (kind, settings) = active(&server.registry, &server.main().server)?;
+        Some((kind, Self::settle(kind, settings).0))
+    }
+
+    /// What the directives come to, and what Apache says about them.
+    pub fn settle(kind: Kind, settings: &Settings) -> (Self, Vec<String>) {
+        let limits = Limits::of(kind);
+        let mut said = Said { first: limits.first_number, texts: Vec::new() };
+        let mut numbers = match kind {
+            Kind::Prefork => prefork(settings, &limits, &mut said),
+            Kind::Worker | Kind::Event | Kind::Loop => threaded(settings, &limits, &mut said),
+        };
+        let processes = numbers.max_request_workers / numbers.threads_per_child;
+        numbers.start_servers = numbers.start_servers.min(processes.max(1));
+        // Otherwise a process that is ended for being one too many would be missed at once.
+        let least = numbers.min_spare + numbers.threads_per_child;
+        numbers.max_spare = numbers.max_spare.max(least);
+        (numbers, said.texts)
+    }
+
+    /// Processes at most.
+    pub fn processes_max(&self) -> usize {
+        (self.max_request_workers / self.threads_per_child.max(1)).max(1)
+    }
+
+    /// How many connections with a request event has at most:
+    /// (`AsyncRequestWorkerFactor` + 1) × `MaxRequestWorkers`.
+    pub fn admitted(&self) -> usize {
+        let factor = usize::try_from(self.async_factor_thousandths).unwrap_or(usize::MAX);
+        let beside = self.max_request_workers.saturating_mul(factor) / 1000;
+        self.max_request_workers.saturating_add(beside)
+    }
+}
+
+/// The check of an active MPM: its listeners and its numbers (`*_check_config`).
+pub(super) fn check(build: &mut Build) {
+    listen::check(build);
+    let Some((kind, settings)) = active(&build.registry, &build.main.server) else { return };
+    for text in Numbers::settle(kind, settings).1 {
+        build.warn(Span::default(), text);
+    }
+}
+
+/// What is built into Apache's MPMs.
+struct Limits {
+    servers_most: i32,
+    server_limit: i32,
+    start_servers: i32,
+    max_request_workers: i32,
+    min_spare: i32,
+    max_spare: i32,
+    /// The number of the first of the MPM's messages; the others follow in one order.
+    first_number: u32,
+}
+
+impl Limits {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Prefork => Self {
+                servers_most: 200_000,
+                server_limit: 256,
+                start_servers: 5,
+                max_request_workers: 256,
+                min_spare: 5,
+                max_spare: 10,
+                first_number: 175,
+            },
+            Kind::Worker => Self { first_number: 300, ..Self::of(Kind::Event) },
+            Kind::Event | Kind::Loop => Self {
+                servers_most: 20_000,
+                server_limit: 16,
+                start_servers: 3,
+                max_request_workers: 400,
+                min_spare: 75,
+                max_spare: 250,
+                first_number: 497,
+            },
+        }
+    }
+}
+
+/// The most threads of a process that Apache is built for.
+const THREADS_MOST: i32 = 20_000;
+/// `ThreadLimit`, where nothing is said.
+const THREAD_LIMIT: i32 = 64;
+/// `ThreadsPerChild`, where nothing is said.
+const THREADS_PER_CHILD: i32 = 25;
+/// `AsyncRequestWorkerFactor`, where nothing is said.
+const ASYNC_FACTOR_THOUSANDTHS: u32 = 2000;
+
+/// Warnings so far.
+struct Said {
+    first: u32,
+    texts: Vec<String>,
+}
+
+impl Said {
+    fn add(&mut self, number: u32, text: &str) {
+        self.texts.push(format!("AH{:05}: WARNING: {text}", self.first + number));
+    }
+
+    /// At least 1.
+    fn positive(&mut self, number: u32, name: &str, value: i32, more: &str) -> i32 {
+        if value < 1 {
+            self.add(number, &format!("{name} of {value} not allowed, increasing to 1{more}."));
+        }
+        value.max(1)
+    }
+
+    /// At most what Apache is built for, and at least 1.
+    fn within(&mut self, number: u32, (name, what): (&str, &str), value: i32, most: i32) -> i32 {
+        if value > most {
+            let text = format!(
+                "{name} of {value} exceeds compile-time limit of {most} {what}, decreasing to \
+                 {most}."
+            );
+            self.add(number, &text);
+            return most;
+        }
+        self.positive(number + 2, name, value, "")
+    }
+}
+
+/// What Apache adds where a reserve is 0.
+const FAILURE: &str = " to avoid almost certain server failure. Please read the documentation";
+
+/// Source: `prefork_check_config` (server/mpm/prefork/prefork.c).
+fn prefork(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
+    let wanted = settings.server_limit.0.or(limits.server_limit);
+    let server_limit = said.within(0, ("ServerLimit", "servers"), wanted, limits.servers_most);
+    let mut workers = settings.max_request_workers.0.or(limits.max_request_workers);
+    if workers > server_limit {
+        let text = format!(
+            "MaxRequestWorkers of {workers} exceeds ServerLimit value of {server_limit} servers, \
+             decreasing MaxRequestWorkers to {server_limit}. To increase, please see the \
+             ServerLimit directive."
+        );
+        said.add(5, &text);
+        workers = server_limit;
+    }
+    workers = said.positive(7, "MaxRequestWorkers", workers, "");
+    let start = settings.start_servers.0.or(limits.start_servers);
+    let start = said.positive(9, "StartServers", start, "");
+    let spare = settings.min_spare.0.or(limits.min_spare);
+    let spare = said.positive(11, "MinSpareServers", spare, FAILURE);
+    Numbers {
+        server_limit: size(server_limit),
+        start_servers: size(start),
+        threads_per_child: 1,
+        max_request_workers: size(workers),
+        min_spare: size(spare),
+        max_spare: size(settings.max_spare.0.or(limits.max_spare)),
+        async_factor_thousandths: 0,
+    }
+}
+
+/// Source: `worker_check_config`, `event_check_config` (server/mpm/worker/worker.c,
+/// server/mpm/event/event.c), which are the same but for the numbers of their messages.
+fn threaded(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
+    let wanted = settings.server_limit.0.or(limits.server_limit);
+    let server_limit = said.within(0, ("ServerLimit", "servers"), wanted, limits.servers_most);
+    let wanted = settings.thread_limit.0.or(THREAD_LIMIT);
+    let thread_limit = said.within(5, ("ThreadLimit", "threads"), wanted, THREADS_MOST);
+    let mut threads = settings.threads_per_child.0.or(THREADS_PER_CHILD);
+    if threads > thread_limit {
+        let text = format!(
+            "ThreadsPerChild of {threads} exceeds ThreadLimit of {thread_limit} threads, \
+             decreasing to {thread_limit}. To increase, please see the ThreadLimit directive."
+        );
+        said.add(10, &text);
+        threads = thread_limit;
+    }
+    threads = said.positive(12, "ThreadsPerChild", threads, "");
+    let workers = settings.max_request_workers.0.or(limits.max_request_workers);
+    let workers = max_request_workers(workers, threads, server_limit, said);
+    let start = settings.start_servers.0.or(limits.start_servers);
+    let start = said.positive(20, "StartServers", start, "");
+    let spare = settings.min_spare.0.or(limits.min_spare);
+    let spare = said.positive(22, "MinSpareThreads", spare, FAILURE);
+    Numbers {
+        server_limit: size(server_limit),
+        start_servers: size(start),
+        threads_per_child: size(threads),
+        max_request_workers: size(workers),
+        min_spare: size(spare),
+        max_spare: size(settings.max_spare.0.or(limits.max_spare)),
+        async_factor_thousandths: settings.async_factor_thousandths.0.or(ASYNC_FACTOR_THOUSANDTHS),
+    }
+}
+
+/// A whole number of processes, no more than there may be.
+fn max_request_workers(mut workers: i32, threads: i32, server_limit: i32, said: &mut Said) -> i32 {
+    if workers < threads {
+        let text = format!(
+            "MaxRequestWorkers of {workers} is less than ThreadsPerChild of {threads}, increasing \
+             to {threads}. MaxRequestWorkers must be at least as large as the number of threads \
+             in a single server."
+        );
+        said.add(14, &text);
+        workers = threads;
+    }
+    let processes = workers / threads;
+    if workers % threads != 0 {
+        let nearest = processes * threads;
+        let text = format!(
+            "MaxRequestWorkers of {workers} is not an integer multiple of ThreadsPerChild of \
+             {threads}, decreasing to nearest multiple {nearest}, for a maximum of {processes} \
+             servers."
+        );
+        said.add(16, &text);
+        workers = nearest;
+    }
+    if processes > server_limit {
+        let most = server_limit.saturating_mul(threads);
+        let text = format!(
+            "MaxRequestWorkers of {workers} would require {processes} servers and would exceed \
+             ServerLimit of {server_limit}, decreasing to {most}. To increase, please see the \
+             ServerLimit directive."
+        );
+        said.add(18, &text);
+        workers = most;
+    }
+    workers
+}
+
+fn size(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(kind: Kind, change: impl FnOnce(&mut Settings)) -> (Numbers, Vec<String>) {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        Numbers::settle(kind, &settings)
+    }
+
+    #[test]
+    fn what_is_built_in_is_apaches() {
+        let (numbers, said) = settled(Kind::Prefork, |_| {});
+        assert!(said.is_empty());
+        assert_eq!((numbers.start_servers, numbers.processes_max()), (5, 256));
+        assert_eq!((numbers.min_spare, numbers.max_spare), (5, 10));
+        let (numbers, said) = settled(Kind::Worker, |_| {});
+        assert!(said.is_empty());
+        assert_eq!((numbers.start_servers, numbers.processes_max()), (3, 16));
+        assert_eq!((numbers.min_spare, numbers.max_spare), (75, 250));
+        assert_eq!(settled(Kind::Event, |_| {}).0.admitted(), 1200);
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_made_to() {
+        let (numbers, said) = settled(Kind::Worker, |settings| {
+            settings.threads_per_child.0.set(100);
+        });
+        assert_eq!((numbers.threads_per_child, numbers.max_request_workers), (64, 384));
+        assert_eq!(said.len(), 2);
+        assert!(said[0].starts_with("AH00310: WARNING: ThreadsPerChild of 100 exceeds"));
+        assert!(said[1].starts_with("AH00316: WARNING: MaxRequestWorkers of 400 is not an"));
+        let (numbers, said) = settled(Kind::Event, |settings| settings.server_limit.0.set(2));
+        assert_eq!((numbers.max_request_workers, numbers.start_servers), (50, 2));
+        assert!(said[0].starts_with("AH00515: WARNING: MaxRequestWorkers of 400 would require 16"));
+    }
+
+    #[test]
+    fn a_reserve_is_never_smaller_than_what_one_process_brings() {
+        let (numbers, _) = settled(Kind::Worker, |settings| settings.max_spare.0.set(10));
+        assert_eq!(numbers.max_spare, 100);
+        let (numbers, _) = settled(Kind::Prefork, |settings| settings.max_spare.0.set(-4));
+        assert_eq!(numbers.max_spare, 6);
+    }
+}
