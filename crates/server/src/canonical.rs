@@ -71,8 +71,8 @@ impl Request {
     pub fn server_name(&self) -> &[u8] {
         match self.plan.core.use_canonical_name.or(CanonicalName::Off) {
             CanonicalName::Off => self.hostname.as_deref().unwrap_or(self.host.name()),
-            // The name of the local address is that of the host, unless DNS says otherwise.
-            CanonicalName::On | CanonicalName::Dns => self.host.name(),
+            CanonicalName::On => self.host.name(),
+            CanonicalName::Dns => self.known_own_name().unwrap_or(self.host.name()),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rt::tls::CertificateDer;
 
 use crate::host::Host;
-use crate::hostname::ClientName;
+use crate::hostname::Names;
 
 /// A connection.
 pub struct Client {
@@ -34,8 +34,8 @@ pub struct Client {
     pub aborted: Cell<bool>,
     /// The keep-alive state after the current request: `+`, `-` or `X` of `%X`.
     pub keepalive: Cell<KeepAlive>,
-    /// The other end's name, once it was asked for.
-    pub name: OnceCell<ClientName>,
+    /// The names of both ends, once somebody asked for one.
+    pub names: OnceCell<Rc<Names>>,
     /// The identifier in log lines (`%{c}L`), made when first asked for.
     pub log_id: Cell<Option<[u8; 12]>>,
 }

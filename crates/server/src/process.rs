@@ -9,7 +9,7 @@ use crate::log::Level;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::walk::{self, Walked};
-use crate::{answer, target};
+use crate::{answer, hostname, target};
 
 /// Runs a request from its URI to its answer, or to the status that it ends with.
 /// `post_read_request` has run already: a status from it belongs to the whole request.
@@ -59,7 +59,7 @@ async fn map(request: &mut Request) -> Verdict {
         Verdict::Ok | Verdict::Declined => {}
         decided => return decided,
     }
-    if let Walked::Status(status) = walk::locations(request) {
+    if let Walked::Status(status) = locate(request).await {
         return Verdict::Status(status);
     }
     match run_all(request, Phase::PostPerdirConfig).await {
@@ -80,7 +80,7 @@ async fn name(request: &mut Request) -> Verdict {
     let early = !request.plan.phase(Phase::PreTranslateName).is_empty()
         || request.engine.server.has_pre_translate;
     if early {
-        if let Walked::Status(status) = walk::locations(request) {
+        if let Walked::Status(status) = locate(request).await {
             return Verdict::Status(status);
         }
         match run_first(request, Phase::PreTranslateName).await {
@@ -91,7 +91,7 @@ async fn name(request: &mut Request) -> Verdict {
     if let Err(status) = target::unescape(request) {
         return Verdict::Status(status);
     }
-    if let Walked::Status(status) = walk::locations(request) {
+    if let Walked::Status(status) = locate(request).await {
         return Verdict::Status(status);
     }
     match run_first(request, Phase::TranslateName).await {
@@ -99,6 +99,15 @@ async fn name(request: &mut Request) -> Verdict {
         Verdict::Declined => Verdict::Status(500),
         decided => decided,
     }
+}
+
+/// `<Location>`, then `<If>`; what conditions may want of the name server is asked for between.
+async fn locate(request: &mut Request) -> Walked {
+    walk::locations(request);
+    if !request.plan.core.ifs.is_empty() && hostname::is_named(request) {
+        hostname::client_name(request).await;
+    }
+    walk::ifs(request)
 }
 
 /// Authentication and authorisation are not repeated where the request before this one (or the

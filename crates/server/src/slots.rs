@@ -3,10 +3,27 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::directive::ErasedRow;
 use crate::hooks::HookTable;
 use crate::module::{AnyConfig, Config, ErasedModule, Module};
+
+/// Whether something was ever read; an `.htaccess` may still come to say it.
+#[derive(Default)]
+pub struct Mentioned(AtomicBool);
+
+impl Mentioned {
+    /// From now on it was.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The modules that are active in a configuration, their rows, and their hooks in order.
 pub struct Registry {
@@ -15,6 +32,8 @@ pub struct Registry {
     rows: HashMap<String, ErasedRow>,
     server_defaults: Slots,
     dir_defaults: Slots,
+    /// Whether an expression names the client (`REMOTE_HOST`): it has to be asked for before.
+    pub names_client: Mentioned,
     /// Every hook, provider and filter of the active modules.
     pub hooks: HookTable,
 }
@@ -41,6 +60,7 @@ impl Registry {
             modules,
             server_defaults: Slots(server),
             dir_defaults: Slots(dir),
+            names_client: Mentioned::default(),
             hooks,
         }
     }

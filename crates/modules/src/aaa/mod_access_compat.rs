@@ -228,7 +228,7 @@ fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Answer<'r
     }
     // Only now the name server has to be asked.
     Answer::Wait(Box::pin(async move {
-        let name = hostname::verified(request).await;
+        let name = hostname::verified(request).await.map(<[u8]>::to_vec);
         let lets_in = lets_in(cx.dir, request, name.as_deref().map_or(Name::None, Name::Known));
         verdict(request, lets_in)
     }))

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::values::{Subnet, SubnetError};
-use rt::names;
 use server::directive::{Fault, Target};
 use server::hooks::Hooks;
 use server::hostname;
@@ -113,7 +112,7 @@ impl Requirement for Host {
 
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
         Box::pin(async move {
-            let Some(name) = hostname::verified(request).await else {
+            let Some(name) = hostname::verified(request).await.map(<[u8]>::to_vec) else {
                 self.refused(request, "unable to get the remote host name");
                 return Authz::Denied;
             };
@@ -184,10 +183,7 @@ impl Requirement for ForwardDns {
             };
             let address = request.useragent_addr.ip().to_canonical();
             for name in words(&names) {
-                let asked = name.clone();
-                let pool = request.engine.handle.blocking().clone();
-                let found = pool.run(move || names::has_address(&asked, address)).await;
-                let found = found.unwrap_or(false);
+                let found = hostname::has_address(request, name.clone(), address).await;
                 let name = bstr::BStr::new(&name);
                 let answer = if found { "yes" } else { "no" };
                 let message = format_args!("access check for {address} as '{name}': {answer}");

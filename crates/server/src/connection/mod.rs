@@ -200,7 +200,7 @@ fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {
         first_byte_us: Cell::new(0),
         aborted: Cell::new(false),
         keepalive: Cell::new(KeepAlive::Unknown),
-        name: std::cell::OnceCell::new(),
+        names: std::cell::OnceCell::new(),
         log_id: Cell::new(None),
     }
 }

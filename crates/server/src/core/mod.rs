@@ -21,6 +21,7 @@ pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 
 use crate::directive::Row;
 use crate::hooks::{Bound, Hooks, Phase, Rank, always};
+use crate::hostname;
 use crate::module::Module;
 
 /// `core.c`: always there.
@@ -43,6 +44,13 @@ impl Module for Core {
         let changing = mapping::overrides_by_expression;
         hooks.on(Phase::Fixups, Rank::REALLY_FIRST, fixed, mapping::override_type).pure();
         hooks.on(Phase::Fixups, Rank::REALLY_FIRST, changing, mapping::override_type);
+        let first = Rank::REALLY_FIRST;
+        hooks.on(Phase::PostReadRequest, first, hostname::asks_own, hostname::look_up_own);
+        hooks.on(Phase::PostReadRequest, first, hostname::asks, hostname::look_up);
+        // The expressions that use the name are not pure themselves.
+        hooks.on(Phase::AccessChecker, first, hostname::asks, hostname::look_up).pure();
+        hooks.on(Phase::AccessChecker, first, hostname::asks_own, hostname::look_up_own);
+        hooks.on(Phase::LogTransaction, first, hostname::asks, hostname::look_up).pure();
         let filters = mapping::insert_filters;
         hooks.on(Phase::InsertFilter, Rank::MIDDLE, mapping::has_filters, filters).pure();
         hooks.on(Phase::Handler, last, always, handler::default_handler).pure();

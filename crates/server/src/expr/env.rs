@@ -196,7 +196,7 @@ fn about_client(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
         Variable::RemoteAddr => {
             put(out, format_args!("{}", request.useragent_addr.ip().to_canonical()))
         }
-        Variable::RemoteHost => match request.notes.get(b"remote-host") {
+        Variable::RemoteHost => match request.known_client_name() {
             Some(name) => append(Some(name), out),
             None => put(out, format_args!("{}", request.useragent_addr.ip().to_canonical())),
         },

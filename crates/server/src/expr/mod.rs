@@ -20,6 +20,7 @@ use env::RequestEnv;
 /// # Errors
 /// As [`Expr::parse_bool`].
 pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    note_names(registry, text);
     Expr::parse_bool(text, flags, &Extensions::of(registry))
 }
 
@@ -28,7 +29,16 @@ pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr
 /// # Errors
 /// As [`Expr::parse_string`].
 pub fn parse_string(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    note_names(registry, text);
     Expr::parse_string(text, flags, &Extensions::of(registry))
+}
+
+/// Notes what has to be asked for before an expression runs.
+fn note_names(registry: &Registry, text: &[u8]) {
+    let name = b"REMOTE_HOST";
+    if text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name)) {
+        registry.names_client.set();
+    }
 }
 
 /// Whether a condition holds for a request; an error of evaluation is a 500.

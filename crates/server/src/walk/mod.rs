@@ -51,8 +51,8 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
     request.layer = layer;
 }
 
-/// `<Location>` and `<LocationMatch>`, then `<If>`.
-pub fn locations(request: &mut Request) -> Walked {
+/// `<Location>` and `<LocationMatch>`.
+pub fn locations(request: &mut Request) {
     let host = request.host.clone();
     let mut layer = request.layer.clone();
     // Doubled slashes are one but for regular expressions, even under `MergeSlashes Off`.
@@ -68,7 +68,6 @@ pub fn locations(request: &mut Request) -> Walked {
         }
     }
     enter(request, layer);
-    ifs(request)
 }
 
 /// `<Files>` and `<FilesMatch>`, then `<If>`.

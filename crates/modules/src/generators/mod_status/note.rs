@@ -30,7 +30,10 @@ pub(super) fn begin(request: &Request) {
             text.reserve(TEXT_BYTES);
         }
         // Writing to a Vec can't fail.
-        let _ = write!(client, "{}", request.useragent_addr.ip());
+        match request.known_client_name() {
+            Some(name) => client.extend_from_slice(name),
+            None => drop(write!(client, "{}", request.useragent_addr.ip())),
+        }
         vhost.extend_from_slice(request.host.name());
         let _ = write!(vhost, ":{}", request.client.local.port());
         let protocol = match request.protocol {

@@ -11,6 +11,8 @@ use super::json;
 /// A parsed format.
 pub struct Format {
     parts: Vec<Part>,
+    /// It has `%h`: the client's name may have to be asked for first.
+    pub names_client: bool,
 }
 
 enum Part {
@@ -73,7 +75,13 @@ impl Format {
         if !literal.is_empty() {
             parts.push(Part::Literal(literal));
         }
-        Ok(Format { parts })
+        let names_client = parts.iter().any(|part| match part {
+            Part::Literal(_) => false,
+            Part::Item(directive) | Part::Json(directive) => {
+                matches!(directive.item, Item::ClientName)
+            }
+        });
+        Ok(Format { parts, names_client })
     }
 
     /// Writes a request's line, without its end.

@@ -27,7 +27,9 @@ pub enum Value {
 
 /// A letter with its argument.
 pub enum Item {
-    /// `%a`, `%{c}a`, `%h` without look-ups.
+    /// `%h`, `%{c}h`: the client's name if somebody has asked for it, else its address.
+    ClientName,
+    /// `%a`, `%{c}a`
     ClientAddress {
         /// The connection's end, not mod_remoteip's.
         of_connection: bool,
@@ -127,7 +129,8 @@ impl Item {
         let owned = || argument.to_vec();
         let of_connection = argument == b"c";
         let item = match name {
-            b"a" | b"h" => Item::ClientAddress { of_connection },
+            b"a" => Item::ClientAddress { of_connection },
+            b"h" => Item::ClientName,
             b"A" => Item::LocalAddress,
             b"B" => Item::BodyBytes { dash: false },
             b"b" => Item::BodyBytes { dash: true },
@@ -222,6 +225,7 @@ impl Item {
                 None => borrowed(b""),
             },
             Item::Handler => request.handler.as_deref().and_then(borrowed),
+            Item::ClientName => return request.known_client_name().map(borrowed),
             Item::CanonicalName => borrowed(request.server_name()),
             Item::ServerName => borrowed(&request.host.identity.name),
             _ => return None,
@@ -231,7 +235,7 @@ impl Item {
     /// What is ours to say.
     fn own(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         match self {
-            Item::ClientAddress { of_connection: false } => {
+            Item::ClientName | Item::ClientAddress { of_connection: false } => {
                 address(request.useragent_addr, out);
             }
             Item::ClientAddress { of_connection: true } => address(request.client.peer, out),

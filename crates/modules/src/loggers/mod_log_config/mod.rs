@@ -18,7 +18,8 @@ use conf::Span;
 use conf::expr::Expr;
 use server::build::Build;
 use server::directive::Row;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hostname;
 use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
 use server::module::Module;
 use server::request::Request;
@@ -143,6 +144,20 @@ impl Settings {
 
 /// Writes the request's lines (`multi_log_transaction`).
 fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Answer<'r> {
+    if hostname::is_unknown(request)
+        && bound.server.ready.0.iter().any(|log| log.format.names_client)
+    {
+        return Answer::Wait(Box::pin(async move {
+            hostname::client_name(request).await;
+            write_all(bound, request);
+            Verdict::Ok
+        }));
+    }
+    write_all(bound, request);
+    Answer::OK
+}
+
+fn write_all(bound: Bound<'_, LogConfig>, request: &mut Request) {
     for log in bound.server.ready.0.iter() {
         if !log.wants(request) {
             continue;
@@ -151,7 +166,6 @@ fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Answer<'r> 
             log.format.write(request, line);
         });
     }
-    Answer::OK
 }
 
 impl ReadyLog {

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 
 use conf::expr::Backrefs;
 use pcre::{Captures, MAX_SUBSTITUTION_BYTES, substitute};
-use server::core::dir_config::HostnameLookups;
 use server::directive::Row;
 use server::expr;
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
@@ -70,12 +69,10 @@ fn run<'r>(conditions: &'r [Condition], request: &'r mut Request) -> Answer<'r> 
 
 /// The client's name under `HostnameLookups`; its address where it has none.
 async fn client_name(request: &mut Request) -> Vec<u8> {
-    let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
-    let name = match lookups {
-        HostnameLookups::Off => None,
-        HostnameLookups::On | HostnameLookups::Double => hostname::verified(request).await,
-    };
-    name.unwrap_or_else(|| request.useragent_addr.ip().to_canonical().to_string().into_bytes())
+    if let Some(name) = hostname::client_name(request).await {
+        return name.to_vec();
+    }
+    request.useragent_addr.ip().to_canonical().to_string().into_bytes()
 }
 
 fn apply_all(conditions: &[Condition], request: &mut Request, host: Option<&[u8]>) {

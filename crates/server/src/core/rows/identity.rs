@@ -56,8 +56,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
          its address's name.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
-    .default("Off")
-    .state(State::Partial("DNS is taken as On: no name is looked up")),
+    .default("Off"),
     Row::<Core>::new(
         "UseCanonicalPhysicalPort",
         Takes::One(|cx, arg| {
@@ -77,8 +76,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Has clients' host names looked up for logs and variables; Double checks them backwards.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
-    .default("Off")
-    .state(State::Partial("no name is looked up: addresses stand for them")),
+    .default("Off"),
     host(
         "StrictHostCheck",
         Takes::Flag(|cx, on| {
