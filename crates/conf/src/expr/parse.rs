@@ -17,15 +17,14 @@ pub const MAX_NESTING: usize = 100;
 
 pub(super) fn condition(text: &[u8], flags: Flags, names: &dyn Names) -> Result<Condition, Error> {
     let mut parser = Parser::new(text, flags, names);
-    let condition = parser.any_of()?;
-    match parser.next()? {
-        Token { kind: Kind::End, .. } => Ok(condition),
-        token => unexpected(&token, "$end"),
-    }
+    let condition = parser.whole();
+    parser.outcome(condition)
 }
 
 pub(super) fn string(text: &[u8], flags: Flags, names: &dyn Names) -> Result<Word, Error> {
-    Parser::new(text, flags, names).string(Stop::EndOfText)
+    let mut parser = Parser::new(text, flags, names);
+    let word = parser.string(Stop::EndOfText);
+    parser.outcome(word)
 }
 
 struct Parser<'t> {
@@ -34,11 +33,41 @@ struct Parser<'t> {
     flags: Flags,
     names: &'t dyn Names,
     depth: usize,
+    /// The last name that nobody knows.
+    missing: Option<Error>,
 }
 
 impl<'t> Parser<'t> {
     fn new(text: &'t [u8], flags: Flags, names: &'t dyn Names) -> Parser<'t> {
-        Parser { lexer: Lexer::new(text), peeked: None, flags, names, depth: 0 }
+        Parser { lexer: Lexer::new(text), peeked: None, flags, names, depth: 0, missing: None }
+    }
+
+    fn whole(&mut self) -> Result<Condition, Error> {
+        let condition = self.any_of()?;
+        match self.next()? {
+            Token { kind: Kind::End, .. } => Ok(condition),
+            token => unexpected(&token, "$end"),
+        }
+    }
+
+    /// As Apache's parser, this one goes on behind a name that nobody knows; if the syntax is
+    /// wrong as well, both are said.
+    fn outcome<T>(self, parsed: Result<T, Error>) -> Result<T, Error> {
+        let Some(missing) = self.missing else { return parsed };
+        match parsed {
+            Ok(_) => Err(missing),
+            Err(error) => {
+                let message = format!("{}: {}", error.message, missing.message);
+                Err(Error { message, ..missing })
+            }
+        }
+    }
+
+    /// Notes a name that nobody knows; an empty text stands for its value.
+    fn miss(&mut self, token: &Token, message: String) -> Word {
+        let length = token.end.saturating_sub(token.start);
+        self.missing = Some(Error { message, offset: token.start, length });
+        Word::Literal(Default::default())
     }
 
     fn next(&mut self) -> Result<Token, Error> {
@@ -279,12 +308,12 @@ impl<'t> Parser<'t> {
             Some(argument) => self.function(&name, argument, &token),
             None => match lookup::variable(&name, self.names) {
                 Some(variable) => Ok(Word::Variable(variable)),
-                None => error_at(&token, format!("Variable '{name}' does not exist")),
+                None => Ok(self.miss(&token, format!("Variable '{name}' does not exist"))),
             },
         }
     }
 
-    fn function(&self, name: &str, argument: Word, token: &Token) -> Result<Word, Error> {
+    fn function(&mut self, name: &str, argument: Word, token: &Token) -> Result<Word, Error> {
         let argument = Box::new(argument);
         if let Some((function, restricted)) = lookup::function(name) {
             self.check_restricted(restricted, &name.to_ascii_lowercase(), token)?;
@@ -295,7 +324,7 @@ impl<'t> Parser<'t> {
         }
         match self.names.function(name) {
             Some(id) => Ok(Word::ModuleFunction { id, argument }),
-            None => error_at(token, format!("Function '{name}' does not exist")),
+            None => Ok(self.miss(token, format!("Function '{name}' does not exist"))),
         }
     }
 
