@@ -5,8 +5,8 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mpm::Status;
-use mpm::scoreboard::ConnectionCounts;
+use mpm::scoreboard::{ConnectionGauges, Gauge};
+use mpm::{LoopSlot, Status};
 use rt::{Handle, Pool};
 
 use crate::connection::Active;
@@ -54,61 +54,72 @@ pub struct Engine {
     pub(crate) input: RefCell<Vec<u8>>,
     /// What is sent next, by whichever connection.
     pub(crate) output: RefCell<Vec<u8>>,
+    is_timed: bool,
     next_connection: Cell<u64>,
     date: Cell<(u64, [u8; 29])>,
 }
 
-/// How many connections a loop has, by what they do.
-#[derive(Default)]
+/// How many connections a loop has, by what they do: counted on the scoreboard itself.
 pub struct Connections {
-    open: Cell<usize>,
-    reading: Cell<usize>,
-    writing: Cell<usize>,
-    closing: Cell<usize>,
+    gauges: ConnectionGauges,
     /// Idle, with their buffers still.
     lingering: Cell<usize>,
 }
 
 /// A connection that is doing something; until it is dropped.
-pub struct Doing<'c>(&'c Cell<usize>);
+pub struct Doing(Gauge);
 
-impl<'c> Doing<'c> {
-    fn new(count: &'c Cell<usize>) -> Doing<'c> {
-        count.set(count.get() + 1);
-        Doing(count)
+impl Doing {
+    fn new(gauge: Gauge) -> Doing {
+        gauge.up();
+        Doing(gauge)
     }
 }
 
-impl Drop for Doing<'_> {
+impl Drop for Doing {
+    fn drop(&mut self) {
+        self.0.down();
+    }
+}
+
+/// An idle connection that keeps its buffers; until it is dropped.
+pub(crate) struct Lingering<'c>(&'c Cell<usize>);
+
+impl Drop for Lingering<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
     }
 }
 
 impl Connections {
+    fn new(slot: &LoopSlot) -> Connections {
+        Connections { gauges: slot.connections(), lingering: Cell::new(0) }
+    }
+
     /// One more.
     pub fn opened(&self) {
-        self.open.set(self.open.get() + 1);
+        self.gauges.open.up();
     }
 
     /// One less.
     pub fn closed(&self) {
-        self.open.set(self.open.get().saturating_sub(1));
+        self.gauges.open.down();
     }
 
     /// How many.
     pub fn open(&self) -> usize {
-        self.open.get()
+        usize::try_from(self.gauges.open.now()).unwrap_or(usize::MAX)
     }
 
     /// One is reading a request of which something has come.
-    pub fn reading(&self) -> Doing<'_> {
-        Doing::new(&self.reading)
+    pub fn reading(&self) -> Doing {
+        Doing::new(self.gauges.reading)
     }
 
     /// One is idle and keeps its buffers for a while.
-    pub(crate) fn lingering(&self) -> Doing<'_> {
-        Doing::new(&self.lingering)
+    pub(crate) fn lingering(&self) -> Lingering<'_> {
+        self.lingering.set(self.lingering.get() + 1);
+        Lingering(&self.lingering)
     }
 
     /// How many are.
@@ -117,28 +128,13 @@ impl Connections {
     }
 
     /// One is answering.
-    pub fn writing(&self) -> Doing<'_> {
-        Doing::new(&self.writing)
+    pub fn writing(&self) -> Doing {
+        Doing::new(self.gauges.writing)
     }
 
     /// One is closing.
-    pub fn closing(&self) -> Doing<'_> {
-        Doing::new(&self.closing)
-    }
-
-    /// For the scoreboard. Who does nothing else is idle between two requests.
-    fn counts(&self) -> ConnectionCounts {
-        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        let (reading, writing) = (self.reading.get(), self.writing.get());
-        let closing = self.closing.get();
-        let idle = self.open.get().saturating_sub(reading + writing + closing);
-        ConnectionCounts {
-            total: wide(self.open.get()),
-            reading: wide(reading),
-            writing: wide(writing),
-            keep_alive: wide(idle),
-            closing: wide(closing),
-        }
+    pub fn closing(&self) -> Doing {
+        Doing::new(self.gauges.closing)
     }
 }
 
@@ -152,14 +148,15 @@ impl Engine {
     ) -> Rc<Engine> {
         Rc::new(Engine {
             plans: PlanCache::new(server.registry.clone()),
-            server,
             handle,
             htaccess: HtaccessCache::default(),
             resources: Resources::default(),
             draining: Cell::new(false),
-            connections: Connections::default(),
+            connections: Connections::new(&slot),
+            is_timed: is_timed(&server),
             slot,
             scoreboard,
+            server,
             actives: Pool::new("request buffers", ACTIVE_LIMIT),
             requests: Pool::new("requests", ACTIVE_LIMIT),
             input: RefCell::new(Vec::with_capacity(INPUT_BYTES)),
@@ -213,22 +210,26 @@ impl Engine {
         }
     }
 
-    /// Publishes what the loop's connections do. Once a second, and before a status page.
+    /// Publishes whether the loop serves or finishes. Once a second, and before a status page.
     pub fn publish(&self) {
-        let counts = self.connections.counts();
-        self.slot.set_connections(counts);
-        self.slot.set_status(match counts {
-            _ if self.draining.get() => Status::Graceful,
-            ConnectionCounts { writing: 1.., .. } => Status::Writing,
-            ConnectionCounts { reading: 1.., .. } => Status::Reading,
-            ConnectionCounts { keep_alive: 1.., .. } => Status::KeepAlive,
-            ConnectionCounts { closing: 1.., .. } => Status::Closing,
-            _ => Status::Ready,
-        });
+        let is_draining = self.draining.get();
+        self.slot.set_status(if is_draining { Status::Graceful } else { Status::Ready });
     }
 
-    /// Counts an answer in the scoreboard.
-    pub fn count(&self, bytes: u64) {
-        self.slot.add_requests(1, bytes, 0);
+    /// Counts the answer to `request` in the scoreboard, `bytes` of it.
+    pub fn count(&self, request: &Request, bytes: u64) {
+        if !self.is_timed {
+            return self.slot.add_requests(1, bytes, 0);
+        }
+        // The turn's clock would show none for what is answered in one turn.
+        let now_us = self.handle.clock().precise_wall_us();
+        let duration_us = now_us.saturating_sub(request.time_us);
+        self.slot.request_end(bytes, duration_us);
     }
+}
+
+/// Whether answers are timed: where mod_status is, unless `ExtendedStatus Off`.
+fn is_timed(server: &Server) -> bool {
+    let extended = &server.main().core.globals.0.extended_status;
+    extended.or(server.registry.is_active("status_module"))
 }

@@ -206,8 +206,7 @@ fn run(
 ) -> u64 {
     let root = folder(name);
     let server = server(&root, &more.replace("@ROOT@", &root.display().to_string()));
-    let board = Scoreboard::new(1, 1).unwrap();
-    let slot = board.loop_slot(0, 0).unwrap();
+    let (board, slot) = Scoreboard::of_one_loop().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let client = std::thread::spawn(move || client(address));

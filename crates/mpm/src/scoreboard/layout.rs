@@ -39,6 +39,7 @@ pub(super) struct GlobalCells {
 pub(super) struct SupervisorCells {
     pub started_us: AtomicU64,
     pub restarted_us: AtomicU64,
+    pub generation_us: AtomicU64,
     pub generation: AtomicU64,
     pub shape: AtomicU64,
     pub planned_processes: AtomicU64,
@@ -53,6 +54,8 @@ pub(super) struct SupervisorCells {
     pub cpu_user_us: AtomicU64,
     pub cpu_system_us: AtomicU64,
     pub retired: [AtomicU64; COUNTERS],
+    /// What had been counted when the server was last restarted at once (`SIGHUP`).
+    pub before_restart: [AtomicU64; COUNTERS],
     pub retired_cpu_user_us: AtomicU64,
     pub retired_cpu_system_us: AtomicU64,
 }
@@ -72,6 +75,7 @@ pub(super) struct ProcessCells {
     pub pid: AtomicU64,
     pub generation: AtomicU64,
     pub slot: AtomicU64,
+    pub shape: AtomicU64,
     pub state: AtomicU64,
     /// Its first cell among the loops of the segment.
     pub first_loop: AtomicU64,
@@ -119,7 +123,6 @@ pub(super) struct LoopCells {
     pub connections: AtomicU64,
     pub reading: AtomicU64,
     pub writing: AtomicU64,
-    pub keep_alive: AtomicU64,
     pub closing: AtomicU64,
     pub connection_accesses: AtomicU64,
     pub connection_bytes: AtomicU64,
@@ -157,6 +160,7 @@ impl ProcessCells {
             &self.pid,
             &self.generation,
             &self.slot,
+            &self.shape,
             &self.first_loop,
             &self.loops,
             &self.started_us,
@@ -178,7 +182,6 @@ impl LoopCells {
             &self.connections,
             &self.reading,
             &self.writing,
-            &self.keep_alive,
             &self.closing,
             &self.connection_accesses,
             &self.connection_bytes,

@@ -13,6 +13,7 @@ use std::io;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::child::Order;
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::shared::map_cells;
@@ -20,7 +21,7 @@ use layout::{GlobalCells, ProcessCells};
 use segment::Segment;
 
 pub use layout::MASK_WORDS;
-pub use slots::{ConnectionCounts, LoopSlot, ProcessSlot, RequestNote};
+pub use slots::{ConnectionCounts, ConnectionGauges, Gauge, LoopSlot, ProcessSlot, RequestNote};
 pub use snapshot::{LoopSnapshot, ProcessSnapshot, Snapshot};
 pub use tally::{Decision, Event};
 
@@ -185,6 +186,13 @@ impl Scoreboard {
         Ok(Self { global, first: Segment::map(0, processes, loops.max(loops_each))? })
     }
 
+    /// A board of one process with one loop, and that loop's slot: for a loop without a supervisor.
+    pub fn of_one_loop() -> io::Result<(Self, LoopSlot)> {
+        let board = Self::new(1, 1)?;
+        let slot = board.claim(1, 0, &Shape::Loop).and_then(|index| board.loop_slot(index, 0));
+        Ok((board, slot.ok_or(io::ErrorKind::OutOfMemory)?))
+    }
+
     /// The writer's handle on process slot `index`, if there is such a slot.
     pub fn process(&self, index: usize) -> Option<ProcessSlot> {
         let (_, cells) = self.find(index)?;
@@ -210,8 +218,8 @@ impl Scoreboard {
 impl Scoreboard {
     /// The first free process slot, now taken by a child that is about to be forked. `None` only
     /// when the board is full and there is no memory to let it grow.
-    pub(crate) fn claim(&self, generation: u32, slot: usize, loops: usize) -> Option<usize> {
-        let fixed = &self.global.fixed;
+    pub(crate) fn claim(&self, generation: u32, slot: usize, shape: &Shape) -> Option<usize> {
+        let (fixed, loops) = (&self.global.fixed, shape.loops_of(slot));
         let used = fixed.processes_used.load(Ordering::Relaxed) as usize;
         let room = |segment: &'static Segment| {
             let (process, first_loop) = segment.room(loops, used)?;
@@ -223,6 +231,7 @@ impl Scoreboard {
         cells.clear();
         cells.generation.store(u64::from(generation), Ordering::Relaxed);
         cells.slot.store(slot as u64, Ordering::Relaxed);
+        cells.shape.store(ShapeKind::of(shape) as u64, Ordering::Relaxed);
         cells.first_loop.store(first_loop as u64, Ordering::Relaxed);
         cells.loops.store(loops as u64, Ordering::Relaxed);
         cells.started_us.store(now_us(), Ordering::Relaxed);
@@ -281,19 +290,28 @@ impl Scoreboard {
         fixed.burials.store(burials.wrapping_add(1), Ordering::Release);
     }
 
-    /// A generation has taken over.
-    pub(crate) fn begin_generation(&self, generation: u32, settings: &Settings) {
+    /// A generation has taken over. `farewell`: what the one before is told. A restart at once
+    /// begins a new count for status pages, as Apache's does.
+    pub(crate) fn begin_generation(&self, generation: u32, settings: &Settings, farewell: Order) {
         let (fixed, shape) = (&self.global.fixed, &settings.shape);
+        let now = now_us();
+        let limit = if shape.has_own_listeners() { 0 } else { settings.server_limit };
         for (cell, value) in [
             (&fixed.generation, u64::from(generation)),
             (&fixed.shape, ShapeKind::of(shape) as u64),
             (&fixed.planned_processes, shape.processes() as u64),
             (&fixed.planned_loops, shape.total_loops() as u64),
-            (&fixed.process_limit, settings.server_limit.max(shape.processes()) as u64),
+            (&fixed.process_limit, limit.max(shape.processes()) as u64),
             (&fixed.loops_each, shape.loops_per_process() as u64),
-            (&fixed.restarted_us, now_us()),
+            (&fixed.generation_us, now),
         ] {
             cell.store(value, Ordering::Relaxed);
+        }
+        if farewell == Order::Stop {
+            fixed.restarted_us.store(now, Ordering::Relaxed);
+            for (before, sum) in fixed.before_restart.iter().zip(self.snapshot().sums()) {
+                before.store(sum, Ordering::Relaxed);
+            }
         }
     }
 
@@ -322,11 +340,15 @@ mod tests {
         Scoreboard::new(3, 2).unwrap()
     }
 
+    fn threads(threads: usize) -> Shape {
+        Shape::Worker { processes: 1, threads }
+    }
+
     #[test]
     fn a_slot_is_claimed_once_and_its_counts_outlive_it() {
         let board = board();
-        assert_eq!(board.claim(1, 0, 2), Some(0));
-        assert_eq!(board.claim(1, 1, 2), Some(1));
+        assert_eq!(board.claim(1, 0, &threads(2)), Some(0));
+        assert_eq!(board.claim(1, 1, &threads(2)), Some(1));
         board.set_pid(0, 41);
         let slot = board.loop_slot(0, 1).unwrap();
         slot.request_begin(None);
@@ -339,8 +361,8 @@ mod tests {
         let snapshot = board.snapshot();
         assert_eq!((snapshot.accesses, snapshot.bytes, snapshot.duration_us), (2, 150, 10));
         assert_eq!(snapshot.processes.len(), 1);
-        assert_eq!(board.claim(2, 0, 2), Some(0));
-        assert_eq!(board.claim(2, 1, 2), Some(2));
+        assert_eq!(board.claim(2, 0, &threads(2)), Some(0));
+        assert_eq!(board.claim(2, 1, &threads(2)), Some(2));
     }
 
     #[test]
@@ -348,7 +370,7 @@ mod tests {
         let board = board();
         for generation in 1..=20 {
             for slot in 0..3 {
-                let index = board.claim(generation, slot, 2).unwrap();
+                let index = board.claim(generation, slot, &threads(2)).unwrap();
                 board.loop_slot(index, 1).unwrap().request_end(1, 1);
             }
         }
@@ -358,7 +380,7 @@ mod tests {
         (0..60).for_each(|index| board.release(index));
         let snapshot = board.snapshot();
         assert_eq!((snapshot.processes.len(), snapshot.accesses), (0, 60));
-        assert_eq!(board.claim(21, 0, 2), Some(0), "the first segment again");
+        assert_eq!(board.claim(21, 0, &threads(2)), Some(0), "the first segment again");
     }
 
     #[test]
@@ -366,9 +388,9 @@ mod tests {
         let board = Scoreboard::new(8, 4).unwrap();
         let counts = [1, 16, 3, 2, 4, 1, 30];
         let mut indices: Vec<usize> =
-            counts.iter().map(|loops| board.claim(1, 0, *loops).unwrap()).collect();
+            counts.iter().map(|loops| board.claim(1, 0, &threads(*loops)).unwrap()).collect();
         board.release(indices[2]);
-        indices[2] = board.claim(2, 0, 3).unwrap();
+        indices[2] = board.claim(2, 0, &threads(3)).unwrap();
         for (at, loops) in indices.iter().zip(counts) {
             (0..loops).for_each(|index| board.loop_slot(*at, index).unwrap().add_accepted(1));
             assert!(board.loop_slot(*at, loops).is_none());
@@ -382,12 +404,12 @@ mod tests {
     fn large_shapes_fit_and_room_alone_costs_nothing() {
         let prefork = Scoreboard::new(400 * 4, 64).unwrap();
         for slot in 0..400 {
-            assert!(prefork.claim(1, slot, 1).is_some());
+            assert!(prefork.claim(1, slot, &threads(1)).is_some());
         }
         let worker = Scoreboard::new(20_000 * 4, 1024).unwrap();
         for generation in 1..=5 {
             for slot in 0..16 {
-                assert!(worker.claim(generation, slot, 64).is_some());
+                assert!(worker.claim(generation, slot, &threads(64)).is_some());
             }
         }
         let snapshot = worker.snapshot();
@@ -397,7 +419,7 @@ mod tests {
     #[test]
     fn the_note_of_a_request_reads_back_whole() {
         let board = board();
-        board.claim(1, 0, 1);
+        board.claim(1, 0, &threads(1));
         let slot = board.loop_slot(0, 0).unwrap();
         slot.request_begin(Some(&RequestNote {
             client: b"192.0.2.1",
@@ -405,7 +427,9 @@ mod tests {
             request: &[b'x'; 300],
             protocol: b"http/1.1",
         }));
-        slot.set_connections(ConnectionCounts { total: 9, keep_alive: 8, ..Default::default() });
+        slot.set_status(Status::Ready);
+        (0..9).for_each(|_| slot.connections().open.up());
+        slot.connections().writing.up();
         let snapshot = board.snapshot();
         let seen = &snapshot.processes[0].loops[0];
         assert_eq!(seen.client, b"192.0.2.1");
@@ -419,7 +443,7 @@ mod tests {
     #[test]
     fn slots_outside_the_board_are_none() {
         let board = board();
-        board.claim(1, 0, 2);
+        board.claim(1, 0, &threads(2));
         assert!(board.loop_slot(0, 1).is_some() && board.loop_slot(0, 2).is_none());
         assert!(board.loop_slot(3, 0).is_none());
         assert!(board.loop_slot(usize::MAX, 1).is_none());

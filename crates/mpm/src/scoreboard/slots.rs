@@ -1,6 +1,6 @@
 //! The writers' side of the scoreboard.
 
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::layout::{Counter, LoopCells, MASK_WORDS, ProcessCells};
 use super::{Status, now_us};
@@ -33,7 +33,42 @@ pub struct LoopSlot {
     pub(super) cells: &'static LoopCells,
 }
 
-/// How many connections a loop has, by what they do.
+/// A number on the board that goes up and down; the loop whose slot it is in is its only writer.
+#[derive(Clone, Copy)]
+pub struct Gauge(&'static AtomicU64);
+
+impl Gauge {
+    /// One more.
+    pub fn up(self) {
+        self.0.store(self.now().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// One less, but not below 0.
+    pub fn down(self) {
+        self.0.store(self.now().saturating_sub(1), Ordering::Relaxed);
+    }
+
+    /// The number.
+    pub fn now(self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many connections a loop has, by what they do, on the board itself: a reader sees what they
+/// do this moment. Those that do nothing else are idle between two requests.
+#[derive(Clone, Copy)]
+pub struct ConnectionGauges {
+    /// All.
+    pub open: Gauge,
+    /// Reading a request.
+    pub reading: Gauge,
+    /// Sending a response.
+    pub writing: Gauge,
+    /// Closing (lingering).
+    pub closing: Gauge,
+}
+
+/// How many connections a loop has, by what they do, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
     /// All.
@@ -62,7 +97,19 @@ pub struct RequestNote<'a> {
 }
 
 impl LoopSlot {
-    /// Sets the status letter.
+    /// The loop's connections.
+    pub fn connections(&self) -> ConnectionGauges {
+        let cells = self.cells;
+        ConnectionGauges {
+            open: Gauge(&cells.connections),
+            reading: Gauge(&cells.reading),
+            writing: Gauge(&cells.writing),
+            closing: Gauge(&cells.closing),
+        }
+    }
+
+    /// Sets the status letter. A loop that is [`Status::Ready`] is shown by what its connections
+    /// do.
     pub fn set_status(&self, status: Status) {
         self.cells.status.store(u64::from(status as u8), Ordering::Relaxed);
     }
@@ -73,7 +120,6 @@ impl LoopSlot {
             self.write_note(note);
             self.cells.last_used_us.store(now_us(), Ordering::Relaxed);
         }
-        self.set_status(Status::Writing);
     }
 
     /// An answer is sent: `bytes` of it, `duration_us` after the request's first byte.
@@ -111,20 +157,6 @@ impl LoopSlot {
     /// Counts accepted connections.
     pub fn add_accepted(&self, connections: u64) {
         self.add(Counter::Accepted, connections);
-    }
-
-    /// Publishes the loop's connections.
-    pub fn set_connections(&self, counts: ConnectionCounts) {
-        let cells = self.cells;
-        for (cell, count) in [
-            (&cells.connections, counts.total),
-            (&cells.reading, counts.reading),
-            (&cells.writing, counts.writing),
-            (&cells.keep_alive, counts.keep_alive),
-            (&cells.closing, counts.closing),
-        ] {
-            cell.store(count, Ordering::Relaxed);
-        }
     }
 
     /// Adds time that the loop was not waiting.
@@ -169,7 +201,7 @@ impl LoopSlot {
     }
 
     /// Publishes where the loop may run: for whoever sets its mask, the loop or the supervisor.
-    /// `mask`: a bit for each CPU, 64 in a word. `planned_cpu`: the CPU it is pinned to by the plan.
+    /// `mask`: a bit for each CPU, 64 in a word. `planned_cpu`: the CPU that the plan pins it to.
     pub fn set_place(&self, mask: &[u64], planned_cpu: Option<usize>, is_widened: bool) {
         let place = &self.cells.place;
         for (index, cell) in place.mask.iter().enumerate().take(MASK_WORDS) {

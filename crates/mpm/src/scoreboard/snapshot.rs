@@ -19,8 +19,10 @@ const BOARD_TRIES_MAX: usize = 16;
 pub struct Snapshot {
     /// When the server was started, microseconds since the epoch.
     pub started_us: u64,
-    /// When the serving generation took over.
+    /// When the server was started, or restarted at once (`SIGHUP`).
     pub restarted_us: u64,
+    /// When the serving generation took over.
+    pub generation_us: u64,
     /// The serving generation, from 1.
     pub generation: u32,
     /// The shape that serves.
@@ -39,6 +41,7 @@ pub struct Snapshot {
     events: [u64; EVENTS],
     /// How often the server decided on affinity, by [`Decision`].
     decisions: [u64; DECISIONS],
+    sums: [u64; COUNTERS],
     /// Log lines dropped because a pipe or disk was full.
     pub log_lines_dropped: u64,
     /// Requests of the whole server since its start, those of dead children included.
@@ -63,10 +66,20 @@ pub struct Snapshot {
     pub supervisor_cpu_user_us: u64,
     /// System CPU time of the supervisor.
     pub supervisor_cpu_system_us: u64,
-    /// User CPU time of all children, likewise.
+    /// Requests when it was last restarted at once: what Apache's status page begins to count at.
+    pub accesses_before: u64,
+    /// Bytes then.
+    pub bytes_before: u64,
+    /// Durations then.
+    pub duration_us_before: u64,
+    /// User CPU time of the children that there are.
     pub cpu_user_us: u64,
-    /// System CPU time of all children, likewise.
+    /// System CPU time of the children that there are.
     pub cpu_system_us: u64,
+    /// User CPU time of the children that have ended.
+    pub ended_cpu_user_us: u64,
+    /// System CPU time of the children that have ended.
+    pub ended_cpu_system_us: u64,
     /// The processes that there are.
     pub processes: Vec<ProcessSnapshot>,
 }
@@ -76,6 +89,8 @@ pub struct Snapshot {
 pub struct ProcessSnapshot {
     /// Its slot in the scoreboard.
     pub index: usize,
+    /// The shape that it is a process of.
+    pub shape: ShapeKind,
     /// Its place in the shape.
     pub slot: usize,
     /// Process id.
@@ -155,6 +170,11 @@ impl Snapshot {
         self.events[event as usize]
     }
 
+    /// The counters that go on through restarts, in the order of their cells.
+    pub(super) fn sums(&self) -> [u64; COUNTERS] {
+        self.sums
+    }
+
     /// How often the server decided so.
     pub fn decision(&self, decision: Decision) -> u64 {
         self.decisions[decision as usize]
@@ -183,9 +203,12 @@ impl Scoreboard {
 
     fn read(&self) -> Snapshot {
         let (fixed, tallies) = (&self.global.fixed, &self.global.tallies);
+        let before =
+            |counter: Counter| fixed.before_restart[counter as usize].load(Ordering::Relaxed);
         let mut snapshot = Snapshot {
             started_us: fixed.started_us.load(Ordering::Relaxed),
             restarted_us: fixed.restarted_us.load(Ordering::Relaxed),
+            generation_us: fixed.generation_us.load(Ordering::Relaxed),
             generation: narrow(fixed.generation.load(Ordering::Relaxed)),
             shape: ShapeKind::from_number(fixed.shape.load(Ordering::Relaxed)),
             planned_processes: fixed.planned_processes.load(Ordering::Relaxed) as usize,
@@ -198,8 +221,11 @@ impl Scoreboard {
             log_lines_dropped: tallies.log_lines_dropped.load(Ordering::Relaxed),
             supervisor_cpu_user_us: fixed.cpu_user_us.load(Ordering::Relaxed),
             supervisor_cpu_system_us: fixed.cpu_system_us.load(Ordering::Relaxed),
-            cpu_user_us: fixed.retired_cpu_user_us.load(Ordering::Relaxed),
-            cpu_system_us: fixed.retired_cpu_system_us.load(Ordering::Relaxed),
+            ended_cpu_user_us: fixed.retired_cpu_user_us.load(Ordering::Relaxed),
+            ended_cpu_system_us: fixed.retired_cpu_system_us.load(Ordering::Relaxed),
+            accesses_before: before(Counter::Accesses),
+            bytes_before: before(Counter::Bytes),
+            duration_us_before: before(Counter::DurationUs),
             ..Snapshot::default()
         };
         let mut sums = fixed.retired.each_ref().map(|cell| cell.load(Ordering::Relaxed));
@@ -221,6 +247,7 @@ impl Scoreboard {
             run_delay_us: sum(Counter::RunDelayUs),
             handed_over: sum(Counter::HandedOver),
             moved: sum(Counter::Moved),
+            sums,
             ..snapshot
         }
     }
@@ -231,6 +258,7 @@ impl Scoreboard {
         sums: &mut [u64; COUNTERS],
     ) -> Option<ProcessSnapshot> {
         let (segment, cells) = self.find(index)?;
+        let kind = ShapeKind::from_number(cells.shape.load(Ordering::Relaxed));
         let state = ProcessState::from_number(cells.state.load(Ordering::Acquire));
         if state == ProcessState::Free {
             return None;
@@ -240,10 +268,13 @@ impl Scoreboard {
             for (sum, counter) in sums.iter_mut().zip(counters) {
                 *sum += counter;
             }
-            loop_snapshot(cells, &counters)
+            let mut seen = loop_snapshot(cells, &counters);
+            seen.status = shown(seen.status, seen.connections, kind, state);
+            seen
         });
         Some(ProcessSnapshot {
             index,
+            shape: kind,
             slot: cells.slot.load(Ordering::Relaxed) as usize,
             pid: narrow(cells.pid.load(Ordering::Relaxed)),
             generation: narrow(cells.generation.load(Ordering::Relaxed)),
@@ -274,13 +305,7 @@ fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot 
         last_duration_us: cells.last_duration_us.load(Ordering::Relaxed),
         last_used_us: cells.last_used_us.load(Ordering::Relaxed),
         heartbeat_us: cells.heartbeat_us.load(Ordering::Relaxed),
-        connections: ConnectionCounts {
-            total: cells.connections.load(Ordering::Relaxed),
-            reading: cells.reading.load(Ordering::Relaxed),
-            writing: cells.writing.load(Ordering::Relaxed),
-            keep_alive: cells.keep_alive.load(Ordering::Relaxed),
-            closing: cells.closing.load(Ordering::Relaxed),
-        },
+        connections: connection_counts(cells),
         connection_accesses: cells.connection_accesses.load(Ordering::Relaxed),
         connection_bytes: cells.connection_bytes.load(Ordering::Relaxed),
         cpu: one_less(cells.cpu.load(Ordering::Relaxed)),
@@ -291,6 +316,36 @@ fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot 
         vhost,
         request,
         protocol,
+    }
+}
+
+fn connection_counts(cells: &LoopCells) -> ConnectionCounts {
+    let [total, reading, writing, closing] =
+        [&cells.connections, &cells.reading, &cells.writing, &cells.closing]
+            .map(|cell| cell.load(Ordering::Relaxed));
+    let keep_alive = total.saturating_sub(reading + writing + closing);
+    ConnectionCounts { total, reading, writing, keep_alive, closing }
+}
+
+/// The letter of a loop. In shapes whose loops have many connections, idle and closing ones take
+/// up nobody: the loop waits, as a thread of Apache's event does.
+fn shown(
+    status: Status,
+    connections: ConnectionCounts,
+    kind: ShapeKind,
+    state: ProcessState,
+) -> Status {
+    if status != Status::Ready {
+        return status;
+    }
+    match connections {
+        _ if matches!(state, ProcessState::Quiescing | ProcessState::Stopping) => Status::Graceful,
+        ConnectionCounts { writing: 1.., .. } => Status::Writing,
+        ConnectionCounts { reading: 1.., .. } => Status::Reading,
+        _ if kind.is_async() => Status::Ready,
+        ConnectionCounts { keep_alive: 1.., .. } => Status::KeepAlive,
+        ConnectionCounts { closing: 1.., .. } => Status::Closing,
+        _ => Status::Ready,
     }
 }
 

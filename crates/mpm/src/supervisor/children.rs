@@ -109,8 +109,7 @@ impl Supervisor<'_> {
         slot: usize,
         settings: Arc<Settings>,
     ) -> Result<(), String> {
-        let loops = settings.shape.loops_of(slot);
-        let Some(board_slot) = self.board.claim(generation, slot, loops) else {
+        let Some(board_slot) = self.board.claim(generation, slot, &settings.shape) else {
             self.make_room();
             return Err("no room in the scoreboard for another process".to_owned());
         };

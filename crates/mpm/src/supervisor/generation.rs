@@ -119,7 +119,7 @@ impl Supervisor<'_> {
         let number = generation.number;
         self.program.commit(number);
         use_standard_error(&generation.logs);
-        self.board.begin_generation(number, &generation.settings);
+        self.board.begin_generation(number, &generation.settings, generation.farewell);
         self.move_pid_file(&generation.settings);
         let has_removed = self.listeners.retire(&generation.settings);
         self.listeners.commit();

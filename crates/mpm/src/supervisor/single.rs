@@ -32,10 +32,10 @@ impl Supervisor<'_> {
         let settings = std::sync::Arc::new(settings);
         use_standard_error(&generation.logs);
         self.program.commit(generation.number);
-        let loops = settings.shape.total_loops();
-        self.board.begin_generation(generation.number, &settings);
+        self.board.begin_generation(generation.number, &settings, Order::Graceful);
         let full = || io::Error::other("the scoreboard is full");
-        let board_slot = self.board.claim(generation.number, 0, loops).ok_or_else(full)?;
+        let board_slot =
+            self.board.claim(generation.number, 0, &settings.shape).ok_or_else(full)?;
         self.board.set_pid(board_slot, i32::try_from(std::process::id()).unwrap_or(0));
         let (line, control) = ControlLine::pair()?;
         let child = self.make_child(generation.number, 0, board_slot, settings, control)?;

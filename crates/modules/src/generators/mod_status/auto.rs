@@ -34,6 +34,15 @@ pub(super) fn write(report: &Report) -> Vec<u8> {
     line("BusyWorkers", busy.to_string());
     line("GracefulWorkers", graceful.to_string());
     line("IdleWorkers", idle.to_string());
+    if report.board.shape.is_async() {
+        write_connections(report, &mut line);
+    }
+    line("Scoreboard", String::from_utf8_lossy(&report.letters).into_owned());
+    out
+}
+
+/// What only shapes tell whose loops have many connections.
+fn write_connections(report: &Report, line: &mut impl FnMut(&str, String)) {
     let [processes, stopping] = report.processes();
     line("Processes", processes.to_string());
     line("Stopping", stopping.to_string());
@@ -47,27 +56,26 @@ pub(super) fn write(report: &Report) -> Vec<u8> {
     for (name, count) in names.into_iter().zip(report.connections) {
         line(name, count.to_string());
     }
-    line("Scoreboard", String::from_utf8_lossy(&report.letters).into_owned());
-    out
 }
 
 fn write_totals(report: &Report, line: &mut impl FnMut(&str, String)) {
-    let board = &report.board;
     let uptime = report.uptime_s() as f64;
-    let count = board.accesses as f64;
-    let kilobytes = board.bytes / 1024;
+    let accesses = report.accesses();
+    let count = accesses as f64;
+    let kilobytes = report.bytes() / 1024;
     let bytes = kilobytes as f64 * 1024.0;
     let duration = report.duration_ms();
-    line("Total Accesses", board.accesses.to_string());
+    line("Total Accesses", accesses.to_string());
     line("Total kBytes", kilobytes.to_string());
     line("Total Duration", duration.to_string());
-    let [user, system] = report.cpu_s();
-    line("CPUUser", "0".to_owned());
-    line("CPUSystem", "0".to_owned());
-    line("CPUChildrenUser", general(user, DIGITS));
-    line("CPUChildrenSystem", general(system, DIGITS));
-    if user + system > 0.0 && uptime > 0.0 {
-        line("CPULoad", general((user + system) / uptime * 100.0, DIGITS));
+    let cpu_s = report.cpu_s();
+    let names = ["CPUUser", "CPUSystem", "CPUChildrenUser", "CPUChildrenSystem"];
+    for (name, seconds) in names.into_iter().zip(cpu_s) {
+        line(name, general(seconds, DIGITS));
+    }
+    let cpu_s: f64 = cpu_s.iter().sum();
+    if cpu_s > 0.0 && uptime > 0.0 {
+        line("CPULoad", general(cpu_s / uptime * 100.0, DIGITS));
     }
     line("Uptime", report.uptime_s().to_string());
     if uptime > 0.0 {

@@ -62,7 +62,6 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
         note::begin(request);
     }
     request.engine.publish();
-    request.engine.slot.set_status(mpm::scoreboard::Status::Writing);
     let report = Report::gather(request, extended);
     let text = if says(b"auto").is_some() {
         request.content_type = Some(b"text/plain; charset=ISO-8859-1".to_vec());

@@ -57,17 +57,13 @@ fn shown(request: &Request) -> &[u8] {
     }
 }
 
-/// After the answer: how long it took, and what it was.
+/// After the answer: what it was.
 pub(super) fn after<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
     if !is_extended(request) {
         return Answer::DECLINED;
     }
-    let clock = request.engine.handle.clock();
-    let duration_us = clock.wall_us().saturating_sub(request.time_us);
     let slot = &request.engine.slot;
-    slot.add_requests(0, 0, duration_us);
-    slot.set_last_duration_us(duration_us);
-    let now_ms = clock.now_ms();
+    let now_ms = request.engine.handle.clock().now_ms();
     if NOTED_MS.replace(now_ms) != now_ms {
         begin(request);
         let client = &request.client;

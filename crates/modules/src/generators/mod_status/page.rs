@@ -20,7 +20,9 @@ const LINE_PROCESSES: usize = 3;
 pub(super) fn write(report: &Report, tables: bool, signature: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8192);
     write_head(report, &mut out);
-    write_processes(report, &mut out);
+    if report.board.shape.is_async() {
+        write_processes(report, &mut out);
+    }
     write_scoreboard(report, &mut out);
     if report.extended {
         match tables {
@@ -81,7 +83,7 @@ fn write_head(report: &Report, out: &mut Vec<u8>) {
         out,
         format!(
             "<dt>{busy} requests currently being processed, {graceful} workers gracefully \
-             restarting, {idle} idle workers</dt>\n</dl>\n"
+             restarting, {idle} idle workers</dt>\n</dl>"
         ),
     );
 }
@@ -89,25 +91,24 @@ fn write_head(report: &Report, out: &mut Vec<u8>) {
 fn write_totals(report: &Report, out: &mut Vec<u8>) {
     /// Significant digits of rates.
     const DIGITS: usize = 3;
-    let board = &report.board;
     let uptime = report.uptime_s() as f64;
-    let count = board.accesses as f64;
-    let traffic = board.bytes / 1024;
+    let (accesses, traffic) = (report.accesses(), report.bytes() / 1024);
+    let count = accesses as f64;
     let sent = traffic as f64 * 1024.0;
     let duration = report.duration_ms();
     put(
         out,
         format!(
-            "<dt>Total accesses: {} - Total Traffic: {} - Total Duration: {duration}</dt>\n",
-            board.accesses,
+            "<dt>Total accesses: {accesses} - Total Traffic: {} - Total Duration: {duration}</dt>\n",
             kilobytes(traffic)
         ),
     );
-    let [user, system] = report.cpu_s();
-    let (children_user, children_system) = (general(user, 6), general(system, 6));
-    put(out, format!("<dt>CPU Usage: u0 s0 cu{children_user} cs{children_system}"));
-    if user + system > 0.0 && uptime > 0.0 {
-        let load = general((user + system) / uptime * 100.0, DIGITS);
+    let cpu_s = report.cpu_s();
+    let [user, system, ended_user, ended_system] = cpu_s.map(|seconds| general(seconds, 6));
+    put(out, format!("<dt>CPU Usage: u{user} s{system} cu{ended_user} cs{ended_system}"));
+    let cpu_s: f64 = cpu_s.iter().sum();
+    if cpu_s > 0.0 && uptime > 0.0 {
+        let load = general(cpu_s / uptime * 100.0, DIGITS);
         put(out, format!(" - {load}% CPU load"));
     }
     put(out, "</dt>\n<dt>");
@@ -127,7 +128,7 @@ fn write_totals(report: &Report, out: &mut Vec<u8>) {
 fn write_processes(report: &Report, out: &mut Vec<u8>) {
     put(
         out,
-        "\n<table rules=\"all\" cellpadding=\"1%\">\n<tr><th rowspan=\"2\">Slot</th>\
+        "\n\n<table rules=\"all\" cellpadding=\"1%\">\n<tr><th rowspan=\"2\">Slot</th>\
          <th rowspan=\"2\">PID</th><th rowspan=\"2\">Stopping</th>\
          <th colspan=\"2\">Connections</th>\n<th colspan=\"3\">Threads</th>\
          <th colspan=\"4\">Async connections</th></tr>\n<tr><th>total</th><th>accepting</th>\
@@ -139,7 +140,7 @@ fn write_processes(report: &Report, out: &mut Vec<u8>) {
         let (stopping, accepting) =
             if is_stopping(process) { ("yes", "no") } else { ("no", "yes") };
         let [total, waiting, writing, kept, closing] = count_connections(process);
-        let [busy, graceful, idle] = count_loops(process);
+        let [busy, graceful, idle] = count_loops(process, report.board.generation);
         let (slot, pid) = (process.index, process.pid);
         put(
             out,
@@ -231,8 +232,8 @@ const TABLE_KEY: &str = " <hr /> <table>\n \
 /// Numbers of one loop that both forms show.
 struct Shown {
     generation: u32,
-    child_accesses: u64,
-    child_bytes: u64,
+    connection_accesses: u64,
+    connection_bytes: u64,
     cpu_s: f64,
     since_s: u64,
     last_ms: u64,
@@ -246,10 +247,12 @@ impl Shown {
             0 => 0,
             used => report.now_us.saturating_sub(used),
         };
+        // Who waits has no connection.
+        let is_at_it = seen.status != Status::Ready;
         Shown {
             generation: process.generation.saturating_sub(1),
-            child_accesses: process.loops.iter().map(|seen| seen.accesses).sum(),
-            child_bytes: process.loops.iter().map(|seen| seen.bytes).sum(),
+            connection_accesses: if is_at_it { seen.connection_accesses } else { 0 },
+            connection_bytes: if is_at_it { seen.connection_bytes } else { 0 },
             cpu_s: cpu_us as f64 / SECOND_US as f64,
             since_s: since_us / SECOND_US,
             last_ms: seen.last_duration_us / 1000,
@@ -274,8 +277,8 @@ fn write_row(report: &Report, process: &ProcessSnapshot, seen: &LoopSnapshot, ou
             process.index,
             shown.generation,
             process.pid,
-            seen.connection_accesses,
-            shown.child_accesses,
+            shown.connection_accesses,
+            seen.accesses,
             seen.accesses
         ),
     );
@@ -288,8 +291,8 @@ fn write_row(report: &Report, process: &ProcessSnapshot, seen: &LoopSnapshot, ou
             shown.since_s,
             shown.last_ms,
             shown.all_ms,
-            seen.connection_bytes as f64 / 1024.0,
-            shown.child_bytes as f64 / MEGA,
+            shown.connection_bytes as f64 / 1024.0,
+            seen.bytes as f64 / MEGA,
             seen.bytes as f64 / MEGA
         ),
     );
@@ -321,8 +324,7 @@ fn write_text(report: &Report, process: &ProcessSnapshot, seen: &LoopSnapshot, o
         Status::IdleKill => "Dying",
     };
     let (index, pid, generation) = (process.index, process.pid, shown.generation);
-    let accesses =
-        format!("{}|{}|{}", seen.connection_accesses, shown.child_accesses, seen.accesses);
+    let accesses = format!("{}|{}|{}", shown.connection_accesses, seen.accesses, seen.accesses);
     let [user, system] = [process.cpu_user_us, process.cpu_system_us]
         .map(|us| general(us as f64 / SECOND_US as f64, 6));
     put(
@@ -333,8 +335,8 @@ fn write_text(report: &Report, process: &ProcessSnapshot, seen: &LoopSnapshot, o
             shown.since_s,
             shown.last_ms,
             shown.all_ms,
-            bytes(seen.connection_bytes as f64),
-            bytes(shown.child_bytes as f64),
+            bytes(shown.connection_bytes as f64),
+            bytes(seen.bytes as f64),
             bytes(seen.bytes as f64)
         ),
     );

@@ -4,15 +4,18 @@ use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use mpm::scoreboard::{LoopSnapshot, ProcessSnapshot, ProcessState, Snapshot, Status};
+use mpm::scoreboard::{LoopSnapshot, ProcessSnapshot, ProcessState, ShapeKind, Snapshot, Status};
 use server::request::Request;
 use server::version::{FOLLOWS, PRODUCT, VERSION};
 
 /// Microseconds in a second.
 pub(super) const SECOND_US: u64 = 1_000_000;
 
-/// The most letters for loops that are not there yet.
-const LETTERS_MAX: usize = 4096;
+/// Microseconds in a tick of `times()`.
+const TICK_US: u64 = 10_000;
+
+/// The most letters for workers that are not there yet.
+const LETTERS_MAX: usize = 65_536;
 
 /// The server at one moment.
 pub(super) struct Report {
@@ -41,24 +44,20 @@ impl Report {
     pub(super) fn gather(request: &Request, extended: bool) -> Report {
         let engine = &request.engine;
         let board = engine.scoreboard.snapshot();
-        let mut letters = Vec::new();
         let mut loops = [0; 3];
         let mut connections = [0; 5];
         for process in &board.processes {
-            letters.extend(process.loops.iter().map(|seen| seen.status as u8));
-            let [busy, graceful, idle] = count_loops(process);
+            let [busy, graceful, idle] = count_loops(process, board.generation);
             loops = [loops[0] + busy, loops[1] + graceful, loops[2] + idle];
             for (sum, part) in connections.iter_mut().zip(count_connections(process)) {
                 *sum += part;
             }
         }
-        // Room that no process has is not told: there is a lot of it, and it costs nothing.
-        letters.resize(letters.len().max(board.planned_loops.min(LETTERS_MAX)), b'.');
         Report {
             server_name: request.server_name().to_vec(),
             local: request.client.local.ip().to_string(),
             extended,
-            letters,
+            letters: letters(&board),
             loops,
             connections,
             now_us: engine.handle.clock().precise_wall_us(),
@@ -67,7 +66,7 @@ impl Report {
         }
     }
 
-    /// Seconds since the serving generation took over.
+    /// Seconds since the server was started or restarted at once.
     pub(super) fn uptime_s(&self) -> u64 {
         self.now_us.saturating_sub(self.board.restarted_us) / SECOND_US
     }
@@ -77,14 +76,33 @@ impl Report {
         self.board.generation.saturating_sub(1)
     }
 
-    /// User and system CPU seconds of all children.
-    pub(super) fn cpu_s(&self) -> [f64; 2] {
-        [self.board.cpu_user_us, self.board.cpu_system_us].map(|us| us as f64 / SECOND_US as f64)
+    /// Requests since the server was started or restarted at once.
+    pub(super) fn accesses(&self) -> u64 {
+        self.board.accesses.saturating_sub(self.board.accesses_before)
     }
 
-    /// Milliseconds that all requests took.
+    /// Bytes sent, likewise.
+    pub(super) fn bytes(&self) -> u64 {
+        self.board.bytes.saturating_sub(self.board.bytes_before)
+    }
+
+    /// CPU seconds: user and system of the supervisor and the children that there are, then user
+    /// and system of the children that have ended.
+    pub(super) fn cpu_s(&self) -> [f64; 4] {
+        let board = &self.board;
+        let all_us = [
+            board.supervisor_cpu_user_us + board.cpu_user_us,
+            board.supervisor_cpu_system_us + board.cpu_system_us,
+            board.ended_cpu_user_us,
+            board.ended_cpu_system_us,
+        ];
+        // Clock ticks, as times() counts them.
+        all_us.map(|us| (us / TICK_US) as f64 / (SECOND_US / TICK_US) as f64)
+    }
+
+    /// Milliseconds that all requests took, likewise.
     pub(super) fn duration_ms(&self) -> u64 {
-        self.board.duration_us / 1000
+        self.board.duration_us.saturating_sub(self.board.duration_us_before) / 1000
     }
 
     /// Processes that serve or finish, and those that finish.
@@ -99,12 +117,41 @@ pub(super) fn is_stopping(process: &ProcessSnapshot) -> bool {
     matches!(process.state, ProcessState::Quiescing | ProcessState::Stopping)
 }
 
-/// A process's loops: those that answer, that are told to finish, that wait.
-pub(super) fn count_loops(process: &ProcessSnapshot) -> [u64; 3] {
+/// The letters of all workers. Where processes come and go each has its place, and free places are
+/// shown; loops of shapes with a fixed number of processes stand together.
+fn letters(board: &Snapshot) -> Vec<u8> {
+    let of = |process: &ProcessSnapshot| -> Vec<u8> {
+        process.loops.iter().map(|seen| seen.status as u8).collect()
+    };
+    if board.shape.is_async() {
+        let mut letters: Vec<u8> = board.processes.iter().flat_map(of).collect();
+        letters.resize(letters.len().max(board.planned_loops.min(LETTERS_MAX)), b'.');
+        return letters;
+    }
+    let most = board.processes.iter().map(|process| process.loops.len()).max();
+    let each = most.unwrap_or(0).max(board.loops_each).max(1);
+    let places = board.processes.last().map_or(0, |process| process.index + 1);
+    let places = places.max(board.process_limit.min(LETTERS_MAX / each));
+    let mut letters = vec![b'.'; places * each];
+    for process in &board.processes {
+        let start = process.index * each;
+        for (place, letter) in letters.iter_mut().skip(start).zip(of(process)) {
+            *place = letter;
+        }
+    }
+    letters
+}
+
+/// A process's loops: those that answer, that are told to finish, that wait. Those of a process
+/// that finishes count as neither, but in prefork (`status_handler`).
+pub(super) fn count_loops(process: &ProcessSnapshot, generation: u32) -> [u64; 3] {
     let mut counts = [0; 3];
+    if is_stopping(process) && process.shape != ShapeKind::Prefork {
+        return counts;
+    }
     for seen in &process.loops {
         let kind = match seen.status {
-            Status::Ready if !is_stopping(process) => 2,
+            Status::Ready if process.generation == generation => 2,
             Status::Graceful => 1,
             Status::Reading
             | Status::Writing
@@ -167,21 +214,50 @@ pub(super) fn date(time_us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mpm::Scoreboard;
+
     use super::*;
+
+    fn process(shape: ShapeKind, index: usize, all: &[Status]) -> ProcessSnapshot {
+        let of = |status: &Status| LoopSnapshot { status: *status, ..LoopSnapshot::default() };
+        ProcessSnapshot {
+            index,
+            shape,
+            generation: 2,
+            state: ProcessState::Serving,
+            loops: all.iter().map(of).collect(),
+            ..ProcessSnapshot::default()
+        }
+    }
 
     #[test]
     fn loops_are_counted_by_what_they_do() {
-        let of = |status| LoopSnapshot { status, ..LoopSnapshot::default() };
-        let mut process = ProcessSnapshot {
-            state: ProcessState::Serving,
-            loops: [Status::Writing, Status::Ready, Status::Graceful, Status::Starting]
-                .map(of)
-                .to_vec(),
-            ..ProcessSnapshot::default()
-        };
-        assert_eq!(count_loops(&process), [1, 1, 1]);
-        process.state = ProcessState::Stopping;
-        assert_eq!(count_loops(&process), [1, 1, 0]);
+        let all = [Status::Writing, Status::Ready, Status::Graceful, Status::Starting];
+        let mut seen = process(ShapeKind::Worker, 0, &all);
+        assert_eq!(count_loops(&seen, 2), [1, 1, 1]);
+        assert_eq!(count_loops(&seen, 3), [1, 1, 0], "idle ones of another generation");
+        seen.state = ProcessState::Quiescing;
+        assert_eq!(count_loops(&seen, 3), [0, 0, 0]);
+        seen.shape = ShapeKind::Prefork;
+        assert_eq!(count_loops(&seen, 3), [1, 1, 0]);
+    }
+
+    #[test]
+    fn every_process_has_its_place_and_free_places_show() {
+        let (ready, writing) = (Status::Ready, Status::Writing);
+        let mut board = Scoreboard::new(1, 1).unwrap().snapshot();
+        (board.shape, board.process_limit) = (ShapeKind::Worker, 4);
+        (board.loops_each, board.planned_loops) = (3, 6);
+        board.processes = vec![
+            process(ShapeKind::Worker, 0, &[ready, writing, ready]),
+            process(ShapeKind::Worker, 2, &[writing, ready, ready]),
+        ];
+        assert_eq!(letters(&board), b"_W_...W__...");
+        board.process_limit = 1;
+        assert_eq!(letters(&board), b"_W_...W__");
+        board.shape = ShapeKind::Event;
+        board.planned_loops = 7;
+        assert_eq!(letters(&board), b"_W_W__.");
     }
 
     #[test]
