@@ -49,6 +49,9 @@ pub struct Settings {
     /// `MaxConnectionsPerChild`, 0 for no limit. Handed on to children, which call
     /// [`Control::exhausted`](crate::child::Control::exhausted) when they have had enough.
     pub max_connections_per_child: u64,
+    /// The virtual hosts whose answers are counted one by one, by their labels; none where no place
+    /// of the configuration shows such counters.
+    pub counted_hosts: Vec<Vec<u8>>,
     /// `ExtendedStatus`: whether loops note the request in the scoreboard.
     pub extended_status: bool,
 }

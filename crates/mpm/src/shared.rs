@@ -45,7 +45,8 @@ pub(crate) fn map_cells<T: Cells>(count: usize) -> io::Result<&'static [T]> {
             std::ptr::null_mut(),
             bytes,
             ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::SHARED,
+            // Room that is never used is not to be paid for, not even as a promise.
+            MapFlags::SHARED | MapFlags::NORESERVE,
         )?
     };
     // SAFETY: the mapping is page-aligned (no cell needs more than 64), `bytes` long, zeroed and

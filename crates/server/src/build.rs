@@ -47,6 +47,8 @@ pub struct Build {
     pub defined: DefinedProviders,
     /// `RegisterHttpMethod`
     pub methods: MethodRegistry,
+    /// Whether some place has a handler that shows counters by virtual host.
+    pub counts_hosts: bool,
 }
 
 impl Build {
@@ -67,6 +69,7 @@ impl Build {
             regex_flags: pcre::Flags::default(),
             defined: DefinedProviders::default(),
             methods: MethodRegistry::new(),
+            counts_hosts: false,
         }
     }
 

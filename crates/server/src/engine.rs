@@ -5,7 +5,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mpm::scoreboard::{ConnectionGauges, Gauge};
+use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
 use rt::{Handle, Pool};
 
@@ -55,6 +55,8 @@ pub struct Engine {
     /// What is sent next, by whichever connection.
     pub(crate) output: RefCell<Vec<u8>>,
     is_timed: bool,
+    /// Counters by virtual host, where some place shows them.
+    hosts: Option<HostCounters>,
     next_connection: Cell<u64>,
     date: Cell<(u64, [u8; 29])>,
 }
@@ -154,6 +156,7 @@ impl Engine {
             draining: Cell::new(false),
             connections: Connections::new(&slot),
             is_timed: is_timed(&server),
+            hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
             slot,
             scoreboard,
             server,
@@ -216,8 +219,8 @@ impl Engine {
         self.slot.set_status(if is_draining { Status::Graceful } else { Status::Ready });
     }
 
-    /// Counts the answer to `request` in the scoreboard, `bytes` of it.
-    pub fn count(&self, request: &Request, bytes: u64) {
+    /// Counts the answer to `request` in the scoreboard: its status, the bytes of its body.
+    pub fn count(&self, request: &Request, status: u16, bytes: u64) {
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);
         }
@@ -225,11 +228,19 @@ impl Engine {
         let now_us = self.handle.clock().precise_wall_us();
         let duration_us = now_us.saturating_sub(request.time_us);
         self.slot.request_end(bytes, duration_us);
+        if let Some(hosts) = &self.hosts {
+            let host = usize::try_from(request.host.id).unwrap_or(usize::MAX);
+            hosts.count(host, status, bytes, duration_us);
+        }
     }
 }
 
-/// Whether answers are timed: where mod_status is, unless `ExtendedStatus Off`.
+/// Whether answers are timed: where mod_status is, unless `ExtendedStatus Off`, and where they are
+/// counted by virtual host.
 fn is_timed(server: &Server) -> bool {
+    if server.counts_hosts {
+        return true;
+    }
     let extended = &server.main().core.globals.0.extended_status;
     extended.or(server.registry.is_active("status_module"))
 }

@@ -180,6 +180,9 @@ pub struct HookDef {
     pub pure: bool,
     /// For [`Phase::Handler`]: the handler name it answers to; `None`: asked for every request.
     pub handler: Option<&'static str>,
+    /// For [`Phase::Handler`]: it shows counters by virtual host, which are kept only where some
+    /// place has such a handler (`SetHandler`).
+    pub shows_host_counts: bool,
     bind: Bind,
 }
 
@@ -204,6 +207,13 @@ impl HookDef {
     /// Declares the hook pure: see [`HookDef::pure`].
     pub fn pure(&mut self) -> &mut Self {
         self.pure = true;
+        self
+    }
+
+    /// Declares that the handler shows counters by virtual host: see
+    /// [`HookDef::shows_host_counts`].
+    pub fn shows_host_counts(&mut self) -> &mut Self {
+        self.shows_host_counts = true;
         self
     }
 
@@ -265,6 +275,7 @@ impl<'t, M: Module> Hooks<'t, M> {
             before: &[],
             pure: false,
             handler: None,
+            shows_host_counts: false,
             bind,
         });
         let last = hooks.len() - 1;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use conf::values::VirtualHostAddress;
 use conf::{Arg, Defines, Span};
 use wire::MethodRegistry;
 
@@ -87,6 +88,21 @@ impl Host {
         }
     }
 
+    /// What its counters are shown under: its name and port.
+    pub fn label(&self) -> Vec<u8> {
+        let first = self.addresses.first();
+        let first = first.and_then(|arg| VirtualHostAddress::parse(&arg.text).ok());
+        let port = match self.identity.port {
+            0 => first.and_then(|address| address.port).unwrap_or(0),
+            own => own,
+        };
+        let mut label = self.identity.name.clone();
+        if port > 0 {
+            label.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        label
+    }
+
     /// Whether this is the main server.
     pub fn is_main(&self) -> bool {
         self.id == 0
@@ -115,6 +131,8 @@ pub struct Server {
     pub sinks: Arc<Sinks>,
     /// The `Server` field.
     pub banner: String,
+    /// Whether answers are counted by virtual host: some place shows such counters.
+    pub counts_hosts: bool,
     /// `RegexDefaultOptions`
     pub regex_flags: pcre::Flags,
 }
@@ -144,9 +162,17 @@ impl Server {
             defined: build.defined.clone(),
             sinks: build.sinks.clone(),
             banner: version::banner(build),
+            counts_hosts: build.counts_hosts,
             regex_flags: build.regex_flags,
             hosts,
         }
+    }
+
+    /// The labels of the hosts that are counted one by one, by their place; none where no place
+    /// shows such counters.
+    pub fn counted_hosts(&self) -> Vec<Vec<u8>> {
+        let hosts = self.hosts.iter().filter(|_| self.counts_hosts);
+        hosts.map(|host| host.label()).collect()
     }
 
     /// Makes what all children share, before they are forked.

@@ -50,6 +50,7 @@ pub fn of(server: &Server) -> Result<Settings, String> {
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds.into())),
         max_connections_per_child: globals.max_connections_per_child.or(0),
+        counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
     })
 }

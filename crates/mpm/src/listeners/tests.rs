@@ -27,6 +27,7 @@ fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         server_limit: 1,
         graceful_shutdown_timeout: None,
         max_connections_per_child: 0,
+        counted_hosts: Vec::new(),
         extended_status: false,
         spare: None,
         listener_buckets: 1,

@@ -80,6 +80,9 @@ pub(super) struct ProcessCells {
     /// Its first cell among the loops of the segment.
     pub first_loop: AtomicU64,
     pub loops: AtomicU64,
+    /// Where its rows of counters by host begin, and how many hosts each has.
+    pub first_row: AtomicU64,
+    pub hosts: AtomicU64,
     pub started_us: AtomicU64,
     /// The process's.
     pub own: OwnCells,
@@ -163,6 +166,8 @@ impl ProcessCells {
             &self.shape,
             &self.first_loop,
             &self.loops,
+            &self.first_row,
+            &self.hosts,
             &self.started_us,
             &self.own.cpu_user_us,
             &self.own.cpu_system_us,

@@ -3,6 +3,7 @@
 //! Every cell is an atomic. A loop's cells are written by that loop alone, with relaxed stores;
 //! readers take a [`Snapshot`] at any time, from any process.
 
+mod hosts;
 mod layout;
 mod segment;
 mod slots;
@@ -17,9 +18,11 @@ use crate::child::Order;
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::shared::map_cells;
+use hosts::Hosts;
 use layout::{GlobalCells, ProcessCells};
 use segment::Segment;
 
+pub use hosts::{BUCKETS, CLASSES, HostCounters, HostCounts, LATENCY_BOUNDS_US};
 pub use layout::MASK_WORDS;
 pub use slots::{ConnectionCounts, ConnectionGauges, Gauge, LoopSlot, ProcessSlot, RequestNote};
 pub use snapshot::{LoopSnapshot, ProcessSnapshot, Snapshot};
@@ -169,6 +172,7 @@ impl ShapeKind {
 pub struct Scoreboard {
     global: &'static GlobalCells,
     first: &'static Segment,
+    hosts: &'static Hosts,
 }
 
 impl Scoreboard {
@@ -183,7 +187,8 @@ impl Scoreboard {
         };
         global.fixed.started_us.store(now_us(), Ordering::Relaxed);
         global.fixed.restarted_us.store(now_us(), Ordering::Relaxed);
-        Ok(Self { global, first: Segment::map(0, processes, loops.max(loops_each))? })
+        let first = Segment::map(0, processes, loops.max(loops_each))?;
+        Ok(Self { global, first, hosts: Box::leak(Box::default()) })
     }
 
     /// A board of one process with one loop, and that loop's slot: for a loop without a supervisor.
@@ -202,8 +207,18 @@ impl Scoreboard {
     /// The writer's handle on a loop of process slot `process`, if that process has such a loop.
     pub fn loop_slot(&self, process: usize, index: usize) -> Option<LoopSlot> {
         let (segment, cells) = self.find(process)?;
-        let cells = segment.loops(cells).get(index)?;
-        Some(LoopSlot { cells })
+        let row = self.hosts.row(cells, index);
+        Some(LoopSlot { cells: segment.loops(cells).get(index)?, row })
+    }
+
+    /// The counters of a loop for the hosts with these labels, in their order; `None` where the
+    /// configuration that its process was made for wanted none.
+    pub fn host_counters(&self, slot: &LoopSlot, labels: &[Vec<u8>]) -> Option<HostCounters> {
+        self.hosts.counters(slot.row, labels)
+    }
+
+    fn used(&self) -> usize {
+        self.global.fixed.processes_used.load(Ordering::Acquire) as usize
     }
 
     fn find(&self, process: usize) -> Option<(&'static Segment, &'static ProcessCells)> {
@@ -220,15 +235,19 @@ impl Scoreboard {
     /// when the board is full and there is no memory to let it grow.
     pub(crate) fn claim(&self, generation: u32, slot: usize, shape: &Shape) -> Option<usize> {
         let (fixed, loops) = (&self.global.fixed, shape.loops_of(slot));
-        let used = fixed.processes_used.load(Ordering::Relaxed) as usize;
+        let used = self.used();
         let room = |segment: &'static Segment| {
             let (process, first_loop) = segment.room(loops, used)?;
             Some((segment, process, first_loop))
         };
         let found = self.first.chain().find_map(room).or_else(|| room(self.grow(loops)?));
         let (segment, process, first_loop) = found?;
+        let living = (0..used).filter_map(|index| Some(self.find(index)?.1));
+        let (first_row, hosts) = self.hosts.room(living, loops).unwrap_or_default();
         let cells = segment.processes.get(process)?;
         cells.clear();
+        cells.first_row.store(first_row as u64, Ordering::Relaxed);
+        cells.hosts.store(hosts as u64, Ordering::Relaxed);
         cells.generation.store(u64::from(generation), Ordering::Relaxed);
         cells.slot.store(slot as u64, Ordering::Relaxed);
         cells.shape.store(ShapeKind::of(shape) as u64, Ordering::Relaxed);
@@ -243,6 +262,12 @@ impl Scoreboard {
         let index = segment.first + process;
         fixed.processes_used.store(used.max(index + 1) as u64, Ordering::Release);
         Some(index)
+    }
+
+    /// Counts by virtual host from now on, for the hosts with these labels; does nothing where
+    /// there are none. For children that are forked later.
+    pub(crate) fn know_hosts(&self, labels: &[Vec<u8>]) -> io::Result<()> {
+        self.hosts.know(labels)
     }
 
     /// Another segment, as large as the first one or as a process with `loops` needs.
@@ -274,7 +299,8 @@ impl Scoreboard {
         let burials = fixed.burials.load(Ordering::Relaxed) | 1;
         fixed.burials.store(burials, Ordering::Relaxed);
         fence(Ordering::Release);
-        for cells in segment.loops(process) {
+        for (index, cells) in segment.loops(process).iter().enumerate() {
+            self.hosts.retire(self.hosts.row(process, index));
             for (total, part) in fixed.retired.iter().zip(&cells.counters) {
                 total.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
             }
@@ -295,7 +321,7 @@ impl Scoreboard {
     pub(crate) fn begin_generation(&self, generation: u32, settings: &Settings, farewell: Order) {
         let (fixed, shape) = (&self.global.fixed, &settings.shape);
         let now = now_us();
-        let limit = if shape.has_own_listeners() { 0 } else { settings.server_limit };
+        let limit = settings.spare.map_or(0, |spare| spare.processes_max);
         for (cell, value) in [
             (&fixed.generation, u64::from(generation)),
             (&fixed.shape, ShapeKind::of(shape) as u64),

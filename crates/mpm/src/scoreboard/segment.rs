@@ -51,16 +51,7 @@ impl Segment {
 
     fn room_for_loops(&self, used: &[ProcessCells], count: usize) -> Option<usize> {
         let taken = used.iter().filter(|cells| !is_free(cells)).map(loops_of);
-        let mut taken: Vec<(usize, usize)> = taken.collect();
-        taken.sort_unstable();
-        let mut start = 0;
-        for (first, loops) in taken {
-            if first.saturating_sub(start) >= count {
-                break;
-            }
-            start = start.max(first + loops);
-        }
-        (start + count <= self.loops.len()).then_some(start)
+        gap(taken.collect(), count, self.loops.len())
     }
 
     /// The loops of a process.
@@ -70,7 +61,21 @@ impl Segment {
     }
 }
 
-fn is_free(cells: &ProcessCells) -> bool {
+/// Where `count` places in a row are free, of `all`; `taken` are places and how many in a row.
+pub(super) fn gap(mut taken: Vec<(usize, usize)>, count: usize, all: usize) -> Option<usize> {
+    taken.sort_unstable();
+    let mut start = 0;
+    for (first, length) in taken {
+        if first.saturating_sub(start) >= count {
+            break;
+        }
+        start = start.max(first.saturating_add(length));
+    }
+    (start.checked_add(count)? <= all).then_some(start)
+}
+
+/// Whether no process has these cells.
+pub(super) fn is_free(cells: &ProcessCells) -> bool {
     cells.state.load(Ordering::Acquire) == ProcessState::Free as u64
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use super::hosts::Row;
 use super::layout::{Counter, LoopCells, MASK_WORDS, ProcessCells};
 use super::{Status, now_us};
 use crate::shared::store_bytes;
@@ -31,6 +32,8 @@ impl ProcessSlot {
 #[derive(Clone, Copy)]
 pub struct LoopSlot {
     pub(super) cells: &'static LoopCells,
+    /// Its counters by virtual host.
+    pub(super) row: Row,
 }
 
 /// A number on the board that goes up and down; the loop whose slot it is in is its only writer.

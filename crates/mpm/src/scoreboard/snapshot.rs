@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use super::hosts::HostCounts;
 use super::layout::{COUNTERS, Counter, LoopCells, MASK_WORDS};
 use super::slots::ConnectionCounts;
 use super::tally::{DECISIONS, Decision, EVENTS, Event};
@@ -185,20 +186,38 @@ impl Scoreboard {
     /// Reads the board. Never blocks and never sees half-written text: a text that is being
     /// written all the while is left out. Counters never go back from one snapshot to the next.
     pub fn snapshot(&self) -> Snapshot {
+        self.consistent(Self::read)
+    }
+
+    /// Reads the counters by virtual host, in the order in which hosts became known. Empty where
+    /// no configuration asked for them. Counters never go back, as in [`Scoreboard::snapshot`].
+    pub fn hosts(&self) -> Vec<HostCounts> {
+        self.consistent(|board| {
+            let rows = (0..board.used()).filter_map(|index| {
+                let (_, cells) = board.find(index)?;
+                let loops = cells.loops.load(Ordering::Relaxed) as usize;
+                Some((0..loops).map(|index| board.hosts.row(cells, index)))
+            });
+            board.hosts.sums(rows.flatten())
+        })
+    }
+
+    /// What `read` reads while no process is buried.
+    fn consistent<T>(&self, read: impl Fn(&Self) -> T) -> T {
         let burials = &self.global.fixed.burials;
         for _ in 0..BOARD_TRIES_MAX {
             let before = burials.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
-                let snapshot = self.read();
+                let result = read(self);
                 fence(Ordering::Acquire);
                 if burials.load(Ordering::Relaxed) == before {
-                    return snapshot;
+                    return result;
                 }
             }
             std::hint::spin_loop();
         }
         // The supervisor died in the middle of it.
-        self.read()
+        read(self)
     }
 
     fn read(&self) -> Snapshot {
@@ -229,8 +248,7 @@ impl Scoreboard {
             ..Snapshot::default()
         };
         let mut sums = fixed.retired.each_ref().map(|cell| cell.load(Ordering::Relaxed));
-        let used = fixed.processes_used.load(Ordering::Acquire) as usize;
-        for index in 0..used {
+        for index in 0..self.used() {
             let Some(process) = self.process_snapshot(index, &mut sums) else { continue };
             snapshot.cpu_user_us += process.cpu_user_us;
             snapshot.cpu_system_us += process.cpu_system_us;

@@ -91,6 +91,7 @@ impl Supervisor<'_> {
             return Err(LoadFailure::new("no listening sockets available"));
         }
         self.listeners.prepare(&settings).map_err(|failures| bind_failure(&failures))?;
+        self.count_hosts(&settings);
         let logs = self.open_logs(number)?;
         self.pipes.start_all().map_err(|text| {
             LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
@@ -98,6 +99,14 @@ impl Supervisor<'_> {
         let mut generation = Generation::new(number, Arc::new(settings), farewell);
         generation.logs = logs;
         Ok(generation)
+    }
+
+    /// Room for counters by virtual host. Without it the server serves all the same.
+    pub(super) fn count_hosts(&mut self, settings: &Settings) {
+        if let Err(error) = self.board.know_hosts(&settings.counted_hosts) {
+            let text = format!("no memory for counters by virtual host: {error}");
+            self.program.log(Level::Warning, 0, &text);
+        }
     }
 
     fn reject(&mut self, failure: &LoadFailure) {

@@ -164,6 +164,9 @@ impl<'p> Supervisor<'p> {
             return Err(LoadFailure { text: String::new(), ..failure });
         }
         supervisor.log_start(is_over_stale, limit.err());
+        if let Some(settings) = supervisor.staged.as_ref().map(|staged| staged.settings.clone()) {
+            supervisor.count_hosts(&settings);
+        }
         Ok(supervisor)
     }
 

@@ -342,7 +342,7 @@ async fn finish(
         request.handler = None;
     }
     process::run_all(&mut request, Phase::LogTransaction).await;
-    connection.engine.count(&request, request.bytes_sent);
+    connection.engine.count(&request, request.status, request.bytes_sent);
     request.renew();
     sent.map(|()| framing.keep)
 }

@@ -110,7 +110,7 @@ pub(super) async fn finish(
     }
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
-    connection.engine.count(request, resource.file.size);
+    connection.engine.count(request, 200, resource.file.size);
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {

@@ -49,6 +49,12 @@ impl HookTable {
         &self.post_config
     }
 
+    /// Whether the handler of this name shows counters by virtual host.
+    pub fn shows_host_counts(&self, name: &[u8]) -> bool {
+        let named = |hook: &&HookDef| hook.handler.is_some_and(|own| own.as_bytes() == name);
+        self.phase(Phase::Handler).iter().find(named).is_some_and(|hook| hook.shows_host_counts)
+    }
+
     /// A filter by name; names are case-insensitive.
     pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
         self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))

@@ -169,7 +169,10 @@ fn set_handler(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     } else if arg.is("none") {
         HandlerName::None
     } else {
-        HandlerName::Name(arg.text.to_ascii_lowercase().into())
+        let name = arg.text.to_ascii_lowercase();
+        let build = cx.build();
+        build.counts_hosts |= build.registry.hooks.shows_host_counts(&name);
+        HandlerName::Name(name.into())
     };
     cx.dir().handler.set(handler);
     Ok(())
