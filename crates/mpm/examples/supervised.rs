@@ -97,6 +97,7 @@ impl Configuration {
             admitted: usize::MAX,
             blocking_threads: 1,
             thread_stack_bytes: None,
+            affinity: Default::default(),
         })
     }
 }

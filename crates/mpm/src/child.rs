@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use crate::affinity::{CpuSet, mask};
 use crate::scoreboard::{LoopSlot, ProcessSlot, Scoreboard};
 use crate::settings::{ListenAddress, Settings};
 use crate::shared::Shared;
@@ -46,6 +47,19 @@ pub struct LoopSeat {
     pub sockets: Vec<ListeningSocket>,
     /// Its slot in the scoreboard, which it alone writes.
     pub slot: LoopSlot,
+    /// The CPUs that it is bound to; `None` where the kernel chooses. Its thread calls
+    /// [`LoopSeat::take`] before it serves.
+    pub cpus: Option<CpuSet>,
+}
+
+impl LoopSeat {
+    /// Binds the thread that calls to the seat's CPUs. Where that fails (they have just been
+    /// taken away) it runs where it may.
+    pub fn take(&self) {
+        if let Some(cpus) = &self.cpus {
+            let _ = mask::pin(cpus);
+        }
+    }
 }
 
 /// A listening socket of one loop (or, in worker and prefork, shared by all).

@@ -7,12 +7,12 @@
 //!
 //! Signals are sent by [`order::send_to_running`] (httpd's `-k`), the shared memory that
 //! `mod_status` reads is [`scoreboard::Scoreboard`], and the number of loops comes from
-//! [`cpus::Cpus`] through [`Shape`].
+//! [`affinity::Plan`] through [`Shape`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+pub mod affinity;
 pub mod child;
-pub mod cpus;
 pub mod daemon;
 pub mod listeners;
 pub mod logfile;
@@ -28,6 +28,7 @@ pub mod shape;
 pub mod shared;
 pub mod supervisor;
 
+pub use affinity::Affinity;
 pub use child::{Child, Control, ListeningSocket, LoopSeat, Order};
 pub use program::{Level, LoadFailure, Logs, Program};
 pub use scoreboard::{LoopSlot, ProcessSlot, Scoreboard, Status};

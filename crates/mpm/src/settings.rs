@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::affinity::Affinity;
 use crate::shape::Shape;
 
 /// Apache's `ListenBackLog` default.
@@ -54,6 +55,8 @@ pub struct Settings {
     pub counted_hosts: Vec<Vec<u8>>,
     /// `ExtendedStatus`: whether loops note the request in the scoreboard.
     pub extended_status: bool,
+    /// `CPUAffinity` and `CPUAffinityAdapt`.
+    pub affinity: Affinity,
 }
 
 /// The reserve of idle threads in shapes whose threads have one connection each.

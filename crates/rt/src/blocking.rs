@@ -57,6 +57,7 @@ pub struct BlockingPool {
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    first: Option<fn()>,
 }
 
 #[derive(Default)]
@@ -77,7 +78,13 @@ impl Default for BlockingPool {
 impl BlockingPool {
     /// A pool without threads yet, so that it can be made before a fork.
     pub fn new(limits: BlockingLimits) -> Self {
-        let shared = Shared { state: Mutex::default(), work: Condvar::new() };
+        Self::starting_with(limits, None)
+    }
+
+    /// The same, whose threads call `first` before their first job: a thread begins with the CPUs
+    /// of the loop that started it, and may be meant to have more.
+    pub fn starting_with(limits: BlockingLimits, first: Option<fn()>) -> Self {
+        let shared = Shared { state: Mutex::default(), work: Condvar::new(), first };
         Self { shared: Arc::new(shared), limits }
     }
 
@@ -145,6 +152,9 @@ impl Shared {
     }
 
     fn work(&self) {
+        if let Some(first) = self.first {
+            first();
+        }
         let mut state = self.lock();
         loop {
             if let Some(job) = state.queue.pop_front() {

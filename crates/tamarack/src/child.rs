@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mpm::{Child, Control, LoopSeat, Order, ProcessSlot, Scoreboard};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
-use rt::{AcceptError, Acceptor, BlockingPool, Handle, Loop, Watcher};
+use rt::{AcceptError, Acceptor, BlockingLimits, BlockingPool, Handle, Loop, Watcher};
 use server::connection;
 use server::engine::Engine;
 use server::host::Server;
@@ -40,7 +40,9 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
     server.call(server.registry.hooks.child_started());
     let (orders, state) = watch::channel(State::Serve);
     let watcher = Watcher::new().ok().map(Arc::new);
-    let blocking = Arc::new(BlockingPool::default());
+    // The pool's threads may run on any CPU, whichever loop they were started by.
+    let blocking = BlockingPool::starting_with(BlockingLimits::default(), Some(unpin));
+    let blocking = Arc::new(blocking);
     let Child { loops, control, scoreboard, settings, process, .. } = child;
     let limit = settings.max_connections_per_child;
     let room = room_for_connections(loops.len());
@@ -60,7 +62,11 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
             builder = builder.watcher(watcher.clone());
         }
         let thread = std::thread::Builder::new().name(format!("loop-{}", seat.number));
-        match thread.spawn(move || builder.start(|handle| task.run(handle, seat))) {
+        let run = move || {
+            seat.take();
+            builder.start(|handle| task.run(handle, seat))
+        };
+        match thread.spawn(run) {
             Ok(thread) => threads.push(thread),
             Err(_) => return 1,
         }
@@ -76,6 +82,11 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
         }
     }
     status
+}
+
+fn unpin() {
+    // Where it fails the thread stays on its loop's CPUs.
+    let _ = mpm::affinity::mask::unpin();
 }
 
 /// Hands the supervisor's orders on to the loops. Ends with the process.

@@ -14,8 +14,8 @@ const WITH_VALUE: &[u8] = b"DCcdfekE";
 const FLAGS: &[u8] = b"vVlLtTSMhX?";
 
 /// The names of `-D` that ask for a dump, even without `-t`.
-const DUMPS: [&str; 5] =
-    ["DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES", "DUMP_INCLUDES", "DUMP_CONFIG"];
+const DUMPS: [&str; 6] =
+    ["DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES", "DUMP_INCLUDES", "DUMP_CONFIG", "DUMP_CPU"];
 
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -26,11 +26,12 @@ pub fn check(name: &str, arguments: &Arguments) -> i32 {
     dump("DUMP_INCLUDES", &|| includes(&loaded));
     dump("DUMP_VHOSTS", &|| server.vhosts.dump());
     dump("DUMP_RUN_CFG", &|| settings::run_config(server, &loaded.tree));
+    // Ours alone.
+    dump("DUMP_CPU", &|| settings::cpu_report(server).unwrap_or_else(|why| why + "\n"));
     dump("DUMP_CONFIG", &|| config(&loaded));
     dump("DUMP_MODULES", &|| modules(&loaded));
-    let only_config = !["DUMP_INCLUDES", "DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES"]
-        .iter()
-        .any(|define| arguments.is_defined(define));
+    let with_config = ["DUMP_INCLUDES", "DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES", "DUMP_CPU"];
+    let only_config = !with_config.iter().any(|define| arguments.is_defined(define));
     if !dumped || only_config {
         eprintln!("Syntax OK");
     }

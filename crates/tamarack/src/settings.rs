@@ -8,6 +8,7 @@ use std::time::Duration;
 use conf::Tree;
 use modules::arch::mod_unixd::{self, Unixd};
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
+use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
 use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spare};
 use server::core::server_config::Globals;
@@ -29,6 +30,7 @@ pub fn of(server: &Server) -> Result<Settings, String> {
     let globals = globals(server);
     let (kind, numbers) = Numbers::of(server).ok_or("no MPM is active")?;
     let wait = settings(server).and_then(|mpm| mpm.graceful_shutdown_timeout_s.0.get().copied());
+    let affinity = affinity(globals);
     Ok(Settings {
         listeners,
         identity: identity(server),
@@ -52,7 +54,31 @@ pub fn of(server: &Server) -> Result<Settings, String> {
         max_connections_per_child: globals.max_connections_per_child.or(0),
         counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
+        affinity,
     })
+}
+
+/// `CPUAffinity` and `CPUAffinityAdapt`
+fn affinity(globals: &Globals) -> Affinity {
+    let default = Affinity::default();
+    Affinity {
+        setting: globals.cpu_affinity.get().cloned().unwrap_or(default.setting),
+        adapt: globals.cpu_affinity_adapt.or(default.adapt),
+    }
+}
+
+/// How many loops there are to be on this machine.
+fn loops(affinity: &Affinity) -> usize {
+    let topology = Topology::read(&Roots::default());
+    Plan::loops_wanted(&topology, &Cpus::detect(), &affinity.setting)
+}
+
+/// `-t -D DUMP_CPU`
+pub fn cpu_report(server: &Server) -> Result<String, String> {
+    let settings = of(server)?;
+    let topology = Topology::read(&Roots::default());
+    let cpus = Cpus::detect();
+    Ok(mpm::affinity::report::report(&topology, &cpus, settings.shape, &settings.affinity))
 }
 
 /// The shape that the active MPM asks for.
@@ -60,7 +86,7 @@ fn shape(kind: Kind, numbers: &Numbers, server: &Server) -> Shape {
     let processes = numbers.start_servers.max(buckets(server).min(numbers.processes_max()));
     match kind {
         Kind::Event => {
-            let cpus = mpm::cpus::Cpus::detect().count();
+            let cpus = loops(&affinity(globals(server)));
             let said = settings(server);
             let start = said.is_some_and(|mpm| mpm.start_servers.0.is_set());
             let start = start.then_some(numbers.start_servers);

@@ -34,6 +34,7 @@ fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         admitted: usize::MAX,
         blocking_threads: 1,
         thread_stack_bytes: None,
+        affinity: Default::default(),
     }
 }
 

@@ -109,6 +109,7 @@ impl Supervisor<'_> {
         slot: usize,
         settings: Arc<Settings>,
     ) -> Result<(), String> {
+        self.placement.prepare(generation, &settings);
         let Some(board_slot) = self.board.claim(generation, slot, &settings.shape) else {
             self.make_room();
             return Err("no room in the scoreboard for another process".to_owned());
@@ -200,6 +201,7 @@ impl Supervisor<'_> {
                 number,
                 sockets: self.listeners.seats(&settings, number, shape.total_loops())?,
                 slot: self.board.loop_slot(board_slot, index).ok_or_else(missing)?,
+                cpus: self.placement.cpus(generation, &settings, slot, number),
             });
         }
         Ok(Child {
@@ -220,6 +222,7 @@ impl Supervisor<'_> {
             self.program.log(Level::Alert, failure.number, &failure.to_string());
             return CHILD_FATAL;
         }
+        self.placement.pin_process(&child);
         // A panic must not unwind into the supervisor's frames, which this process has a copy of.
         catch_unwind(AssertUnwindSafe(|| self.program.child(child))).unwrap_or(1)
     }

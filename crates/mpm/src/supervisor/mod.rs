@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::affinity::{Placement, Roots};
 use crate::child::Order;
 use crate::daemon::{self, Detached, Starter};
 use crate::listeners::{BindFailure, Listeners};
@@ -97,6 +98,8 @@ struct Supervisor<'p> {
     listeners: Listeners,
     pipes: PipedLogs,
     signals: Signals,
+    /// Who runs on which CPU.
+    placement: Placement,
     pid_file: Option<PidFile>,
     /// Waiting for the first generation; gone when it is ready.
     starter: Option<Starter>,
@@ -145,6 +148,7 @@ impl<'p> Supervisor<'p> {
             listeners,
             pipes: PipedLogs::default(),
             signals,
+            placement: Placement::new(Roots::default()),
             pid_file: Some(pid_file),
             starter,
             terminal,

@@ -91,6 +91,10 @@ crate::config! {
         pub extended_status: Setting<bool>,
         /// `SeeRequestTail`
         pub see_request_tail: Setting<bool>,
+        /// `CPUAffinity`
+        pub cpu_affinity: Setting<mpm::affinity::Setting>,
+        /// `CPUAffinityAdapt`
+        pub cpu_affinity_adapt: Setting<bool>,
         /// `AcceptFilter`, by protocol: whether the kernel waits for data.
         pub accept_filters: Overlay<Vec<u8>, Vec<u8>>,
     }

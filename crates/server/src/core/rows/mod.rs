@@ -1,6 +1,7 @@
 //! The core's directives, by what they are about.
 
 mod content;
+mod cpus;
 mod identity;
 mod limits;
 mod logging;
@@ -19,7 +20,7 @@ use crate::scope::{Override, Places};
 /// The context of the core's setters.
 pub(crate) type Here<'a, 't> = Cx<'a, 't, Core>;
 
-const GROUPS: [&[Row<Core>]; 12] = [
+const GROUPS: [&[Row<Core>]; 13] = [
     sections::ROWS,
     identity::ROWS,
     overrides::ROWS,
@@ -30,6 +31,7 @@ const GROUPS: [&[Row<Core>]; 12] = [
     limits::ROWS,
     logging::ROWS,
     process::ROWS,
+    cpus::ROWS,
     scripts::ROWS,
     reading::ROWS,
 ];

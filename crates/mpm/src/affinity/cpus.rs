@@ -1,19 +1,17 @@
 //! How many CPUs the server may use: affinity mask, cpuset and quota.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
+use super::cpu_set::CpuSet;
+use super::mask;
 
 /// The CPUs that this process may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus {
     /// Numbers of the CPUs that it may run on, ascending; at least one. The affinity mask already
     /// has the cpuset in it.
-    pub allowed: Vec<usize>,
+    pub allowed: CpuSet,
     /// The cgroups' quota in thousandths of a CPU, when there is one.
     pub quota_thousandths: Option<u64>,
 }
@@ -25,36 +23,42 @@ pub struct Roots {
     pub proc: PathBuf,
     /// `/sys/fs/cgroup`
     pub cgroup: PathBuf,
+    /// `/sys/devices/system/cpu`
+    pub cpu: PathBuf,
 }
 
 impl Default for Roots {
     fn default() -> Self {
-        Self { proc: "/proc".into(), cgroup: "/sys/fs/cgroup".into() }
+        Self {
+            proc: "/proc".into(),
+            cgroup: "/sys/fs/cgroup".into(),
+            cpu: "/sys/devices/system/cpu".into(),
+        }
     }
 }
 
 impl Cpus {
     /// What the running process may use. Where nothing can be read, one CPU.
     pub fn detect() -> Self {
-        Self::from_roots(&Roots::default(), affinity().unwrap_or_default())
+        Self::from_roots(&Roots::default(), mask::current().unwrap_or_default())
     }
 
     /// As [`Cpus::detect`], from another tree and for another affinity mask.
-    pub fn from_roots(roots: &Roots, affinity: Vec<usize>) -> Self {
+    pub fn from_roots(roots: &Roots, affinity: CpuSet) -> Self {
         let groups = Groups::read(roots);
-        let mut allowed: BTreeSet<usize> = affinity.into_iter().collect();
+        let mut allowed = affinity;
         // The kernel applies the cpuset to the mask; a mask taken before the process was moved
         // into its cgroup can still be wider.
         if let Some(cpuset) = groups.cpuset() {
-            let both: BTreeSet<usize> = allowed.intersection(&cpuset).copied().collect();
+            let both = allowed.and(&cpuset);
             if !both.is_empty() {
                 allowed = both;
             }
         }
         if allowed.is_empty() {
-            allowed.insert(0);
+            allowed = CpuSet::from_iter([0]);
         }
-        Self { allowed: allowed.into_iter().collect(), quota_thousandths: groups.quota() }
+        Self { allowed, quota_thousandths: groups.quota() }
     }
 
     /// How many loops are worth having: the allowed CPUs, or the quota rounded up when that is
@@ -65,11 +69,12 @@ impl Cpus {
         });
         self.allowed.len().min(quota).max(1)
     }
-}
 
-fn affinity() -> io::Result<Vec<usize>> {
-    let set = sched_getaffinity(Pid::from_raw(0))?;
-    Ok((0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect())
+    /// Whether the quota takes away of what the allowed CPUs could do.
+    pub fn quota_binds(&self) -> bool {
+        let all = u64::try_from(self.allowed.len()).unwrap_or(u64::MAX).saturating_mul(1000);
+        self.quota_thousandths.is_some_and(|quota| quota < all)
+    }
 }
 
 /// The directories of the process's cgroups, innermost first.
@@ -114,7 +119,7 @@ impl Groups {
     }
 
     /// The innermost cpuset that is set.
-    fn cpuset(&self) -> Option<BTreeSet<usize>> {
+    fn cpuset(&self) -> Option<CpuSet> {
         let unified = self.unified.iter().map(|group| group.join("cpuset.cpus.effective"));
         let legacy = self.cpuset.iter().flat_map(|group| {
             ["cpuset.effective_cpus", "cpuset.cpus"].map(|name| group.join(name))
@@ -122,7 +127,7 @@ impl Groups {
         unified
             .chain(legacy)
             .filter_map(|file| fs::read_to_string(file).ok())
-            .map(|text| parse_list(&text))
+            .map(|text| CpuSet::from_kernel(&text))
             .find(|set| !set.is_empty())
     }
 
@@ -159,50 +164,13 @@ fn ancestors(mount: &Path, path: &str) -> Vec<PathBuf> {
     relative.ancestors().map(|part| mount.join(part)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// The kernel's list format: `0-3,8`.
-fn parse_list(text: &str) -> BTreeSet<usize> {
-    const CPU_MAX: usize = 65_535;
-    let mut set = BTreeSet::new();
-    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.trim().parse::<usize>(), last.trim().parse::<usize>())
-        {
-            set.extend(first..=last.min(CPU_MAX));
-        }
-    }
-    set
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::affinity::tests::Tree;
 
-    struct Tree {
-        root: PathBuf,
-    }
-
-    impl Tree {
-        fn new(name: &str, files: &[(&str, &str)]) -> Self {
-            let root = std::env::temp_dir().join(format!("mpm-cpus-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&root);
-            for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            Self { root }
-        }
-
-        fn cpus(&self, affinity: &[usize]) -> Cpus {
-            let roots = Roots { proc: self.root.join("proc"), cgroup: self.root.join("cg") };
-            Cpus::from_roots(&roots, affinity.to_vec())
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.root);
-        }
+    fn cpus(tree: &Tree, affinity: &[usize]) -> Cpus {
+        Cpus::from_roots(&tree.roots(), affinity.iter().copied().collect())
     }
 
     #[test]
@@ -216,8 +184,8 @@ mod tests {
                 ("cg/a/b/cpuset.cpus.effective", "0-2,7\n"),
             ],
         );
-        let cpus = tree.cpus(&[0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(cpus.allowed, [0, 1, 2, 7]);
+        let cpus = cpus(&tree, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(cpus.allowed.to_string(), "0-2,7");
         assert_eq!(cpus.quota_thousandths, Some(1500));
         assert_eq!(cpus.count(), 2);
     }
@@ -233,8 +201,8 @@ mod tests {
                 ("cg/cpuset/cpuset.cpus", "0-3\n"),
             ],
         );
-        assert_eq!(tree.cpus(&[1, 2]).count(), 1);
-        assert_eq!(tree.cpus(&[1, 2, 9]).allowed, [1, 2]);
+        assert_eq!(cpus(&tree, &[1, 2]).count(), 1);
+        assert_eq!(cpus(&tree, &[1, 2, 9]).allowed.to_string(), "1-2");
     }
 
     #[test]
@@ -247,19 +215,13 @@ mod tests {
                 ("cg/cpu/cpu.cfs_period_us", "100000\n"),
             ],
         );
-        assert_eq!(tree.cpus(&[0, 1, 2, 3]).count(), 4);
-        assert_eq!(tree.cpus(&[]).count(), 1);
-        assert_eq!(Tree::new("none", &[]).cpus(&[5]).allowed, [5]);
+        assert_eq!(cpus(&tree, &[0, 1, 2, 3]).count(), 4);
+        assert_eq!(cpus(&tree, &[]).count(), 1);
+        assert_eq!(cpus(&Tree::new("none", &[]), &[5]).allowed.to_string(), "5");
     }
 
     #[test]
     fn this_machine_has_a_cpu() {
         assert!(Cpus::detect().count() >= 1);
-    }
-
-    #[test]
-    fn nonsense_in_lists_is_left_out() {
-        assert!(parse_list("").is_empty());
-        assert_eq!(parse_list("x,3,5-,2-1"), BTreeSet::from([3]));
     }
 }

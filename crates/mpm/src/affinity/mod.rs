@@ -1,0 +1,25 @@
+//! Which CPU runs what: the machine, what of it is allowed, and a plan that is carried out and
+//! followed.
+//!
+//! [`Topology`] is what the machine has, [`Cpus`] what this server may use of it, [`Plan`] a pure
+//! function of both, of the shape and of the configuration's [`Affinity`]. [`mask`] carries it
+//! out, thread by thread; the supervisor itself is never pinned, so that what it starts (readers of
+//! piped logs, new children) begins with the whole mask.
+
+pub mod cpu_set;
+pub mod cpus;
+pub mod mask;
+mod placement;
+pub mod plan;
+pub mod report;
+pub mod setting;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod topology;
+
+pub use cpu_set::CpuSet;
+pub use cpus::{Cpus, Roots};
+pub(crate) use placement::Placement;
+pub use plan::{Place, Plan, Rule, Unit};
+pub use setting::{Affinity, Setting};
+pub use topology::{Cpu, Topology};
