@@ -1,0 +1,7 @@
+"""python -m tamarack_lab."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

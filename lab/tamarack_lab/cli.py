@@ -1,0 +1,268 @@
+"""The command line: lab/run EXPERIMENT… | --list | --compare A B."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from . import cpus, engine, experiment, machine, measure, plan, results, servers, site
+from .errors import LabError
+from .experiment import ExperimentError, Spec
+from .journal import open_in
+from .load.side import Local, Several, Side, Ssh
+from .progress import Progress
+
+QUICK_STARTS, QUICK_SECONDS, QUICK_WARM_UP_S = 3, 2.0, 0.5
+STARTS_MIN = 10
+# Exit statuses: all cells have a figure; some are marked; nothing could be run; interrupted.
+GOOD, MARKED, USELESS, INTERRUPTED = 0, 1, 2, 130
+
+console = Console(stderr=True, soft_wrap=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit status."""
+    options = _options(arguments)
+    try:
+        if options.list:
+            return _list()
+        if options.compare:
+            return _compare(*map(Path, options.compare))
+        return _run(options, sys.argv[1:] if arguments is None else arguments)
+    except (LabError, ExperimentError, cpus.CpuError) as error:
+        _say(str(error))
+        return USELESS
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lab/run", description=(
+        "Runs published web server benchmarks again, side by side, on this machine."))
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT",
+                        help="by name (see --list), or a .toml file")
+    parser.add_argument("--list", action="store_true", help="say which experiments there are")
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
+                        help="what changed between two results, beyond the noise")
+    parser.add_argument("--quick", action="store_true", help=(
+        f"{QUICK_STARTS} starts, {QUICK_SECONDS:g} s cells, fewer levels"))
+    parser.add_argument("--out", type=Path, metavar="DIR",
+                        help="where results go; a run that lies there goes on")
+    parser.add_argument("--servers", default="", metavar="A,B", help="only these servers")
+    parser.add_argument("--starts", type=int, help="fresh starts per cell")
+    parser.add_argument("--tamarack", metavar="PATH", help="another binary than target/release's")
+    parser.add_argument("--server-cpus", default="", metavar="LIST", help="as in 0-3")
+    parser.add_argument("--load-cpus", default="", metavar="LIST", help="as in 4-7")
+    parser.add_argument("--load-host", action="append", default=[], metavar="USER@HOST",
+                        help="load from there, over SSH; may be given several times")
+    parser.add_argument("--load-key", default="", metavar="FILE", help="private key for it")
+    parser.add_argument("--load-netns", default="", metavar="NAME",
+                        help="load from this network namespace of the same machine")
+    parser.add_argument("--address", default="", help="where servers listen; the load's way to it")
+    parser.add_argument("--port", type=int, default=0, help="a fixed port (for firewalls)")
+    parser.add_argument("--no-install", action="store_true",
+                        help="don't install missing packages, also as root")
+    options = parser.parse_args(arguments)
+    if not (options.list or options.compare or options.experiments):
+        parser.print_usage(sys.stderr)
+        sys.exit(USELESS)
+    return options
+
+
+def _list() -> int:
+    table = Table(box=None, pad_edge=False)
+    for name in ("experiment", "cells", "what"):
+        table.add_column(name)
+    status = GOOD
+    side = len(cpus.sides().server)
+    for name in experiment.names():
+        try:
+            spec = experiment.load(name)
+        except ExperimentError as error:
+            _say(str(error))
+            status = USELESS
+            continue
+        counts = [len(plan.make(spec, servers.kinds(), quick, engine.cpu_count(), side).cells)
+                  for quick in (False, True)]
+        table.add_row(name, f"{counts[0]} ({counts[1]} quick)", escape(spec.title))
+    Console().print(table)
+    return status
+
+
+def _compare(before: Path, after: Path) -> int:
+    from . import report
+
+    read = []
+    for path in (before, after):
+        try:
+            read.append(results.read(path))
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
+        except ValidationError as error:
+            raise LabError(f"{path}: no results: {error.errors()[0]['msg']}") from None
+    comparison = report.compare(*read)
+    print(comparison.text)
+    return int(comparison.changed)
+
+
+def _run(options: argparse.Namespace, command: list[str]) -> int:
+    specs, broken = _specs(options.experiments)
+    if not specs:
+        return USELESS
+    if options.tamarack:
+        os.environ[servers_variable()] = str(Path(options.tamarack).resolve())
+    load = _load_side(options)
+    try:
+        sides = cpus.sides(options.server_cpus, options.load_cpus, bool(options.load_host))
+        if isinstance(load, Local):
+            load.mask = sides.load
+        run, stage = _prepare(options, command, specs, sides, load)
+        try:
+            return max(_measure(run, stage), MARKED if broken else GOOD)
+        finally:
+            shutil.rmtree(stage.folder, ignore_errors=True)
+    finally:
+        load.close()
+
+
+def _specs(names: list[str]) -> tuple[list[Spec], bool]:
+    specs: list[Spec] = []
+    broken = False
+    for name in dict.fromkeys(names):
+        try:
+            specs.append(experiment.load(name))
+        except ExperimentError as error:
+            broken = True
+            _say(str(error))
+    return specs, broken
+
+
+def _load_side(options: argparse.Namespace) -> Side:
+    if options.load_host:
+        hosts: list[Side] = [Ssh(host, key=options.load_key) for host in options.load_host]
+        return hosts[0] if len(hosts) == 1 else Several(hosts)
+    if options.load_netns and not Path("/run/netns", options.load_netns).exists():
+        raise LabError(f"no network namespace {options.load_netns}")
+    return Local((), options.load_netns)
+
+
+def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
+             sides: cpus.Sides, load: Side) -> tuple[engine.Run, measure.Stage]:
+    kinds, count = servers.kinds(), engine.cpu_count()
+    only = frozenset(filter(None, options.servers.split(",")))
+    if unknown := only - set(kinds):
+        raise LabError(f"no server {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
+    plans = [plan.make(spec, kinds, options.quick, count, len(sides.server), only)
+             for spec in specs]
+    missing = [] if options.no_install else engine.install(plans, kinds, load, _say)
+    starts = options.starts or (QUICK_STARTS if options.quick else STARTS_MIN)
+    used = {cell.server: kinds[cell.server] for one in plans for cell in one.cells}
+    tools = sorted({cell.tool for one in plans for cell in one.cells})
+    environment = machine.describe(list(used.values()), tools, load)
+    where = measure.text_of(sides, load, options.quick)
+    seconds = QUICK_SECONDS if options.quick else max(spec.seconds for spec in specs)
+    folder = options.out or engine.default_folder()
+    journal = open_in(folder, _header(specs, options, starts, seconds, where, environment, only))
+    if journal.resumed:
+        _say(f"going on in {folder}")
+    work = Path(tempfile.mkdtemp(prefix="tamarack-lab-"))
+    stage = measure.Stage(
+        site.make(work), work, sides, load, _address(options), options.port, seconds,
+        QUICK_WARM_UP_S if options.quick else 2.0, kinds)
+    run = engine.Run(
+        plans, journal, environment, _load_record(options, sides, where),
+        engine.headline_reason(count, bool(options.load_host)), command, options.quick, starts,
+        folder, _say)
+    for line in missing:
+        run.note(line)
+    return run, stage
+
+
+def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds: float,
+            where: str, environment: results.Environment, only: frozenset[str]) -> dict[str, Any]:
+    header = {"experiments": [spec.name for spec in specs], "quick": options.quick,
+              "starts": starts, "seconds": seconds, "only": sorted(only), "load": where,
+              "servers": environment.servers, "commit": environment.commit}
+    return dict(json.loads(json.dumps(header)))
+
+
+def _address(options: argparse.Namespace) -> str:
+    """Where the load finds the servers: the address that faces the load's first machine."""
+    if options.address:
+        return str(options.address)
+    if options.load_netns:
+        raise LabError("--load-netns needs --address: this machine's, as the namespace sees it")
+    if not options.load_host:
+        return "127.0.0.1"
+    import socket
+
+    host = options.load_host[0].rpartition("@")[2].split(":")[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, 9))
+        except OSError as error:
+            raise LabError(f"no way to {host}: {error.strerror or error}; give --address") from None
+        return str(probe.getsockname()[0])
+
+
+def _load_record(options: argparse.Namespace, sides: cpus.Sides,
+                 where: str) -> results.LoadSide:
+    remote = bool(options.load_host)
+    return results.LoadSide(
+        kind="hosts" if remote else "netns" if options.load_netns else "mask",
+        server_cpus=list(sides.server), load_cpus=[] if remote else list(sides.load),
+        hosts=options.load_host or [], text=where)
+
+
+def _measure(run: engine.Run, stage: measure.Stage) -> int:
+    progress = Progress(console)
+    status = GOOD
+    try:
+        engine.measure(run, stage, progress)
+    except KeyboardInterrupt:
+        progress.end()
+        _say(f"interrupted; it goes on with: lab/run {' '.join(run.command)}"
+             + ("" if "--out" in run.command else f" --out {run.folder}"))
+        status = INTERRUPTED
+    made = engine.results(run, finished=status == GOOD)
+    file = results.write(made, run.folder)
+    _say(f"raw results: {file}")
+    if status == GOOD:
+        status = _report(made, run)
+    good, faults, planned = engine.filled(made)
+    _say(f"{good} of {planned} cells have a figure, {faults} are marked for a fault")
+    return status or (MARKED if faults else GOOD)
+
+
+def _report(made: results.Results, run: engine.Run) -> int:
+    """Draws the report; a report that fails does not take the figures with it."""
+    try:
+        from . import report
+
+        for path in report.build(made, run.folder):
+            if path.suffix == ".html":
+                _say(f"report: {path}")
+    except ImportError as error:
+        _say(f"no report: {error}")
+        return MARKED
+    return GOOD
+
+
+def servers_variable() -> str:
+    """The environment variable that names Tamarack's binary."""
+    from .servers.tamarack import VARIABLE
+
+    return VARIABLE
+
+
+def _say(line: str) -> None:
+    console.print(line, highlight=False, markup=False)

@@ -1,0 +1,275 @@
+"""Runs experiments: what is missing is marked, the rest is measured in shuffled rounds."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from . import experiment as experiments
+from . import packages
+from .errors import Absent, LabError
+from .journal import Journal
+from .load import TOOLS
+from .load.side import Side
+from .measure import Stage, peak, sample
+from .plan import OVERHEAD_S, Plan, Planned
+from .progress import Progress
+from .results import (
+    Cell, Environment, Experiment, LoadSide, NoiseFloor, Results, Sample, write)
+from .servers import Server
+
+# Reasons that begin so are a row kept to show that it waits: no fault of this run.
+EXPECTED = "absent:"
+SEED = 20
+
+
+@dataclass
+class Run:
+    """A whole run: its plans, what was measured, why cells are marked."""
+
+    plans: list[Plan]
+    journal: Journal
+    environment: Environment
+    load_side: LoadSide
+    headline_reason: str
+    command: list[str]
+    quick: bool
+    starts: int
+    folder: Path
+    say: Callable[[str], None]
+    notes: list[str] = field(default_factory=list)
+    # (experiment, key) → why there is no figure.
+    marks: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def note(self, line: str) -> None:
+        """Says a line once, and keeps it for the report."""
+        if line not in self.notes:
+            self.notes.append(line)
+            self.say(line)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One start of one cell."""
+
+    cell: Planned
+    start: int
+    order: int
+
+
+def install(plans: list[Plan], kinds: dict[str, type[Server]], load: Side,
+            say: Callable[[str], None]) -> list[str]:
+    """Installs what servers and tools need; returns a line for each thing that stays missing."""
+    used = {cell.server: kinds[cell.server] for plan in plans for cell in plan.cells}
+    wanted: list[str] = []
+    for kind in used.values():
+        if not kind.path() and kind.packages:
+            wanted += kind.packages
+    for plan in plans:
+        for cell in plan.cells:
+            if package := used[cell.server].missing_module(cell.feature):
+                wanted.append(package)
+    if not load.where():
+        for name in {cell.tool for plan in plans for cell in plan.cells}:
+            tool = TOOLS.get(name)
+            if tool and tool.missing(load):
+                wanted += tool.packages
+    for program, package in (("openssl", "openssl"), ("taskset", "util-linux")):
+        wanted += [] if packages.which(program) else [package]
+    lines = packages.install(wanted, say)
+    for kind in used.values():
+        try:
+            kind.prepare()
+        except Absent as error:
+            lines.append(str(error))
+    return lines
+
+
+def measure(run: Run, stage: Stage, progress: Progress) -> None:
+    """Measures everything that is not in the journal yet."""
+    total = 0.0
+    for plan in run.plans:
+        _mark_missing(run, plan, stage)
+        total += sum(_cost_s(task, stage, plan) for task in _open_tasks(run, plan))
+    starts = sum(len(_open_tasks(run, plan)) for plan in run.plans)
+    progress.begin(total, starts)
+    seconds = stage.seconds, stage.warm_up_s
+    for plan in run.plans:
+        progress.experiment(plan.spec.name)
+        if not run.quick:
+            stage.seconds, stage.warm_up_s = plan.spec.seconds, plan.spec.warm_up_s
+        for task in _open_tasks(run, plan):
+            _one(run, plan, task, stage, progress)
+        write(results(run, finished=False), run.folder)
+    stage.seconds, stage.warm_up_s = seconds
+    progress.end()
+
+
+def results(run: Run, finished: bool) -> Results:
+    """What was measured so far."""
+    return Results(
+        started=run.journal.started, finished=datetime.now(UTC) if finished else None,
+        command=run.command, quick=run.quick, starts=run.starts,
+        seconds=run.journal.header["seconds"], load=run.load_side,
+        headline_reason=run.headline_reason, environment=run.environment,
+        experiments=[_experiment(run, plan) for plan in run.plans], notes=run.notes)
+
+
+def _mark_missing(run: Run, plan: Plan, stage: Stage) -> None:
+    """Marks cells whose server or tool is not there: a line for each reason, not for each cell."""
+    for cell in plan.cells:
+        kind, tool = stage.kinds[cell.server], stage.tool(cell.tool)
+        reason = kind.absent() or tool.missing(stage.load)
+        if not reason and (package := kind.missing_module(cell.feature)):
+            reason = f"{kind.label} lacks a module: apt-get install {package}"
+        if not reason and len(stage.site.pages[cell.page]) > 1 and not tool.many_pages:
+            reason = f"{tool.name} asks for one page only"
+        if reason:
+            run.marks[plan.spec.name, cell.key] = reason
+            run.note(reason)
+
+
+def _open_tasks(run: Run, plan: Plan) -> list[Task]:
+    """Rounds of fresh starts; in each all cells, the A/A twins among them, in shuffled order."""
+    name = plan.spec.name
+    tasks: list[Task] = []
+    for start in range(run.starts):
+        # The same order when the run goes on as when it began.
+        chance = random.Random(f"{SEED} {run.journal.header['started']} {name} {start}")
+        cells = [*plan.cells, *plan.twins]
+        chance.shuffle(cells)
+        tasks += [Task(cell, start, start * len(cells) + place)
+                  for place, cell in enumerate(cells)]
+    return [task for task in tasks if (name, task.cell.key) not in run.marks
+            and not run.journal.has(name, task.cell.key, task.cell.twin, task.start)]
+
+
+def _one(run: Run, plan: Plan, task: Task, stage: Stage, progress: Progress) -> None:
+    cell, name = task.cell, plan.spec.name
+    cost = _cost_s(task, stage, plan)
+    if (name, cell.key) in run.marks:
+        progress.done(cost)
+        return
+    progress.now(f"{cell.label} {' '.join(map(str, cell.axes.values()))}"
+                 f"{' A/A' if cell.twin else ''}")
+    try:
+        most = _peak(run, cell, stage) if cell.tool == "open" else None
+        run.journal.add(name, cell.key, cell.twin,
+                        sample(cell, task.start, task.order, most, stage))
+    except LabError as error:
+        run.marks[name, cell.key] = str(error)
+        run.note(f"{name}: {cell.key}: {error}")
+    progress.done(cost)
+
+
+def _peak(run: Run, cell: Planned, stage: Stage) -> float:
+    """Measured once per server of an experiment, before its first open loop."""
+    place = (cell.experiment, cell.server)
+    if place not in run.journal.peaks:
+        run.journal.add_peak(*place, peak(cell, stage))
+    return run.journal.peaks[place]
+
+
+def _cost_s(task: Task, stage: Stage, plan: Plan) -> float:
+    return stage.seconds + stage.warm_up_s + OVERHEAD_S
+
+
+def _experiment(run: Run, plan: Plan) -> Experiment:
+    spec = plan.spec
+    cells = [made for planned in plan.cells if (made := _cell(run, planned)) is not None]
+    good = {cell.key for cell in cells if cell.status == "ok"}
+    floors = [floor for twin in plan.twins if twin.key in good
+              and (floor := _floor(run, plan, twin)) is not None]
+    left_out = list(plan.left_out)
+    for (name, server), most in sorted(run.journal.peaks.items()):
+        if name == spec.name:
+            left_out.append(f"{server}: 100 % are {most:,.0f} requests/s, its measured peak")
+    return Experiment(
+        name=spec.name, title=spec.title, about=spec.about.strip(), x=spec.x, axes=spec.axes,
+        headline=plan.headline, metrics=spec.metrics, planned=len(plan.cells), cells=cells,
+        floors=floors, published=spec.published, ratios=spec.ratios, left_out=left_out)
+
+
+def _cell(run: Run, planned: Planned) -> Cell | None:
+    """None while nothing is known of it."""
+    samples = _samples(run, planned)
+    reason = run.marks.get((planned.experiment, planned.key), "") or errors_in(samples)
+    if not samples and not reason:
+        return None
+    return Cell(key=planned.key, server=planned.server, label=planned.label, axes=planned.axes,
+                tool=planned.tool, status="marked" if reason else "ok", reason=reason,
+                samples=samples)
+
+
+def errors_in(samples: list[Sample]) -> str:
+    """Why a cell with these samples has to be marked; empty when it is clean."""
+    bad = [one for one in samples if one.errors or one.wrong_bytes]
+    if not bad:
+        return ""
+    said = next((one.complaint for one in bad if one.complaint), "")
+    errors, wrong = sum(one.errors for one in bad), sum(one.wrong_bytes for one in bad)
+    parts = [f"{errors} errors"] if errors else []
+    parts += [f"{wrong} wrong answers"] if wrong else []
+    return (f"{' and '.join(parts)} in {len(bad)} of {len(samples)} starts"
+            f"{f' ({said})' if said else ''}")
+
+
+def _floor(run: Run, plan: Plan, twin: Planned) -> NoiseFloor | None:
+    first = [_value(one, plan.headline) for one in _samples(run, twin, twin=False)]
+    second = [_value(one, plan.headline) for one in _samples(run, twin, twin=True)]
+    kept = [[value for value in values if value is not None] for values in (first, second)]
+    if not all(kept):
+        return None
+    return NoiseFloor(key=twin.key, metric=plan.headline, first=kept[0], second=kept[1])
+
+
+def _value(one: Sample, metric: str) -> float | None:
+    if metric.startswith("latency_") and one.latency:
+        name = metric.removeprefix("latency_").removesuffix("_us")
+        kept = one.latency
+        return {"mean": kept.mean_us, "max": kept.max_us}.get(name) or kept.percentiles_us.get(
+            {"median": "50", "p99": "99", "p999": "99.9"}.get(name, ""))
+    value = getattr(one, metric, None)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _samples(run: Run, planned: Planned, twin: bool = False) -> list[Sample]:
+    kept = run.journal.samples.get((planned.experiment, planned.key, twin), {})
+    return [kept[start] for start in sorted(kept)]
+
+
+def filled(made: Results) -> tuple[int, int, int]:
+    """Cells with a figure, cells marked for a fault, cells planned."""
+    cells = [cell for one in made.experiments for cell in one.cells]
+    good = sum(1 for cell in cells if cell.status == "ok")
+    faults = sum(1 for cell in cells
+                 if cell.status == "marked" and not cell.reason.startswith(EXPECTED))
+    return good, faults, sum(one.planned for one in made.experiments)
+
+
+def default_folder() -> Path:
+    """lab/results/DATE-TIME-CPU."""
+    from .machine import short_name
+
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d-%H%M")
+    return experiments.FOLDER.parent / "results" / f"{stamp}-{short_name()}"
+
+
+def headline_reason(cpus: int, remote: bool) -> str:
+    """Which figure stands first, and why."""
+    if remote:
+        return "requests/s: the load comes from other machines" if cpus >= 4 else \
+            f"CPU time per request: with {cpus} CPUs requests/s say little about larger machines"
+    if cpus < 4:
+        return (f"CPU time per request: with {cpus} CPUs, fewer than 4, the load tool's CPU and "
+                "not the server's is often the limit of requests/s")
+    return "requests/s: the machine has CPUs enough for server and load"
+
+
+def cpu_count() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,73 @@
+"""ab, ApacheBench: what the older studies were made with. One thread, HTTP/1.0."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import LabError
+from .side import Side
+from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint
+
+# ab keeps a record of every request: room for what a run can bring.
+REQUESTS_MAX = 400_000
+COMPLETE = re.compile(r"^Complete requests:\s+(\d+)", re.MULTILINE)
+TOOK = re.compile(r"^Time taken for tests:\s+([\d.]+)", re.MULTILINE)
+KINDS = re.compile(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)")
+NON_2XX = re.compile(r"^Non-2xx responses:\s+(\d+)", re.MULTILINE)
+BYTES = re.compile(r"^Total transferred:\s+(\d+)", re.MULTILINE)
+TOTAL = re.compile(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", re.MULTILINE)
+MEAN_MS = re.compile(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)", re.MULTILINE)
+
+
+class Ab(Tool):
+    """A new connection per request unless keep_alive."""
+
+    name = "ab"
+    program = "ab"
+    packages = ("apache2-utils",)
+
+    def version(self, side: Side) -> str:
+        """Without its copyright."""
+        line = side.first_line([self.program, "-V"])
+        return line.removeprefix("This is ").split(" <")[0]
+
+    def run_one(self, order: Order, side: Side) -> Count:
+        """One run, by time or by number."""
+        table = side.scratch("ab.csv")
+        amount = ["-n", str(order.requests)] if order.requests else \
+            ["-t", str(max(1, round(order.seconds))), "-n", str(REQUESTS_MAX)]
+        output = side.run(
+            ["ab", "-q", "-r", "-l", "-d", "-s", str(REQUEST_TIMEOUT_S), *amount,
+             "-c", str(order.clients), *(["-k"] if order.keep_alive else []), "-e", table,
+             order.url(order.pages[0])], order.seconds + 10 * REQUEST_TIMEOUT_S)
+        return count(output, side.take(table), order)
+
+
+def count(output: str, table: str, order: Order) -> Count:
+    """What ab printed, and its table of percentiles (-e)."""
+    complete, took = COMPLETE.search(output), TOOK.search(output)
+    if not complete or not took or float(took[1]) <= 0:
+        raise LabError("ab printed no figures")
+    kinds = KINDS.search(output)
+    counted = dict(zip(("connect", "receive", "length", "exception"),
+                       map(int, kinds.groups() if kinds else ()), strict=False))
+    # -l: a body of another length is no failure for ab; wrong bytes are judged by the sum.
+    counted.pop("length", None)
+    other = NON_2XX.search(output)
+    counted["status"] = int(other[1]) if other else 0
+    requests, sent = int(complete[1]), BYTES.search(output)
+    received = int(sent[1]) if sent else 0
+    least = order.pages[0].length
+    good = max(0, requests - sum(counted.values()))
+    total, mean = TOTAL.search(output), MEAN_MS.search(output)
+    return Count(
+        good, float(took[1]), sum(counted.values()),
+        int(least > 0 and received < good * least), complaint(counted), received, None,
+        float(total[3]) * 1000 if total else None, _percentiles(table),
+        float(mean[1]) * 1000 if mean else 0.0, float(total[5]) * 1000 if total else 0.0)
+
+
+def _percentiles(table: str) -> dict[str, float]:
+    """50, 90 and 99 in µs. ab's table has whole per cents only: 99.9 is left out."""
+    rows = dict(line.split(",", 1) for line in table.splitlines()[1:] if "," in line)
+    return {key: float(rows[key]) * 1000 for key in ("50", "90", "99") if key in rows}

@@ -1,0 +1,145 @@
+"""What a load tool is: it takes an order, and says what it counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from ..histogram import Histogram, merged
+from ..results import Latency
+from ..site import Page
+from .side import Side
+
+# Longer than any answer should take, so that a hang is an error and not the end of the run.
+REQUEST_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Order:
+    """What load is wanted, of which server."""
+
+    scheme: str
+    host: str
+    port: int
+    pages: tuple[Page, ...]
+    clients: int
+    seconds: float
+    threads: int = 1
+    keep_alive: bool = True
+    # Requests in all, requests of each client, requests per second: where not a time is given.
+    requests: int | None = None
+    requests_each: int | None = None
+    rate: float | None = None
+    # Idle connections to open.
+    connections: int = 0
+    timeline: bool = False
+    seed: int = 1
+
+    def url(self, page: Page) -> str:
+        """As a tool wants it."""
+        return f"{self.scheme}://{self.host}:{self.port}{page.path}"
+
+    def share(self, number: int, parts: int) -> Order:
+        """What one of several load machines does."""
+        def split(whole: int) -> int:
+            return whole // parts + (number < whole % parts)
+        return replace(
+            self, clients=max(1, split(self.clients)), seed=self.seed + number * 1000,
+            requests=None if self.requests is None else max(1, split(self.requests)),
+            rate=None if self.rate is None else self.rate / parts)
+
+
+@dataclass
+class Count:
+    """What a tool counted."""
+
+    requests: int
+    duration_s: float
+    errors: int = 0
+    wrong_bytes: int = 0
+    complaint: str = ""
+    bytes: int | None = None
+    histogram: Histogram | None = None
+    stdev_us: float | None = None
+    # Percentiles by the tool, where it keeps no histogram.
+    percentiles_us: dict[str, float] = field(default_factory=dict)
+    mean_us: float = 0.0
+    max_us: float = 0.0
+    over: dict[int, int] = field(default_factory=dict)
+    corrected: bool = False
+    timeline_ms: list[tuple[float, float]] | None = None
+
+    def latency(self) -> Latency | None:
+        """For the results."""
+        if self.requests == 0:
+            return None
+        shares = {limit: count / self.requests for limit, count in self.over.items()}
+        if self.histogram and self.histogram.total:
+            kept = self.histogram
+            for limit in (100, 1000, 10_000):
+                shares.setdefault(limit, kept.share_over(limit * 1000))
+            return Latency(
+                count=kept.total, mean_us=kept.mean_us(), stdev_us=self.stdev_us,
+                max_us=kept.maximum_us, histogram=kept.pairs(), corrected=self.corrected,
+                percentiles_us={str(q): kept.percentile(q) for q in (50, 90, 99, 99.9)},
+                over_100ms=shares[100], over_1s=shares[1000], over_10s=shares[10_000])
+        if not self.percentiles_us:
+            return None
+        return Latency(count=self.requests, mean_us=self.mean_us, stdev_us=self.stdev_us,
+                       max_us=self.max_us, percentiles_us=self.percentiles_us,
+                       corrected=self.corrected, over_100ms=shares.get(100),
+                       over_1s=shares.get(1000), over_10s=shares.get(10_000))
+
+
+def together(counts: list[Count]) -> Count:
+    """The sum over load machines: histograms are merged, durations are the longest."""
+    if len(counts) == 1:
+        return counts[0]
+    whole = Count(sum(count.requests for count in counts),
+                  max(count.duration_s for count in counts))
+    whole.errors = sum(count.errors for count in counts)
+    whole.wrong_bytes = sum(count.wrong_bytes for count in counts)
+    whole.complaint = "; ".join(count.complaint for count in counts if count.complaint)
+    whole.corrected = any(count.corrected for count in counts)
+    if all(count.bytes is not None for count in counts):
+        whole.bytes = sum(count.bytes or 0 for count in counts)
+    kept = [count.histogram for count in counts if count.histogram]
+    if len(kept) == len(counts):
+        whole.histogram = merged(kept)
+    lines = [point for count in counts for point in count.timeline_ms or []]
+    whole.timeline_ms = sorted(lines) or None
+    return whole
+
+
+class Tool:
+    """A load tool."""
+
+    name: ClassVar[str] = ""
+    program: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
+    # Whether it can take several pages.
+    many_pages: ClassVar[bool] = False
+
+    def missing(self, side: Side) -> str:
+        """Why it can't run there, in one line; empty when it can."""
+        if side.has(self.program):
+            return ""
+        return f"{self.name} is missing{side.where()}: apt-get install {' '.join(self.packages)}"
+
+    def version(self, side: Side) -> str:
+        """What it calls itself."""
+        return side.first_line([self.program, "-v"])
+
+    def run(self, order: Order, side: Side) -> Count:
+        """Runs it, on every load machine with its share, and adds up."""
+        return together(side.everywhere(
+            lambda one, number, parts: self.run_one(order.share(number, parts), one)))
+
+    def run_one(self, order: Order, side: Side) -> Count:
+        """Runs it on one machine."""
+        raise NotImplementedError
+
+
+def complaint(counted: dict[str, int]) -> str:
+    """Errors by kind, in one line."""
+    return ", ".join(f"{kind} {count}" for kind, count in counted.items() if count)

@@ -1,0 +1,211 @@
+"""One fresh start of one cell: start, check, settle, warm up, measure, check again, stop."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from . import cpus, proc
+from .cpus import CpuError, Sides
+from .errors import LabError
+from .load import TOOLS, Count, Order
+from .load.idle import Idle
+from .load.side import Local, Side
+from .load.tool import Tool
+from .plan import Planned
+from .results import Sample
+from .servers import Server, Setup
+from .servers.base import Profile, free_port
+from .site import Page, Site
+
+# P5 has so many users that their first requests come at once: one round of them warms up.
+WARM_UP_MIN_S = 0.3
+
+
+@dataclass
+class Stage:
+    """Where and how long."""
+
+    site: Site
+    folder: Path
+    sides: Sides
+    load: Side
+    address: str
+    # 0: any that is free.
+    port: int
+    seconds: float
+    warm_up_s: float
+    kinds: dict[str, type[Server]]
+    # Set by tests.
+    tools: dict[str, Tool] | None = None
+
+    def tool(self, name: str) -> Tool:
+        """A load tool by name."""
+        return (self.tools or TOOLS)[name]
+
+
+def sample(cell: Planned, start: int, order: int, peak: float | None, stage: Stage) -> Sample:
+    """Measures once. LabError: one line why there is no figure."""
+    sides = stage.sides
+    try:
+        sides = sides.server_with(cell.cpus)
+    except CpuError as error:
+        raise LabError(str(error)) from None
+    with _started(cell, sides, stage) as server, _load_on(sides, stage) as side:
+        pages = stage.site.pages[cell.page]
+        tool = stage.tool(cell.tool)
+        wanted = order_of(cell, pages, server, side, stage, start, peak)
+        server.check(pages)
+        if cell.affinity == "taskset":
+            server.pin()
+        server.settle()
+        if isinstance(tool, Idle):
+            return _idle(tool, wanted, server, side, start, order)
+        _warm_up(cell, tool, wanted, side, stage)
+        if cell.affinity == "taskset":
+            # Processes that came with the load.
+            server.pin()
+        made = _measured(tool, wanted, server, side, sides, start, order)
+        server.check(pages)
+        return made
+
+
+def peak(cell: Planned, stage: Stage) -> float:
+    """The most requests/s that the cell's server gives to as many clients in a closed loop."""
+    with _started(cell, stage.sides, stage) as server, _load_on(stage.sides, stage) as side:
+        pages = stage.site.pages[cell.page]
+        tool = stage.tool(cell.tool)
+        wanted = order_of(cell, pages, server, side, stage, 0, None)
+        server.check(pages)
+        server.settle()
+        _warm_up(cell, tool, wanted, side, stage)
+        count = tool.run(wanted, side)
+        if not count.requests:
+            raise LabError(f"{cell.label} answered nothing while its peak was looked for")
+        return count.requests / count.duration_s
+
+
+def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side, stage: Stage,
+             start: int, peak: float | None) -> Order:
+    """The load of a cell."""
+    block = cell.block
+    return Order(
+        scheme=server.scheme, host=server.setup.host, port=server.setup.port, pages=pages,
+        clients=cell.concurrency, seconds=stage.seconds,
+        threads=block.threads or side.cpu_count(), keep_alive=block.keep_alive,
+        requests=block.requests, requests_each=block.requests_each,
+        rate=None if peak is None else peak * cell.load_percent / 100,
+        connections=block.connections, timeline=cell.tool == "users",
+        seed=start * 100 + 1)
+
+
+@contextmanager
+def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
+    folder = stage.folder / f"{cell.server}-{time.monotonic_ns()}"
+    idle = cell.block.connections + 500 if cell.tool == "idle" else 0
+    setup = Setup(
+        site=stage.site, folder=folder, port=stage.port or free_port(stage.address),
+        cpus=sides.server, address=stage.address, tls=cell.scheme == "https",
+        log=cell.log != "off", htaccess=cell.htaccess != "none",
+        clients=max(cell.concurrency, idle), profile=cast(Profile, cell.block.profile),
+        prespawned=cell.block.prespawned, affinity=cell.affinity, feature=cell.feature)
+    server = stage.kinds[cell.server](setup)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _load_on(sides: Sides, stage: Stage) -> Iterator[Side]:
+    """The load's side; on this machine its mask follows the cell."""
+    load = stage.load
+    if not isinstance(load, Local) or load.mask == sides.load:
+        yield load
+        return
+    before, load.mask = load.mask, sides.load
+    try:
+        yield load
+    finally:
+        load.mask = before
+
+
+def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage) -> None:
+    from dataclasses import replace
+
+    seconds = max(WARM_UP_MIN_S, stage.warm_up_s)
+    if cell.block.warm_up_rate:
+        tool = stage.tool("open")
+        warm = replace(wanted, seconds=seconds, rate=float(cell.block.warm_up_rate), threads=1,
+                       clients=8, requests=None, keep_alive=True)
+    elif cell.tool in ("users", "jmeter"):
+        tool = stage.tool("hammer")
+        warm = replace(wanted, seconds=seconds, timeline=False, threads=1)
+    else:
+        warm = replace(wanted, seconds=seconds, requests=None, rate=None)
+    tool.run(warm, side)
+
+
+def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Sides, start: int,
+              order: int) -> Sample:
+    at = datetime.now(UTC)
+    busy = [proc.ticks(mask) for mask in (sides.server, sides.load)]
+    before = proc.reading(server.pids(), server.group)
+    count = tool.run(wanted, side)
+    after = proc.reading(server.pids(), server.group)
+    shares = [proc.busy_share(old, proc.ticks(mask))
+              for old, mask in zip(busy, (sides.server, sides.load), strict=True)]
+    if count.requests == 0:
+        raise LabError(f"{server.label}: no request was answered ({count.complaint or 'no error'})")
+    proportional, resident = proc.memory_bytes(server.pids())
+    if not isinstance(side, Local):
+        shares[1] = None
+    return Sample(
+        **_counted(count, start, order, at),
+        cpu_us_per_request=(after.cpu_ns - before.cpu_ns) / 1000 / count.requests,
+        migrations=proc.grown(before.migrations, after.migrations),
+        context_switches_voluntary=proc.grown(before.voluntary, after.voluntary),
+        context_switches_involuntary=proc.grown(before.involuntary, after.involuntary),
+        pss_bytes=proportional, rss_bytes=resident, server_busy=shares[0], load_busy=shares[1],
+        latency=count.latency(), timeline_ms=count.timeline_ms)
+
+
+def _idle(tool: Idle, wanted: Order, server: Server, side: Side, start: int,
+          order: int) -> Sample:
+    at = datetime.now(UTC)
+
+    def memory() -> int:
+        return proc.memory_bytes(server.pids())[0]
+
+    count, growth = tool.grow(wanted, side, memory)
+    proportional, resident = proc.memory_bytes(server.pids())
+    return Sample(**_counted(count, start, order, at), pss_bytes=proportional,
+                  rss_bytes=resident, bytes_per_connection=growth)
+
+
+def _counted(count: Count, start: int, order: int, at: datetime) -> dict[str, object]:
+    rate = count.requests / count.duration_s
+    return {"start": start, "order": order, "at": at, "duration_s": count.duration_s,
+            "requests": count.requests, "errors": count.errors,
+            "wrong_bytes": count.wrong_bytes, "complaint": count.complaint,
+            "requests_per_s": rate,
+            "bytes_per_s": None if count.bytes is None else count.bytes / count.duration_s}
+
+
+def text_of(sides: Sides, load: Side, quick: bool) -> str:
+    """Where the load comes from, in a sentence."""
+    server = cpus.text(sides.server)
+    if not isinstance(load, Local):
+        return f"from other machines over SSH ({load.where().strip()}); server on CPU {server}"
+    inside = f", in network namespace {load.namespace}" if load.namespace else ""
+    shared = "; some CPUs serve both" if sides.shared else ""
+    return (f"on the same machine{inside}: server on CPU {server}, "
+            f"load on CPU {cpus.text(sides.load)}{shared}")

@@ -1,0 +1,50 @@
+"""Programs that are missing: installed by name as root, else the apt line is said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+# Debian's programs for the administrator are not in everybody's PATH.
+SEARCH = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
+POLICY = Path("/usr/sbin/policy-rc.d")
+APT_TIMEOUT_S = 600
+
+
+def which(program: str) -> str | None:
+    """The program's file, or None."""
+    return shutil.which(program, path=SEARCH)
+
+
+def install(packages: list[str], say: Callable[[str], None]) -> list[str]:
+    """Installs what apt has, each on its own; returns a line for each that stays missing."""
+    wanted = sorted(set(packages))
+    if not wanted:
+        return []
+    if os.geteuid() != 0 or not which("apt-get"):
+        return [f"missing packages: sudo apt-get install {' '.join(wanted)}"]
+    say(f"installing {', '.join(wanted)}")
+    _apt(["update", "-qq"])
+    # Installed servers are not to be started as services: the lab starts its own.
+    closed = not POLICY.exists()
+    if closed:
+        POLICY.write_text("#!/bin/sh\nexit 101\n")
+        POLICY.chmod(0o755)
+    try:
+        return [f"apt has no package {package} that could be installed" for package in wanted
+                if _apt(["install", "-y", "-qq", "--no-install-recommends", package]) != 0]
+    finally:
+        if closed:
+            POLICY.unlink(missing_ok=True)
+
+
+def _apt(arguments: list[str]) -> int:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        return subprocess.run(["apt-get", *arguments], env=environment, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=APT_TIMEOUT_S).returncode
+    except (OSError, subprocess.TimeoutExpired):
+        return 1

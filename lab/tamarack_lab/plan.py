@@ -1,0 +1,159 @@
+"""From an experiment to its cells: the product of each block's lists, for the servers that can."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from .experiment import Block, Spec
+from .results import Metric, Value
+from .servers import Server
+
+# Starting, checking and stopping a server, by experience; for the estimate of the time left.
+OVERHEAD_S = 1.2
+# What a page asks of the server.
+PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app"}
+# Concurrency, percentages and CPU counts are tried in this many steps where "each" is long.
+QUICK_CPUS = 4
+FEW_CPUS = 4
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One cell that is to be measured."""
+
+    experiment: str
+    key: str
+    server: str
+    label: str
+    axes: dict[str, Value] = field(hash=False)
+    block: Block = field(hash=False)
+    tool: str
+    page: str
+    scheme: str
+    log: str
+    htaccess: str
+    affinity: str
+    concurrency: int
+    # None: the server's side as a whole.
+    cpus: int | None
+    load_percent: int
+    # The A/A run's second measurement of a cell.
+    twin: bool = False
+
+    @property
+    def feature(self) -> str:
+        """static, cgi, ssi or app."""
+        return PAGE_FEATURES.get(self.page, "static")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment's cells, and what this run leaves out of it."""
+
+    spec: Spec
+    cells: list[Planned]
+    twins: list[Planned]
+    headline: Metric
+    left_out: list[str]
+
+
+def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, side_cpus: int,
+         only: frozenset[str] = frozenset()) -> Plan:
+    """All cells; `cpus` of the machine, `side_cpus` of the server's side, `only` some servers."""
+    cells: dict[str, Planned] = {}
+    left_out = list(spec.left_out)
+    for block in spec.cells:
+        chosen, dropped = _for_run(block, quick)
+        left_out += dropped
+        for cell in _cells(spec, chosen, kinds, quick, cpus, side_cpus, left_out):
+            if not only or cell.server in only:
+                cells.setdefault(cell.key, cell)
+    twins = [_twin(cell) for selector in spec.noise
+             for cell in list(cells.values()) if _fits(cell, selector)]
+    headline: Metric = spec.headline or (
+        "cpu_us_per_request" if cpus < FEW_CPUS else "requests_per_s")
+    return Plan(spec, list(cells.values()), twins, headline, list(dict.fromkeys(left_out)))
+
+
+def _for_run(block: Block, quick: bool) -> tuple[Block, list[str]]:
+    """The block as this run has it, and lines on what --quick leaves out."""
+    if not quick:
+        return block, []
+    changes = block.quick.model_dump(exclude_none=True)
+    dropped = []
+    for name, value in changes.items():
+        full = getattr(block, name)
+        if isinstance(full, list):
+            gone = [str(one) for one in full if one not in value]
+            if gone:
+                dropped.append(f"{block.scenario}: {name} {', '.join(gone)} (--quick)")
+        elif full != value:
+            dropped.append(f"{block.scenario}: {name} {value} instead of {full} (--quick)")
+    return block.model_copy(update=changes), dropped
+
+
+def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool, cpus: int,
+           side_cpus: int, left_out: list[str]) -> list[Planned]:
+    found = []
+    counts = _cpu_counts(block, quick, cpus, side_cpus)
+    for server in block.servers:
+        kind = kinds.get(server)
+        if kind is None:
+            left_out.append(f"{server}: the lab has no such server")
+            continue
+        for values in itertools.product(
+                block.tool, block.page, block.scheme, block.log, block.htaccess, block.affinity,
+                block.concurrency, counts, block.load_percent):
+            tool, page, scheme, log, htaccess, affinity, clients, count, percent = values
+            if not _makes_sense(kind, page, scheme, log, htaccess, affinity):
+                continue
+            every: dict[str, Value] = {
+                "scenario": block.scenario, "tool": tool, "page": page, "scheme": scheme,
+                "log": log, "htaccess": htaccess, "affinity": affinity, "concurrency": clients,
+                "cpus": count if count is not None else side_cpus, "load_percent": percent}
+            axes = {name: every[name] for name in spec.axes}
+            key = " ".join([f"server={server}",
+                            *(f"{name}={value}" for name, value in axes.items())])
+            found.append(Planned(spec.name, key, server, kind.label, axes, block, tool, page,
+                                 scheme, log, htaccess, affinity, clients, count, percent))
+    return found
+
+
+def _cpu_counts(block: Block, quick: bool, cpus: int, side_cpus: int) -> list[int | None]:
+    counts: list[int | None] = []
+    for value in block.cpus:
+        if value == "each":
+            levels = list(range(1, cpus + 1))
+            if quick and cpus > QUICK_CPUS:
+                levels = sorted({1, 2, 4, cpus // 2, cpus})
+            counts += levels
+        elif value == "several":
+            # Affinity means nothing on one CPU.
+            counts.append(max(2, side_cpus) if cpus > 1 else None)
+        else:
+            counts.append(None if value == "side" else int(value))
+    return [count for count in counts if count is None or count <= cpus]
+
+
+def _makes_sense(kind: type[Server], page: str, scheme: str, log: str, htaccess: str,
+                 affinity: str) -> bool:
+    """Whether the server has what the cell is about. What it lacks by nature is no cell."""
+    needed = [PAGE_FEATURES.get(page, "")]
+    needed += ["tls"] if scheme == "https" else []
+    needed += ["log"] if log != "off" else []
+    needed += ["htaccess"] if htaccess != "none" else []
+    if affinity in ("taskset", "own") and kind.can("affinity") != (affinity == "own"):
+        return False
+    return all(kind.can(feature) for feature in needed)
+
+
+def _fits(cell: Planned, selector: dict[str, Value]) -> bool:
+    have: dict[str, Value] = {"server": cell.server, **cell.axes}
+    return all(have.get(name) == value for name, value in selector.items())
+
+
+def _twin(cell: Planned) -> Planned:
+    from dataclasses import replace
+
+    return replace(cell, twin=True)

@@ -1,0 +1,170 @@
+"""What the kernel counted for a server: CPU time, migrations, context switches, memory.
+
+CPU time comes from a cgroup of the server's own where one can be made (threads and children that
+ended are counted whole), else from each process's clock and the times of children it waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Totals since the start; None where the kernel doesn't tell."""
+
+    cpu_ns: int
+    migrations: dict[int, int]
+    voluntary: dict[int, int]
+    involuntary: dict[int, int]
+
+
+def family(root: int) -> list[int]:
+    """The process and everything that descends from it."""
+    members = [root]
+    for pid in members:
+        for task in tasks(pid):
+            words = _read(PROC / str(pid) / "task" / str(task) / "children").split()
+            members += [int(word) for word in words]
+    return members
+
+
+def tasks(pid: int) -> list[int]:
+    """Threads of a process."""
+    try:
+        return [int(name) for name in os.listdir(PROC / str(pid) / "task")]
+    except OSError:
+        return []
+
+
+def reading(pids: list[int], group: Group | None) -> Reading:
+    """Reads all counters of these processes."""
+    migrations: dict[int, int] = {}
+    voluntary: dict[int, int] = {}
+    involuntary: dict[int, int] = {}
+    for pid in pids:
+        for task in tasks(pid):
+            folder = PROC / str(pid) / "task" / str(task)
+            for line in _read(folder / "sched").splitlines():
+                if line.startswith("se.nr_migrations"):
+                    migrations[task] = int(line.split(":")[1])
+            for line in _read(folder / "status").splitlines():
+                if line.startswith("voluntary_ctxt_switches"):
+                    voluntary[task] = int(line.split(":")[1])
+                elif line.startswith("nonvoluntary_ctxt_switches"):
+                    involuntary[task] = int(line.split(":")[1])
+    cpu_ns = group.cpu_ns() if group else sum(_process_ns(pid) for pid in pids)
+    return Reading(cpu_ns, migrations, voluntary, involuntary)
+
+
+def grown(before: dict[int, int], after: dict[int, int]) -> int | None:
+    """Growth of a counter over all threads that are alive; None when nothing was read."""
+    if not after:
+        return None
+    return sum(count - before.get(task, 0) for task, count in after.items())
+
+
+def memory_bytes(pids: list[int]) -> tuple[int, int]:
+    """Proportional and resident memory."""
+    proportional = resident = 0
+    for pid in pids:
+        for line in _read(PROC / str(pid) / "smaps_rollup").splitlines():
+            if line.startswith("Pss:"):
+                proportional += int(line.split()[1]) * 1024
+            elif line.startswith("Rss:"):
+                resident += int(line.split()[1]) * 1024
+    return proportional, resident
+
+
+def ticks(cpus: tuple[int, ...]) -> tuple[int, int]:
+    """Busy and all ticks of some CPUs since boot."""
+    busy = total = 0
+    wanted = {f"cpu{cpu}" for cpu in cpus}
+    for line in _read(PROC / "stat").splitlines():
+        words = line.split()
+        if words and words[0] in wanted:
+            numbers = [int(word) for word in words[1:9]]
+            busy += sum(numbers) - numbers[3] - numbers[4]
+            total += sum(numbers)
+    return busy, total
+
+
+def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float | None:
+    """Share of the time between two readings in which the CPUs were not idle."""
+    if after[1] <= before[1]:
+        return None
+    return (after[0] - before[0]) / (after[1] - before[1])
+
+
+class Group:
+    """A cgroup of one server: it has no controller, it only counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def make(cls, name: str) -> Group | None:
+        """A new group, or None where cgroup v2 is missing or closed to us."""
+        for line in _read(PROC / "mounts").splitlines():
+            words = line.split()
+            if len(words) > 2 and words[2] == "cgroup2":
+                folder = Path(words[1]) / f"tamarack-lab-{os.getpid()}-{name}"
+                try:
+                    folder.mkdir()
+                except OSError:
+                    continue
+                group = cls(folder)
+                if (folder / "cgroup.procs").exists() and group.cpu_ns() >= 0:
+                    return group
+                group.remove()
+        return None
+
+    def joining(self, command: list[str]) -> list[str]:
+        """The command, run inside the group."""
+        script = 'echo $$ > "$0" && exec "$@"'
+        return ["sh", "-c", script, str(self._folder / "cgroup.procs"), *command]
+
+    def pids(self) -> list[int]:
+        """Everything that was started inside."""
+        return [int(word) for word in _read(self._folder / "cgroup.procs").split()]
+
+    def cpu_ns(self) -> int:
+        """CPU time since it was made, -1 when unknown."""
+        for line in _read(self._folder / "cpu.stat").splitlines():
+            if line.startswith("usage_usec "):
+                return int(line.split()[1]) * 1000
+        return -1
+
+    def remove(self) -> None:
+        """Removes it; what still runs inside keeps it for a moment."""
+        for _ in range(50):
+            try:
+                self._folder.rmdir()
+                return
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.02)
+
+
+def _process_ns(pid: int) -> int:
+    """The process's own clock and its reaped children's (those in ticks)."""
+    try:
+        own = time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return 0
+    words = _read(PROC / str(pid) / "stat").rpartition(")")[2].split()
+    return own + (int(words[13]) + int(words[14])) * TICK_NS if len(words) > 14 else own
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

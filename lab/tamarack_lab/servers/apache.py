@@ -1,0 +1,172 @@
+"""Apache httpd, in its three shapes, with the modules that Debian enables."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from . import pools
+from .base import Server, first_line, output_of
+
+MODULES = Path("/usr/lib/apache2/modules")
+MIME_TYPES = Path(__file__).parent.parent.parent.parent / "conf" / "mime.types"
+DEBIAN_SET = (
+    "access_compat", "alias", "auth_basic", "authn_core", "authn_file", "authz_core",
+    "authz_host", "authz_user", "autoindex", "deflate", "dir", "env", "filter", "mime",
+    "negotiation", "reqtimeout", "setenvif", "status")
+
+TEMPLATE = """\
+ServerRoot {folder}
+{modules}
+{user}Listen {address}:{port}
+ServerName localhost
+PidFile {folder}/httpd.pid
+ErrorLog {folder}/error.log
+LogLevel error
+DefaultRuntimeDir {folder}
+TypesConfig {types}
+{pools}MaxConnectionsPerChild 0
+ListenBacklog 4096
+Timeout 60
+{affinity}{log}DocumentRoot {documents}
+<Directory />
+    Options FollowSymLinks
+    AllowOverride None
+    Require all denied
+</Directory>
+<Directory {documents}>
+    Options Indexes FollowSymLinks
+    AllowOverride {override}
+    Require all granted
+</Directory>
+{feature}{tls}"""
+
+LOG = """\
+LogFormat "%h %l %u %t \\"%r\\" %>s %O \\"%{{Referer}}i\\" \\"%{{User-Agent}}i\\"" combined
+BufferedLogs On
+CustomLog {folder}/access.log combined
+"""
+
+TLS = """\
+SSLSessionCache shmcb:{folder}/session-cache(1024000)
+SSLEngine on
+SSLProtocol all -SSLv3
+SSLCertificateFile {certificate}
+SSLCertificateKeyFile {key}
+"""
+
+CGI = """\
+ScriptAlias /cgi-bin/ {documents}/cgi-bin/
+{socket}<Directory {documents}/cgi-bin>
+    Options ExecCGI
+    Require all granted
+</Directory>
+"""
+
+SSI = """\
+<Directory {documents}/ssi>
+    Options Includes
+    AddType text/html .shtml
+    AddOutputFilter INCLUDES .shtml
+</Directory>
+"""
+
+# Embedded, loaded when a child starts, so that no request of the measurement pays for it.
+APP = """\
+WSGIScriptAlias / {application}/application.py
+WSGIApplicationGroup %{{GLOBAL}}
+WSGIImportScript {application}/application.py process-group=%{{GLOBAL}} \
+application-group=%{{GLOBAL}}
+<Directory {application}>
+    Require all granted
+</Directory>
+"""
+
+
+class Apache(Server):
+    """What the shapes share; Tamarack's adapters stand on it, with the very same configuration."""
+
+    program = "apache2"
+    packages = ("apache2",)
+    features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app"})
+    shape: ClassVar[str] = ""
+
+    @classmethod
+    def version(cls) -> str:
+        """Of the installed package."""
+        return first_line([cls.path() or cls.program, "-v"]).removeprefix("Server version: ")
+
+    @classmethod
+    def flags(cls) -> str:
+        """The defines it was compiled with."""
+        text = output_of([cls.path() or cls.program, "-V"])
+        return " ".join(re.findall(r"^ (-D [^\n]+)", text, re.MULTILINE))
+
+    @classmethod
+    def missing_module(cls, feature: str) -> str:
+        """The module's package when an optional module is not installed."""
+        wsgi = MODULES / "mod_wsgi.so"
+        return "libapache2-mod-wsgi-py3" if feature == "app" and not wsgi.exists() else ""
+
+    def affinity_lines(self) -> str:
+        """Directives of its own affinity; httpd has none."""
+        return ""
+
+    def module_names(self) -> list[str]:
+        """Modules that the setup needs, the shape's first."""
+        names = [f"mpm_{self.shape}", *DEBIAN_SET]
+        if self.setup.tls:
+            names += ["socache_shmcb", "ssl"]
+        extra = {"cgi": "cgi" if self.shape == "prefork" else "cgid", "ssi": "include",
+                 "app": "wsgi"}
+        if self.setup.feature in extra:
+            names.append(extra[self.setup.feature])
+        return names
+
+    def configure(self) -> list[str]:
+        """Writes httpd.conf."""
+        setup, site = self.setup, self.setup.site
+        words = {"folder": setup.folder, "documents": site.documents, "key": site.key,
+                 "certificate": site.certificate, "application": site.application,
+                 "socket": "" if self.shape == "prefork"
+                 else f"ScriptSock {setup.folder}/cgisock\n"}
+        features = {"cgi": CGI, "ssi": SSI, "app": APP}
+        text = TEMPLATE.format(
+            **words, address=setup.address, port=setup.port, types=MIME_TYPES,
+            modules="\n".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so"
+                              for name in self.module_names()),
+            user="User www-data\nGroup www-data\n" if os.geteuid() == 0 else "",
+            pools=pools.lines(self.shape, setup), affinity=self.affinity_lines(),
+            log=LOG.format(**words) if setup.log else "",
+            override="All" if setup.htaccess else "None",
+            feature=features[setup.feature].format(**words) if setup.feature in features else "",
+            tls=TLS.format(**words) if setup.tls else "")
+        (setup.folder / "httpd.conf").write_text(text)
+        return [self.path() or self.program, "-DFOREGROUND", "-f",
+                str(setup.folder / "httpd.conf")]
+
+
+class ApachePrefork(Apache):
+    """A process per connection."""
+
+    name = "apache-prefork"
+    label = "Apache prefork"
+    shape = "prefork"
+
+
+class ApacheWorker(Apache):
+    """A thread per connection."""
+
+    name = "apache-worker"
+    label = "Apache worker"
+    shape = "worker"
+
+
+class ApacheEvent(Apache):
+    """A thread per request."""
+
+    name = "apache-event"
+    label = "Apache event"
+    shape = "event"

@@ -1,0 +1,305 @@
+"""What the lab needs of a server. A new server is one file here, with a subclass of Server."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from .. import cpus as cpu_lists
+from .. import packages, proc
+from ..errors import LabError
+from ..site import Page, Site
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 10.0
+SETTLE_LIMIT_S = 90.0
+FETCH_TIMEOUT_S = 30.0
+Profile = Literal["fit", "p1", "p3", "p3-prespawned", "p4"]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a server is configured for one cell, and where it runs."""
+
+    site: Site
+    folder: Path
+    port: int
+    cpus: tuple[int, ...]
+    address: str = "127.0.0.1"
+    tls: bool = False
+    log: bool = False
+    htaccess: bool = False
+    # Connections that are to be held at once without waiting.
+    clients: int = 64
+    profile: Profile = "fit"
+    prespawned: int = 200
+    # mask: nothing but the mask; off, taskset, own: the server's own affinity switched off,
+    # its workers pinned by hand, its own affinity switched on.
+    affinity: str = "mask"
+    # static, cgi, ssi or app.
+    feature: str = "static"
+
+    @property
+    def host(self) -> str:
+        """Where load and checks go."""
+        return self.address
+
+
+class Server:
+    """One server in one setup, from its configuration to its stop."""
+
+    name: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    # The program, the packages that bring it.
+    program: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
+    # Of: tls, log, htaccess, cgi, ssi, app, affinity (has its own).
+    features: ClassVar[frozenset[str]] = frozenset()
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.group: proc.Group | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    # What a subclass says about itself.
+
+    @classmethod
+    def path(cls) -> str | None:
+        """The program's file, or None when it is not installed."""
+        return packages.which(cls.program)
+
+    @classmethod
+    def absent(cls) -> str:
+        """Why it can't run here, in one line; empty when it can."""
+        return "" if cls.path() else f"{cls.label} is missing: no {cls.program}"
+
+    @classmethod
+    def version(cls) -> str:
+        """What the program calls itself."""
+        return first_line([cls.path() or cls.program, "-v"])
+
+    @classmethod
+    def flags(cls) -> str:
+        """How it was compiled, where it tells."""
+        return ""
+
+    @classmethod
+    def can(cls, feature: str) -> bool:
+        """Whether cells with this feature make sense."""
+        return feature in ("static", "") or feature in cls.features
+
+    @classmethod
+    def prepare(cls) -> None:
+        """Fetches what no package brings; called once a run. Absent: one line why not."""
+
+    @classmethod
+    def missing_module(cls, feature: str) -> str:
+        """The package of an optional part that a feature needs and that is not installed."""
+        return ""
+
+    def configure(self) -> list[str]:
+        """Writes the configuration; returns the command that serves it in the foreground."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """Variables that its program needs."""
+        return {}
+
+    # What all servers have in common.
+
+    @property
+    def scheme(self) -> str:
+        """http or https."""
+        return "https" if self.setup.tls else "http"
+
+    def url(self, page: Page) -> str:
+        """Where a page is served."""
+        return f"{self.scheme}://{self.setup.host}:{self.setup.port}{page.path}"
+
+    def start(self) -> None:
+        """Starts it on its CPUs and waits until it answers. LabError: one line why not."""
+        self.setup.folder.mkdir(parents=True)
+        self.setup.folder.chmod(0o777)
+        refuse_used(self.setup.address, self.setup.port)
+        self.group = proc.Group.make(f"{self.name}-{self.setup.port}")
+        self.launch(self.configure())
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._listens():
+            ended = any(process.poll() is not None for process in self._processes)
+            if ended or time.monotonic() > deadline:
+                complaint = self._complaint()
+                self.stop()
+                what = "does not start" if ended else "does not answer"
+                raise LabError(f"{self.label} {what}: {complaint}")
+            time.sleep(0.02)
+
+    def launch(self, command: list[str]) -> None:
+        """One more process of this server, on its CPUs, in its group."""
+        masked = ["taskset", "-c", cpu_lists.text(self.setup.cpus), *command]
+        if self.group:
+            masked = self.group.joining(masked)
+        with open(self.setup.folder / "output.txt", "ab") as output:
+            self._processes.append(subprocess.Popen(
+                masked, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                start_new_session=True, cwd=self.setup.folder,
+                env={**os.environ, **self.environment()}))
+
+    def pids(self) -> list[int]:
+        """Everything that belongs to it."""
+        if self.group:
+            return self.group.pids()
+        return [pid for process in self._processes for pid in proc.family(process.pid)]
+
+    def settle(self) -> None:
+        """Waits until it is done with starting: its CPU time stands still."""
+        deadline = time.monotonic() + SETTLE_LIMIT_S
+        before = proc.reading(self.pids(), self.group).cpu_ns
+        while time.monotonic() < deadline:
+            time.sleep(0.1)
+            after = proc.reading(self.pids(), self.group).cpu_ns
+            if after - before < 10_000_000:
+                return
+            before = after
+
+    def pin(self) -> None:
+        """Pins by hand, as in P2: each worker process on one CPU; a lone one's threads instead."""
+        first = self._processes[0].pid
+        pids = sorted(self.pids())
+        workers = [proc.tasks(pid) for pid in pids if pid != first]
+        targets = workers or [[task] for pid in pids for task in proc.tasks(pid)]
+        for number, together in enumerate(targets):
+            cpu = self.setup.cpus[number % len(self.setup.cpus)]
+            for task in together:
+                try:
+                    os.sched_setaffinity(task, {cpu})
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    raise LabError(f"no permission to pin {self.label}: "
+                                   f"{error.strerror}") from None
+
+    def check(self, pages: tuple[Page, ...]) -> None:
+        """Compares the bodies byte by byte. LabError when one is wrong."""
+        for page in pages:
+            try:
+                status, body = fetch(self.url(page))
+            except (OSError, http.client.HTTPException) as error:
+                raise LabError(f"{self.label} does not answer {page.path}: {error}") from None
+            if status != 200:
+                raise LabError(f"{self.label} answers {page.path} with {status}")
+            if not page.fits(body):
+                raise LabError(f"{self.label} answers {page.path} with wrong bytes")
+
+    def stop(self) -> None:
+        """Ends it, its children included."""
+        processes, self._processes = self._processes, []
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(self.stop_signal)
+        for process in processes:
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            _kill_group(process.pid)
+        if self.group:
+            for pid in self.group.pids():
+                _kill(pid)
+            self.group.remove()
+            self.group = None
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection((self.setup.host, self.setup.port), timeout=1).close()
+            return True
+        except OSError:
+            return False
+
+    def _complaint(self) -> str:
+        for name in ("output.txt", "error.log"):
+            path = self.setup.folder / name
+            lines = path.read_text(errors="replace").split("\n") if path.exists() else []
+            said = [line.strip() for line in lines if line.strip()]
+            if said:
+                return said[-1][:300] if len(said) < 3 else " / ".join(said[:2])[:300]
+        return "it said nothing"
+
+
+def refuse_used(address: str, port: int) -> None:
+    """LabError when somebody listens there already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise LabError(f"port {port} is in use") from None
+            raise LabError(f"can't listen on {address}:{port}: {error.strerror}") from None
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def fetch(url: str) -> tuple[int, bytes]:
+    """One answer's status and body."""
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    connection: http.client.HTTPConnection
+    if scheme == "https":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection(host, timeout=FETCH_TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, timeout=FETCH_TIMEOUT_S)
+    try:
+        connection.request("GET", f"/{path}", headers={"Connection": "close"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def first_line(command: list[str]) -> str:
+    """The first line a command prints, on either stream; empty when it can't run."""
+    lines = output_of(command).strip().splitlines()
+    return lines[0].strip() if lines else ""
+
+
+def output_of(command: list[str]) -> str:
+    """All that a command prints, on both streams."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20,
+                              stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+def _kill_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass

@@ -1,0 +1,64 @@
+"""Caddy, a Go program; GOMAXPROCS is the number of its CPUs."""
+
+from __future__ import annotations
+
+from .base import Server, first_line
+
+TEMPLATE = """\
+{{
+    admin off
+    auto_https off
+    persist_config off
+    default_sni localhost
+    log {{
+        output file {folder}/error.log
+        level ERROR
+    }}
+    servers {{
+        protocols h1
+        timeouts {{
+            idle 10m
+        }}
+    }}
+}}
+{scheme}://{address}:{port} {{
+    bind {address}
+    root * {documents}
+    {tls}
+    {log}
+    file_server
+}}
+"""
+
+
+class Caddy(Server):
+    """Debian's caddy."""
+
+    name = "caddy"
+    label = "Caddy"
+    program = "caddy"
+    packages = ("caddy",)
+    features = frozenset({"tls", "log"})
+
+    @classmethod
+    def version(cls) -> str:
+        """Of the installed package."""
+        return f"caddy {first_line([cls.path() or cls.program, 'version'])}"
+
+    def environment(self) -> dict[str, str]:
+        """It keeps its files in the folder, and knows its CPUs."""
+        return {"HOME": str(self.setup.folder), "XDG_DATA_HOME": str(self.setup.folder),
+                "XDG_CONFIG_HOME": str(self.setup.folder),
+                "GOMAXPROCS": str(len(self.setup.cpus))}
+
+    def configure(self) -> list[str]:
+        """Writes the Caddyfile."""
+        setup, site, folder = self.setup, self.setup.site, self.setup.folder
+        text = TEMPLATE.format(
+            folder=folder, scheme=self.scheme, address=setup.address, port=setup.port,
+            documents=site.documents,
+            tls=f"tls {site.certificate} {site.key}" if setup.tls else "",
+            log=f"log {{\n        output file {folder}/access.log\n    }}" if setup.log else "")
+        (folder / "Caddyfile").write_text(text)
+        return [self.path() or self.program, "run", "--adapter", "caddyfile", "--config",
+                str(folder / "Caddyfile")]

@@ -1,0 +1,117 @@
+"""Tamarack, in its four shapes, on Apache's very configuration."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+from .apache import Apache
+from .base import first_line, output_of
+
+ROOT = Path(__file__).parent.parent.parent.parent
+# --tamarack PATH sets it, for this process and all that it starts.
+VARIABLE = "TAMARACK"
+
+
+class Tamarack(Apache):
+    """What the shapes share."""
+
+    program = "tamarack"
+    packages = ()
+
+    @classmethod
+    def path(cls) -> str | None:
+        """The release build of this checkout, or what --tamarack names."""
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        program = Path(os.environ.get(VARIABLE, target / "release" / "tamarack"))
+        return str(program) if os.access(program, os.X_OK) else None
+
+    @classmethod
+    def absent(cls) -> str:
+        """How to get it."""
+        if cls.path():
+            return ""
+        return "Tamarack is not built: cargo build --release -p tamarack, or --tamarack PATH"
+
+    @classmethod
+    def version(cls) -> str:
+        """Its own version line."""
+        path = cls.path()
+        return first_line([path, "-v"]).removeprefix("Server version: ") if path else ""
+
+    @classmethod
+    def can(cls, feature: str) -> bool:
+        """By the modules that are compiled in; a WSGI row is kept to show that it is absent."""
+        module = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
+                  "log": "mod_log_config", "affinity": "core.c"}.get(feature)
+        if feature == "app":
+            return False
+        return module is None or module in _modules(cls.path() or "")
+
+    @classmethod
+    def missing_module(cls, feature: str) -> str:
+        """Everything is compiled in."""
+        return ""
+
+    def affinity_lines(self) -> str:
+        """Its own affinity, where the experiment asks for one state of it."""
+        if self.setup.affinity in ("off", "taskset"):
+            return "CPUAffinity Off\n"
+        return "CPUAffinity Auto\nCPUAffinityAdapt On\n" if self.setup.affinity == "own" else ""
+
+
+@functools.cache
+def _modules(path: str) -> str:
+    return output_of([path, "-l"]) if path else ""
+
+
+class TamarackEvent(Tamarack):
+    """Processes × loops."""
+
+    name = "tamarack-event"
+    label = "Tamarack event"
+    shape = "event"
+
+
+class TamarackLoop(Tamarack):
+    """One process, one loop."""
+
+    name = "tamarack-loop"
+    label = "Tamarack loop"
+    shape = "loop"
+
+
+class TamarackWorker(Tamarack):
+    """A thread per connection."""
+
+    name = "tamarack-worker"
+    label = "Tamarack worker"
+    shape = "worker"
+
+
+class TamarackPrefork(Tamarack):
+    """A process per connection."""
+
+    name = "tamarack-prefork"
+    label = "Tamarack prefork"
+    shape = "prefork"
+
+
+class TamarackWsgi(Tamarack):
+    """Its own WSGI: a row that waits."""
+
+    name = "tamarack-wsgi"
+    label = "Tamarack mod_wsgi"
+    shape = "prefork"
+
+    @classmethod
+    def absent(cls) -> str:
+        """Until the module is there."""
+        return "" if "mod_wsgi" in _modules(cls.path() or "") else \
+            "absent: Tamarack has no WSGI of its own yet"
+
+    @classmethod
+    def can(cls, feature: str) -> bool:
+        """Planned, so that the row is seen."""
+        return feature in ("static", "app")

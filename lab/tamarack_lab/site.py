@@ -1,0 +1,136 @@
+"""The pages that are served, and the certificate."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+SEED = 1
+FNV_OFFSET = 14695981039346656037
+FNV_PRIME = 1099511628211
+# Sizes of the pages of "mixed": small icons to a picture, as a site has them.
+MIXED_BYTES = (200, 512, 1024, 2048, 4096, 8192, 16384, 40960, 102400)
+
+CGI = """\
+#!/bin/sh
+echo "Content-Type: text/plain"
+echo
+echo "lab"
+"""
+SSI = '<html><body><!--#include virtual="part.html" --> <!--#echo var="DOCUMENT_NAME" --></body></html>\n'
+PART = "<p>included</p>\n"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A path, and what it has to answer; `body` None: changes with every request."""
+
+    path: str
+    body: bytes | None
+    # Has to be in a body that changes.
+    contains: bytes = b""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the body, -1 when it changes."""
+        return -1 if self.body is None else len(self.body)
+
+    @property
+    def hash(self) -> int:
+        """64-bit FNV-1a of the body, 0 when it changes."""
+        return 0 if self.body is None else fnv1a(self.body)
+
+    def fits(self, body: bytes) -> bool:
+        """Whether this is the right answer."""
+        return self.contains in body and len(body) > 0 if self.body is None else body == self.body
+
+
+def fnv1a(data: bytes) -> int:
+    """64-bit FNV-1a, as the load tool reckons it."""
+    value = FNV_OFFSET
+    for byte in data:
+        value = (value ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where everything lies."""
+
+    root: Path
+    documents: Path
+    certificate: Path
+    key: Path
+    application: Path
+    pages: dict[str, tuple[Page, ...]]
+
+
+def make(root: Path) -> Site:
+    """Writes documents and an ECDSA certificate under a folder that any user can read."""
+    root.chmod(0o755)
+    documents = root / "documents"
+    chance = random.Random(SEED)
+    pages = {
+        "1k": (_file(documents, "/1k.html", _text(chance, 1024)),),
+        "100k": (_file(documents, "/100k.bin", chance.randbytes(100 * 1024)),),
+        "deep": (_file(documents, "/one/two/three/four/1k.html", _text(chance, 1024)),),
+        "mixed": tuple(_file(documents, f"/mixed/{size}.html", _text(chance, size))
+                       for size in MIXED_BYTES),
+        "cgi": (Page("/cgi-bin/lab.cgi", b"lab\n"),),
+        "ssi": (Page("/ssi/page.shtml", None, PART.encode()),),
+        "app": (Page("/time", None, b"The time is "),),
+    }
+    # Two .htaccess files that take part in the merge and change nothing in the answer.
+    (documents / "one/two/.htaccess").write_text("DirectoryIndex index.html\n")
+    (documents / "one/two/three/four/.htaccess").write_text("AddType text/x-none .none\n")
+    _file(documents, "/ssi/part.html", PART.encode())
+    _file(documents, "/ssi/page.shtml", SSI.encode())
+    script = documents / "cgi-bin/lab.cgi"
+    _file(documents, "/cgi-bin/lab.cgi", CGI.encode())
+    script.chmod(0o755)
+    site = Site(root, documents, root / "certificate.pem", root / "key.pem",
+                _application(root), pages)
+    _certificate(site)
+    return site
+
+
+def _file(documents: Path, url: str, body: bytes) -> Page:
+    path = documents / url.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+    # Older than any cache's idea of "just changed".
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    return Page(url, body)
+
+
+def _text(chance: random.Random, size: int) -> bytes:
+    return bytes(97 + byte % 26 for byte in chance.randbytes(size))
+
+
+def _application(root: Path) -> Path:
+    """A copy that the servers' users may read, wherever the checkout lies."""
+    folder = root / "application"
+    folder.mkdir(exist_ok=True)
+    source = Path(__file__).parent.parent / "servers" / "application"
+    for file in source.iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def _certificate(site: Site) -> None:
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "30", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-addext", "basicConstraints=critical,CA:FALSE",
+         "-keyout", str(site.key), "-out", str(site.certificate)],
+        check=True, capture_output=True)
+    # Servers that drop root before they read the key must still be able to.
+    site.key.chmod(0o644)
+    both = site.root / "both.pem"
+    both.write_text(site.certificate.read_text() + site.key.read_text())
+    both.chmod(0o644)
