@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -59,6 +60,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
                         help="where results go; a run that lies there goes on")
     parser.add_argument("--servers", default="", metavar="A,B", help="only these servers")
     parser.add_argument("--starts", type=int, help="fresh starts per cell")
+    parser.add_argument("--seconds", type=float, help=(
+        "of load per start, instead of the experiments' own; the report says so"))
     parser.add_argument("--tamarack", metavar="PATH", help="another binary than target/release's")
     parser.add_argument("--server-cpus", default="", metavar="LIST", help="as in 0-3")
     parser.add_argument("--load-cpus", default="", metavar="LIST", help="as in 4-7")
@@ -99,8 +102,6 @@ def _list() -> int:
 
 
 def _compare(before: Path, after: Path) -> int:
-    from . import report
-
     read = []
     for path in (before, after):
         try:
@@ -109,7 +110,7 @@ def _compare(before: Path, after: Path) -> int:
             raise LabError(f"{path}: {error.strerror}") from None
         except ValidationError as error:
             raise LabError(f"{path}: no results: {error.errors()[0]['msg']}") from None
-    comparison = report.compare(*read)
+    comparison = _reporter().compare(*read)
     print(comparison.text)
     return int(comparison.changed)
 
@@ -161,15 +162,16 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     only = frozenset(filter(None, options.servers.split(",")))
     if unknown := only - set(kinds):
         raise LabError(f"no server {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
-    plans = [plan.make(spec, kinds, options.quick, count, len(sides.server), only)
-             for spec in specs]
+    plans = [plan.make(_timed(spec, options), kinds, options.quick, count, len(sides.server),
+                       only) for spec in specs]
     missing = [] if options.no_install else engine.install(plans, kinds, load, _say)
     starts = options.starts or (QUICK_STARTS if options.quick else STARTS_MIN)
     used = {cell.server: kinds[cell.server] for one in plans for cell in one.cells}
     tools = sorted({cell.tool for one in plans for cell in one.cells})
     environment = machine.describe(list(used.values()), tools, load)
     where = measure.text_of(sides, load, options.quick)
-    seconds = QUICK_SECONDS if options.quick else max(spec.seconds for spec in specs)
+    seconds = options.seconds or (
+        QUICK_SECONDS if options.quick else max(spec.seconds for spec in specs))
     folder = options.out or engine.default_folder()
     journal = open_in(folder, _header(specs, options, starts, seconds, where, environment, only))
     if journal.resumed:
@@ -177,7 +179,7 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     work = Path(tempfile.mkdtemp(prefix="tamarack-lab-"))
     stage = measure.Stage(
         site.make(work), work, sides, load, _address(options), options.port, seconds,
-        QUICK_WARM_UP_S if options.quick else 2.0, kinds)
+        QUICK_WARM_UP_S, kinds)
     run = engine.Run(
         plans, journal, environment, _load_record(options, sides, where),
         engine.headline_reason(count, bool(options.load_host)), command, options.quick, starts,
@@ -185,6 +187,17 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     for line in missing:
         run.note(line)
     return run, stage
+
+
+def _timed(spec: Spec, options: argparse.Namespace) -> Spec:
+    """The experiment with the times of this run, and a line for what was shortened."""
+    seconds = options.seconds or (QUICK_SECONDS if options.quick else spec.seconds)
+    if seconds == spec.seconds:
+        return spec
+    warm_up = QUICK_WARM_UP_S if options.quick else min(spec.warm_up_s, max(0.5, seconds / 4))
+    line = f"{seconds:g} s of load per start instead of {spec.seconds:g}"
+    return spec.model_copy(update={"seconds": seconds, "warm_up_s": warm_up,
+                                   "left_out": [*spec.left_out, line]})
 
 
 def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds: float,
@@ -246,15 +259,21 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
 def _report(made: results.Results, run: engine.Run) -> int:
     """Draws the report; a report that fails does not take the figures with it."""
     try:
-        from . import report
-
-        for path in report.build(made, run.folder):
+        for path in _reporter().build(made, run.folder):
             if path.suffix == ".html":
                 _say(f"report: {path}")
-    except ImportError as error:
+    except LabError as error:
         _say(f"no report: {error}")
         return MARKED
     return GOOD
+
+
+def _reporter() -> Any:
+    """The report, loaded only when it is drawn: measuring needs no drawing."""
+    try:
+        return importlib.import_module(f"{__package__}.report")
+    except ImportError as error:
+        raise LabError(f"the report can't be drawn: {error}") from None
 
 
 def servers_variable() -> str:

@@ -71,8 +71,7 @@ def install(plans: list[Plan], kinds: dict[str, type[Server]], load: Side,
             wanted += kind.packages
     for plan in plans:
         for cell in plan.cells:
-            if package := used[cell.server].missing_module(cell.feature):
-                wanted.append(package)
+            wanted += _missing_modules(used[cell.server], cell)
     if not load.where():
         for name in {cell.tool for plan in plans for cell in plan.cells}:
             tool = TOOLS.get(name)
@@ -94,18 +93,15 @@ def measure(run: Run, stage: Stage, progress: Progress) -> None:
     total = 0.0
     for plan in run.plans:
         _mark_missing(run, plan, stage)
-        total += sum(_cost_s(task, stage, plan) for task in _open_tasks(run, plan))
+        total += len(_open_tasks(run, plan)) * _cost_s(plan)
     starts = sum(len(_open_tasks(run, plan)) for plan in run.plans)
     progress.begin(total, starts)
-    seconds = stage.seconds, stage.warm_up_s
     for plan in run.plans:
         progress.experiment(plan.spec.name)
-        if not run.quick:
-            stage.seconds, stage.warm_up_s = plan.spec.seconds, plan.spec.warm_up_s
+        stage.seconds, stage.warm_up_s = plan.spec.seconds, plan.spec.warm_up_s
         for task in _open_tasks(run, plan):
             _one(run, plan, task, stage, progress)
         write(results(run, finished=False), run.folder)
-    stage.seconds, stage.warm_up_s = seconds
     progress.end()
 
 
@@ -124,13 +120,17 @@ def _mark_missing(run: Run, plan: Plan, stage: Stage) -> None:
     for cell in plan.cells:
         kind, tool = stage.kinds[cell.server], stage.tool(cell.tool)
         reason = kind.absent() or tool.missing(stage.load)
-        if not reason and (package := kind.missing_module(cell.feature)):
-            reason = f"{kind.label} lacks a module: apt-get install {package}"
+        if not reason and (lacking := _missing_modules(kind, cell)):
+            reason = f"{kind.label} lacks a module: apt-get install {' '.join(lacking)}"
         if not reason and len(stage.site.pages[cell.page]) > 1 and not tool.many_pages:
             reason = f"{tool.name} asks for one page only"
         if reason:
             run.marks[plan.spec.name, cell.key] = reason
             run.note(reason)
+
+
+def _missing_modules(kind: type[Server], cell: Planned) -> list[str]:
+    return [package for need in cell.needs if (package := kind.missing_module(need))]
 
 
 def _open_tasks(run: Run, plan: Plan) -> list[Task]:
@@ -150,7 +150,7 @@ def _open_tasks(run: Run, plan: Plan) -> list[Task]:
 
 def _one(run: Run, plan: Plan, task: Task, stage: Stage, progress: Progress) -> None:
     cell, name = task.cell, plan.spec.name
-    cost = _cost_s(task, stage, plan)
+    cost = _cost_s(plan)
     if (name, cell.key) in run.marks:
         progress.done(cost)
         return
@@ -174,8 +174,8 @@ def _peak(run: Run, cell: Planned, stage: Stage) -> float:
     return run.journal.peaks[place]
 
 
-def _cost_s(task: Task, stage: Stage, plan: Plan) -> float:
-    return stage.seconds + stage.warm_up_s + OVERHEAD_S
+def _cost_s(plan: Plan) -> float:
+    return plan.spec.seconds + plan.spec.warm_up_s + OVERHEAD_S
 
 
 def _experiment(run: Run, plan: Plan) -> Experiment:

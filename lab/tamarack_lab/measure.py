@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
 from . import cpus, proc
 from .cpus import CpuError, Sides
@@ -21,7 +20,7 @@ from .load.tool import Tool
 from .plan import Planned
 from .results import Sample
 from .servers import Server, Setup
-from .servers.base import Profile, free_port
+from .servers.base import free_port
 from .site import Page, Site
 
 # P5 has so many users that their first requests come at once: one round of them warms up.
@@ -113,7 +112,7 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
         site=stage.site, folder=folder, port=stage.port or free_port(stage.address),
         cpus=sides.server, address=stage.address, tls=cell.scheme == "https",
         log=cell.log != "off", htaccess=cell.htaccess != "none",
-        clients=max(cell.concurrency, idle), profile=cast(Profile, cell.block.profile),
+        clients=max(cell.concurrency, idle), profile=cell.block.profile,
         prespawned=cell.block.prespawned, affinity=cell.affinity, feature=cell.feature)
     server = stage.kinds[cell.server](setup)
     try:

@@ -46,6 +46,11 @@ class Planned:
         """static, cgi, ssi or app."""
         return PAGE_FEATURES.get(self.page, "static")
 
+    @property
+    def needs(self) -> list[str]:
+        """What its server has to have beside a static file."""
+        return needs(self.page, self.scheme, self.log, self.htaccess)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -136,16 +141,20 @@ def _cpu_counts(block: Block, quick: bool, cpus: int, side_cpus: int) -> list[in
     return [count for count in counts if count is None or count <= cpus]
 
 
+def needs(page: str, scheme: str, log: str, htaccess: str) -> list[str]:
+    """Features of a server that a cell is about."""
+    found = [PAGE_FEATURES[page]] if page in PAGE_FEATURES else []
+    found += ["tls"] if scheme == "https" else []
+    found += ["log"] if log != "off" else []
+    return found + (["htaccess"] if htaccess != "none" else [])
+
+
 def _makes_sense(kind: type[Server], page: str, scheme: str, log: str, htaccess: str,
                  affinity: str) -> bool:
     """Whether the server has what the cell is about. What it lacks by nature is no cell."""
-    needed = [PAGE_FEATURES.get(page, "")]
-    needed += ["tls"] if scheme == "https" else []
-    needed += ["log"] if log != "off" else []
-    needed += ["htaccess"] if htaccess != "none" else []
     if affinity in ("taskset", "own") and kind.can("affinity") != (affinity == "own"):
         return False
-    return all(kind.can(feature) for feature in needed)
+    return all(kind.can(feature) for feature in needs(page, scheme, log, htaccess))
 
 
 def _fits(cell: Planned, selector: dict[str, Value]) -> bool:

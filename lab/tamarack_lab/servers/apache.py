@@ -89,7 +89,7 @@ class Apache(Server):
     """What the shapes share; Tamarack's adapters stand on it, with the very same configuration."""
 
     program = "apache2"
-    packages = ("apache2",)
+    packages: ClassVar[tuple[str, ...]] = ("apache2",)
     features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app"})
     shape: ClassVar[str] = ""
 

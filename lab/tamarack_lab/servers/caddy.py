@@ -8,7 +8,6 @@ TEMPLATE = """\
 {{
     admin off
     auto_https off
-    persist_config off
     default_sni localhost
     log {{
         output file {folder}/error.log

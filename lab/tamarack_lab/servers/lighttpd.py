@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from .base import Server, first_line
+
+OPENSSL = Path("/usr/lib/lighttpd/mod_openssl.so")
 
 TEMPLATE = """\
 server.modules = ({modules})
@@ -14,7 +17,7 @@ server.port = {port}
 server.errorlog = "{folder}/error.log"
 server.max-connections = {connections}
 server.max-fds = {descriptors}
-server.max-keep-alive-requests = 0
+server.max-keep-alive-requests = 65535
 server.max-keep-alive-idle = 600
 server.listen-backlog = 4096
 {user}{workers}mimetype.assign = (".html" => "text/html", ".shtml" => "text/html",
@@ -35,6 +38,11 @@ class Lighttpd(Server):
     def version(cls) -> str:
         """Of the installed package."""
         return first_line([cls.path() or cls.program, "-v"]).split(" - ")[0]
+
+    @classmethod
+    def missing_module(cls, feature: str) -> str:
+        """TLS is a package of its own."""
+        return "lighttpd-mod-openssl" if feature == "tls" and not OPENSSL.exists() else ""
 
     def configure(self) -> list[str]:
         """Writes lighttpd.conf."""
