@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -38,6 +39,11 @@ class Interval:
 
 def interval(samples: Sequence[float], quick: bool = False) -> Interval:
     """The median with its interval; quick runs, and fewer than five samples, give the range."""
+    return _interval(tuple(samples), quick)
+
+
+@lru_cache(maxsize=20_000)
+def _interval(samples: tuple[float, ...], quick: bool) -> Interval:
     values = _finite(samples)
     middle = float(np.median(values))
     if quick or len(values) < FEWEST_FOR_INTERVAL:
@@ -65,9 +71,13 @@ def noise_floor(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> flo
     draw, so the spread around the pairs' medians is resampled too; the larger of the two counts.
     0.0 without a pair.
     """
-    used = [(_positive(a), _positive(b)) for a, b in pairs if len(a) and len(b)]
-    if not used:
-        return 0.0
+    given = tuple((tuple(a), tuple(b)) for a, b in pairs if len(a) and len(b))
+    return _noise_floor(given) if given else 0.0
+
+
+@lru_cache(maxsize=256)
+def _noise_floor(pairs: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]) -> float:
+    used = [(_positive(a), _positive(b)) for a, b in pairs]
     seen = max(abs(math.log(float(np.median(a) / np.median(b)))) for a, b in used)
     spread = np.concatenate([_residuals(np.concatenate(pair)) for pair in used])
     starts = min(min(len(a), len(b)) for a, b in used)

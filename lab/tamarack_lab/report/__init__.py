@@ -1,0 +1,20 @@
+"""What people see of a results.json: report.html, pictures, CSV, and the comparison of two runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tamarack_lab.results import Results
+
+from . import svg, tables_csv
+from .page import page
+
+__all__ = ["build"]
+
+
+def build(results: Results, folder: Path) -> list[Path]:
+    """Writes report.html, the SVGs and the CSV files into the folder; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report = folder / "report.html"
+    report.write_text(page(results), encoding="utf-8")
+    return [report, *svg.pictures(results, folder), *tables_csv.write(results, folder)]

@@ -1,0 +1,29 @@
+"""The charts of a report as Vega-Lite specifications. `of` lists what an experiment is drawn by."""
+
+from __future__ import annotations
+
+from tamarack_lab.results import Experiment
+
+from ..theme import Look
+from .bars import bars
+from .chart import Chart
+from .cores import cores
+from .curves import curves
+from .percentiles import percentiles
+from .scatter import scatters
+from .spread import spreads
+from .twins import twins
+
+__all__ = ["Chart", "of"]
+
+
+def of(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
+    """All charts of an experiment, the one that answers its question first."""
+    return [
+        *cores(experiment, drawn, quick),
+        *percentiles(experiment, drawn, quick),
+        *(curves if experiment.x else bars)(experiment, drawn, quick),
+        *twins(experiment, drawn, quick),
+        *scatters(experiment, drawn),
+        *spreads(experiment, drawn, quick),
+    ]

@@ -1,0 +1,77 @@
+"""One bar per server: the headline of every group of an experiment without a running axis."""
+
+from __future__ import annotations
+
+from tamarack_lab.results import Cell, Experiment, Metric
+
+from ..figures import groups
+from ..metrics import MEANINGS
+from ..theme import Look, series
+from .chart import (
+    Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, listed, metric_for,
+    point, spec, tooltip)
+
+STEP = 30
+# Room for the figure behind the longest bar.
+ROOM = 1.5
+
+
+def bars(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
+    """A chart for each group, quickest server first."""
+    found = (_chart(experiment, place, cells, drawn, quick)
+             for place, cells in groups(experiment))
+    return [chart for chart in found if chart]
+
+
+def _chart(
+    experiment: Experiment, place: str, cells: list[Cell], drawn: dict[str, Look], quick: bool
+) -> Chart | None:
+    metric = metric_for(experiment, cells, quick)
+    if metric is None:
+        return None
+    rows = ranked(experiment, cells, metric, quick)
+    title = MEANINGS[metric].title
+    alternative = f"{title}, {place or experiment.title}: {listed(rows)}."
+    caption = f"{interval_words(quick)} {floor_words(experiment, metric)}"
+    return Chart("bars", title, place, caption, alternative,
+                 drawing(rows, metric, drawn, alternative), height=STEP * len(rows) + 50)
+
+
+def ranked(
+    experiment: Experiment, cells: list[Cell], metric: Metric, quick: bool
+) -> list[Row]:
+    """A row for each cell that has the metric, the best first."""
+    floor = floor_of(experiment, metric)
+    rows = [row for cell in cells if (row := point(cell, metric, floor, quick))]
+    return sorted(rows, key=lambda row: float(row["median"]),
+                  reverse=MEANINGS[metric].more_is_better)
+
+
+def drawing(
+    rows: list[Row], metric: Metric, drawn: dict[str, Look], alternative: str
+) -> Spec:
+    """Bars from nought, the noise floor and the interval at their ends, the figure beside."""
+    labels = [row["label"] for row in rows]
+    most = max(max(row["high"], row["band_high"]) for row in rows)
+    scale = {"domain": [0, most * ROOM], "nice": False}
+    across = {"type": "quantitative", "scale": scale}
+    return spec(
+        STEP * len(rows), alternative, data={"values": rows},
+        encoding={"y": {"field": "label", "type": "nominal", "sort": labels, "title": None,
+                        "axis": {"labelLimit": 120, "labelColor": "token:ink",
+                                 "labelFontSize": 13}},
+                  "tooltip": tooltip(metric)},
+        layer=[
+            {"mark": {"type": "bar", "height": 14, "cornerRadiusEnd": 2},
+             "encoding": {"x": {**across, "field": "median", "title": axis_title(metric),
+                                "axis": axis(metric)},
+                          "color": {"field": "label", "type": "nominal", "legend": None,
+                                    "scale": series(labels, drawn, "color")}}},
+            {"mark": {"type": "bar", "height": 22, "opacity": 0.4, "color": "token:band"},
+             "encoding": {"x": {**across, "field": "band_low"}, "x2": {"field": "band_high"}}},
+            {"mark": {"type": "rule", "strokeWidth": 2, "color": "token:ink"},
+             "encoding": {"x": {**across, "field": "low"}, "x2": {"field": "high"}}},
+            {"transform": [{"calculate": "max(datum.high, datum.band_high)", "as": "end"}],
+             "mark": {"type": "text", "align": "left", "dx": 6, "color": "token:ink"},
+             "encoding": {"x": {**across, "field": "end"}, "text": {"field": "text"}}},
+        ])

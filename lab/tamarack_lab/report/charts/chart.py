@@ -1,0 +1,125 @@
+"""What the charts have in common: the row behind a mark, axes, the band of the noise floor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tamarack_lab.results import Cell, Experiment, Metric
+
+from ..figures import floor_of, interval_of
+from ..metrics import MEANINGS, MICROSECONDS, percent, written
+
+Row = dict[str, Any]
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+# Times read as times: 1500 µs is "1.5 ms".
+DURATION = ("datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' s' : datum.value >= 1e3 ? "
+            "format(datum.value / 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' µs'")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing with its words."""
+
+    # Which plot it is: "bars", "curves"…; with `place` it is unique in its experiment.
+    kind: str
+    title: str
+    # Which of the experiment's groups it shows: "scheme https"; empty for all of them.
+    place: str
+    # What one must know to read it, one or two sentences.
+    caption: str
+    # What it shows, for who can't see it.
+    alternative: str
+    spec: Spec
+    # Labels of the servers in it, for the key; empty where each mark has its name.
+    key: tuple[str, ...] = ()
+    # Drawn only when its section is opened.
+    folded: bool = False
+    # Pixels that the page keeps free until it is drawn.
+    height: int = 300
+    # Many marks are quicker on a canvas.
+    canvas: bool = False
+
+
+def point(cell: Cell, metric: Metric, floor: float | None, quick: bool) -> Row | None:
+    """The row behind a cell's mark: median, interval, noise floor; None without figures."""
+    found = interval_of(cell, metric, quick)
+    if found is None:
+        return None
+    around = floor or 0.0
+    return {
+        "label": cell.label, **{f"x_{axis}": value for axis, value in cell.axes.items()},
+        "median": found.median, "low": found.low, "high": found.high,
+        "band_low": found.median / (1 + around), "band_high": found.median * (1 + around),
+        "text": written(found.median, metric),
+        "ends": f"{written(found.low, metric)} to {written(found.high, metric)}",
+    }
+
+
+def metric_for(experiment: Experiment, cells: list[Cell], quick: bool) -> Metric | None:
+    """The headline, or the first further metric that these cells have; None without any."""
+    for metric in (experiment.headline, *experiment.metrics):
+        if any(interval_of(cell, metric, quick) for cell in cells):
+            return metric
+    return None
+
+
+def axis_title(metric: Metric) -> str:
+    """ "µs, less is better": the chart's own title says what it is."""
+    meaning = MEANINGS[metric]
+    unit = "" if _is_time(metric) else f"{meaning.unit}, "
+    return f"{unit}{'more' if meaning.more_is_better else 'less'} is better"
+
+
+def axis(metric: Metric, **more: Any) -> Spec:
+    """The axis of a metric, its labels in the metric's unit."""
+    labels: Spec = {"format": "~s"}
+    if _is_time(metric):
+        labels = {"labelExpr": DURATION}
+    elif metric == "cpu_us_per_request":
+        labels = {"format": ".4~r"}
+    elif MEANINGS[metric].unit == "%":
+        labels = {"format": "~%"}
+    return {**labels, "tickCount": 5, **more}
+
+
+def floor_words(experiment: Experiment, metric: Metric) -> str:
+    """The sentence about the noise floor that belongs under every chart."""
+    floor = floor_of(experiment, metric)
+    if floor is None:
+        return "No A/A run tells this metric's noise floor."
+    return (f"Grey or pale band: noise floor of the A/A run, ±{percent(floor)}; "
+            "marks whose bands overlap are not told apart.")
+
+
+def interval_words(quick: bool) -> str:
+    """What the thin lines are."""
+    return "Thin line: range of the starts." if quick else "Thin line: bootstrap 95 % interval."
+
+
+def tooltip(metric: Metric, *axes: str) -> list[Spec]:
+    """What a mark says when it is pointed at."""
+    return [{"field": "label", "title": "server"},
+            *({"field": f"x_{name}", "title": name} for name in axes),
+            {"field": "text", "title": MEANINGS[metric].title}, {"field": "ends", "title": "from"}]
+
+
+def listed(rows: list[Row]) -> str:
+    """The rows as words, for the text alternative."""
+    return "; ".join(f"{row['label']} {row['text']}" for row in rows)
+
+
+def spec(height: int, description: str, **parts: Any) -> Spec:
+    """A specification as wide as the page lets it be."""
+    return {"$schema": SCHEMA, "description": description, "width": "container",
+            "height": height, "autosize": {"type": "fit-x", "contains": "padding"}, **parts}
+
+
+def _is_time(metric: Metric) -> bool:
+    return MEANINGS[metric].unit == MICROSECONDS and metric != "cpu_us_per_request"
+
+
+__all__ = ["Chart", "Row", "Spec", "axis", "axis_title", "floor_of", "floor_words",
+           "interval_words", "listed", "metric_for", "point", "spec", "tooltip"]

@@ -1,0 +1,104 @@
+"""All servers along the experiment's running axis: headline, throughput, latency."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tamarack_lab.results import Cell, Experiment, Metric
+
+from ..figures import groups
+from ..metrics import MEANINGS
+from ..theme import Look, series
+from .chart import (
+    Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, point, spec,
+    tooltip)
+
+HEIGHT = 280
+# From this ratio of the largest to the smallest place on, the axis is logarithmic.
+WIDE = 16
+
+
+def curves(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
+    """For each group a chart of the headline and one of throughput."""
+    metrics = dict.fromkeys((experiment.headline, "requests_per_s"))
+    found = []
+    for place, cells in groups(experiment):
+        for metric in metrics:
+            chart = curve(experiment, place, cells, metric, drawn, quick)
+            if chart:
+                found.append(chart)
+    return found
+
+
+def curve(
+    experiment: Experiment, place: str, cells: list[Cell], metric: Metric,
+    drawn: dict[str, Look], quick: bool
+) -> Chart | None:
+    """One metric of all servers along the axis; None where nothing was measured."""
+    assert experiment.x is not None
+    floor = floor_of(experiment, metric)
+    rows = [row for cell in cells if (row := point(cell, metric, floor, quick))]
+    if not rows:
+        return None
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    title = f"{MEANINGS[metric].title} against {experiment.x}"
+    alternative = f"{title}, {place or experiment.title}: {_ends(rows, labels, experiment.x)}."
+    caption = f"{interval_words(quick)} {floor_words(experiment, metric)}"
+    return Chart("curves-" + metric, title, place, caption, alternative,
+                 drawing(rows, labels, experiment.x, metric, drawn, alternative),
+                 key=tuple(labels), height=HEIGHT + 50)
+
+
+def drawing(
+    rows: list[Row], labels: list[str], x: str, metric: Metric, drawn: dict[str, Look],
+    alternative: str, legend: Spec | None = None
+) -> Spec:
+    """Lines with their shapes and dashes, the band of the noise floor around each."""
+    colour = {"field": "label", "type": "nominal", "legend": legend, "title": None,
+              "scale": series(labels, drawn, "color")}
+    upright = {"type": "quantitative", "scale": {"zero": True}}
+    return spec(
+        HEIGHT, alternative, data={"values": rows},
+        encoding={"x": across(rows, x), "color": colour},
+        layer=[
+            {"mark": {"type": "area", "opacity": 0.16, "line": False},
+             "encoding": {"y": {**upright, "field": "band_low", "title": axis_title(metric),
+                                "axis": axis(metric)},
+                          "y2": {"field": "band_high"}}},
+            {"mark": {"type": "rule", "strokeWidth": 1.5},
+             "encoding": {"y": {**upright, "field": "low"}, "y2": {"field": "high"}}},
+            {"mark": {"type": "line"},
+             "encoding": {"y": {**upright, "field": "median"},
+                          "strokeDash": {"field": "label", "type": "nominal", "legend": legend,
+                                         "title": None,
+                                         "scale": series(labels, drawn, "strokeDash")}}},
+            {"mark": {"type": "point", "opacity": 1},
+             "encoding": {"y": {**upright, "field": "median"},
+                          "shape": {"field": "label", "type": "nominal", "legend": legend,
+                                    "title": None, "scale": series(labels, drawn, "shape")},
+                          "tooltip": tooltip(metric, x)}},
+        ])
+
+
+def across(rows: list[Row], x: str) -> Spec:
+    """The running axis: logarithmic where it is wide, by name where it has names."""
+    places = sorted({row[f"x_{x}"] for row in rows}, key=str)
+    base: dict[str, Any] = {"field": f"x_{x}", "title": x}
+    if any(isinstance(place, str) for place in places):
+        return {**base, "type": "ordinal", "sort": None, "axis": {"labelAngle": 0}}
+    numbers = sorted(float(place) for place in places)
+    wide = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
+    return {**base, "type": "quantitative",
+            "scale": {"type": "log", "base": 2} if wide else {"zero": False, "padding": 12},
+            "axis": {"values": numbers, "grid": False, "labelOverlap": True, "format": "~g"}}
+
+
+def _ends(rows: list[Row], labels: list[str], x: str) -> str:
+    """First and last figure of each line, in words."""
+    words = []
+    for label in labels:
+        line = [row for row in rows if row["label"] == label]
+        first, last = line[0], line[-1]
+        words.append(f"{label} {first['text']} at {first[f'x_{x}']}, "
+                     f"{last['text']} at {last[f'x_{x}']}")
+    return "; ".join(words)

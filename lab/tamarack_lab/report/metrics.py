@@ -1,0 +1,118 @@
+"""What each metric is called, how its figures are written, and which way is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tamarack_lab.results import Cell, Latency, Metric, Sample
+
+MICROSECONDS = "µs"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One metric for people."""
+
+    title: str
+    unit: str
+    more_is_better: bool
+    take: Callable[[Sample], float | None]
+
+
+def _percentile(name: str) -> Callable[[Sample], float | None]:
+    return lambda one: one.latency.percentiles_us.get(name) if one.latency else None
+
+
+def _latency(take: Callable[[Latency], float | None]) -> Callable[[Sample], float | None]:
+    return lambda one: take(one.latency) if one.latency else None
+
+
+def _per_request(one: Sample) -> float | None:
+    voluntary, involuntary = one.context_switches_voluntary, one.context_switches_involuntary
+    if voluntary is None or involuntary is None or not one.requests:
+        return None
+    return (voluntary + involuntary) / one.requests
+
+
+def _migrations(one: Sample) -> float | None:
+    if one.migrations is None or not one.requests:
+        return None
+    return one.migrations * 100_000 / one.requests
+
+
+MEANINGS: dict[Metric, Meaning] = {
+    "requests_per_s": Meaning("Throughput", "requests/s", True, lambda one: one.requests_per_s),
+    "cpu_us_per_request": Meaning(
+        "CPU time per request", MICROSECONDS, False, lambda one: one.cpu_us_per_request),
+    "latency_mean_us": Meaning("Mean latency", MICROSECONDS, False, _latency(lambda l: l.mean_us)),
+    "latency_median_us": Meaning("Median latency", MICROSECONDS, False, _percentile("50")),
+    "latency_p99_us": Meaning("p99 latency", MICROSECONDS, False, _percentile("99")),
+    "latency_p999_us": Meaning("p99.9 latency", MICROSECONDS, False, _percentile("99.9")),
+    "latency_max_us": Meaning("Longest latency", MICROSECONDS, False, _latency(lambda l: l.max_us)),
+    "bytes_per_connection": Meaning(
+        "Memory per idle connection", "bytes", False, lambda one: one.bytes_per_connection),
+    "migrations_per_100k": Meaning("Migrations", "per 100,000 requests", False, _migrations),
+    "context_switches_per_request": Meaning(
+        "Context switches", "per request", False, _per_request),
+    "share_over_100ms": Meaning("Over 100 ms", "%", False, _latency(lambda l: l.over_100ms)),
+    "share_over_1s": Meaning("Over 1 s", "%", False, _latency(lambda l: l.over_1s)),
+    "share_over_10s": Meaning("Over 10 s", "%", False, _latency(lambda l: l.over_10s)),
+}
+
+
+def values(cell: Cell, metric: Metric) -> list[float]:
+    """The metric of every start of a cell; of a marked cell, and where it is unknown, none."""
+    return [] if cell.status == "marked" else raw_values(cell, metric)
+
+
+def raw_values(cell: Cell, metric: Metric) -> list[float]:
+    """The same, of marked cells too: for the raw tables only."""
+    take = MEANINGS[metric].take
+    taken = (take(sample) for sample in cell.samples)
+    return [value for value in taken if value is not None]
+
+
+def written(value: float, metric: Metric) -> str:
+    """A figure with its unit, to three digits that mean something: "12.3 µs", "1.20 s"."""
+    unit = MEANINGS[metric].unit
+    if unit == MICROSECONDS and metric != "cpu_us_per_request":
+        return duration(value)
+    if unit == "%":
+        return percent(value)
+    if unit == MICROSECONDS:
+        return f"{number(value)} µs"
+    return f"{number(value)} {unit}" if unit == "bytes" else number(value)
+
+
+def number(value: float) -> str:
+    """Three significant digits, or all digits before the point: "0.123", "12.3", "243,139"."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    if size >= 1 or size == 0:
+        return f"{value:.2f}".rstrip("0").rstrip(".") if size == 0 else f"{value:.2f}"
+    return f"{value:.3g}"
+
+
+def duration(value_us: float) -> str:
+    """A time in the unit in which it has at most three digits before the point."""
+    if value_us >= 1e6:
+        return f"{number(value_us / 1e6)} s"
+    if value_us >= 1e3:
+        return f"{number(value_us / 1e3)} ms"
+    return f"{number(value_us)} µs"
+
+
+def percent(share: float) -> str:
+    """A share as per cent; what is not nought never reads as nought."""
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    return f"{share * 100:.1f} %"
+
+
+def signed_percent(ratio: float) -> str:
+    """A ratio as a change: 1.1 is "+10.0 %"."""
+    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")

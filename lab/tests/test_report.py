@@ -1,0 +1,160 @@
+"""The report of the invented run: what it says, what it holds, what it never does."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tamarack_lab.report import build, charts, figures, metrics, theme
+from tamarack_lab.report.findings import findings
+from tamarack_lab.report.page import page
+from tamarack_lab.results import Experiment, Results, read
+
+EXAMPLE = Path(__file__).parent / "data" / "example"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return read(EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def html(results: Results) -> str:
+    return page(results)
+
+
+def experiment(results: Results, name: str) -> Experiment:
+    return next(one for one in results.experiments if one.name == name)
+
+
+def test_the_first_screen_says_what_was_run_and_why(html: str, results: Results) -> None:
+    head = html[html.index("<header>"):html.index("</header>")]
+    for words in ("p3-concurrency", results.environment.cpu, results.load.text, "Quick run",
+                  "3 fresh starts", "left out", "Noise floor", "±"):
+        assert words in head
+    # The reason has an apostrophe, which is escaped.
+    assert "fewer than 4 CPUs" in head
+
+
+def test_one_file_asks_nobody(html: str) -> None:
+    assert "default-src 'none'" in html.replace("&#x27;", "'")
+    without_scripts = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", without_scripts)
+    assert "@import" not in html and "url(" not in without_scripts
+
+
+def test_what_a_file_says_can_not_become_markup(results: Results) -> None:
+    evil = results.model_copy(deep=True)
+    evil.environment.cpu = "<script>alert(1)</script>"
+    evil.experiments = evil.experiments[:1]
+    evil.experiments[0].cells[0].label = "</script><img src=x>"
+    written = page(evil)
+    assert "<script>alert" not in written
+    assert "</script><img" not in written
+
+
+def test_costs_are_set_beside_the_published_ones(results: Results) -> None:
+    said = findings(experiment(results, "p1-keepalive"), quick=True)
+    assert re.match(r"HTTPS costs 2\d\.\d % here \(Apache event\), 29\.2 % there", said[0])
+
+
+def test_a_marked_cell_shows_its_reason_and_no_figure(html: str, results: Results) -> None:
+    assert "2 errors in 3 starts: read 2" in html
+    one = experiment(results, "p3-concurrency")
+    cell = next(cell for cell in one.cells if cell.status == "marked")
+    cell = cell.model_copy(update={"samples": one.cells[0].samples})
+    assert metrics.values(cell, "requests_per_s") == []
+    assert figures.interval_of(cell, "requests_per_s", True) is None
+
+
+@pytest.mark.parametrize(("name", "kinds"), [
+    ("p1-keepalive", {"bars", "spread"}),
+    ("p3-concurrency", {"curves-cpu_us_per_request", "curves-requests_per_s", "twins", "spread"}),
+    ("p4-cores", {"cores", "curves-cpu_us_per_request", "curves-requests_per_s", "twins",
+                  "spread"}),
+    ("p5-naive", {"bars", "scatter", "spread"}),
+])
+def test_every_experiment_has_its_drawings(results: Results, name: str, kinds: set[str]) -> None:
+    drawn = charts.of(experiment(results, name), theme.looks(results), quick=True)
+    assert {chart.kind for chart in drawn} == kinds
+    for chart in drawn:
+        assert chart.alternative and chart.caption
+        assert "band" in json.dumps(chart.spec), "the noise floor is drawn in every plot"
+
+
+def test_an_open_loop_is_drawn_by_percentile(results: Results) -> None:
+    one = experiment(results, "p1-keepalive").model_copy(deep=True)
+    for cell in one.cells:
+        for sample in cell.samples:
+            assert sample.latency
+            sample.latency.corrected = True
+    drawn = [chart for chart in charts.of(one, theme.looks(results), True)
+             if chart.kind == "percentiles"]
+    assert len(drawn) == 4
+    steps = {row["step"] for row in drawn[0].spec["data"]["values"]}
+    assert steps == {"median", "p90", "p99", "p99.9", "longest"}
+
+
+def test_servers_are_told_apart_without_colour(results: Results) -> None:
+    looks = theme.looks(results)
+    for one in looks.values():
+        for other in looks.values():
+            if one is not other and one.hue == other.hue:
+                assert one.shape != other.shape and one.dash != other.dash
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_stand_out_from_their_surface(scheme: theme.Scheme) -> None:
+    surface = luminance(theme.INK[scheme]["surface"])
+    for colour in (*theme.HUES[scheme], theme.INK[scheme]["ink"], theme.INK[scheme]["muted"]):
+        lighter, darker = sorted((luminance(colour), surface), reverse=True)
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, colour
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4
+                        for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_build_writes_page_pictures_and_tables(results: Results, tmp_path: Path) -> None:
+    few = results.model_copy(update={"experiments": results.experiments[:1]})
+    files = {file.name for file in build(few, tmp_path)}
+    assert files == {"report.html", "p1-keepalive-light.svg", "p1-keepalive-dark.svg",
+                     "cells.csv", "samples.csv"}
+    dark = (tmp_path / "p1-keepalive-dark.svg").read_text()
+    assert dark.startswith("<svg") and "token:" not in dark and "Apache event" in dark
+    with (tmp_path / "cells.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    mine = [row for row in rows if row["metric"] == "cpu_us_per_request"]
+    assert len(mine) == 12
+    assert all(float(row["low"]) <= float(row["median"]) <= float(row["high"]) for row in mine)
+    with (tmp_path / "samples.csv").open() as stream:
+        assert len(list(csv.DictReader(stream))) == 36
+
+
+def test_an_empty_run_still_has_a_report(results: Results) -> None:
+    none = results.model_copy(update={"experiments": []})
+    assert "No A/A run" in page(none)
+
+
+@pytest.mark.parametrize(("value", "written"), [
+    (0.1234, "0.123"), (0, "0"), (1.5, "1.50"), (12.34, "12.3"), (243138.93, "243,139")])
+def test_numbers_have_three_digits_that_mean_something(value: float, written: str) -> None:
+    assert metrics.number(value) == written
+
+
+@pytest.mark.parametrize(("value", "written"), [
+    (12.3, "12.3 µs"), (1500, "1.50 ms"), (2.5e6, "2.50 s")])
+def test_durations_choose_their_unit(value: float, written: str) -> None:
+    assert metrics.duration(value) == written
+
+
+def test_small_shares_are_not_nought() -> None:
+    assert metrics.percent(0.0001) == "<0.1 %"
+    assert metrics.percent(0) == "0.0 %"
+    assert metrics.signed_percent(0.9) == "−10.0 %"
