@@ -63,6 +63,7 @@ pub struct Engine {
 
 /// How many connections a loop has, by what they do: counted on the scoreboard itself.
 pub struct Connections {
+    slot: LoopSlot,
     gauges: ConnectionGauges,
     /// Idle, with their buffers still.
     lingering: Cell<usize>,
@@ -95,12 +96,13 @@ impl Drop for Lingering<'_> {
 
 impl Connections {
     fn new(slot: &LoopSlot) -> Connections {
-        Connections { gauges: slot.connections(), lingering: Cell::new(0) }
+        Connections { slot: *slot, gauges: slot.connections(), lingering: Cell::new(0) }
     }
 
     /// One more.
     pub fn opened(&self) {
         self.gauges.open.up();
+        self.slot.add_accepted(1);
     }
 
     /// One less.

@@ -4,6 +4,7 @@
 //! a worker thread: one letter, one row.
 
 mod auto;
+mod metrics;
 mod note;
 mod number;
 mod page;
@@ -29,6 +30,7 @@ impl Module for Status {
     fn hooks(hooks: &mut Hooks<'_, Status>) {
         hooks.handler("server-status", handle);
         hooks.handler("application/x-httpd-status", handle);
+        hooks.handler("tamarack-metrics", metrics::handle).shows_host_counts();
         hooks.on(Phase::LogTransaction, Rank::REALLY_LAST, server::hooks::always, note::after);
     }
 }

@@ -99,7 +99,8 @@ fn write_totals(report: &Report, out: &mut Vec<u8>) {
     put(
         out,
         format!(
-            "<dt>Total accesses: {accesses} - Total Traffic: {} - Total Duration: {duration}</dt>\n",
+            "<dt>Total accesses: {accesses} - Total Traffic: {} - \
+             Total Duration: {duration}</dt>\n",
             kilobytes(traffic)
         ),
     );
