@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::affinity::{CpuSet, mask};
+use crate::reserve::Reserve;
 use crate::scoreboard::{LoopSlot, ProcessSlot, Scoreboard};
 use crate::settings::{ListenAddress, Settings};
 use crate::shared::Shared;
@@ -34,6 +35,9 @@ pub struct Child {
     pub shared: Shared,
     /// The settings that its generation was loaded with.
     pub settings: Arc<Settings>,
+    /// Where threads that wait for a connection count themselves; `None` in shapes whose loops have
+    /// many connections each.
+    pub reserve: Option<Reserve>,
 }
 
 /// What one loop gets.
@@ -84,6 +88,9 @@ pub enum Order {
     /// Accept what is queued, close the listeners, finish every request in flight, answer the next
     /// request of idle connections with `Connection: close`, then exit with 0.
     Graceful,
+    /// As [`Order::Graceful`], but what is queued is left to other processes, which accept from the
+    /// same sockets: for children that are one too many, or whose successor is ready.
+    Leave,
     /// Exit now. The supervisor kills who is still there after
     /// [`STOP_DEADLINE`](crate::supervisor::STOP_DEADLINE).
     Stop,
@@ -91,17 +98,24 @@ pub enum Order {
 
 /// Byte of [`Order::Graceful`].
 const GRACEFUL: u8 = b'G';
+/// Byte of [`Order::Leave`].
+const LEAVE: u8 = b'L';
 /// Byte of [`Order::Stop`].
 const STOP: u8 = b'S';
 /// Byte of [`Control::report_ready`].
 const READY: u8 = b'R';
 /// Byte of [`Control::exhausted`].
 const EXHAUSTED: u8 = b'X';
+/// Byte of a [`Reserve`] that is too small.
+const LOW: u8 = b'W';
+/// Byte of [`Control::full`].
+const FULL: u8 = b'F';
 
 impl Order {
     pub(crate) fn byte(self) -> u8 {
         match self {
             Self::Graceful => GRACEFUL,
+            Self::Leave => LEAVE,
             Self::Stop => STOP,
         }
     }
@@ -129,6 +143,17 @@ impl Control {
         self.report(EXHAUSTED);
     }
 
+    /// So many connections have a request that no more are accepted for now
+    /// ([`Settings::admitted`]): the supervisor counts it and says so.
+    pub fn full(&self) {
+        self.report(FULL);
+    }
+
+    /// Too few threads wait for a connection.
+    pub(crate) fn low(&self) {
+        self.report(LOW);
+    }
+
     /// The next order, or `None` when there is none now. The end of the line (the supervisor
     /// died) is [`Order::Graceful`], and so is an error on it.
     ///
@@ -140,6 +165,7 @@ impl Control {
         match rustix::io::read(&self.stream, &mut byte) {
             Ok(0) => Some(Order::Graceful),
             Ok(_) if byte == [STOP] => Some(Order::Stop),
+            Ok(_) if byte == [LEAVE] => Some(Order::Leave),
             Ok(_) => Some(Order::Graceful),
             Err(Errno::AGAIN | Errno::INTR) => None,
             Err(_) => Some(Order::Graceful),
@@ -189,6 +215,8 @@ impl AsFd for Control {
 pub(crate) enum Report {
     Ready,
     Exhausted,
+    Low,
+    Full,
 }
 
 /// The supervisor's end of the line to one child.
@@ -225,6 +253,8 @@ impl ControlLine {
                 Ok(count) => reports.extend(bytes[..count].iter().filter_map(|byte| match *byte {
                     READY => Some(Report::Ready),
                     EXHAUSTED => Some(Report::Exhausted),
+                    LOW => Some(Report::Low),
+                    FULL => Some(Report::Full),
                     _ => None,
                 })),
                 Err(Errno::INTR) => {}
@@ -251,9 +281,11 @@ mod tests {
         assert_eq!(control.order(), None);
         assert!(!control.is_orphan());
         line.send(Order::Graceful);
+        line.send(Order::Leave);
         line.send(Order::Stop);
         assert!(!control.is_orphan());
         assert_eq!(control.wait_order(None), Some(Order::Graceful));
+        assert_eq!(control.order(), Some(Order::Leave));
         assert_eq!(control.order(), Some(Order::Stop));
         control.report_ready();
         control.clone().exhausted();

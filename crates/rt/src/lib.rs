@@ -11,6 +11,7 @@
 pub mod blocking;
 pub mod boxes;
 pub mod clock;
+pub mod door;
 pub mod file;
 pub mod listener;
 pub mod names;
@@ -25,6 +26,7 @@ pub mod watch;
 pub use blocking::{BlockingLimits, BlockingPool, PoolError};
 pub use boxes::{Pool, Pooled};
 pub use clock::Clock;
+pub use door::{Bell, Door};
 pub use listener::{AcceptError, Accepted, Acceptor};
 pub use reactor::{Counters, Handle, Loop};
 pub use stream::Stream;

@@ -184,7 +184,7 @@ impl AsFd for Acceptor {
 const ACCEPT_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// Errors that belong to the connection at the head of the queue: accept(2), "Error handling".
-fn is_of_one_connection(errno: Errno) -> bool {
+pub(crate) fn is_of_one_connection(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::INTR
@@ -202,7 +202,7 @@ fn is_of_one_connection(errno: Errno) -> bool {
     )
 }
 
-fn classify(errno: Errno) -> AcceptError {
+pub(crate) fn classify(errno: Errno) -> AcceptError {
     match errno {
         Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => {
             AcceptError::Resources(errno.into())

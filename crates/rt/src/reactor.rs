@@ -21,6 +21,10 @@ use crate::watch::Watcher;
 /// of 64 busy connections into pieces, each with a system call of its own.
 const TASKS_PER_TURN: u32 = 256;
 
+/// The longest that a thread that works in place blocks in one system call; after that it waits as
+/// every loop does, so that timers and orders are heard.
+pub const IN_PLACE_WAIT: Duration = Duration::from_millis(200);
+
 thread_local! {
     static CURRENT: RefCell<Option<Rc<LoopState>>> = const { RefCell::new(None) };
 }
@@ -34,6 +38,10 @@ pub(crate) struct LoopState {
     pub scratch: RefCell<Scratch>,
     pub watcher: Option<Arc<Watcher>>,
     pub blocking: Arc<BlockingPool>,
+    /// The thread has one connection at a time and blocks where it stands.
+    pub in_place: bool,
+    /// When other tasks had their turn last, in µs; for `in_place`.
+    pub turned_us: Cell<u64>,
     busy_us: Cell<u64>,
     wakeups: Cell<u64>,
     turn_began_us: Cell<u64>,
@@ -45,6 +53,18 @@ impl LoopState {
         if let Some(watcher) = &self.watcher {
             watcher.drain();
         }
+    }
+
+    /// The time up to now was work.
+    pub fn before_wait(&self) {
+        let turn = self.clock.precise_us().saturating_sub(self.turn_began_us.get());
+        self.busy_us.set(self.busy_us.get() + turn);
+    }
+
+    /// A wait is over.
+    pub fn after_wait(&self) {
+        self.turn_began_us.set(self.clock.refresh());
+        self.wakeups.set(self.wakeups.get() + 1);
     }
 }
 
@@ -62,12 +82,13 @@ pub struct Loop {
     name: String,
     watcher: Option<Arc<Watcher>>,
     blocking: Option<Arc<BlockingPool>>,
+    in_place: bool,
 }
 
 impl Loop {
     /// A loop called `name`, without a watcher and with a blocking pool of its own.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), watcher: None, blocking: None }
+        Self { name: name.into(), watcher: None, blocking: None, in_place: false }
     }
 
     /// Runs `main` to its end in a loop with no options, on this thread. Errors: as for `start`.
@@ -88,6 +109,13 @@ impl Loop {
     /// The pool for work that blocks; one per process, shared by its loops.
     pub fn blocking(mut self, pool: Arc<BlockingPool>) -> Self {
         self.blocking = Some(pool);
+        self
+    }
+
+    /// The thread has one connection at a time, from a [`Door`](crate::Door): where that is quiet,
+    /// the thread waits in the system call that reads it, and not for events of many.
+    pub fn in_place(mut self) -> Self {
+        self.in_place = true;
         self
     }
 
@@ -118,6 +146,8 @@ impl Loop {
             scratch: RefCell::new(Scratch::default()),
             watcher: self.watcher,
             blocking: self.blocking.unwrap_or_default(),
+            in_place: self.in_place,
+            turned_us: Cell::new(0),
             busy_us: Cell::new(0),
             wakeups: Cell::new(0),
             turn_began_us: Cell::new(0),
@@ -234,16 +264,16 @@ impl Handle {
 
 fn before_wait() {
     CURRENT.with_borrow(|state| {
-        let Some(state) = state else { return };
-        let turn = state.clock.precise_us().saturating_sub(state.turn_began_us.get());
-        state.busy_us.set(state.busy_us.get() + turn);
+        if let Some(state) = state {
+            state.before_wait();
+        }
     });
 }
 
 fn after_wait() {
     CURRENT.with_borrow(|state| {
-        let Some(state) = state else { return };
-        state.turn_began_us.set(state.clock.refresh());
-        state.wakeups.set(state.wakeups.get() + 1);
+        if let Some(state) = state {
+            state.after_wait();
+        }
     });
 }

@@ -4,13 +4,15 @@
 //! the buffer counts as "nothing more": a keep-alive request costs one recv and one send.
 
 mod encrypted;
+mod hangup;
+mod in_place;
 mod linger;
 mod scratch;
 mod send_file;
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -41,6 +43,8 @@ pub struct Stream {
     sent: u64,
     /// Readiness was consumed by a look at the socket that read nothing.
     look_again: bool,
+    /// The read that is under way may block.
+    blocks: bool,
 }
 
 enum Layer {
@@ -59,13 +63,15 @@ impl Stream {
         let timer = handle.state.timers.acquire();
         Ok(Self {
             io,
+            // In place, the first wait is in the system call that reads.
+            look_again: handle.state.in_place,
+            blocks: false,
             state: handle.state,
             timer,
             layer: Layer::Plain,
             peer: accepted.peer,
             received: 0,
             sent: 0,
-            look_again: false,
         })
     }
 
@@ -158,25 +164,6 @@ impl Stream {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => self.poll_deadline(cx, deadline),
-        }
-    }
-
-    /// Resolves when the client has closed or reset the connection; bytes that it sends meanwhile
-    /// stay unread. For use beside the wait for a backend. Never times out.
-    pub async fn hangup(&mut self) {
-        std::future::poll_fn(|cx| self.poll_hangup(cx)).await;
-    }
-
-    fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let Ok(mut guard) = ready!(self.io.poll_read_ready(cx)) else {
-                return Poll::Ready(());
-            };
-            if guard.ready().is_read_closed() || guard.ready().is_error() {
-                return Poll::Ready(());
-            }
-            guard.clear_ready();
-            self.look_again = true;
         }
     }
 
@@ -279,9 +266,9 @@ impl Stream {
     fn try_send_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self.layer {
             Layer::Plain => {
-                let count = self.io.try_io(Interest::WRITABLE, |fd| {
+                let count = self.try_output(|fd| {
                     let mut control = SendAncillaryBuffer::default();
-                    let flags = SendFlags::NOSIGNAL;
+                    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
                     Ok(rustix::net::sendmsg(fd, parts, &mut control, flags)?)
                 })?;
                 self.sent += count as u64;
@@ -292,9 +279,8 @@ impl Stream {
     }
 
     fn send_raw(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
-        let flags = flags | SendFlags::NOSIGNAL;
-        let send = |fd: &OwnedFd| Ok(rustix::net::send(fd, bytes, flags)?);
-        let count = self.io.try_io(Interest::WRITABLE, send)?;
+        let flags = flags | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let count = self.try_output(|fd| Ok(rustix::net::send(fd, bytes, flags)?))?;
         self.sent += count as u64;
         Ok(count)
     }
@@ -307,6 +293,11 @@ impl Stream {
         deadline: Deadline,
     ) -> Poll<io::Result<usize>> {
         let spare = buffer.capacity() - buffer.len();
+        if std::mem::take(&mut self.blocks)
+            && let Some(outcome) = self.recv_in_place(cx, buffer, deadline)
+        {
+            return outcome;
+        }
         if std::mem::take(&mut self.look_again) {
             match self.recv_raw(buffer) {
                 Err(Errno::WOULDBLOCK) => {}
@@ -325,7 +316,7 @@ impl Stream {
             let outcome = rustix::net::recv(
                 guard.get_inner(),
                 rustix::buffer::spare_capacity(buffer),
-                RecvFlags::empty(),
+                RecvFlags::DONTWAIT,
             );
             match outcome {
                 Ok((count, _)) => {
@@ -346,7 +337,7 @@ impl Stream {
 
     fn recv_raw(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         let spare = rustix::buffer::spare_capacity(buffer);
-        let (count, _) = rustix::net::recv(&self.io, spare, RecvFlags::empty())?;
+        let (count, _) = rustix::net::recv(&self.io, spare, RecvFlags::DONTWAIT)?;
         self.received += count as u64;
         Ok(count)
     }

@@ -115,6 +115,11 @@ impl Connections {
         usize::try_from(self.gauges.open.now()).unwrap_or(usize::MAX)
     }
 
+    /// How many have a request, be it that it is still being read.
+    pub fn busy(&self) -> usize {
+        self.reading.get() + self.writing.get()
+    }
+
     /// One is reading a request of which something has come.
     pub fn reading(&self) -> Doing {
         Doing::new(self.gauges.reading)

@@ -298,12 +298,17 @@ const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
 pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
     match server {
         Some(server) => {
-            let module = if CORE_EVENTS.contains(&number) { "core.c" } else { "event.c" };
+            let is_mpm = |file: &&str| server.registry.is_active(file);
+            let mpm = MPM_FILES.iter().copied().find(is_mpm).unwrap_or("event.c");
+            let module = if CORE_EVENTS.contains(&number) { "core.c" } else { mpm };
             server.log(module, level, number, format_args!("{text}"));
         }
         None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
     }
 }
+
+/// The MPMs, one of which is active.
+const MPM_FILES: [&str; 4] = ["event.c", "worker.c", "prefork.c", "loop.c"];
 
 fn emit(
     server: &Server,

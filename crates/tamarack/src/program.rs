@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use modules::mpm::{Kind, Numbers};
 use mpm::logfile::LogOpener;
 use mpm::order::{Sent, ServerOrder};
 use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Settings, Shared};
@@ -179,7 +180,8 @@ impl Program for Tamarack {
         let server = held.map(|(_, server)| server.as_ref());
         // Without a configuration nothing says that more is wanted.
         if server.is_some() || level <= Level::Notice {
-            server::log::of_process(server, severity(level), number, text);
+            let kind = server.and_then(Numbers::of).map(|(kind, _)| kind);
+            server::log::of_process(server, severity(level), own_number(kind, number), text);
         }
     }
 
@@ -206,6 +208,28 @@ impl Program for Tamarack {
 
     fn banner(&self) -> String {
         format!("Tamarack/{} ({})", env!("CARGO_PKG_VERSION"), about::FOLLOWS)
+    }
+}
+
+/// The supervisor numbers its messages as Apache's event does; the other MPMs have numbers of their
+/// own for the same events.
+fn own_number(kind: Option<Kind>, number: u32) -> u32 {
+    /// Event's, worker's, prefork's.
+    const NUMBERS: [[u32; 3]; 6] = [
+        [481, 283, 159],
+        [489, 292, 163],
+        [491, 295, 169],
+        [492, 296, 170],
+        [493, 297, 171],
+        [494, 298, 173],
+    ];
+    let Some([_, worker, prefork]) = NUMBERS.iter().find(|[event, ..]| *event == number) else {
+        return number;
+    };
+    match kind {
+        Some(Kind::Worker) => *worker,
+        Some(Kind::Prefork) => *prefork,
+        Some(Kind::Event | Kind::Loop) | None => number,
     }
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! blackbox record [FILTER…]   ask the installed apache2, write its answers into the files
 //! blackbox check  [FILTER…]   do the recordings still hold for the installed apache2?
-//! blackbox run    [FILTER…]   does Tamarack do the same?  --expect-gaps FILE, --list
+//! blackbox run    [FILTER…]   does Tamarack do the same?  --expect-gaps FILE,
+//!                             --mpm NAME: under another MPM than event
 //! ```
 //!
 //! A filter is a part of `area/name`. The format is described in tests/README.md.
@@ -53,7 +54,7 @@ fn start() -> Result<bool, String> {
         Some("record") => Mode::Record,
         Some("check") => Mode::Check,
         Some("run") => Mode::Run,
-        _ => return Err("record|check|run [--expect-gaps FILE] [FILTER…]".into()),
+        _ => return Err("record|check|run [--expect-gaps FILE] [--mpm NAME] [FILTER…]".into()),
     };
     let mut gaps = Gaps::default();
     let mut filters = Vec::new();
@@ -61,6 +62,10 @@ fn start() -> Result<bool, String> {
         match argument.as_str() {
             "--expect-gaps" => {
                 gaps = Gaps::load(Path::new(&arguments.next().ok_or("--expect-gaps FILE")?))?;
+            }
+            "--mpm" => {
+                let name = arguments.next().ok_or("--mpm prefork|worker|event|loop")?;
+                let _ = place::MPM.set(format!("mpm_{name}"));
             }
             _ => filters.push(argument),
         }

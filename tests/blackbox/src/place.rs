@@ -6,6 +6,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +18,9 @@ const FIRST_PORT: u16 = 11_000;
 const LAST_PORT: u16 = 32_000;
 /// 2022-01-01T00:00:00Z, the age of every file that names no other.
 const DEFAULT_MTIME_S: u64 = 1_640_995_200;
+
+/// The MPM that test files run under which do not name one themselves: mpm_event if nothing is said.
+pub static MPM: OnceLock<String> = OnceLock::new();
 
 static NEXT_PLACE: AtomicU32 = AtomicU32::new(0);
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
@@ -76,8 +80,10 @@ impl Place {
         for port in &self.ports {
             text.push_str(&format!("Listen 127.0.0.1:{port}\n"));
         }
-        let modules = ["mpm_event".to_owned()];
-        for module in modules.iter().chain(&file.modules) {
+        let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
+        let mpm = MPM.get().cloned().unwrap_or_else(|| "mpm_event".to_owned());
+        let mpm = (!names_mpm).then_some(mpm);
+        for module in mpm.iter().chain(&file.modules) {
             text.push_str(&format!(
                 "LoadModule {module}_module \"{}/mod_{module}.so\"\n",
                 crate::program::MODULES

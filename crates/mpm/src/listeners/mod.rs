@@ -129,15 +129,25 @@ impl Listeners {
         self.retired.clear();
     }
 
-    /// The sockets of loop `number` of `total`: the child's copies. For the process that will use
-    /// them, after the fork.
+    /// How many connections wait to be accepted, on all sockets together.
+    pub(crate) fn queued(&self) -> usize {
+        let sockets = self.groups.iter().flat_map(|group| &group.sockets);
+        sockets.map(open::queued).sum()
+    }
+
+    /// The sockets of loop `number`, which is in the process at `slot`: the child's copies. For the
+    /// process that will use them, after the fork.
     pub(crate) fn seats(
         &self,
         settings: &Settings,
+        slot: usize,
         number: usize,
-        total: usize,
     ) -> std::io::Result<Vec<ListeningSocket>> {
-        let has_own = settings.shape.has_own_listeners();
+        // Each loop has its own sockets, or each process those of its bucket.
+        let (place, total) = match settings.shape.has_own_listeners() {
+            true => (number, settings.shape.total_loops().max(1)),
+            false => (slot, settings.listener_buckets.max(1)),
+        };
         let mut sockets = Vec::new();
         for (index, listener) in settings.listeners.iter().enumerate() {
             let Some(group) = self.groups.iter().find(|group| group.address == listener.address)
@@ -145,7 +155,7 @@ impl Listeners {
                 continue;
             };
             for (position, socket) in group.sockets.iter().enumerate() {
-                if has_own && !group.is_inherited && position % total.max(1) != number {
+                if !group.is_inherited && position % total != place % total {
                     continue;
                 }
                 sockets.push(ListeningSocket {
@@ -193,7 +203,8 @@ impl Listeners {
         };
         let wanted = match settings.shape.has_own_listeners() && !group.is_inherited {
             true => settings.shape.total_loops().min(SOCKETS_PER_ADDRESS_MAX),
-            false => 1,
+            false if group.is_inherited => 1,
+            false => settings.listener_buckets.clamp(1, SOCKETS_PER_ADDRESS_MAX),
         };
         while group.sockets.len() < wanted {
             let Some(first) = group.sockets.first() else { break };

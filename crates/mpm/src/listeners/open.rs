@@ -137,6 +137,8 @@ fn prepare(socket: &Socket) -> io::Result<()> {
 }
 
 fn listen(socket: Socket, listener: &Listener) -> Result<TcpListener, BindFailure> {
+    // Before it listens, because the window that is offered to clients is chosen then.
+    set_buffers(SockRef::from(&socket), listener);
     // Accepted sockets inherit it: small answers are not to wait for an acknowledgement.
     let _ = socket.set_tcp_nodelay(true);
     socket.listen(backlog(listener)).map_err(|error| {
@@ -166,6 +168,39 @@ pub(super) fn set_options(socket: &TcpListener, listener: &Listener) {
         AcceptFilter::None => 0,
     };
     let _ = defer_accept(socket, wait_s);
+    set_buffers(reference, listener);
+}
+
+/// SendBufferSize and ReceiveBufferSize: connections inherit them. The kernel's own sizes, which it
+/// adapts to the line, can't be had back on a socket; a restart that removes the lines keeps them.
+fn set_buffers(socket: SockRef<'_>, listener: &Listener) {
+    let size = |bytes: u32| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+    if let Some(bytes) = size(listener.send_buffer_bytes) {
+        let _ = socket.set_send_buffer_size(bytes);
+    }
+    if let Some(bytes) = size(listener.receive_buffer_bytes) {
+        let _ = socket.set_recv_buffer_size(bytes);
+    }
+}
+
+/// How many connections wait on a listening socket; 0 where the kernel does not tell.
+pub(super) fn queued(socket: &TcpListener) -> usize {
+    // SAFETY: the structure is made of integers, for which zero is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which is the size of
+    // `info`, and both outlive the call.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    // On a listening socket the field is the length of its queue (`tcp_get_info`).
+    if done == 0 { usize::try_from(info.tcpi_unacked).unwrap_or(0) } else { 0 }
 }
 
 fn defer_accept(socket: &TcpListener, wait_s: u32) -> io::Result<()> {

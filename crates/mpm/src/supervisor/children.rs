@@ -45,7 +45,7 @@ impl ChildRecord {
     pub(super) fn order_later(&mut self, order: Order, when: Instant) {
         match self.state {
             ProcessState::Stopping => {}
-            ProcessState::Quiescing if order == Order::Graceful => {}
+            ProcessState::Quiescing if order != Order::Stop => {}
             _ => self.order = Some((order, when)),
         }
     }
@@ -53,6 +53,11 @@ impl ChildRecord {
     /// Whether it serves, or is about to, and nobody has told it to go.
     pub(super) fn is_staying(&self) -> bool {
         matches!(self.state, ProcessState::Starting | ProcessState::Serving) && self.order.is_none()
+    }
+
+    /// Whether it serves and nobody has told it to go.
+    pub(super) fn is_ready_to_serve(&self) -> bool {
+        self.state == ProcessState::Serving && self.is_staying() && !self.is_exhausted
     }
 
     fn next_turn(&self) -> impl Iterator<Item = Instant> {
@@ -84,7 +89,7 @@ impl Supervisor<'_> {
                         && child.is_staying()
                         && !child.is_exhausted
                 });
-                if !is_taken && place.start_at.is_none_or(|at| at <= now) {
+                if !is_taken && !place.is_closed && place.start_at.is_none_or(|at| at <= now) {
                     due.push((generation.number, slot, Arc::clone(&generation.settings)));
                 }
             }
@@ -100,7 +105,8 @@ impl Supervisor<'_> {
     /// When a place that has no child may get one.
     pub(super) fn next_fill(&self) -> Option<Instant> {
         let generations = self.current.iter().chain(&self.staged);
-        generations.flat_map(|generation| &generation.places).filter_map(|p| p.start_at).min()
+        let places = generations.flat_map(|generation| &generation.places);
+        places.filter(|place| !place.is_closed).filter_map(|place| place.start_at).min()
     }
 
     fn fork_child(
@@ -192,6 +198,10 @@ impl Supervisor<'_> {
     ) -> std::io::Result<Child> {
         let missing = || std::io::Error::other("no such slot in the scoreboard");
         let shape = settings.shape;
+        let spare = settings.spare.as_ref();
+        let reserve = spare.and_then(|spare| {
+            self.reserves.of_child(generation, board_slot, spare.least, &control)
+        });
         let first = shape.first_loop_of(slot);
         let mut loops = Vec::new();
         for index in 0..shape.loops_of(slot) {
@@ -199,7 +209,7 @@ impl Supervisor<'_> {
             loops.push(LoopSeat {
                 index,
                 number,
-                sockets: self.listeners.seats(&settings, number, shape.total_loops())?,
+                sockets: self.listeners.seats(&settings, slot, number)?,
                 slot: self.board.loop_slot(board_slot, index).ok_or_else(missing)?,
                 cpus: self.placement.cpus(generation, &settings, slot, number),
             });
@@ -213,6 +223,7 @@ impl Supervisor<'_> {
             scoreboard: self.board,
             shared: self.shared.clone(),
             settings,
+            reserve,
         })
     }
 
@@ -242,6 +253,8 @@ impl Supervisor<'_> {
                     }
                     self.clear_start(generation, slot);
                 }
+                Report::Low => self.look_at_reserve(),
+                Report::Full => self.loop_is_full(),
             }
         }
     }
@@ -254,6 +267,8 @@ impl Supervisor<'_> {
         child.state = ProcessState::Serving;
         self.board.set_state(child.board_slot, ProcessState::Serving);
         let (pid, generation, slot) = (child.pid, child.generation, child.slot);
+        self.look_at_reserve();
+        let farewell = self.farewell(generation);
         let now = Instant::now();
         for other in &mut self.children {
             let is_predecessor = other.pid != pid
@@ -261,7 +276,7 @@ impl Supervisor<'_> {
                 && other.slot == slot
                 && other.is_exhausted;
             if is_predecessor {
-                other.order_later(Order::Graceful, now);
+                other.order_later(farewell, now);
             }
         }
     }
@@ -276,7 +291,7 @@ impl Supervisor<'_> {
                 child.order = None;
                 child.line.send(order);
                 child.state = match order {
-                    Order::Graceful => ProcessState::Quiescing,
+                    Order::Graceful | Order::Leave => ProcessState::Quiescing,
                     Order::Stop => ProcessState::Stopping,
                 };
                 if order == Order::Stop {

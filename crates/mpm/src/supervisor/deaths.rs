@@ -43,6 +43,7 @@ impl Supervisor<'_> {
         // What it said last counts: that it was ready, that it was exhausted.
         self.read_reports(position);
         let child = self.children.remove(position);
+        self.reserves.bury(child.generation, child.board_slot);
         self.board.release(child.board_slot);
         self.log_death(&child, death);
         let was_expected = !child.is_staying() || child.is_exhausted;

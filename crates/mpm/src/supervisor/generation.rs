@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::spare::Balance;
 use super::{DRAIN_DELAY, Supervisor, bind_failure, use_standard_error};
 use crate::child::Order;
 use crate::notify;
@@ -21,6 +22,7 @@ pub(super) struct Generation {
     /// What the generation before is told when this one is ready.
     pub farewell: Order,
     pub logs: Logs,
+    pub balance: Balance,
 }
 
 /// A process's place in the shape.
@@ -30,12 +32,28 @@ pub(super) struct Place {
     pub failures: u32,
     /// When the next child may be started; `None` at once.
     pub start_at: Option<Instant>,
+    /// It is to have no child: the server needs fewer processes now than it did.
+    pub is_closed: bool,
+}
+
+impl Place {
+    /// A place that is to have no child.
+    pub(super) fn closed() -> Self {
+        Self { is_closed: true, ..Self::default() }
+    }
 }
 
 impl Generation {
     pub(super) fn new(number: u32, settings: Arc<Settings>, farewell: Order) -> Self {
         let places = vec![Place::default(); settings.shape.processes()];
-        Self { number, settings, places, farewell, logs: Logs::default() }
+        Self {
+            number,
+            settings,
+            places,
+            farewell,
+            logs: Logs::default(),
+            balance: Balance::default(),
+        }
     }
 }
 
@@ -46,7 +64,7 @@ impl Supervisor<'_> {
             return;
         }
         let (number, text) = match farewell {
-            Order::Graceful => (493, "SIGUSR1 received.  Doing graceful restart"),
+            Order::Graceful | Order::Leave => (493, "SIGUSR1 received.  Doing graceful restart"),
             Order::Stop => (494, "SIGHUP received.  Attempting to restart"),
         };
         self.program.log(Level::Notice, number, text);
@@ -98,6 +116,7 @@ impl Supervisor<'_> {
         })?;
         let mut generation = Generation::new(number, Arc::new(settings), farewell);
         generation.logs = logs;
+        self.reserves.begin(number);
         Ok(generation)
     }
 
@@ -137,13 +156,29 @@ impl Supervisor<'_> {
         if has_removed {
             self.close_retired_at = Some(farewell_at + DRAIN_DELAY);
         }
+        let farewell = match (generation.farewell, &self.current) {
+            // The new children accept from the same sockets.
+            (Order::Graceful, Some(old)) if !has_removed => self.farewell(old.number),
+            (farewell, _) => farewell,
+        };
         for child in self.children.iter_mut().filter(|child| child.generation != number) {
-            child.order_later(generation.farewell, farewell_at);
+            child.order_later(farewell, farewell_at);
         }
         self.current = Some(generation);
         self.announce();
         if let Some(farewell) = self.pending.take() {
             self.restart(farewell);
+        }
+    }
+
+    /// What a child of `generation` is told when another has taken its place: where processes share
+    /// their sockets it leaves what is queued to the others.
+    pub(super) fn farewell(&self, generation: u32) -> Order {
+        let mut generations = self.current.iter().chain(&self.staged);
+        let of = generations.find(|candidate| candidate.number == generation);
+        match of.is_some_and(|of| !of.settings.shape.has_own_listeners()) {
+            true => Order::Leave,
+            false => Order::Graceful,
         }
     }
 

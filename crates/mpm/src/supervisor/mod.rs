@@ -1,7 +1,8 @@
 //! The supervisor: one thread, one poll loop, no request.
 //!
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
-//! over from one generation to the next; `children` forks and watches, `deaths` buries; `single`
+//! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare` keeps as many idle
+//! threads as there are to be; `single`
 //! is `-X`.
 
 mod children;
@@ -9,6 +10,7 @@ mod deaths;
 mod generation;
 mod signals;
 mod single;
+mod spare;
 mod turn;
 
 use std::io;
@@ -26,12 +28,14 @@ use crate::pidfile::{PidFile, Written};
 use crate::pipes::PipedLogs;
 use crate::privileges::raise_descriptor_limit;
 use crate::program::{Level, LoadFailure, Logs, Program};
+use crate::reserve::Reserves;
 use crate::scoreboard::Scoreboard;
 use crate::settings::{Mode, Settings};
 use crate::shared::Shared;
 use children::ChildRecord;
 use generation::Generation;
 use signals::Signals;
+use spare::FullLog;
 
 /// A child that was told to stop and is still there after this long is killed.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(3);
@@ -95,6 +99,8 @@ struct Supervisor<'p> {
     program: &'p mut dyn Program,
     shared: Shared,
     board: Scoreboard,
+    reserves: Reserves,
+    full: FullLog,
     listeners: Listeners,
     pipes: PipedLogs,
     signals: Signals,
@@ -140,11 +146,14 @@ impl<'p> Supervisor<'p> {
         }
         let (pid_file, is_over_stale) = write_pid_file(&settings)?;
         let board = make_board(&settings).map_err(|error| failed("scoreboard", error))?;
+        let reserves = Reserves::new().map_err(|error| failed("scoreboard", error))?;
         let terminal = io::stderr().as_fd().try_clone_to_owned().ok();
         let mut supervisor = Self {
             program,
             shared,
             board,
+            reserves,
+            full: FullLog::default(),
             listeners,
             pipes: PipedLogs::default(),
             signals,

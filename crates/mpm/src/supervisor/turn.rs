@@ -45,6 +45,7 @@ impl Supervisor<'_> {
     fn do_what_is_due(&mut self, now: Instant) {
         self.fill_places(now);
         self.commit_when_ready();
+        self.balance(now);
         self.give_orders(now);
         for text in self.pipes.turn(now) {
             let text = format!("unable to restart piped log program '{text}'");
@@ -79,6 +80,7 @@ impl Supervisor<'_> {
         [
             self.next_fill(),
             self.next_order(),
+            self.next_balance(),
             self.pipes.next_turn(),
             self.close_retired_at,
             self.stopping.as_ref().and_then(|stopping| stopping.deadline),

@@ -165,16 +165,17 @@ impl Stream {
     /// Sends what waits in the session; true when nothing does any more.
     pub(super) fn push_outgoing(&mut self) -> io::Result<bool> {
         loop {
-            let Layer::Tls(session) = &mut self.layer else { return Ok(true) };
+            let Layer::Tls(session) = &self.layer else { return Ok(true) };
             if session.outgoing().is_empty() {
                 return Ok(true);
             }
-            let sent = self.io.try_io(tokio::io::Interest::WRITABLE, |fd| {
-                Ok(rustix::net::send(fd, session.outgoing(), SendFlags::NOSIGNAL)?)
-            });
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let sent = self.try_output(|fd| Ok(rustix::net::send(fd, session.outgoing(), flags)?));
             match sent {
                 Ok(count) => {
-                    session.sent(count);
+                    if let Layer::Tls(session) = &mut self.layer {
+                        session.sent(count);
+                    }
                     self.sent += count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

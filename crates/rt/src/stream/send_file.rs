@@ -3,10 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
-
-use tokio::io::Interest;
 
 use super::{Layer, Stream, WRITE_TURN_BYTES};
 use crate::file;
@@ -71,8 +68,12 @@ impl Stream {
     }
 
     fn sendfile_raw(&mut self, file: &File, offset: &mut u64, len: usize) -> io::Result<usize> {
-        let send = |fd: &OwnedFd| Ok(rustix::fs::sendfile(fd, file, Some(offset), len)?);
-        let count = self.io.try_io(Interest::WRITABLE, send)?;
+        let from = *offset;
+        let count = self.try_output(|fd| {
+            let mut position = from;
+            Ok(rustix::fs::sendfile(fd, file, Some(&mut position), len)?)
+        })?;
+        *offset += count as u64;
         self.sent += count as u64;
         Ok(count)
     }

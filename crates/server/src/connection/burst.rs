@@ -119,7 +119,7 @@ async fn fresh(
     let received = std::future::poll_fn(|cx| {
         let mut input = engine.input.borrow_mut();
         input.clear();
-        stream.poll_read(cx, &mut input, until)
+        stream.poll_read_first(cx, &mut input, until)
     });
     let received = received.await;
     drop(lingering);

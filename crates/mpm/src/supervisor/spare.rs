@@ -1,0 +1,356 @@
+//! Spare processes, in shapes whose threads have one connection each: more are started the moment
+//! that too few threads wait, and surplus ones are ended at a measured pace.
+
+use std::time::{Duration, Instant};
+
+use super::Supervisor;
+use super::generation::{Generation, Place};
+use crate::child::Order;
+use crate::program::Level;
+use crate::scoreboard::Event;
+use crate::settings::{Settings, Spare};
+use crate::shape::Shape;
+
+/// How often the reserve is looked at when nobody asks.
+const TICK: Duration = Duration::from_secs(1);
+/// Processes started at once, when none were started for [`CALM`].
+const STEP_FIRST: usize = 8;
+/// Processes started at once at most (Apache's MAX_SPAWN_RATE).
+const STEP_MAX: usize = 32;
+/// After so long without a start the steps are small again.
+const CALM: Duration = Duration::from_secs(1);
+/// Ticks that the surplus must last before a process is ended.
+const SURPLUS_TICKS: u32 = 2;
+/// Processes ended in one tick at most.
+const ENDED_MAX: usize = 16;
+/// How often the log says that the shape is full.
+const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// How the number of processes moves.
+#[derive(Default)]
+pub(super) struct Balance {
+    /// When the reserve is looked at next.
+    due: Option<Instant>,
+    /// When the last look came that nobody had asked for.
+    ticked: Option<Instant>,
+    /// When processes were started last, and how many at most.
+    grown: Option<(Instant, usize)>,
+    /// Ticks in a row with a surplus.
+    surplus: u32,
+}
+
+impl Balance {
+    /// How many processes may be started now: twice as many as a moment ago.
+    fn step(&mut self, now: Instant) -> usize {
+        let step = match self.grown {
+            Some((at, step)) if now.saturating_duration_since(at) < CALM => step * 2,
+            _ => STEP_FIRST,
+        };
+        let step = step.min(STEP_MAX);
+        self.grown = Some((now, step));
+        step
+    }
+
+    /// How many processes may be ended in this tick: none at first, then twice as many each time.
+    fn pace(&mut self, has_surplus: bool) -> usize {
+        self.surplus = if has_surplus { self.surplus.saturating_add(1) } else { 0 };
+        match self.surplus.checked_sub(SURPLUS_TICKS) {
+            None => 0,
+            Some(past) => (1usize << past.min(8)).min(ENDED_MAX),
+        }
+    }
+}
+
+/// When the log said last that the shape is full, and how often it was since.
+#[derive(Default)]
+pub(super) struct FullLog {
+    told: Option<Instant>,
+    since: u64,
+}
+
+/// What there is of a generation's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count {
+    /// Threads of each process.
+    threads: usize,
+    /// Processes that are wanted.
+    wanted: usize,
+    /// Processes that serve.
+    serving: usize,
+    /// Threads that wait.
+    idle: usize,
+    /// Connections that nobody has taken yet.
+    queued: usize,
+}
+
+impl Count {
+    /// Threads that wait, or will as soon as their process is ready.
+    fn expected(&self) -> usize {
+        self.idle + self.wanted.saturating_sub(self.serving) * self.threads
+    }
+
+    /// How many processes are missing, at most `step`.
+    fn missing(&self, spare: &Spare, step: usize) -> usize {
+        let threads = spare.least.saturating_sub(self.expected());
+        if threads == 0 {
+            return 0;
+        }
+        let processes = (threads + self.queued).div_ceil(self.threads.max(1));
+        processes.min(step).min(spare.processes_max.saturating_sub(self.wanted))
+    }
+
+    /// How many processes are too many, at most `pace`.
+    fn surplus(&self, spare: &Spare, pace: usize) -> usize {
+        if self.serving < self.wanted || self.idle <= spare.most {
+            return 0;
+        }
+        let processes = (self.idle - spare.most).div_ceil(self.threads.max(1));
+        processes.min(pace).min(self.wanted.saturating_sub(1))
+    }
+}
+
+impl Supervisor<'_> {
+    /// The reserve is to be looked at in this turn.
+    pub(super) fn look_at_reserve(&mut self) {
+        if let Some(generation) = &mut self.current {
+            generation.balance.due = Some(Instant::now());
+        }
+    }
+
+    /// When the reserve is looked at next.
+    pub(super) fn next_balance(&self) -> Option<Instant> {
+        let generation = self.current.as_ref()?;
+        generation.settings.spare?;
+        let tick = generation.balance.ticked.map_or_else(Instant::now, |at| at + TICK);
+        Some(generation.balance.due.map_or(tick, |due| due.min(tick)))
+    }
+
+    /// Starts and ends processes, so that neither too few nor too many threads wait.
+    pub(super) fn balance(&mut self, now: Instant) {
+        if self.stopping.is_some() || self.next_balance().is_none_or(|due| due > now) {
+            return;
+        }
+        let Some(generation) = &mut self.current else { return };
+        let Some(spare) = generation.settings.spare else { return };
+        let is_tick =
+            generation.balance.ticked.is_none_or(|at| now.saturating_duration_since(at) >= TICK);
+        generation.balance.due = None;
+        if is_tick {
+            generation.balance.ticked = Some(now);
+        }
+        let number = generation.number;
+        if is_tick || generation.wanted() < spare.processes_max {
+            // Before the count: who takes a connection after it tells again.
+            self.reserves.listen(number);
+        }
+        let Some(count) = self.count_threads() else { return };
+        if count.expected() < spare.least {
+            self.grow(&spare, count, now);
+        }
+        if is_tick {
+            self.shrink(&spare, count);
+        }
+    }
+
+    fn count_threads(&self) -> Option<Count> {
+        let generation = self.current.as_ref()?;
+        let number = generation.number;
+        let serving = (0..generation.places.len())
+            .filter(|slot| generation.is_wanted(*slot) && self.has_ready_child(number, *slot))
+            .count();
+        Some(Count {
+            threads: generation.settings.shape.loops_per_process(),
+            wanted: generation.wanted(),
+            serving,
+            idle: self.reserves.idle(number),
+            queued: self.listeners.queued(),
+        })
+    }
+
+    fn grow(&mut self, spare: &Spare, count: Count, now: Instant) {
+        if count.wanted >= spare.processes_max {
+            if count.serving >= count.wanted {
+                self.is_full(spare, count, now);
+            }
+            return;
+        }
+        let Some(generation) = &mut self.current else { return };
+        let again = generation.balance.grown.is_some_and(|(at, _)| now - at < CALM);
+        let step = generation.balance.step(now);
+        let more = count.missing(spare, step);
+        generation.open_places(more);
+        if again {
+            let text = busy_text(&generation.settings.shape, more, count);
+            self.program.log(Level::Info, text.0, &text.1);
+        }
+        self.fill_places(now);
+    }
+
+    fn shrink(&mut self, spare: &Spare, count: Count) {
+        let Some(generation) = &mut self.current else { return };
+        let has_surplus = count.surplus(spare, 1) > 0;
+        let pace = generation.balance.pace(has_surplus);
+        let number = generation.number;
+        let mut idle: Vec<(usize, usize)> = self
+            .children
+            .iter()
+            .enumerate()
+            .filter(|(_, child)| child.generation == number && child.is_ready_to_serve())
+            .map(|(position, child)| (self.reserves.idle_of(child.board_slot), position))
+            .collect();
+        // The idlest first; of those, the ones that were started last.
+        idle.sort_unstable_by(|one, other| other.cmp(one));
+        let now = Instant::now();
+        for (_, position) in idle.into_iter().take(count.surplus(spare, pace)) {
+            let Some(child) = self.children.get_mut(position) else { continue };
+            child.order_later(Order::Leave, now);
+            if let Some(place) = generation.places.get_mut(child.slot) {
+                *place = Place::closed();
+            }
+        }
+    }
+
+    /// No more processes may be started, and too few threads wait.
+    fn is_full(&mut self, spare: &Spare, count: Count, now: Instant) {
+        if count.idle == 0 && count.queued > 0 {
+            self.board.count(Event::ShapeFull);
+        }
+        let Some(generation) = &self.current else { return };
+        // With some threads left, worker has other words.
+        let is_near = count.idle > 0 && count.idle < spare.least;
+        let text = full_text(&generation.settings, is_near);
+        self.tell_full(text, now);
+    }
+
+    /// A loop takes no more connections for now.
+    pub(super) fn loop_is_full(&mut self) {
+        self.board.count(Event::ShapeFull);
+        if let Some(generation) = self.current.as_ref().or(self.staged.as_ref()) {
+            let text = full_text(&generation.settings, false);
+            self.tell_full(text, Instant::now());
+        }
+    }
+
+    fn tell_full(&mut self, (number, text): (u32, &str), now: Instant) {
+        self.full.since += 1;
+        if self.full.told.is_some_and(|at| now.saturating_duration_since(at) < FULL_TOLD_EVERY) {
+            return;
+        }
+        let count = std::mem::take(&mut self.full.since);
+        self.full.told = Some(now);
+        match count {
+            1 => self.program.log(Level::Error, number, text),
+            _ => {
+                let text = format!("{text} (seen {count} times since this was said last)");
+                self.program.log(Level::Error, number, &text);
+            }
+        }
+    }
+}
+
+impl Generation {
+    /// How many processes there are to be.
+    pub(super) fn wanted(&self) -> usize {
+        self.places.iter().filter(|place| !place.is_closed).count()
+    }
+
+    /// Whether the place is to have a process.
+    pub(super) fn is_wanted(&self, slot: usize) -> bool {
+        self.places.get(slot).is_some_and(|place| !place.is_closed)
+    }
+
+    /// Opens so many more places, those that were closed before first.
+    fn open_places(&mut self, mut more: usize) {
+        for place in self.places.iter_mut().filter(|place| place.is_closed) {
+            if more == 0 {
+                return;
+            }
+            *place = Place::default();
+            more -= 1;
+        }
+        self.places.resize(self.places.len() + more, Place::default());
+    }
+}
+
+fn full_text(settings: &Settings, is_near: bool) -> (u32, &'static str) {
+    const REACHED: &str =
+        "server reached MaxRequestWorkers setting, consider raising the MaxRequestWorkers setting";
+    const NEAR: &str = "server is within MinSpareThreads of MaxRequestWorkers, consider raising \
+                        the MaxRequestWorkers setting";
+    match (settings.shape, is_near) {
+        (Shape::Prefork { .. }, _) => (161, REACHED),
+        (Shape::Worker { .. }, false) => (286, REACHED),
+        (Shape::Worker { .. }, true) => (287, NEAR),
+        (Shape::Event { .. } | Shape::Loop, _) => (484, REACHED),
+    }
+}
+
+fn busy_text(shape: &Shape, more: usize, count: Count) -> (u32, String) {
+    let (number, hint, threads, are) = match shape {
+        Shape::Prefork { .. } => (162, "StartServers, or Min/MaxSpareServers", "", "there are"),
+        _ => (
+            289,
+            "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
+            " threads",
+            "there are around",
+        ),
+    };
+    let (idle, total) = (count.idle, count.wanted);
+    let text = format!(
+        "server seems busy, (you may need to increase {hint}), spawning {more} children, {are} \
+         {idle} idle{threads}, and {total} total children"
+    );
+    (number, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PREFORK: Spare = Spare { least: 5, most: 10, processes_max: 256 };
+    const WORKER: Spare = Spare { least: 75, most: 250, processes_max: 16 };
+
+    fn prefork(wanted: usize, serving: usize, idle: usize, queued: usize) -> Count {
+        Count { threads: 1, wanted, serving, idle, queued }
+    }
+
+    #[test]
+    fn what_is_missing_is_started_at_once_and_what_waits_counts() {
+        assert_eq!(prefork(6, 6, 6, 0).missing(&PREFORK, 8), 0);
+        assert_eq!(prefork(6, 6, 4, 0).missing(&PREFORK, 8), 1);
+        assert_eq!(prefork(6, 6, 0, 26).missing(&PREFORK, 8), 8);
+        assert_eq!(prefork(14, 14, 0, 18).missing(&PREFORK, 16), 16);
+        assert_eq!(prefork(14, 6, 0, 18).missing(&PREFORK, 16), 0, "eight are on their way");
+        assert_eq!(prefork(250, 250, 0, 100).missing(&PREFORK, 32), 6);
+        let count = Count { threads: 25, wanted: 3, serving: 3, idle: 0, queued: 10 };
+        assert_eq!(count.missing(&WORKER, 8), 4);
+    }
+
+    #[test]
+    fn steps_double_and_start_again_after_a_calm() {
+        let mut balance = Balance::default();
+        let now = Instant::now();
+        let steps: Vec<usize> = (0..4).map(|_| balance.step(now)).collect();
+        assert_eq!(steps, [8, 16, 32, 32]);
+        assert_eq!(balance.step(now + CALM), 8);
+    }
+
+    #[test]
+    fn surplus_processes_go_slowly_and_only_when_it_lasts() {
+        let mut balance = Balance::default();
+        let mut count = prefork(100, 100, 100, 0);
+        let mut ended = Vec::new();
+        for _ in 0..9 {
+            let pace = balance.pace(count.surplus(&PREFORK, 1) > 0);
+            let gone = count.surplus(&PREFORK, pace);
+            ended.push(gone);
+            count = prefork(count.wanted - gone, count.wanted - gone, count.idle - gone, 0);
+        }
+        assert_eq!(ended, [0, 1, 2, 4, 8, 16, 16, 16, 16]);
+        assert_eq!(balance.pace(false), 0);
+        assert_eq!(prefork(12, 11, 12, 0).surplus(&PREFORK, 8), 0, "one is starting still");
+        assert_eq!(prefork(10, 10, 10, 0).surplus(&PREFORK, 8), 0);
+        let count = Count { threads: 25, wanted: 16, serving: 16, idle: 251, queued: 0 };
+        assert_eq!(count.surplus(&WORKER, 4), 1);
+    }
+}

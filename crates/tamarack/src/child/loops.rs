@@ -1,0 +1,138 @@
+//! Loops with many connections each: event and loop.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use mpm::LoopSeat;
+use rt::{AcceptError, Acceptor, Handle};
+use server::connection;
+use server::engine::Engine;
+use server::log::Level;
+
+use super::{Common, State, heartbeat, report};
+
+/// How long a loop that has no room for connections waits before it looks again.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// How often it says so.
+const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// What a loop is started with.
+pub(super) struct Seat {
+    pub common: Common,
+    /// The most connections that it holds open.
+    pub room: usize,
+    /// The most connections that have a request.
+    pub admitted: usize,
+}
+
+impl Seat {
+    /// Runs the loop until it is told to end.
+    pub(super) async fn run(self, handle: Handle, seat: LoopSeat) {
+        let Self { mut common, room, admitted } = self;
+        let engine = common.engine(&handle, &seat);
+        let mut accepting = Vec::new();
+        for socket in seat.sockets {
+            let Ok(acceptor) = Acceptor::from_fd(socket.socket.into()) else { continue };
+            let gate = Gate {
+                engine: engine.clone(),
+                common: common.clone(),
+                room,
+                admitted,
+                told_at: None,
+                was_busy: false,
+            };
+            accepting.push(handle.spawn_local(gate.accept(acceptor)));
+        }
+        let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
+        let told = common.state.changed().await;
+        if told.is_ok() && matches!(*common.state.borrow(), State::Finish | State::Leave) {
+            engine.draining.set(true);
+            for task in accepting {
+                let _ = task.await;
+            }
+            while engine.connections.open() > 0 && *common.state.borrow() != State::Stop {
+                handle.sleep(Duration::from_millis(20)).await;
+            }
+        }
+        beat.abort();
+        engine.every_second();
+    }
+}
+
+/// Where connections come into a loop.
+struct Gate {
+    engine: Rc<Engine>,
+    common: Common,
+    room: usize,
+    admitted: usize,
+    /// When it was said last that there is no room.
+    told_at: Option<Instant>,
+    /// More connections had a request than are admitted, when it was looked last.
+    was_busy: bool,
+}
+
+impl Gate {
+    /// Accepts until the loop is to finish; then what is queued already, and no more.
+    async fn accept(mut self, acceptor: Acceptor) {
+        let mut state = self.common.state.clone();
+        loop {
+            let is_shut = self.is_shut();
+            tokio::select! {
+                biased;
+                changed = state.changed() => {
+                    if changed.is_err() || *state.borrow() != State::Serve {
+                        break;
+                    }
+                }
+                () = self.engine.handle.sleep(FULL_PAUSE), if is_shut => {}
+                accepted = acceptor.accept(), if !is_shut => match accepted {
+                    Ok(accepted) => {
+                        self.common.counted();
+                        let served = connection::serve(self.engine.clone(), accepted);
+                        self.engine.handle.spawn_local(served);
+                    }
+                    Err(error) => {
+                        report(&self.engine, &error);
+                        if matches!(error, AcceptError::Broken(_)) {
+                            return;
+                        }
+                    }
+                },
+            }
+        }
+        while let Ok(Some(accepted)) = acceptor.try_accept() {
+            self.engine.handle.spawn_local(connection::serve(self.engine.clone(), accepted));
+        }
+    }
+
+    /// Whether connections have to wait; said to whom it concerns.
+    fn is_shut(&mut self) -> bool {
+        let connections = &self.engine.connections;
+        let is_busy = connections.busy() >= self.admitted;
+        if is_busy && !self.was_busy {
+            self.common.control.full();
+        }
+        self.was_busy = is_busy;
+        let is_full = connections.open() >= self.room;
+        if is_full {
+            self.tell_full();
+        }
+        is_busy || is_full
+    }
+
+    /// Says that connections have to wait, from time to time.
+    fn tell_full(&mut self) {
+        if self.told_at.is_none_or(|at| at.elapsed() >= FULL_TOLD_EVERY) {
+            self.told_at = Some(Instant::now());
+            let room = self.room;
+            self.engine.log_main(
+                Level::Error,
+                20003,
+                format_args!(
+                    "{room} connections are open, more wait: the limit on open files (ulimit -n) \
+                     leaves no room for them"
+                ),
+            );
+        }
+    }
+}

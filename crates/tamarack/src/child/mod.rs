@@ -1,0 +1,214 @@
+//! A child process: its loops, one per thread, and the orders it gets.
+
+mod loops;
+mod threads;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mpm::{Child, Control, LoopSeat, Order, ProcessSlot, Scoreboard};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
+use nix::sys::time::TimeValLike;
+use rt::{AcceptError, Bell, BlockingLimits, BlockingPool, Handle, Loop, Watcher};
+use server::engine::Engine;
+use server::host::Server;
+use server::log::Level;
+use tokio::sync::watch;
+
+/// Descriptors that are kept for files, logs and pipes: an eighth of all, within these bounds.
+const RESERVED_LEAST: usize = 8;
+/// See [`RESERVED_LEAST`].
+const RESERVED_MOST: usize = 1024;
+/// Descriptors that a loop needs for itself.
+const PER_LOOP: usize = 4;
+/// The limit on open files where the system does not tell it.
+const FALLBACK_LIMIT: u64 = 1024;
+
+/// What a loop is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Serve,
+    /// Accept what is queued, and finish.
+    Finish,
+    /// Finish what there is.
+    Leave,
+    Stop,
+}
+
+/// Runs the child's loops until it is told to end; the exit status.
+pub fn run(server: Arc<Server>, child: Child) -> i32 {
+    server.call(server.registry.hooks.child_started());
+    let (orders, state) = watch::channel(State::Serve);
+    let control = child.control.clone();
+    let in_place = child.settings.shape.blocks_in_place();
+    let bell = match Bell::new() {
+        Ok(bell) => Arc::new(bell),
+        Err(_) => return 1,
+    };
+    let Some(threads) = start(server, child, &state, &bell) else { return 1 };
+    drop(state);
+    if !in_place {
+        control.report_ready();
+    }
+    let obeying = std::thread::Builder::new().name("orders".to_owned());
+    let obeying = obeying.spawn(move || obey(&control, &orders, &bell));
+    let mut status = i32::from(obeying.is_err());
+    for thread in threads {
+        if !matches!(thread.join(), Ok(Ok(()))) {
+            status = 1;
+        }
+    }
+    status
+}
+
+type Thread = JoinHandle<std::io::Result<()>>;
+
+/// Starts a thread for each seat; `None` where the system gives none.
+fn start(
+    server: Arc<Server>,
+    child: Child,
+    state: &watch::Receiver<State>,
+    bell: &Arc<Bell>,
+) -> Option<Vec<Thread>> {
+    let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
+    let in_place = settings.shape.blocks_in_place();
+    let watcher = if in_place { None } else { Watcher::new().ok().map(Arc::new) };
+    // In place there is nobody whom a wait would hold up.
+    let threads = if in_place { 0 } else { settings.blocking_threads.max(1) };
+    let limits = BlockingLimits { threads, ..BlockingLimits::default() };
+    // The pool's threads may run on any CPU, whichever loop they were started by.
+    let blocking = Arc::new(BlockingPool::starting_with(limits, Some(unpin)));
+    let room = room_for_connections(loops.len());
+    let admitted = (settings.admitted / settings.shape.total_loops().max(1)).max(1);
+    let starting = Arc::new(AtomicUsize::new(loops.len()));
+    let taken = Arc::new(AtomicU64::new(0));
+    let mut threads = Vec::new();
+    for seat in loops {
+        let common = Common {
+            server: server.clone(),
+            scoreboard,
+            state: state.clone(),
+            control: control.clone(),
+            connection_limit: settings.max_connections_per_child,
+            taken: taken.clone(),
+            process: (seat.index == 0).then_some(process),
+        };
+        let name = format!("{}-{}", if in_place { "thread" } else { "loop" }, seat.number);
+        let mut thread = std::thread::Builder::new().name(name.clone());
+        if let Some(bytes) = settings.thread_stack_bytes {
+            thread = thread.stack_size(bytes);
+        }
+        let mut builder = Loop::new(name).blocking(blocking.clone());
+        if let Some(watcher) = &watcher {
+            builder = builder.watcher(watcher.clone());
+        }
+        let started = if in_place {
+            let (reserve, bell, starting) = (reserve.clone(), bell.clone(), starting.clone());
+            let task = threads::Seat { common, reserve, bell, starting };
+            thread.spawn(move || {
+                seat.take();
+                builder.in_place().start(|handle| task.run(handle, seat))
+            })
+        } else {
+            let task = loops::Seat { common, room, admitted };
+            thread.spawn(move || {
+                seat.take();
+                builder.start(|handle| task.run(handle, seat))
+            })
+        };
+        threads.push(started.ok()?);
+    }
+    Some(threads)
+}
+
+fn unpin() {
+    // Where it fails the thread stays on its loop's CPUs.
+    let _ = mpm::affinity::mask::unpin();
+}
+
+/// Hands the supervisor's orders on to the loops. Ends with the process.
+fn obey(control: &Control, orders: &watch::Sender<State>, bell: &Bell) {
+    loop {
+        let state = match control.wait_order(None) {
+            None => continue,
+            Some(Order::Stop) => State::Stop,
+            Some(Order::Graceful) => State::Finish,
+            Some(Order::Leave) => State::Leave,
+        };
+        orders.send_replace(state);
+        bell.ring();
+        if state == State::Stop || control.is_orphan() {
+            return;
+        }
+    }
+}
+
+/// What loops and threads of all shapes are started with.
+#[derive(Clone)]
+struct Common {
+    server: Arc<Server>,
+    scoreboard: Scoreboard,
+    state: watch::Receiver<State>,
+    control: Control,
+    /// `MaxConnectionsPerChild`; 0 for no limit.
+    connection_limit: u64,
+    /// Connections that the process has accepted.
+    taken: Arc<AtomicU64>,
+    /// The process's slot, for the one loop that writes it.
+    process: Option<ProcessSlot>,
+}
+
+impl Common {
+    fn engine(&self, handle: &Handle, seat: &LoopSeat) -> Rc<Engine> {
+        Engine::new(self.server.clone(), handle.clone(), seat.slot, self.scoreboard)
+    }
+
+    /// A connection was accepted.
+    fn counted(&self) {
+        if self.connection_limit > 0
+            && self.taken.fetch_add(1, Ordering::Relaxed) + 1 == self.connection_limit
+        {
+            self.control.exhausted();
+        }
+    }
+}
+
+/// How many connections each of `loops` loops may hold, so that descriptors are left for the
+/// files that are served.
+fn room_for_connections(loops: usize) -> usize {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(FALLBACK_LIMIT, |(soft, _)| soft);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let in_use = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let reserve = (limit / 8).clamp(RESERVED_LEAST, RESERVED_MOST) + loops * PER_LOOP;
+    (limit.saturating_sub(in_use + reserve) / loops.max(1)).max(1)
+}
+
+fn report(engine: &Engine, error: &AcceptError) {
+    engine.log_main(Level::Crit, 20001, format_args!("accept failed: {error}"));
+}
+
+/// Publishes that the loop still turns, and what it has done.
+async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
+    let mut busy = 0;
+    loop {
+        let counters = engine.handle.counters();
+        engine.slot.heartbeat(mpm::scoreboard::now_us());
+        engine.slot.add_busy_us(counters.busy_us.saturating_sub(busy));
+        busy = counters.busy_us;
+        engine.publish();
+        if let Some(process) = &process {
+            publish_cpu_times(process);
+        }
+        engine.every_second();
+        engine.handle.sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn publish_cpu_times(process: &ProcessSlot) {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return };
+    let us = |time: nix::sys::time::TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0);
+    process.set_cpu_times(us(usage.user_time()), us(usage.system_time()));
+}
