@@ -117,7 +117,8 @@ impl Connections {
 
     /// How many have a request, be it that it is still being read.
     pub fn busy(&self) -> usize {
-        self.reading.get() + self.writing.get()
+        let busy = self.gauges.reading.now() + self.gauges.writing.now();
+        usize::try_from(busy).unwrap_or(usize::MAX)
     }
 
     /// One is reading a request of which something has come.

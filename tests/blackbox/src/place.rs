@@ -32,6 +32,8 @@ pub struct Place {
     pub root: PathBuf,
     /// PORT, PORT2, …
     pub ports: Vec<u16>,
+    /// The file says under which MPM it runs.
+    names_mpm: bool,
 }
 
 impl Place {
@@ -40,7 +42,9 @@ impl Place {
         let number = NEXT_PLACE.fetch_add(1, Ordering::Relaxed);
         let pid = std::process::id() % 10_000_000;
         let root = PathBuf::from(format!("/tmp/blackbox.{pid:07}.{number:05}"));
-        let place = Place { root, ports: (0..file.ports).map(|_| free_port()).collect() };
+        let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
+        let ports = (0..file.ports).map(|_| free_port()).collect();
+        let place = Place { root, ports, names_mpm };
         place.fill(file, certificates).map_err(|e| format!("{}: {e}", place.root.display()))?;
         Ok(place)
     }
@@ -80,9 +84,8 @@ impl Place {
         for port in &self.ports {
             text.push_str(&format!("Listen 127.0.0.1:{port}\n"));
         }
-        let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
         let mpm = MPM.get().cloned().unwrap_or_else(|| "mpm_event".to_owned());
-        let mpm = (!names_mpm).then_some(mpm);
+        let mpm = (!self.names_mpm).then_some(mpm);
         for module in mpm.iter().chain(&file.modules) {
             text.push_str(&format!(
                 "LoadModule {module}_module \"{}/mod_{module}.so\"\n",
@@ -203,7 +206,11 @@ impl Place {
         for (name, port) in self.port_names() {
             text = text.replace(&port, &name);
         }
-        text
+        // As recorded, where the files run under another MPM.
+        match MPM.get().filter(|_| !self.names_mpm) {
+            Some(mpm) => text.replace(mpm.as_str(), "mpm_event").replace("AH00292", "AH00489"),
+            None => text,
+        }
     }
 
     fn port_names(&self) -> impl Iterator<Item = (String, String)> {
