@@ -208,7 +208,9 @@ fn serve(child: Child, configuration: Configuration) -> i32 {
     loop {
         match child.control.wait_order(Some(Duration::from_millis(20))) {
             Some(Order::Stop) => return 0,
-            Some(Order::Graceful) => process.is_draining.store(true, Ordering::Relaxed),
+            Some(Order::Graceful | Order::Leave) => {
+                process.is_draining.store(true, Ordering::Relaxed)
+            }
             None => {}
         }
         if threads.iter().all(std::thread::JoinHandle::is_finished) {

@@ -19,7 +19,7 @@ const LAST_PORT: u16 = 32_000;
 /// 2022-01-01T00:00:00Z, the age of every file that names no other.
 const DEFAULT_MTIME_S: u64 = 1_640_995_200;
 
-/// The MPM that test files run under which do not name one themselves: mpm_event if nothing is said.
+/// The MPM of test files that do not name one themselves: mpm_event if nothing is said.
 pub static MPM: OnceLock<String> = OnceLock::new();
 
 static NEXT_PLACE: AtomicU32 = AtomicU32::new(0);

@@ -188,8 +188,8 @@ pub(super) fn queued(socket: &TcpListener) -> usize {
     // SAFETY: the structure is made of integers, for which zero is a value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which is the size of
-    // `info`, and both outlive the call.
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which is the size
+    // of `info`, and both outlive the call.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

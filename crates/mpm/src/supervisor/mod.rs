@@ -1,9 +1,8 @@
 //! The supervisor: one thread, one poll loop, no request.
 //!
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
-//! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare` keeps as many idle
-//! threads as there are to be; `single`
-//! is `-X`.
+//! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare`
+//! keeps as many idle threads as there are to be; `single` is `-X`.
 
 mod children;
 mod deaths;
