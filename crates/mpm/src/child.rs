@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +95,9 @@ pub enum Order {
     /// [`STOP_DEADLINE`](crate::supervisor::STOP_DEADLINE).
     Stop,
 }
+
+// Children and supervisors of two versions understand each other's bytes (`-k upgrade`): they don't
+// change their meaning.
 
 /// Byte of [`Order::Graceful`].
 const GRACEFUL: u8 = b'G';
@@ -262,6 +265,13 @@ impl ControlLine {
                 Err(_) => return (reports, true),
             }
         }
+    }
+}
+
+impl From<OwnedFd> for ControlLine {
+    /// The line of a child that another image of the program has forked.
+    fn from(stream: OwnedFd) -> Self {
+        Self { stream: stream.into() }
     }
 }
 

@@ -37,7 +37,7 @@ pub use scoreboard::{LoopSlot, ProcessSlot, Scoreboard, Status};
 pub use settings::{AcceptFilter, Identity, ListenAddress, Listener, Mode, Settings, Spare};
 pub use shape::Shape;
 pub use shared::Shared;
-pub use supervisor::run;
+pub use supervisor::{is_executed_by_server, run};
 
 /// Exit status of a child that says: starting another of me is useless, give up.
 ///

@@ -20,6 +20,8 @@ pub enum ServerOrder {
     Restart,
     /// `graceful`: SIGUSR1.
     Graceful,
+    /// `upgrade`: SIGUSR2. Not one of httpd's.
+    Upgrade,
 }
 
 /// What came of an order.
@@ -42,6 +44,7 @@ impl ServerOrder {
             Self::GracefulStop => Signal::SIGWINCH,
             Self::Restart => Signal::SIGHUP,
             Self::Graceful => Signal::SIGUSR1,
+            Self::Upgrade => Signal::SIGUSR2,
         }
     }
 
@@ -57,6 +60,7 @@ impl fmt::Display for ServerOrder {
             Self::GracefulStop => "graceful-stop",
             Self::Restart => "restart",
             Self::Graceful => "graceful",
+            Self::Upgrade => "upgrade",
         })
     }
 }

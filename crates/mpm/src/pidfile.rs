@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ fn whole_file(kind: i32) -> libc::flock {
 pub struct PidFile {
     path: PathBuf,
     /// Open as long as the lock is to hold.
-    _file: File,
+    file: File,
 }
 
 /// What [`PidFile::write`] found at the place before.
@@ -111,11 +111,17 @@ impl PidFile {
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
-        let pid_file = Self { path: path.to_owned(), _file: file };
+        let pid_file = Self { path: path.to_owned(), file };
         Ok(match before {
             Running::Stale(_) => Written::OverStale(pid_file),
             _ => Written::Fresh(pid_file),
         })
+    }
+
+    /// The pid file that this process wrote before it executed the present program, open since then:
+    /// the lock is still held.
+    pub(crate) fn adopt(path: PathBuf, file: OwnedFd) -> Self {
+        Self { path, file: file.into() }
     }
 
     /// Where it is.
@@ -132,6 +138,12 @@ impl PidFile {
             fs::remove_file(&self.path)?;
         }
         Ok(())
+    }
+}
+
+impl AsFd for PidFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

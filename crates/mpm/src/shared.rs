@@ -1,57 +1,26 @@
 //! Memory that the supervisor and all children share, made before the first fork and kept across
 //! generations.
 
-#![expect(unsafe_code, reason = "memory shared between processes")]
-
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+mod mapping;
 
-/// No region is larger than this (1 GiB), so that a slip in a configuration is an error and not
-/// an exhausted machine.
-pub const REGION_BYTES_MAX: usize = 1 << 30;
+pub use mapping::REGION_BYTES_MAX;
+use mapping::map_file_cells;
+pub(crate) use mapping::{Cells, map_cells};
 
-/// A type that shared memory may hold: built of atomics only, and valid when all its bytes are 0.
-///
-/// # Safety
-/// All-zero bytes must be a valid value, every field must be an atomic (or padding), and nothing
-/// in it may need dropping.
-pub(crate) unsafe trait Cells: Sync {}
-
-// SAFETY: atomics of plain integers; zero is a value of each.
-unsafe impl Cells for AtomicU8 {}
-// SAFETY: as above.
-unsafe impl Cells for AtomicU32 {}
-// SAFETY: as above.
-unsafe impl Cells for AtomicU64 {}
-
-/// Maps `count` zeroed cells of anonymous memory that children made by fork share. The mapping
-/// lasts as long as the process.
-pub(crate) fn map_cells<T: Cells>(count: usize) -> io::Result<&'static [T]> {
-    let bytes = count
-        .checked_mul(size_of::<T>())
-        .filter(|bytes| *bytes <= REGION_BYTES_MAX)
-        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    if bytes == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory
-    // that anybody else uses.
-    let start = unsafe {
-        mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            // Room that is never used is not to be paid for, not even as a promise.
-            MapFlags::SHARED | MapFlags::NORESERVE,
-        )?
-    };
-    // SAFETY: the mapping is page-aligned (no cell needs more than 64), `bytes` long, zeroed and
-    // never unmapped; `Cells` promises that zero is valid and that all access is atomic.
-    Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>(), count) })
+/// A region on its way from one image of the program to the next (`-k upgrade`).
+#[derive(Clone, Debug)]
+pub(crate) struct HandedRegion {
+    pub name: String,
+    /// Of 64-bit words; otherwise of bytes.
+    pub is_words: bool,
+    pub count: usize,
+    pub file: Arc<OwnedFd>,
 }
 
 /// Named regions of shared memory (TLS ticket keys, the session cache).
@@ -61,15 +30,47 @@ pub(crate) fn map_cells<T: Cells>(count: usize) -> io::Result<&'static [T]> {
 /// and shared with nobody. A region is found again by name and size at every restart; one
 /// asked for with another size is a new one, empty, and children of the old generation keep the
 /// old one.
+///
+/// Regions outlive the program's image too (`-k upgrade`): a program that changes what lies where
+/// in a region gives it another name.
 #[derive(Clone, Default)]
 pub struct Shared {
-    regions: Arc<Mutex<BTreeMap<(String, usize), Region>>>,
+    regions: Arc<Mutex<BTreeMap<(String, usize), Held>>>,
 }
 
 #[derive(Clone, Copy)]
 enum Region {
     Words(&'static [AtomicU64]),
     Bytes(&'static [AtomicU8]),
+}
+
+#[derive(Clone)]
+struct Held {
+    region: Region,
+    /// `None` where the system has no files in memory: such a region can't be handed on.
+    file: Option<Arc<OwnedFd>>,
+}
+
+impl Held {
+    fn map(is_words: bool, count: usize, file: Option<OwnedFd>) -> io::Result<Self> {
+        let held = |(region, file): (Region, OwnedFd)| Self { region, file: Some(Arc::new(file)) };
+        match is_words {
+            true => map_file_cells(count, file).map(|(words, file)| (Region::Words(words), file)),
+            false => map_file_cells(count, file).map(|(bytes, file)| (Region::Bytes(bytes), file)),
+        }
+        .map(held)
+    }
+
+    /// A new one.
+    fn make(is_words: bool, count: usize) -> io::Result<Self> {
+        Self::map(is_words, count, None).or_else(|_| {
+            let region = match is_words {
+                true => Region::Words(map_cells(count)?),
+                false => Region::Bytes(map_cells(count)?),
+            };
+            Ok(Self { region, file: None })
+        })
+    }
 }
 
 impl Shared {
@@ -81,7 +82,7 @@ impl Shared {
     /// The region `name` of `count` 64-bit words, all 0 when new. Fails when memory can't be
     /// mapped, or when a region of that name and count holds bytes.
     pub fn words(&self, name: &str, count: usize) -> io::Result<&'static [AtomicU64]> {
-        match self.region(name, count, || map_cells(count).map(Region::Words))? {
+        match self.region(name, count, true)? {
             Region::Words(words) => Ok(words),
             Region::Bytes(_) => Err(io::ErrorKind::InvalidInput.into()),
         }
@@ -90,26 +91,51 @@ impl Shared {
     /// The region `name` of `count` bytes, all 0 when new. Fails when memory can't be
     /// mapped, or when a region of that name and count holds words.
     pub fn bytes(&self, name: &str, count: usize) -> io::Result<&'static [AtomicU8]> {
-        match self.region(name, count, || map_cells(count).map(Region::Bytes))? {
+        match self.region(name, count, false)? {
             Region::Bytes(bytes) => Ok(bytes),
             Region::Words(_) => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
-    fn region(
-        &self,
-        name: &str,
-        count: usize,
-        make: impl FnOnce() -> io::Result<Region>,
-    ) -> io::Result<Region> {
+    fn region(&self, name: &str, count: usize, is_words: bool) -> io::Result<Region> {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (name.to_owned(), count);
-        if let Some(region) = regions.get(&key) {
-            return Ok(*region);
+        if let Some(held) = regions.get(&key) {
+            return Ok(held.region);
         }
-        let region = make()?;
-        regions.insert(key, region);
+        let held = Held::make(is_words, count)?;
+        let region = held.region;
+        regions.insert(key, held);
         Ok(region)
+    }
+
+    /// The regions of the image before. One that can't be mapped is left out: it will be new.
+    pub(crate) fn adopt(handed: Vec<HandedRegion>) -> Self {
+        let mut regions = BTreeMap::new();
+        for HandedRegion { name, is_words, count, file } in handed {
+            let held = Arc::into_inner(file).map(|file| Held::map(is_words, count, Some(file)));
+            if let Some(Ok(held)) = held {
+                regions.insert((name, count), held);
+            }
+        }
+        Self { regions: Arc::new(Mutex::new(regions)) }
+    }
+
+    /// What the next image gets.
+    pub(crate) fn to_hand_on(&self) -> Vec<HandedRegion> {
+        let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let handed = regions.iter().filter_map(|((name, count), held)| {
+            let is_words = matches!(held.region, Region::Words(_));
+            let file = Arc::clone(held.file.as_ref()?);
+            Some(HandedRegion { name: name.clone(), is_words, count: *count, file })
+        });
+        handed.collect()
+    }
+}
+
+impl AsFd for HandedRegion {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
@@ -230,6 +256,29 @@ mod tests {
         assert!(shared.bytes("tickets", 4).is_err());
         assert!(shared.bytes("huge", REGION_BYTES_MAX + 1).is_err());
         assert_eq!(shared.bytes("empty", 0).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn regions_are_handed_on_with_what_is_in_them() {
+        let shared = Shared::new();
+        let words = shared.words("tickets", 4).unwrap();
+        words[1].store(7, Ordering::Relaxed);
+        let handed = || {
+            let mut handed = shared.to_hand_on();
+            for region in &mut handed {
+                region.file = Arc::new(region.file.try_clone().unwrap());
+            }
+            handed
+        };
+        let next = Shared::adopt(handed());
+        let seen = next.words("tickets", 4).unwrap();
+        assert_eq!(seen[1].load(Ordering::Relaxed), 7);
+        seen[2].store(9, Ordering::Relaxed);
+        assert_eq!(words[2].load(Ordering::Relaxed), 9, "it is the same memory");
+        // A file that is shorter than it should be is not mapped.
+        let mut wrong = handed();
+        wrong[0].count = 4096;
+        assert!(Shared::adopt(wrong).regions.lock().unwrap().is_empty());
     }
 
     #[test]

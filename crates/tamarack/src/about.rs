@@ -131,7 +131,7 @@ pub fn usage(name: &str) -> String {
     format!(
         "Usage: {name} [-D name] [-d directory] [-f file]
 {indent} [-C \"directive\"] [-c \"directive\"]
-{indent} [-k start|restart|graceful|graceful-stop|stop]
+{indent} [-k start|restart|graceful|graceful-stop|stop|upgrade]
 {indent} [-v] [-V] [-h] [-l] [-L] [-t] [-T] [-S] [-M] [-X]
        {name} serve DIRECTORY [ADDRESS:PORT]
 Options:
@@ -140,6 +140,7 @@ Options:
   -f file            : the configuration file
   -C \"directive\"     : a directive before the configuration files
   -c \"directive\"     : a directive after the configuration files
+  -k upgrade         : a new executable takes over the running server
   -e level           : show messages of the start from this level (see LogLevel)
   -E file            : write messages of the start to a file
   -v                 : the version

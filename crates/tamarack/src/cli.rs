@@ -182,6 +182,7 @@ fn order(word: &[u8]) -> Result<Action, String> {
         b"start" => Action::StartOnce,
         b"restart" => Action::Signal(ServerOrder::Restart),
         b"graceful" => Action::Signal(ServerOrder::Graceful),
+        b"upgrade" => Action::Signal(ServerOrder::Upgrade),
         b"graceful-stop" => Action::Signal(ServerOrder::GracefulStop),
         b"stop" => Action::Signal(ServerOrder::Stop),
         _ => return Err("illegal option -- k".to_owned()),
@@ -223,6 +224,7 @@ mod tests {
     #[test]
     fn orders() {
         assert_eq!(parse(&["-k", "stop"]).unwrap().action, Action::Signal(ServerOrder::Stop));
+        assert_eq!(parse(&["-kupgrade"]).unwrap().action, Action::Signal(ServerOrder::Upgrade));
         assert_eq!(parse(&["-S"]).unwrap().action, Action::Check);
         assert_eq!(parse(&["-DDUMP_INCLUDES"]).unwrap().action, Action::Check);
         assert_eq!(parse(&["-k", "start"]).unwrap().action, Action::StartOnce);

@@ -48,7 +48,12 @@ fn run(name: &str, arguments: &Arguments) -> i32 {
         eprintln!("{text}");
         return 1;
     }
-    match &arguments.action {
+    // A server that was started by `-k graceful`, for want of one that ran, still has that word.
+    let action = match mpm::is_executed_by_server() {
+        true => &Action::Start,
+        false => &arguments.action,
+    };
+    match action {
         Action::Usage => {
             eprint!("{}", about::usage(name));
             1

@@ -7,6 +7,7 @@
 //! A socket once opened for an address stays until the address is removed: when fewer loops are
 //! planned, the sockets that are left over are handed to the loops that there are.
 
+mod handed;
 mod holder;
 mod open;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use crate::child::ListeningSocket;
 use crate::settings::{ListenAddress, Listener, Settings};
 
+pub(crate) use handed::HandedGroup;
 pub use open::BindFailure;
 
 /// No address has more sockets than this.

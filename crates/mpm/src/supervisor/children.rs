@@ -1,6 +1,7 @@
 //! Children: forked, watched, told, killed, replaced.
 #![expect(unsafe_code, reason = "fork")]
 
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork};
 
+use super::inheritance::HandedChild;
+use super::upgrade::Upgrade;
 use super::{STOP_DEADLINE, Supervisor, signals};
 use crate::CHILD_FATAL;
 use crate::child::{Child, Control, ControlLine, LoopSeat, Order, Report};
@@ -20,6 +23,9 @@ use crate::settings::Settings;
 const QUICK_DEATH: Duration = Duration::from_secs(1);
 /// The longest pause before a child that dies again and again is replaced.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// The scoreboard slot of a child whose scoreboard is that of the image before: none.
+const OFF_BOARD: usize = usize::MAX;
 
 /// What the supervisor knows of a child.
 pub(super) struct ChildRecord {
@@ -58,6 +64,10 @@ impl ChildRecord {
     /// Whether it serves and nobody has told it to go.
     pub(super) fn is_ready_to_serve(&self) -> bool {
         self.state == ProcessState::Serving && self.is_staying() && !self.is_exhausted
+    }
+
+    pub(super) fn state(&self) -> ProcessState {
+        self.state
     }
 
     fn next_turn(&self) -> impl Iterator<Item = Instant> {
@@ -156,6 +166,25 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Takes over a child that the image before has forked.
+    pub(super) fn adopt_child(&mut self, child: HandedChild<OwnedFd>) {
+        let is_stopping = child.state == ProcessState::Stopping;
+        self.children.push(ChildRecord {
+            pid: child.pid,
+            generation: child.generation,
+            slot: child.slot,
+            board_slot: OFF_BOARD,
+            line: ControlLine::from(child.line),
+            is_line_closed: false,
+            state: child.state,
+            is_exhausted: false,
+            forked: Instant::now(),
+            order: None,
+            kill_at: is_stopping.then(|| Instant::now() + STOP_DEADLINE),
+            was_killed: false,
+        });
+    }
+
     /// The rest of a child's life.
     fn be_child(
         &mut self,
@@ -172,6 +201,7 @@ impl Supervisor<'_> {
         self.pid_file = None;
         self.starter = None;
         self.terminal = None;
+        self.upgrade = Upgrade::default();
         // The error log of the other generation: the reader of a piped one must see its end.
         self.current = None;
         self.staged = None;

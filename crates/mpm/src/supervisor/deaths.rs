@@ -34,6 +34,9 @@ impl Supervisor<'_> {
     fn buried(&mut self, pid: Pid, death: Death) {
         let now = Instant::now();
         let Some(position) = self.children.iter().position(|child| child.pid == pid) else {
+            if self.trial_ended(pid, death) {
+                return;
+            }
             if let Reaped::Died(command) = self.pipes.reaped(pid, now) {
                 let text = format!("piped log program '{command}' failed unexpectedly");
                 self.program.log(Level::Error, 106, &text);
@@ -96,7 +99,7 @@ impl Supervisor<'_> {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Death {
+pub(super) enum Death {
     Exit(i32),
     Signal(Signal, bool),
 }

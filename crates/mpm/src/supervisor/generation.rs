@@ -83,6 +83,16 @@ impl Supervisor<'_> {
 
     fn stage(&mut self, number: u32, farewell: Order) -> Result<(), LoadFailure> {
         let settings = self.program.load(number, &self.shared)?;
+        self.stage_loaded(number, settings, farewell)
+    }
+
+    /// The rest of it, for a configuration that is loaded.
+    pub(super) fn stage_loaded(
+        &mut self,
+        number: u32,
+        settings: Settings,
+        farewell: Order,
+    ) -> Result<(), LoadFailure> {
         let prepared = self.prepare(number, settings, farewell);
         match prepared {
             Ok(generation) => {
@@ -128,7 +138,7 @@ impl Supervisor<'_> {
         }
     }
 
-    fn reject(&mut self, failure: &LoadFailure) {
+    pub(super) fn reject(&mut self, failure: &LoadFailure) {
         for line in failure.text.lines().filter(|line| !line.trim().is_empty()) {
             self.program.log(Level::Error, 0, line);
         }
@@ -166,6 +176,7 @@ impl Supervisor<'_> {
         }
         self.current = Some(generation);
         self.announce();
+        self.heir_serves();
         if let Some(farewell) = self.pending.take() {
             self.restart(farewell);
         }
@@ -186,7 +197,7 @@ impl Supervisor<'_> {
     /// start there is no old one, and the server ends.
     pub(super) fn abandon_staged(&mut self, reason: &str) {
         let Some(generation) = self.staged.take() else { return };
-        if self.current.is_none() {
+        if self.current.is_none() && !self.upgrade.is_heir {
             self.fail_start(reason);
             return;
         }
@@ -199,6 +210,9 @@ impl Supervisor<'_> {
         }
         self.listeners.roll_back();
         self.reject(&LoadFailure::new(reason));
+        if self.upgrade.is_heir {
+            self.heir_failed();
+        }
         if let Some(farewell) = self.pending.take() {
             self.restart(farewell);
         }

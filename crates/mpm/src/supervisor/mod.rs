@@ -2,15 +2,18 @@
 //!
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
 //! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare`
-//! keeps as many idle threads as there are to be; `single` is `-X`.
+//! keeps as many idle threads as there are to be; `single` is `-X`; `upgrade` is `-k upgrade`,
+//! `inheritance` what one image of the program leaves to the next.
 
 mod children;
 mod deaths;
 mod generation;
+mod inheritance;
 mod signals;
 mod single;
 mod spare;
 mod turn;
+mod upgrade;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,8 +36,12 @@ use crate::settings::{Mode, Settings};
 use crate::shared::Shared;
 use children::ChildRecord;
 use generation::Generation;
+use inheritance::Role;
 use signals::Signals;
 use spare::FullLog;
+use upgrade::Upgrade;
+
+pub use inheritance::is_executed_by_server;
 
 /// A child that was told to stop and is still there after this long is killed.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(3);
@@ -55,6 +62,15 @@ const BOARD_LOOPS_MIN: usize = 64;
 /// To be called while the process has one thread. Texts for whoever started the program go to
 /// standard error.
 pub fn run(program: &mut dyn Program, mode: Mode) -> i32 {
+    match inheritance::role() {
+        Ok(Role::Starter) => {}
+        Ok(Role::Trial) => return upgrade::try_out(program),
+        Ok(Role::Heir(left)) => return upgrade::succeed(program, left),
+        Err(error) => {
+            eprintln!("can't take over from the running server: {error}");
+            return 1;
+        }
+    }
     let shared = Shared::new();
     let settings = match program.load(1, &shared) {
         Ok(settings) => settings,
@@ -122,6 +138,7 @@ struct Supervisor<'p> {
     close_retired_at: Option<Instant>,
     maintain_at: Instant,
     stopping: Option<Stopping>,
+    upgrade: Upgrade,
     /// The exit status, once it is known.
     exit: Option<i32>,
 }
@@ -135,51 +152,68 @@ impl<'p> Supervisor<'p> {
         settings: Settings,
         starter: Option<Starter>,
     ) -> Result<Self, LoadFailure> {
-        let failed = |what: &str, error: io::Error| LoadFailure::new(format!("{what}: {error}"));
-        let signals = Signals::block().map_err(|error| failed("can't block signals", error))?;
-        let limit = raise_descriptor_limit();
-        let mut listeners = Listeners::new();
-        listeners.prepare(&settings).map_err(|failures| bind_failure(&failures))?;
+        let board = make_board(Some(&settings))
+            .map_err(|error| LoadFailure::new(format!("scoreboard: {error}")))?;
+        let mut supervisor = Self::bare(program, shared, board)?;
+        supervisor.listeners = Listeners::new();
+        let prepared = supervisor.listeners.prepare(&settings);
+        prepared.map_err(|failures| bind_failure(&failures))?;
         if settings.listeners.is_empty() {
             return Err(LoadFailure::new("no listening sockets available, shutting down"));
         }
         let (pid_file, is_over_stale) = write_pid_file(&settings)?;
-        let board = make_board(&settings).map_err(|error| failed("scoreboard", error))?;
-        let reserves = Reserves::new().map_err(|error| failed("scoreboard", error))?;
-        let terminal = io::stderr().as_fd().try_clone_to_owned().ok();
-        let mut supervisor = Self {
-            program,
-            shared,
-            board,
-            reserves,
-            full: FullLog::default(),
-            listeners,
-            pipes: PipedLogs::default(),
-            signals,
-            placement: Placement::new(Roots::default()),
-            pid_file: Some(pid_file),
-            starter,
-            terminal,
-            current: None,
-            staged: Some(Generation::new(1, Arc::new(settings), Order::Graceful)),
-            children: Vec::new(),
-            last_generation: 1,
-            pending: None,
-            close_retired_at: None,
-            maintain_at: Instant::now() + MAINTENANCE_INTERVAL,
-            stopping: None,
-            exit: None,
-        };
+        supervisor.pid_file = Some(pid_file);
+        supervisor.starter = starter;
+        supervisor.terminal = io::stderr().as_fd().try_clone_to_owned().ok();
+        supervisor.staged = Some(Generation::new(1, Arc::new(settings), Order::Graceful));
+        supervisor.last_generation = 1;
+        supervisor.upgrade = Upgrade::new();
         if let Err(failure) = supervisor.open_first_logs() {
             supervisor.remove_pid_file();
             supervisor.tell_terminal(&failure.text);
             return Err(LoadFailure { text: String::new(), ..failure });
         }
-        supervisor.log_start(is_over_stale, limit.err());
+        supervisor.log_start(is_over_stale);
         if let Some(settings) = supervisor.staged.as_ref().map(|staged| staged.settings.clone()) {
             supervisor.count_hosts(&settings);
         }
         Ok(supervisor)
+    }
+
+    /// Without listeners, logs and generations.
+    fn bare(
+        program: &'p mut dyn Program,
+        shared: Shared,
+        board: Scoreboard,
+    ) -> Result<Self, LoadFailure> {
+        let signals = Signals::block()
+            .map_err(|error| LoadFailure::new(format!("can't block signals: {error}")))?;
+        let reserves =
+            Reserves::new().map_err(|error| LoadFailure::new(format!("scoreboard: {error}")))?;
+        Ok(Self {
+            program,
+            shared,
+            board,
+            reserves,
+            full: FullLog::default(),
+            listeners: Listeners::default(),
+            pipes: PipedLogs::default(),
+            signals,
+            placement: Placement::new(Roots::default()),
+            pid_file: None,
+            starter: None,
+            terminal: None,
+            current: None,
+            staged: None,
+            children: Vec::new(),
+            last_generation: 0,
+            pending: None,
+            close_retired_at: None,
+            maintain_at: Instant::now() + MAINTENANCE_INTERVAL,
+            stopping: None,
+            upgrade: Upgrade::default(),
+            exit: None,
+        })
     }
 
     fn open_first_logs(&mut self) -> Result<(), LoadFailure> {
@@ -199,13 +233,13 @@ impl<'p> Supervisor<'p> {
         self.program.open_logs(&mut opener)
     }
 
-    fn log_start(&mut self, is_over_stale: bool, limit_error: Option<io::Error>) {
+    fn log_start(&mut self, is_over_stale: bool) {
         if is_over_stale && let Some(pid_file) = &self.pid_file {
             let path = pid_file.path().display();
             let text = format!("pid file {path} overwritten -- Unclean shutdown of previous run?");
             self.program.log(Level::Warning, 98, &text);
         }
-        if let Some(error) = limit_error {
+        if let Err(error) = raise_descriptor_limit() {
             let text = format!("the limit on open files could not be raised: {error}");
             self.program.log(Level::Warning, 0, &text);
         }
@@ -277,11 +311,14 @@ fn write_pid_file(settings: &Settings) -> Result<(PidFile, bool), LoadFailure> {
     }
 }
 
-fn make_board(settings: &Settings) -> io::Result<Scoreboard> {
-    let shape = settings.shape;
-    let processes = shape.processes().max(settings.server_limit).max(BOARD_PROCESSES_MIN);
+fn make_board(settings: Option<&Settings>) -> io::Result<Scoreboard> {
+    let (processes, loops) = settings.map_or((0, 0), |settings| {
+        let shape = settings.shape;
+        (shape.processes().max(settings.server_limit), shape.loops_per_process())
+    });
+    let processes = processes.max(BOARD_PROCESSES_MIN);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let loops = shape.loops_per_process().max(BOARD_LOOPS_MIN).max(cpus);
+    let loops = loops.max(BOARD_LOOPS_MIN).max(cpus);
     Scoreboard::new(processes.saturating_mul(GENERATIONS_ON_BOARD), loops)
 }
 

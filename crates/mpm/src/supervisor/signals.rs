@@ -20,15 +20,18 @@ pub(super) enum Request {
     Restart,
     /// SIGUSR1.
     Graceful,
+    /// SIGUSR2.
+    Upgrade,
     /// SIGCHLD.
     Reap,
 }
 
-const WATCHED: [Signal; 6] = [
+const WATCHED: [Signal; 7] = [
     Signal::SIGTERM,
     Signal::SIGINT,
     Signal::SIGHUP,
     Signal::SIGUSR1,
+    Signal::SIGUSR2,
     Signal::SIGWINCH,
     Signal::SIGCHLD,
 ];
@@ -59,6 +62,7 @@ impl Signals {
                 Ok(Signal::SIGTERM | Signal::SIGINT) => requests.push(Request::Stop),
                 Ok(Signal::SIGHUP) => requests.push(Request::Restart),
                 Ok(Signal::SIGUSR1) => requests.push(Request::Graceful),
+                Ok(Signal::SIGUSR2) => requests.push(Request::Upgrade),
                 Ok(Signal::SIGCHLD) => requests.push(Request::Reap),
                 // The kernel sends it too when a terminal's size changes, which is no order.
                 Ok(Signal::SIGWINCH) if info.ssi_code == libc::SI_USER => {
@@ -83,7 +87,7 @@ impl AsFd for Signals {
 pub(super) fn reset_in_child() -> io::Result<()> {
     let nothing =
         SigAction::new(SigHandler::Handler(do_nothing), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1] {
+    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2] {
         // SAFETY: the handler touches nothing, so it may run at any moment.
         unsafe { sigaction(signal, &nothing) }?;
     }

@@ -59,7 +59,7 @@ fn pass_signals_on(signals: &Signals, line: &ControlLine) {
             match request {
                 Request::Stop => line.send(Order::Stop),
                 Request::GracefulStop => line.send(Order::Graceful),
-                Request::Restart | Request::Graceful | Request::Reap => {}
+                Request::Restart | Request::Graceful | Request::Upgrade | Request::Reap => {}
             }
         }
     }

@@ -47,6 +47,7 @@ impl Supervisor<'_> {
         self.commit_when_ready();
         self.balance(now);
         self.give_orders(now);
+        self.continue_upgrade(now);
         for text in self.pipes.turn(now) {
             let text = format!("unable to restart piped log program '{text}'");
             self.program.log(Level::Error, 104, &text);
@@ -83,6 +84,7 @@ impl Supervisor<'_> {
             self.next_balance(),
             self.pipes.next_turn(),
             self.close_retired_at,
+            self.upgrade.next_turn(),
             self.stopping.as_ref().and_then(|stopping| stopping.deadline),
             Some(self.maintain_at),
         ]
@@ -120,6 +122,7 @@ impl Supervisor<'_> {
             Request::Reap => {}
             Request::Graceful => self.restart(Order::Graceful),
             Request::Restart => self.restart(Order::Stop),
+            Request::Upgrade => self.want_upgrade(),
             Request::GracefulStop => {
                 if self.stopping.is_none() {
                     let text = "caught SIGWINCH, shutting down gracefully";

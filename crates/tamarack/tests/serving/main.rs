@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod client;
+mod load;
 mod site;
 
 mod descriptors;
@@ -17,6 +18,7 @@ mod notify;
 mod restart;
 mod slow;
 mod start;
+mod upgrade;
 
 /// Whether the long tests are wanted long.
 fn is_long() -> bool {

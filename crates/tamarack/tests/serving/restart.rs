@@ -1,76 +1,18 @@
 //! Graceful restarts, logs that are moved away, children that are killed.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
-use crate::client::Client;
+use crate::load::{under_load, wait_for_their_end};
 use crate::site::Site;
 
 /// Restarts in a row.
 const RESTARTS: usize = 20;
 /// Keep-alive connections at the same time.
 const CONNECTIONS: usize = 50;
-
-/// What the clients of [`under_load`] saw.
-#[derive(Default)]
-struct Seen {
-    answers: AtomicU64,
-    failures: AtomicU64,
-}
-
-/// Runs `what` while clients ask over keep-alive connections, each again as soon as it has its
-/// answer. A connection that the server closes after an answer is made anew; every other end is a
-/// failure.
-fn under_load(site: &Site, connections: usize, what: impl FnOnce()) -> Seen {
-    let seen = Seen::default();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..connections {
-            scope.spawn(|| ask_until(site.port, &seen, &is_over));
-        }
-        what();
-        is_over.store(true, Ordering::Relaxed);
-    });
-    seen
-}
-
-fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
-    let mut client = None;
-    while !is_over.load(Ordering::Relaxed) {
-        let mut held = match client.take() {
-            Some(held) => held,
-            None => match Client::connect(port) {
-                Ok(new) => new,
-                Err(_) => {
-                    seen.failures.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-            },
-        };
-        match held.get("/") {
-            Ok(answer) if answer.status == 200 && answer.text() == "hello\n" => {
-                seen.answers.fetch_add(1, Ordering::Relaxed);
-                client = (!answer.closes()).then_some(held);
-            }
-            _ => {
-                seen.failures.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        // So that the tests' own threads leave a processor to the server.
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Waits until children of the old generation, which accept for a moment longer, have gone.
-fn wait_for_their_end(site: &Site, old: &[Pid]) {
-    let have_gone = || site.children().iter().all(|child| !old.contains(child));
-    site.wait_until("the old children have gone", have_gone);
-}
 
 #[test]
 fn no_request_fails_when_restarted_under_load() {

@@ -1,0 +1,383 @@
+//! What one image of the program leaves to the next (`-k upgrade`): descriptors that stay open over
+//! the execution, and a text in a file in memory that says what each of them is.
+//!
+//! The text has one thing a line: a key, words, a path in hexadecimal. A reader passes over
+//! lines that it does not know; what no reader of [`VERSION`] could do without gets another version.
+#![expect(unsafe_code, reason = "descriptors by number, and the environment of one thread")]
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::unistd::Pid;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+
+use crate::listeners::HandedGroup;
+use crate::scoreboard::ProcessState;
+use crate::settings::ListenAddress;
+use crate::shared::HandedRegion;
+
+/// Of the text, and of what children and supervisors say to each other.
+pub(super) const VERSION: u32 = 1;
+/// The variable that tells a new image what it is.
+const VARIABLE: &str = "TAMARACK_UPGRADE";
+/// Variables that are not handed on: the sockets that they speak of are.
+const OF_SYSTEMD: [&str; 3] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+/// No text is longer than this.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// What this process is.
+pub(super) enum Role {
+    /// A server that starts.
+    Starter,
+    /// A trial: it says whether it could take over, and ends.
+    Trial,
+    /// The successor of another image in the same process.
+    Heir(Inheritance),
+}
+
+/// What the image before has left.
+#[derive(Default)]
+pub(super) struct Inheritance {
+    /// The last generation that there was.
+    pub generation: u32,
+    /// The executable, by the path that the server was started with.
+    pub executable: PathBuf,
+    pub pid_file: Option<(PathBuf, OwnedFd)>,
+    /// The executable that ran before, for the case that this one comes to nothing.
+    pub predecessor: Option<OwnedFd>,
+    pub groups: Vec<HandedGroup<OwnedFd>>,
+    /// Sockets of systemd that nobody uses.
+    pub spare: Vec<OwnedFd>,
+    pub regions: Vec<HandedRegion>,
+    pub children: Vec<HandedChild<OwnedFd>>,
+}
+
+/// A child of the image before.
+pub(super) struct HandedChild<L> {
+    pub pid: Pid,
+    pub generation: u32,
+    pub slot: usize,
+    pub state: ProcessState,
+    pub line: L,
+}
+
+/// Whether this process was executed by a running server, as a trial or as its successor: it is
+/// to serve whatever its arguments ask for.
+pub fn is_executed_by_server() -> bool {
+    variable().is_some()
+}
+
+/// The role's words, when they were meant for this process.
+fn variable() -> Option<(String, Option<RawFd>)> {
+    let text = std::env::var(VARIABLE).ok()?;
+    let mut words = text.split(':');
+    let (role, pid) = (words.next()?.to_owned(), words.next()?.parse::<i32>().ok()?);
+    let expected = match role.as_str() {
+        "trial" => Pid::parent(),
+        _ => Pid::this(),
+    };
+    (pid == expected.as_raw()).then(|| (role, words.next().and_then(|word| word.parse().ok())))
+}
+
+/// The variable for a trial.
+pub(super) fn trial_variable() -> (&'static str, String) {
+    (VARIABLE, format!("trial:{}", Pid::this()))
+}
+
+/// What this process is; to be asked once, while it has one thread.
+///
+/// Errors: an inheritance that can't be read.
+pub(super) fn role() -> io::Result<Role> {
+    let found = variable();
+    // SAFETY: the process has one thread. Programs that it starts are not to see the variable.
+    unsafe { std::env::remove_var(VARIABLE) };
+    match found {
+        Some((role, _)) if role == "trial" => Ok(Role::Trial),
+        Some((_, Some(number))) => {
+            let mut file = File::from(take(number).ok_or(io::ErrorKind::NotFound)?);
+            let mut text = String::new();
+            file.rewind()?;
+            file.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
+            Ok(Role::Heir(Inheritance::parse(&text).ok_or(io::ErrorKind::InvalidData)?))
+        }
+        _ => Ok(Role::Starter),
+    }
+}
+
+/// Takes a descriptor that the image before left open; programs don't inherit it from here on.
+fn take(number: RawFd) -> Option<OwnedFd> {
+    if number < 0 {
+        return None;
+    }
+    // SAFETY: borrowed only to find out whether it is open.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
+    // SAFETY: it is open, and the text that names it is read once: nobody else owns it.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+impl Inheritance {
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != format!("tamarack {VERSION}") {
+            return None;
+        }
+        let mut left = Self::default();
+        for line in lines {
+            // A line that is not understood costs what it tells of.
+            let _ = left.parse_line(line);
+        }
+        (left.generation > 0).then_some(left)
+    }
+
+    fn parse_line(&mut self, line: &str) -> Option<()> {
+        let mut words = line.split(' ');
+        let key = words.next()?;
+        let mut next = || words.next();
+        match key {
+            "generation" => self.generation = next()?.parse().ok()?,
+            "executable" => self.executable = path(next()?)?,
+            "pidfile" => self.pid_file = Some((path(next()?)?, descriptor(next()?)?)),
+            "predecessor" => self.predecessor = Some(descriptor(next()?)?),
+            "listen" => {
+                let (address, is_inherited) = (address(next()?)?, next()? == "1");
+                let sockets = next()?.split(',').filter_map(descriptor).collect::<Vec<_>>();
+                if !sockets.is_empty() {
+                    self.groups.push(HandedGroup { address, is_inherited, sockets });
+                }
+            }
+            "spare" => self.spare.push(descriptor(next()?)?),
+            "region" => self.regions.push(HandedRegion {
+                name: String::from_utf8(bytes(next()?)?).ok()?,
+                is_words: next()? == "words",
+                count: next()?.parse().ok()?,
+                file: Arc::new(descriptor(next()?)?),
+            }),
+            "child" => self.children.push(HandedChild {
+                pid: Pid::from_raw(next()?.parse().ok()?),
+                generation: next()?.parse().ok()?,
+                slot: next()?.parse().ok()?,
+                state: match next()? {
+                    "stopping" => ProcessState::Stopping,
+                    "quiescing" => ProcessState::Quiescing,
+                    _ => ProcessState::Serving,
+                },
+                line: descriptor(next()?)?,
+            }),
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+fn descriptor(word: &str) -> Option<OwnedFd> {
+    take(word.parse().ok()?)
+}
+
+fn path(word: &str) -> Option<PathBuf> {
+    Some(OsString::from_vec(bytes(word)?).into())
+}
+
+fn bytes(word: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    word.len().is_multiple_of(2).then(|| word.as_bytes().chunks(2).map(pair).collect())?
+}
+
+fn address(word: &str) -> Option<ListenAddress> {
+    match word.strip_prefix("any:") {
+        Some(port) => Some(ListenAddress::Any { port: port.parse().ok()? }),
+        None => Some(ListenAddress::Socket(word.parse::<SocketAddr>().ok()?)),
+    }
+}
+
+/// What is left to the next image: the text as it grows, and the descriptors that it names.
+pub(super) struct Testament<'f> {
+    text: String,
+    descriptors: Vec<BorrowedFd<'f>>,
+}
+
+/// The executable of the next image.
+pub(super) enum Successor<'a> {
+    /// The file that is at this path now.
+    Path(&'a Path),
+    /// An open file.
+    File(BorrowedFd<'a>),
+}
+
+impl<'f> Testament<'f> {
+    pub(super) fn new(generation: u32, executable: &Path) -> Self {
+        let text = format!("tamarack {VERSION}\ngeneration {generation}\n");
+        let mut testament = Self { text, descriptors: Vec::new() };
+        testament.line("executable", &[&hex(executable.as_os_str().as_bytes())]);
+        testament
+    }
+
+    pub(super) fn pid_file(&mut self, path: &Path, file: BorrowedFd<'f>) {
+        let file = self.descriptor(file);
+        self.line("pidfile", &[&hex(path.as_os_str().as_bytes()), &file]);
+    }
+
+    pub(super) fn predecessor(&mut self, file: BorrowedFd<'f>) {
+        let file = self.descriptor(file);
+        self.line("predecessor", &[&file]);
+    }
+
+    pub(super) fn group<S: AsFd>(&mut self, group: &HandedGroup<&'f S>) {
+        let address = match group.address {
+            ListenAddress::Any { port } => format!("any:{port}"),
+            ListenAddress::Socket(address) => address.to_string(),
+        };
+        let sockets: Vec<String> =
+            group.sockets.iter().map(|socket: &&'f S| self.descriptor(S::as_fd(socket))).collect();
+        let is_inherited = if group.is_inherited { "1" } else { "0" };
+        self.line("listen", &[&address, is_inherited, &sockets.join(",")]);
+    }
+
+    pub(super) fn spare(&mut self, socket: BorrowedFd<'f>) {
+        let socket = self.descriptor(socket);
+        self.line("spare", &[&socket]);
+    }
+
+    pub(super) fn region(&mut self, region: &'f HandedRegion) {
+        let file = self.descriptor(region.as_fd());
+        let kind = if region.is_words { "words" } else { "bytes" };
+        let name = hex(region.name.as_bytes());
+        self.line("region", &[&name, kind, &region.count.to_string(), &file]);
+    }
+
+    pub(super) fn child(&mut self, child: &HandedChild<BorrowedFd<'f>>) {
+        let line = self.descriptor(child.line);
+        let state = match child.state {
+            ProcessState::Stopping => "stopping",
+            ProcessState::Quiescing => "quiescing",
+            _ => "serving",
+        };
+        let numbers = [
+            child.pid.to_string(),
+            child.generation.to_string(),
+            child.slot.to_string(),
+            state.to_owned(),
+            line,
+        ];
+        self.line("child", &numbers.each_ref().map(String::as_str));
+    }
+
+    /// Executes the successor in this process. Returns only when that can't be done; all is
+    /// then as it was.
+    pub(super) fn execute(self, successor: &Successor<'_>) -> io::Error {
+        let executed = || -> io::Result<()> {
+            let mut file = File::from(memfd_create("tamarack", MemfdFlags::CLOEXEC)?);
+            file.write_all(self.text.as_bytes())?;
+            let variable = format!("{VARIABLE}=heir:{}:{}", Pid::this(), file.as_raw_fd());
+            let (arguments, environment) = (arguments()?, environment(&variable)?);
+            for descriptor in self.descriptors.iter().copied().chain([file.as_fd()]) {
+                fcntl_setfd(descriptor, fcntl_getfd(descriptor)? - FdFlags::CLOEXEC)?;
+            }
+            match successor {
+                Successor::Path(path) => {
+                    let path = CString::new(path.as_os_str().as_bytes())?;
+                    nix::unistd::execve(&path, &arguments, &environment)?;
+                }
+                Successor::File(file) => {
+                    nix::unistd::fexecve(file, &arguments, &environment)?;
+                }
+            }
+            Ok(())
+        };
+        let error = executed().err().unwrap_or_else(|| io::ErrorKind::Other.into());
+        for descriptor in self.descriptors {
+            let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+        }
+        error
+    }
+
+    fn descriptor(&mut self, descriptor: BorrowedFd<'f>) -> String {
+        self.descriptors.push(descriptor);
+        descriptor.as_raw_fd().to_string()
+    }
+
+    fn line(&mut self, key: &str, words: &[&str]) {
+        let _ = writeln!(self.text, "{key} {}", words.join(" "));
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn arguments() -> io::Result<Vec<CString>> {
+    Ok(std::env::args_os().map(|word| CString::new(word.into_vec())).collect::<Result<_, _>>()?)
+}
+
+fn environment(more: &str) -> io::Result<Vec<CString>> {
+    let is_kept = |name: &OsStr| OF_SYSTEMD.iter().all(|other| name != *other);
+    let mut variables = vec![CString::new(more)?];
+    for (name, value) in std::env::vars_os().filter(|(name, _)| is_kept(name)) {
+        let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        variables.push(CString::new(variable)?);
+    }
+    Ok(variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_what_is_read() {
+        let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        let (pid_file, line, file) = (null(), null(), Arc::new(null()));
+        let name = "a b".to_owned();
+        let region = HandedRegion { name, is_words: true, count: 3, file };
+        let mut testament = Testament::new(7, Path::new("/usr/sbin/a b"));
+        testament.pid_file(Path::new("/run/\u{e4}.pid"), pid_file.as_fd());
+        testament.group(&HandedGroup {
+            address: ListenAddress::Any { port: 80 },
+            is_inherited: true,
+            sockets: sockets.iter().collect(),
+        });
+        testament.region(&region);
+        let state = ProcessState::Quiescing;
+        let pid = Pid::from_raw(41);
+        let (generation, slot) = (6, 1);
+        testament.child(&HandedChild { pid, generation, slot, state, line: line.as_fd() });
+        let text = format!("{}something new\nlisten nonsense\n", testament.text);
+        let left = Inheritance::parse(&text).unwrap();
+        assert_eq!((left.generation, left.executable.as_path()), (7, Path::new("/usr/sbin/a b")));
+        assert_eq!(left.pid_file.unwrap().0, Path::new("/run/\u{e4}.pid"));
+        assert!(left.predecessor.is_none());
+        let group = &left.groups[0];
+        assert_eq!((group.is_inherited, group.sockets.len()), (true, 2));
+        assert_eq!(group.address, ListenAddress::Any { port: 80 });
+        assert_eq!((left.regions[0].name.as_str(), left.regions[0].count), ("a b", 3));
+        let child = &left.children[0];
+        assert_eq!((child.pid, child.generation, child.slot, child.state), (pid, 6, 1, state));
+        // What was read owns the descriptors now.
+        std::mem::forget((sockets, pid_file, region, line));
+        assert!(Inheritance::parse("tamarack 0\ngeneration 7\n").is_none());
+        assert!(Inheritance::parse("").is_none());
+    }
+
+    #[test]
+    fn a_number_that_is_no_descriptor_is_not_taken() {
+        assert!(take(-1).is_none());
+        assert!(take(1_000_000).is_none());
+        assert!(descriptor("x").is_none());
+        assert_eq!(bytes("616"), None);
+        assert_eq!(bytes("6162").unwrap(), b"ab");
+    }
+}

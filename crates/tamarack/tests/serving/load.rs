@@ -1,0 +1,96 @@
+//! Many clients at once.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nix::unistd::Pid;
+
+use crate::client::Client;
+use crate::site::Site;
+
+/// So many failures are shown.
+const REASONS_MAX: usize = 5;
+
+/// What the clients of [`under_load`] saw.
+#[derive(Default)]
+pub struct Seen {
+    pub answers: AtomicU64,
+    pub failures: AtomicU64,
+    /// What the first failures were.
+    reasons: Mutex<Vec<String>>,
+}
+
+impl Seen {
+    fn failed(&self, reason: String) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let mut reasons = self.reasons.lock().unwrap();
+        if reasons.len() < REASONS_MAX {
+            reasons.push(reason);
+        }
+    }
+
+    /// Requests were answered, and none failed.
+    pub fn assert_all_answered(&self, site: &Site) {
+        let reasons = self.reasons.lock().unwrap();
+        assert!(reasons.is_empty(), "{reasons:#?}\n{}", site.error_log());
+        assert!(self.answers.load(Ordering::Relaxed) > 0);
+    }
+}
+
+/// Runs `what` while clients ask over keep-alive connections, each again as soon as it has its
+/// answer. A connection that the server closes after an answer is made anew; every other end is a
+/// failure.
+pub fn under_load(site: &Site, connections: usize, what: impl FnOnce()) -> Seen {
+    let seen = Seen::default();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Also when `what` panics: the scope would wait for the clients for ever.
+        let _end = SetWhenDropped(&is_over);
+        for _ in 0..connections {
+            scope.spawn(|| ask_until(site.port, &seen, &is_over));
+        }
+        what();
+    });
+    seen
+}
+
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
+    let mut client = None;
+    while !is_over.load(Ordering::Relaxed) {
+        let mut held = match client.take() {
+            Some(held) => held,
+            None => match Client::connect(port) {
+                Ok(new) => new,
+                Err(error) => {
+                    seen.failed(format!("connect: {error}"));
+                    continue;
+                }
+            },
+        };
+        match held.get("/") {
+            Ok(answer) if answer.status == 200 && answer.text() == "hello\n" => {
+                seen.answers.fetch_add(1, Ordering::Relaxed);
+                client = (!answer.closes()).then_some(held);
+            }
+            other => seen.failed(format!("{other:?}")),
+        }
+        // So that the tests' own threads leave a processor to the server.
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until children of the old generation, which accept for a moment longer, have gone.
+pub fn wait_for_their_end(site: &Site, old: &[Pid]) {
+    let have_gone = || site.children().iter().all(|child| !old.contains(child));
+    site.wait_until("the old children have gone", have_gone);
+}

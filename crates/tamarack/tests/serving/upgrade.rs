@@ -1,0 +1,201 @@
+//! `-k upgrade`: another executable takes over a running server.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use crate::load::{under_load, wait_for_their_end};
+use crate::site::{PROGRAM, Site};
+
+/// Keep-alive connections at the same time.
+const CONNECTIONS: usize = 50;
+/// Bytes of a file that takes a while.
+const LARGE: usize = 48 << 20;
+/// A directive that the configuration has, and what it is called in an executable without it.
+const RENAMED: [&[u8]; 2] = [b"MaxKeepAliveRequests", b"MaxKeepAliveRequestz"];
+
+/// Puts a program where the server's executable is, as a package manager does: under another name
+/// first, then in the place of what is there. A process of its own writes it, so that no program
+/// that this one starts meanwhile holds it open for writing.
+fn install(site: &Site, program: &Path) {
+    let (new, executable) = (site.path("tamarack.new"), site.path("tamarack"));
+    if fs::hard_link(program, &new).is_err() {
+        let copied = Command::new("cp").arg(program).arg(&new).status().unwrap();
+        assert!(copied.success());
+    }
+    fs::rename(new, executable).unwrap();
+}
+
+/// A script in the executable's place.
+fn install_script(site: &Site, text: &str) {
+    let script = site.path("script");
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = site.path("script.copy");
+    let copied = Command::new("cp").arg("-p").args([&script, &copy]).status().unwrap();
+    assert!(copied.success());
+    install(site, &copy);
+}
+
+/// Starts an executable of the site's own in the foreground.
+fn start(site: &mut Site) {
+    install(site, Path::new(PROGRAM));
+    let command = site.as_program(site.path("tamarack"));
+    site.start_by(command);
+}
+
+fn order(site: &Site, word: &str) {
+    let output = site.run(&["-k", word]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Orders an upgrade and waits until it is over: whether the new executable took over.
+fn upgrade(site: &Site) -> bool {
+    const ENDS: [&str; 3] = ["has taken over", "AH20011", "AH20015"];
+    let ends = || ENDS.iter().map(|end| site.count_lines(end)).sum::<usize>();
+    let (before, taken) = (ends(), site.count_lines(ENDS[0]));
+    site.signal(Signal::SIGUSR2);
+    site.wait_until("an upgrade", || ends() > before);
+    site.count_lines(ENDS[0]) > taken
+}
+
+fn executable(site: &Site) -> String {
+    let link = fs::read_link(format!("/proc/{}/exe", site.supervisor())).unwrap();
+    link.to_string_lossy().into_owned()
+}
+
+#[test]
+fn another_executable_takes_over_without_a_failed_request() {
+    let mut site = Site::new("upgrade");
+    site.write("htdocs/large", &"x".repeat(LARGE));
+    start(&mut site);
+    let (supervisor, old) = (site.supervisor(), site.children());
+    let mut download = site.client();
+    download.ask("/large").unwrap();
+    let seen = under_load(&site, CONNECTIONS, || {
+        for _ in 0..3 {
+            install(&site, Path::new(PROGRAM));
+            assert!(executable(&site).ends_with(" (deleted)"));
+            assert!(upgrade(&site), "{}", site.error_log());
+            assert_eq!(executable(&site), site.path("tamarack").to_string_lossy());
+        }
+    });
+    seen.assert_all_answered(&site);
+    assert_eq!(site.supervisor(), supervisor);
+    assert_eq!(download.answer().unwrap().body.len(), LARGE, "what was under way is finished");
+    drop(download);
+    wait_for_their_end(&site, &old);
+    // It is a server as every other: it restarts, refuses what is wrong, and ends.
+    site.restart_gracefully();
+    site.configure("Frobnicate On");
+    site.restart_gracefully();
+    site.assert_serves();
+    site.configure("");
+    // By its word: the one that asks finds the server by the pid file, which is locked as before.
+    let before = site.count_lines("has taken over");
+    order(&site, "upgrade");
+    site.wait_until("an upgrade", || site.count_lines("has taken over") > before);
+    order(&site, "stop");
+    site.wait_until("its end", || !site.path("run.pid").exists());
+    assert_eq!(site.count_lines("overwritten"), 0, "{}", site.error_log());
+}
+
+#[test]
+fn what_is_no_server_does_not_take_over() {
+    let mut site = Site::new("upgrade-broken");
+    start(&mut site);
+    let (supervisor, children) = (site.supervisor(), site.children());
+    let seen = under_load(&site, CONNECTIONS / 5, || {
+        site.write("text", "no program\n");
+        install(&site, &site.path("text"));
+        assert!(!upgrade(&site));
+        for program in ["/bin/false", "/bin/true"] {
+            let copy = site.path("program");
+            assert!(Command::new("cp").arg(program).arg(&copy).status().unwrap().success());
+            install(&site, &copy);
+            fs::remove_file(copy).unwrap();
+            assert!(!upgrade(&site), "{program}");
+        }
+        fs::remove_file(site.path("tamarack")).unwrap();
+        assert!(!upgrade(&site));
+        // The executable is good, the configuration is not.
+        install(&site, Path::new(PROGRAM));
+        site.configure("Frobnicate On");
+        assert!(!upgrade(&site));
+        site.wait_for_line("Invalid command 'Frobnicate'");
+    });
+    seen.assert_all_answered(&site);
+    assert_eq!((site.supervisor(), site.children()), (supervisor, children));
+    site.configure("");
+    assert!(upgrade(&site), "{}", site.error_log());
+    site.assert_serves();
+}
+
+#[test]
+fn an_executable_that_comes_to_nothing_gives_back() {
+    let mut site = Site::new("upgrade-back");
+    start(&mut site);
+    // One that is good at its trial, and as the successor lacks a directive.
+    let mut program = fs::read(PROGRAM).unwrap();
+    let places: Vec<usize> = program
+        .windows(RENAMED[0].len())
+        .enumerate()
+        .filter_map(|(at, bytes)| (bytes == RENAMED[0]).then_some(at))
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        program[at..at + RENAMED[1].len()].copy_from_slice(RENAMED[1]);
+    }
+    fs::write(site.path("lacking"), program).unwrap();
+    fs::set_permissions(site.path("lacking"), fs::Permissions::from_mode(0o755)).unwrap();
+    let seen = under_load(&site, CONNECTIONS / 5, || {
+        install_script(
+            &site,
+            &format!(
+                "#!/bin/sh\ncase $TAMARACK_UPGRADE in heir*) exec {} \"$@\";; esac\n\
+                 exec {PROGRAM} \"$@\"\n",
+                site.path("lacking").display(),
+            ),
+        );
+        assert!(upgrade(&site), "the executable before: {}", site.error_log());
+    });
+    seen.assert_all_answered(&site);
+    site.wait_for_line("Invalid command 'MaxKeepAliveRequests'");
+    site.wait_for_line("came to nothing: the one before takes over again");
+    site.restart_gracefully();
+    site.assert_serves();
+}
+
+#[test]
+fn without_any_configuration_the_old_processes_serve() {
+    let site = Site::new("upgrade-adrift");
+    install(&site, Path::new(PROGRAM));
+    // Started by the word for a restart: the successor, which has it too, is to serve.
+    let mut command = site.as_program(site.path("tamarack"));
+    assert!(command.args(["-k", "graceful"]).output().unwrap().status.success());
+    site.wait_for_line("resuming normal operations");
+    // The successor finds a configuration that nobody can use, and so does its predecessor.
+    install_script(
+        &site,
+        &format!(
+            "#!/bin/sh\ncase $TAMARACK_UPGRADE in heir*) echo Frobnicate > {};; esac\n\
+             exec {PROGRAM} \"$@\"\n",
+            site.path("httpd.conf").display(),
+        ),
+    );
+    let children = site.children();
+    let seen = under_load(&site, CONNECTIONS / 5, || assert!(!upgrade(&site)));
+    seen.assert_all_answered(&site);
+    assert_eq!(site.children(), children);
+    site.configure("");
+    let seen = under_load(&site, CONNECTIONS / 5, || site.signal(Signal::SIGUSR1));
+    seen.assert_all_answered(&site);
+    site.wait_for_line("has taken over");
+    wait_for_their_end(&site, &children);
+    assert_eq!(site.get("/").status, 200);
+    order(&site, "stop");
+    site.wait_until("its end", || !site.path("run.pid").exists());
+}
