@@ -303,6 +303,7 @@ pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str
             let module = if CORE_EVENTS.contains(&number) { "core.c" } else { mpm };
             server.log(module, level, number, format_args!("{text}"));
         }
+        None if number == 0 => eprintln!("[core:{}] {text}", level.name()),
         None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
     }
 }

@@ -26,6 +26,8 @@ fn install(site: &Site, program: &Path) {
         let copied = Command::new("cp").arg(program).arg(&new).status().unwrap();
         assert!(copied.success());
     }
+    // Of two names of one file, which a link makes, a rename would leave both.
+    let _ = fs::remove_file(&executable);
     fs::rename(new, executable).unwrap();
 }
 
@@ -191,9 +193,11 @@ fn without_any_configuration_the_old_processes_serve() {
     seen.assert_all_answered(&site);
     assert_eq!(site.children(), children);
     site.configure("");
-    let seen = under_load(&site, CONNECTIONS / 5, || site.signal(Signal::SIGUSR1));
+    let seen = under_load(&site, CONNECTIONS / 5, || {
+        site.signal(Signal::SIGUSR1);
+        site.wait_for_line("has taken over");
+    });
     seen.assert_all_answered(&site);
-    site.wait_for_line("has taken over");
     wait_for_their_end(&site, &children);
     assert_eq!(site.get("/").status, 200);
     order(&site, "stop");
