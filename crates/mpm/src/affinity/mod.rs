@@ -8,9 +8,12 @@
 
 pub mod cpu_set;
 pub mod cpus;
+pub(crate) mod grip;
 pub mod mask;
+mod meter;
 mod placement;
 pub mod plan;
+mod pressure;
 pub mod report;
 pub mod setting;
 #[cfg(test)]

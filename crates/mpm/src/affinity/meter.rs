@@ -1,0 +1,144 @@
+//! What the kernel says of time: per thread what it ran and how long it waited to run, per CPU how
+//! busy it was. Each meter reads one file that stays open.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::cpus::Roots;
+
+/// Longest `schedstat` of a thread: three numbers.
+const THREAD_BYTES: usize = 96;
+/// As much of `/proc/stat` as is looked at: its first lines are the CPUs'.
+const STAT_BYTES: usize = 128 * 1024;
+
+/// Time of a thread, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// On a CPU.
+    pub run_us: u64,
+    /// Ready to run, on none.
+    pub wait_us: u64,
+}
+
+/// `/proc/PID/task/TID/schedstat`
+#[derive(Debug)]
+pub(crate) struct ThreadMeter {
+    file: File,
+    last: Times,
+}
+
+impl ThreadMeter {
+    /// Begins to measure a thread. `None` where the kernel tells nothing (no `CONFIG_SCHED_INFO`,
+    /// no /proc, or no such thread).
+    pub(crate) fn open(roots: &Roots, process: u32, thread: u32) -> Option<Self> {
+        let path = roots.proc.join(format!("{process}/task/{thread}/schedstat"));
+        let mut meter = Self { file: File::open(path).ok()?, last: Times::default() };
+        meter.elapsed()?;
+        Some(meter)
+    }
+
+    /// What has passed since the last call; `None` when the thread is gone.
+    pub(crate) fn elapsed(&mut self) -> Option<Times> {
+        let mut bytes = [0; THREAD_BYTES];
+        let length = self.file.read_at(&mut bytes, 0).ok()?;
+        let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
+        let mut words = text.split_whitespace().map(|word| word.parse::<u64>().ok());
+        let (run_ns, wait_ns) = (words.next()??, words.next()??);
+        let now = Times { run_us: run_ns / 1000, wait_us: wait_ns / 1000 };
+        let passed = Times {
+            run_us: now.run_us.saturating_sub(self.last.run_us),
+            wait_us: now.wait_us.saturating_sub(self.last.wait_us),
+        };
+        self.last = now;
+        Some(passed)
+    }
+}
+
+/// `/proc/stat`
+#[derive(Debug)]
+pub(crate) struct CpuMeter {
+    file: File,
+    /// Ticks of each CPU: busy and all.
+    last: BTreeMap<usize, (u64, u64)>,
+}
+
+impl CpuMeter {
+    /// Begins to measure the machine's CPUs.
+    pub(crate) fn open(roots: &Roots) -> Option<Self> {
+        let file = File::open(roots.proc.join("stat")).ok()?;
+        let mut meter = Self { file, last: BTreeMap::new() };
+        meter.busy()?;
+        Some(meter)
+    }
+
+    /// How busy each CPU was since the last call, from 0 to 1. A CPU of which no tick has passed
+    /// is left out.
+    pub(crate) fn busy(&mut self) -> Option<BTreeMap<usize, f64>> {
+        let mut bytes = vec![0; STAT_BYTES];
+        let length = self.file.read_at(&mut bytes, 0).ok()?;
+        let text = String::from_utf8_lossy(bytes.get(..length)?);
+        let now: BTreeMap<usize, (u64, u64)> = text.lines().filter_map(ticks).collect();
+        let share = |(cpu, (busy, all)): (&usize, &(u64, u64))| {
+            let (busy_before, all_before) = self.last.get(cpu)?;
+            let passed = all.saturating_sub(*all_before);
+            let busy = busy.saturating_sub(*busy_before);
+            (passed > 0).then(|| (*cpu, (busy as f64 / passed as f64).min(1.0)))
+        };
+        let shares = now.iter().filter_map(share).collect();
+        self.last = now;
+        Some(shares)
+    }
+}
+
+/// `cpu1 user nice system idle iowait irq softirq steal guest guest_nice` (proc(5)); guests' time
+/// is in user's already. Busy is what programs use: interrupts are mostly of this server's own
+/// connections, and what a hypervisor takes is not to be had on another CPU either.
+fn ticks(line: &str) -> Option<(usize, (u64, u64))> {
+    let mut words = line.strip_prefix("cpu")?.split(' ');
+    let cpu = words.next()?.parse().ok()?;
+    let ticks: Vec<u64> = words.take(8).filter_map(|word| word.parse().ok()).collect();
+    let busy = ticks.iter().take(3).sum();
+    Some((cpu, (busy, ticks.iter().sum())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity::tests::Tree;
+
+    #[test]
+    fn a_threads_time_passes() {
+        let tree = Tree::new("meter", &[("proc/7/task/8/schedstat", "1000000 2000000 3\n")]);
+        let mut meter = ThreadMeter::open(&tree.roots(), 7, 8).unwrap();
+        assert_eq!(meter.elapsed().unwrap(), Times::default());
+        // In place, as the kernel's file changes.
+        tree.write("proc/7/task/8/schedstat", "4000000 2500000 9\n");
+        assert_eq!(meter.elapsed().unwrap(), Times { run_us: 3000, wait_us: 500 });
+        tree.write("proc/7/task/8/schedstat", "");
+        assert_eq!(meter.elapsed(), None);
+        assert!(ThreadMeter::open(&tree.roots(), 7, 9).is_none());
+    }
+
+    #[test]
+    fn busy_shares_are_of_the_time_between() {
+        let before = "cpu  9 9 9 9\ncpu0 10 0 10 100 5 0 0 0 0 0\ncpu1 0 0 0 50 0 0 0 0 0 0\n";
+        let after = "cpu  9 9 9 9\ncpu0 40 0 20 150 10 3 2 0 9 9\ncpu1 0 0 0 50 0 0 0 0 0 0\n\
+                     cpu2 1 1 1 1 1 1 1 1 1 1\nintr 5\n";
+        let tree = Tree::new("stat", &[("proc/stat", before)]);
+        let mut meter = CpuMeter::open(&tree.roots()).unwrap();
+        tree.write("proc/stat", after);
+        assert_eq!(meter.busy().unwrap(), BTreeMap::from([(0, 0.4)]));
+    }
+
+    #[test]
+    fn this_thread_is_measured() {
+        let (process, thread) = (std::process::id(), nix::unistd::gettid().as_raw());
+        let thread = u32::try_from(thread).unwrap();
+        // Not every kernel tells; one that does counts on.
+        if let Some(mut meter) = ThreadMeter::open(&Roots::default(), process, thread) {
+            assert!(meter.elapsed().is_some());
+        }
+        assert!(CpuMeter::open(&Roots::default()).is_some());
+    }
+}
