@@ -57,12 +57,15 @@ pub struct LoopSeat {
 }
 
 impl LoopSeat {
-    /// Binds the thread that calls to the seat's CPUs. Where that fails (they have just been
-    /// taken away) it runs where it may.
+    /// Makes the thread that calls the seat's own: it is bound to the seat's CPUs and known to the
+    /// supervisor. Where binding fails (the CPUs have just been taken away) it runs where it may.
     pub fn take(&self) {
         if let Some(cpus) = &self.cpus {
             let _ = mask::pin(cpus);
+            let planned = cpus.first().filter(|_| cpus.len() == 1);
+            self.slot.set_place(&cpus.to_words(), planned, false);
         }
+        self.slot.set_thread(u32::try_from(nix::unistd::gettid().as_raw()).unwrap_or(0));
     }
 }
 
@@ -105,6 +108,8 @@ const GRACEFUL: u8 = b'G';
 const LEAVE: u8 = b'L';
 /// Byte of [`Order::Stop`].
 const STOP: u8 = b'S';
+/// Byte of an order that [`Control`] carries out itself: the masks of the loops have changed.
+const PLACES: u8 = b'P';
 /// Byte of [`Control::report_ready`].
 const READY: u8 = b'R';
 /// Byte of [`Control::exhausted`].
@@ -125,14 +130,21 @@ impl Order {
 }
 
 /// The child's end of the line to the supervisor. Clones share the line.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Control {
     stream: Arc<UnixStream>,
+    /// The slots of the process's loops, which say where they are to run.
+    slots: Arc<[LoopSlot]>,
 }
 
 impl Control {
     pub(crate) fn new(stream: UnixStream) -> Self {
-        Self { stream: Arc::new(stream) }
+        Self { stream: Arc::new(stream), slots: Arc::new([]) }
+    }
+
+    /// The line of a process whose loops have these slots.
+    pub(crate) fn of_loops(self, slots: Arc<[LoopSlot]>) -> Self {
+        Self { slots, ..self }
     }
 
     /// Every loop accepts: the supervisor may tell the generation before to finish.
@@ -169,6 +181,10 @@ impl Control {
             Ok(0) => Some(Order::Graceful),
             Ok(_) if byte == [STOP] => Some(Order::Stop),
             Ok(_) if byte == [LEAVE] => Some(Order::Leave),
+            Ok(_) if byte == [PLACES] => {
+                mask::follow(&self.slots);
+                None
+            }
             Ok(_) => Some(Order::Graceful),
             Err(Errno::AGAIN | Errno::INTR) => None,
             Err(_) => Some(Order::Graceful),
@@ -237,11 +253,20 @@ impl ControlLine {
         Ok((Self { stream: ours }, Control::new(theirs)))
     }
 
+    /// Tells the child that the masks in its loops' slots have changed.
+    pub(crate) fn send_places(&self) {
+        self.send_byte(PLACES);
+    }
+
     /// Sends an order; a child that is already gone gets none.
     pub(crate) fn send(&self, order: Order) {
+        self.send_byte(order.byte());
+    }
+
+    fn send_byte(&self, byte: u8) {
         let _ = rustix::net::send(
             &self.stream,
-            &[order.byte()],
+            &[byte],
             rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT,
         );
     }

@@ -294,13 +294,20 @@ pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Argum
 /// piped logs, processes that died or had to be killed.
 const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
 
+/// Where a loop runs and what is sent to it: the same in every MPM. `LogLevel` knows it as `mpm`.
+pub(crate) const MPM: &str = "mpm";
+
 /// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
 pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
     match server {
         Some(server) => {
             let is_mpm = |file: &&str| server.registry.is_active(file);
             let mpm = MPM_FILES.iter().copied().find(is_mpm).unwrap_or("event.c");
-            let module = if CORE_EVENTS.contains(&number) { "core.c" } else { mpm };
+            let module = match number {
+                20100..20200 => MPM,
+                _ if CORE_EVENTS.contains(&number) => "core.c",
+                _ => mpm,
+            };
             server.log(module, level, number, format_args!("{text}"));
         }
         None if number == 0 => eprintln!("[core:{}] {text}", level.name()),

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::scoreboard::MASK_WORDS;
+
 /// CPUs are numbered below this: the size of the kernel's classic mask (`CPU_SETSIZE`).
 pub const CPU_NUMBERS: usize = 1024;
 
@@ -44,6 +46,23 @@ impl CpuSet {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// A bit for each CPU, 64 in a word, as the scoreboard has masks.
+    pub fn to_words(&self) -> [u64; MASK_WORDS] {
+        let mut words = [0; MASK_WORDS];
+        for cpu in self.iter() {
+            words[cpu / 64] |= 1 << (cpu % 64);
+        }
+        words
+    }
+
+    /// The set with these bits.
+    pub fn from_words(words: &[u64]) -> Self {
+        let bits = words.iter().enumerate().flat_map(|(at, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
+        });
+        bits.collect()
     }
 
     /// In ascending order.
@@ -121,6 +140,7 @@ mod tests {
         fn what_is_written_reads_back(cpus in proptest::collection::btree_set(0..70usize, 1..40)) {
             let set: CpuSet = cpus.into_iter().collect();
             prop_assert_eq!(CpuSet::from_kernel(&set.to_string()), set.clone());
+            prop_assert_eq!(CpuSet::from_words(&set.to_words()), set.clone());
             prop_assert_eq!(CpuSet::parse(&set.to_string()), Some(set));
         }
     }

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::pressure::Doing;
+
 /// A thread that would use less of a CPU than this has no reason to leave it.
 const WANTED_LEAST: f64 = 0.10;
 /// It waits for its CPU for this share of the time that it could run.
@@ -70,6 +72,17 @@ impl Grip {
     /// Whether it has let go.
     pub(crate) fn is_wide(&self) -> bool {
         self.is_wide
+    }
+
+    /// Whether a loop waits so long for its CPU that it is worth asking why.
+    pub(crate) fn is_held_up(doing: &Doing) -> bool {
+        let wanted = doing.run + doing.wait;
+        wanted >= WANTED_LEAST && doing.wait >= WAITING_MOST * wanted
+    }
+
+    /// Nobody is held up: what was counted against the CPU is forgotten.
+    pub(crate) fn rest(&mut self) {
+        self.turns = 0;
     }
 
     /// Decides, given what this turn saw.

@@ -8,10 +8,8 @@ use nix::sched::{CpuSet as Bits, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use super::cpu_set::{CPU_NUMBERS, CpuSet};
+use crate::scoreboard::{LoopSlot, MASK_WORDS};
 use crate::shared::map_cells;
-
-/// 64-bit words of a mask.
-pub(crate) const MASK_WORDS: usize = CPU_NUMBERS / 64;
 
 /// The supervisor's own mask, in memory that all its children share. The supervisor is never
 /// pinned, so that this is what the administrator and the cpuset allow.
@@ -64,28 +62,23 @@ pub(crate) fn remember_whole(cpus: &CpuSet) -> io::Result<()> {
     if WHOLE.get().is_none() {
         let _ = WHOLE.set(map_cells(MASK_WORDS)?);
     }
-    let words = WHOLE.get().copied().unwrap_or_default();
-    store(words, cpus);
+    for (word, bits) in WHOLE.get().copied().unwrap_or_default().iter().zip(cpus.to_words()) {
+        word.store(bits, Ordering::Relaxed);
+    }
     Ok(())
 }
 
-/// Writes a mask into shared words.
-pub(crate) fn store(words: &[AtomicU64], cpus: &CpuSet) {
-    for (at, word) in words.iter().enumerate() {
-        let bits =
-            cpus.iter().filter(|cpu| cpu / 64 == at).fold(0, |bits, cpu| bits | 1 << (cpu % 64));
-        word.store(bits, Ordering::Relaxed);
+/// Binds the threads of these loops as their slots say. Threads that are gone are passed over.
+pub(crate) fn follow(slots: &[LoopSlot]) {
+    for slot in slots {
+        let cpus = CpuSet::from_words(&slot.mask());
+        if let Some(thread) = slot.thread().and_then(|thread| i32::try_from(thread).ok())
+            && !cpus.is_empty()
+        {
+            // CPUs that have just been taken away are not in the next mask.
+            let _ = pin_thread(thread, &cpus);
+        }
     }
-}
-
-/// Reads what [`store`] has written.
-#[cfg(test)]
-pub(crate) fn load(words: &[AtomicU64]) -> CpuSet {
-    let bits = words.iter().enumerate().flat_map(|(at, word)| {
-        let word = word.load(Ordering::Relaxed);
-        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
-    });
-    bits.collect()
 }
 
 #[cfg(test)]
@@ -110,13 +103,5 @@ mod tests {
         assert_eq!((&pinned, &heir), (&first, &first));
         assert_eq!(back, whole);
         assert!(pin(&CpuSet::default()).is_err());
-    }
-
-    #[test]
-    fn masks_in_shared_words_read_back() {
-        let words = map_cells(MASK_WORDS).unwrap();
-        let set = CpuSet::from_kernel("0,63-65,1023");
-        store(words, &set);
-        assert_eq!(load(words), set);
     }
 }

@@ -6,9 +6,10 @@
 //! out, thread by thread; the supervisor itself is never pinned, so that what it starts (readers of
 //! piped logs, new children) begins with the whole mask.
 
+mod adapt;
 pub mod cpu_set;
 pub mod cpus;
-pub(crate) mod grip;
+mod grip;
 pub mod mask;
 mod meter;
 mod placement;
@@ -20,6 +21,7 @@ pub mod setting;
 pub(crate) mod tests;
 pub mod topology;
 
+pub(crate) use adapt::Serving;
 pub use cpu_set::CpuSet;
 pub use cpus::{Cpus, Roots};
 pub(crate) use placement::Placement;

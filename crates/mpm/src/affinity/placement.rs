@@ -1,37 +1,41 @@
 //! The supervisor's side: plans of the generations that there are, made when they are first asked
-//! for.
+//! for, and what becomes of the one that serves.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use super::adapt::{Adapter, Decided, Serving};
 use super::cpu_set::CpuSet;
 use super::cpus::{Cpus, Roots};
 use super::mask;
 use super::plan::{Plan, Unit};
+use super::setting::Setting;
 use super::topology::Topology;
 use crate::child::Child;
+use crate::scoreboard::{Decision, Scoreboard};
 use crate::settings::Settings;
 
 /// Plans of generations before the last ones are forgotten: their children are all forked.
 const PLANS_MAX: usize = 4;
+/// How often masks, quotas and the CPUs that are online are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Who runs on which CPU.
-#[derive(Debug)]
 pub(crate) struct Placement {
     roots: Roots,
     topology: Topology,
     cpus: Cpus,
     plans: Vec<(u32, Arc<Plan>)>,
+    adapter: Adapter,
+    look_at: Option<Instant>,
 }
 
 impl Placement {
     /// What the machine has and the process may use now.
     pub(crate) fn new(roots: Roots) -> Self {
-        let whole = mask::current().unwrap_or_default();
-        // Without memory for it, programs of children keep what masks they are started with.
-        let _ = mask::remember_whole(&whole);
-        let topology = Topology::read(&roots);
-        let cpus = Cpus::from_roots(&roots, whole);
-        Self { roots, topology, cpus, plans: Vec::new() }
+        let (topology, cpus) = look(&roots);
+        let (plans, adapter) = (Vec::new(), Adapter::default());
+        Self { roots, topology, cpus, plans, adapter, look_at: None }
     }
 
     /// Makes the plan of a generation, before its first child is forked.
@@ -62,11 +66,85 @@ impl Placement {
         }
     }
 
+    /// Looks at the generation that serves and its children, when it is time to.
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        (generation, settings): (u32, &Settings),
+        serving: &[Serving],
+        board: &Scoreboard,
+    ) -> Decided {
+        if settings.affinity.setting == Setting::Off {
+            self.adapter.clear();
+            return Decided::default();
+        }
+        if !settings.affinity.adapt {
+            self.adapter.rest();
+            let plan = self.plan(generation, settings);
+            let lines = self.adapter.know(serving, &plan, board);
+            return Decided { lines, ..Decided::default() };
+        }
+        if self.adapter.due().is_some_and(|due| now < due) {
+            return Decided::default();
+        }
+        let mut plan = self.plan(generation, settings);
+        let changed = self.follow(now);
+        if changed.is_some() {
+            plan = self.plan(generation, settings);
+        }
+        let mut decided = self.adapter.turn(now, serving, &plan, board, &self.roots);
+        if let Some(line) = changed {
+            board.count_decision(Decision::Replanned);
+            decided.lines.push((20102, format!("{line}: {}", plan.rule)));
+            decided.moved = self.adapter.replan(&plan);
+        }
+        decided
+    }
+
+    /// Nothing serves, or the server ends: there is nothing to look at.
+    pub(crate) fn rest(&mut self) {
+        self.adapter.rest();
+    }
+
+    /// When [`Placement::turn`] has something to do.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        self.adapter.due()
+    }
+
+    /// Looks whether the machine or what is allowed of it has changed; what has, in words.
+    fn follow(&mut self, now: Instant) -> Option<String> {
+        if self.look_at.is_some_and(|at| now < at) {
+            return None;
+        }
+        self.look_at = Some(now + LOOK_INTERVAL);
+        let (topology, cpus) = look(&self.roots);
+        if (&topology, &cpus) == (&self.topology, &self.cpus) {
+            return None;
+        }
+        let quota = |cpus: &Cpus| match cpus.quota_thousandths {
+            Some(quota) => format!("a quota of {}.{:03}", quota / 1000, quota % 1000),
+            None => "no quota".to_owned(),
+        };
+        let line = format!(
+            "CPUs {} of {} with {} are allowed now, not {} of {} with {}",
+            cpus.allowed,
+            topology.online(),
+            quota(&cpus),
+            self.cpus.allowed,
+            self.topology.online(),
+            quota(&self.cpus),
+        );
+        (self.topology, self.cpus) = (topology, cpus);
+        // Plans of other generations are made anew when they are asked for.
+        self.plans.clear();
+        Some(line)
+    }
+
     fn plan(&mut self, generation: u32, settings: &Settings) -> Arc<Plan> {
         if let Some((_, plan)) = self.plans.iter().find(|(number, _)| *number == generation) {
             return Arc::clone(plan);
         }
-        self.look();
+        (self.topology, self.cpus) = look(&self.roots);
         let setting = &settings.affinity.setting;
         let plan = Arc::new(Plan::new(&self.topology, &self.cpus, settings.shape, setting));
         if self.plans.len() >= PLANS_MAX {
@@ -75,12 +153,15 @@ impl Placement {
         self.plans.push((generation, Arc::clone(&plan)));
         plan
     }
-
-    /// Looks at the machine again.
-    fn look(&mut self) {
-        let whole = mask::current().unwrap_or_default();
-        let _ = mask::remember_whole(&whole);
-        self.topology = Topology::read(&self.roots);
-        self.cpus = Cpus::from_roots(&self.roots, whole);
-    }
 }
+
+/// Looks at the machine, and notes for others what the supervisor itself may use.
+fn look(roots: &Roots) -> (Topology, Cpus) {
+    let whole = mask::current().unwrap_or_default();
+    // Without memory for it, programs of children keep what masks they are started with.
+    let _ = mask::remember_whole(&whole);
+    (Topology::read(roots), Cpus::from_roots(roots, whole))
+}
+
+#[cfg(test)]
+mod tests;

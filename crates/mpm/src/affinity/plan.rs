@@ -18,6 +18,10 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// What is placed: loops, or processes with all their threads.
     pub unit: Unit,
+    /// All CPUs that may be used: where those run that are not bound.
+    pub usable: CpuSet,
+    /// The number of the first loop of each process.
+    pub first_loops: Vec<usize>,
 }
 
 /// What is placed.
@@ -72,8 +76,14 @@ impl Plan {
         let usable = usable(topology, cpus, setting);
         let (unit, units) = units(shape, usable.len());
         let has_quota = cpus.quota_binds();
-        let free = |rule| Self { rule, places: Vec::new(), unit };
-        let with = |rule, places| Self { rule, places, unit };
+        let with = |rule, places| {
+            let first_loops =
+                (0..shape.processes()).map(|slot| shape.first_loop_of(slot)).collect();
+            let listed: CpuSet = usable.iter().map(|cpu| cpu.number).collect();
+            let usable = if listed.is_empty() { cpus.allowed.clone() } else { listed };
+            Self { rule, places, unit, usable, first_loops }
+        };
+        let free = |rule| with(rule, Vec::new());
         if *setting == Setting::Off {
             return free(Rule::Off);
         }

@@ -247,4 +247,4 @@ fn wanted(settings: &Settings) -> Vec<Listener> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

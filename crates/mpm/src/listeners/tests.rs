@@ -6,7 +6,7 @@ use super::*;
 use crate::settings::{AcceptFilter, DEFAULT_BACKLOG};
 use crate::shape::Shape;
 
-fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
+pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
     Settings {
         listeners: addresses
             .iter()

@@ -131,6 +131,8 @@ pub(super) struct LoopCells {
     pub connection_bytes: AtomicU64,
     /// One more than the CPU that it ran on last; 0 where nobody knows.
     pub cpu: AtomicU64,
+    /// The system's number of the loop's thread; 0 before it runs.
+    pub thread: AtomicU64,
     /// Even when the texts are whole, odd while they are written.
     pub sequence: AtomicU64,
     pub client: [AtomicU64; text_words(CLIENT_BYTES_MAX)],
@@ -191,6 +193,7 @@ impl LoopCells {
             &self.connection_accesses,
             &self.connection_bytes,
             &self.cpu,
+            &self.thread,
             &self.sequence,
             &self.place.planned_cpu,
             &self.place.is_widened,

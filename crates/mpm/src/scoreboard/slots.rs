@@ -188,6 +188,22 @@ impl LoopSlot {
         self.cells.cpu.store(one_more(cpu), Ordering::Relaxed);
     }
 
+    /// Publishes the system's number of the loop's thread (gettid).
+    pub fn set_thread(&self, thread: u32) {
+        self.cells.thread.store(u64::from(thread), Ordering::Release);
+    }
+
+    /// The loop's thread; `None` before it runs.
+    pub fn thread(&self) -> Option<u32> {
+        let thread = self.cells.thread.load(Ordering::Acquire);
+        u32::try_from(thread).ok().filter(|thread| *thread > 0)
+    }
+
+    /// Where the loop may run, as [`LoopSlot::set_place`] has it.
+    pub fn mask(&self) -> [u64; MASK_WORDS] {
+        std::array::from_fn(|index| self.cells.place.mask[index].load(Ordering::Relaxed))
+    }
+
     /// Counts accepted connections that were handed to another loop.
     pub fn add_handed_over(&self, connections: u64) {
         self.add(Counter::HandedOver, connections);

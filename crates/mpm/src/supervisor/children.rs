@@ -244,6 +244,8 @@ impl Supervisor<'_> {
                 cpus: self.placement.cpus(generation, &settings, slot, number),
             });
         }
+        let slots = loops.iter().map(|seat| seat.slot).collect();
+        let control = control.of_loops(slots);
         Ok(Child {
             slot,
             generation,

@@ -5,6 +5,7 @@
 //! keeps as many idle threads as there are to be; `single` is `-X`; `upgrade` is `-k upgrade`,
 //! `inheritance` what one image of the program leaves to the next.
 
+mod adapt;
 mod children;
 mod deaths;
 mod generation;

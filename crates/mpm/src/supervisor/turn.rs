@@ -53,6 +53,7 @@ impl Supervisor<'_> {
             self.program.log(Level::Error, 104, &text);
         }
         self.end_old_readers(now);
+        self.adapt(now);
         if self.close_retired_at.is_some_and(|at| at <= now) {
             self.close_retired_at = None;
             self.listeners.close_retired();
@@ -85,6 +86,7 @@ impl Supervisor<'_> {
             self.pipes.next_turn(),
             self.close_retired_at,
             self.upgrade.next_turn(),
+            self.placement.next_turn(),
             self.stopping.as_ref().and_then(|stopping| stopping.deadline),
             Some(self.maintain_at),
         ]

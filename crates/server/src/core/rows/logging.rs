@@ -112,6 +112,9 @@ fn add(levels: &mut crate::log::LogLevels, module: Option<&'static str>, level: 
 }
 
 fn find_module(cx: &mut Here<'_, '_>, name: &str, word: &Arg) -> Result<&'static str, Fault> {
+    if name == crate::log::MPM {
+        return Ok(crate::log::MPM);
+    }
     let (symbol, file) = (format!("{name}_module"), format!("mod_{name}.c"));
     let registry = cx.build().registry.clone();
     let found = registry.modules().iter().find(|module| {

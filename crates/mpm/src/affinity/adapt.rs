@@ -1,0 +1,265 @@
+//! The closed loop: what becomes of the serving loops and their CPUs is looked at several times a
+//! second, and who is held up is let go until its CPU is quiet again.
+
+use std::time::{Duration, Instant};
+
+use super::cpu_set::CpuSet;
+use super::cpus::Roots;
+use super::grip::{Change, Grip, Seen};
+use super::meter::{CpuMeter, ThreadMeter, Times};
+use super::plan::{Plan, Unit};
+use super::pressure::{self, Doing};
+use crate::scoreboard::{Decision, LoopSlot, Scoreboard};
+
+/// Between two turns while loops have work.
+const TURN: Duration = Duration::from_millis(250);
+/// Between two turns while they have none.
+const TURN_IDLE: Duration = Duration::from_secs(1);
+/// With less than this share of a CPU a loop is idle.
+const IDLE: f64 = 0.02;
+/// Threads of one process that are measured; the others are taken to be like them.
+const METERS_PER_PROCESS_MAX: usize = 8;
+
+/// A child that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Serving {
+    pub pid: u32,
+    /// Its place in the shape.
+    pub slot: usize,
+    /// Its slot in the scoreboard.
+    pub board_slot: usize,
+}
+
+/// What was decided in a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Decided {
+    /// Scoreboard slots of the processes whose masks have changed.
+    pub moved: Vec<usize>,
+    /// Lines for the error log, with their numbers.
+    pub lines: Vec<(u32, String)>,
+}
+
+/// What is kept of each loop (or process) that serves.
+struct Kept {
+    child: Serving,
+    /// The loop's number over all processes; the process's place where whole processes are placed.
+    number: usize,
+    slots: Vec<LoopSlot>,
+    meters: Vec<ThreadMeter>,
+    /// The plan's CPUs; `None` where the kernel chooses.
+    home: Option<CpuSet>,
+    grip: Grip,
+    doing: Doing,
+}
+
+/// The serving loops (or processes).
+#[derive(Default)]
+pub(crate) struct Adapter {
+    kept: Vec<Kept>,
+    cpus: Option<CpuMeter>,
+    /// The CPUs' meter was read at the turn before.
+    is_fresh: bool,
+    last: Option<Instant>,
+    due: Option<Instant>,
+}
+
+impl Adapter {
+    /// When there is something to do again.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// There is nothing to do, until the next turn is asked for.
+    pub(crate) fn rest(&mut self) {
+        self.due = None;
+    }
+
+    /// Forgets everything: nothing is to be adapted.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Looks at the children in `serving`, which `plan` has placed.
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        serving: &[Serving],
+        plan: &Plan,
+        board: &Scoreboard,
+        roots: &Roots,
+    ) -> Decided {
+        let mut bound = self.know(serving, plan, board);
+        let passed = self.last.map(|last| now.saturating_duration_since(last));
+        self.last = Some(now);
+        self.measure(roots, passed.unwrap_or(TURN));
+        let mut decided = self.decide(now, plan, board, roots);
+        bound.append(&mut decided.lines);
+        decided.lines = bound;
+        let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
+        self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
+        decided
+    }
+
+    /// Puts everybody in the places of a new plan. Who has let go stays loose.
+    pub(crate) fn replan(&mut self, plan: &Plan) -> Vec<usize> {
+        for kept in &mut self.kept {
+            kept.home = plan.place(kept.child.slot, kept.number).map(|place| place.cpus.clone());
+            kept.publish(plan);
+        }
+        let mut moved: Vec<usize> = self.kept.iter().map(|kept| kept.child.board_slot).collect();
+        moved.dedup();
+        moved
+    }
+
+    /// Notices children that are new or gone; says where the new ones are bound to.
+    pub(crate) fn know(
+        &mut self,
+        serving: &[Serving],
+        plan: &Plan,
+        board: &Scoreboard,
+    ) -> Vec<(u32, String)> {
+        self.kept.retain(|kept| serving.contains(&kept.child));
+        let known = self.kept.len();
+        for child in serving {
+            if self.kept.iter().any(|kept| kept.child == *child) {
+                continue;
+            }
+            let slots = (0..).map_while(|index| board.loop_slot(child.board_slot, index));
+            let first = plan.first_loops.get(child.slot).copied().unwrap_or(0);
+            match plan.unit {
+                Unit::Loop => self.kept.extend(
+                    slots
+                        .enumerate()
+                        .map(|(index, slot)| Kept::new(*child, first + index, vec![slot], plan)),
+                ),
+                Unit::Process => {
+                    self.kept.push(Kept::new(*child, child.slot, slots.collect(), plan));
+                }
+            }
+        }
+        let new = self.kept.iter().skip(known);
+        let bound = new.filter_map(|kept| {
+            let home = kept.home.as_ref()?;
+            board.count_decision(Decision::Pinned);
+            Some((20103, format!("{} is bound to CPU {home}", kept.name(plan))))
+        });
+        bound.collect()
+    }
+
+    fn measure(&mut self, roots: &Roots, passed: Duration) {
+        let passed_us = passed.as_micros().max(1) as f64;
+        for kept in &mut self.kept {
+            let (times, measured) = kept.times(roots);
+            let scale = kept.slots.len().max(1) as f64 / measured.max(1) as f64 / passed_us;
+            kept.doing.run = times.run_us as f64 * scale;
+            kept.doing.wait = times.wait_us as f64 * scale;
+        }
+    }
+
+    fn decide(&mut self, now: Instant, plan: &Plan, board: &Scoreboard, roots: &Roots) -> Decided {
+        let mut decided = Decided::default();
+        let is_any = self.kept.iter().any(|kept| {
+            kept.grip.is_wide() || kept.home.is_some() && Grip::is_held_up(&kept.doing)
+        });
+        if !is_any {
+            self.is_fresh = false;
+            self.kept.iter_mut().for_each(|kept| kept.grip.rest());
+            return decided;
+        }
+        if self.cpus.is_none() {
+            self.cpus = CpuMeter::open(roots);
+        }
+        let busy = self.cpus.as_mut().and_then(CpuMeter::busy).unwrap_or_default();
+        // What was read longer ago than a turn tells of another time.
+        if !std::mem::replace(&mut self.is_fresh, true) {
+            return decided;
+        }
+        let doing: Vec<Doing> = self.kept.iter().map(|kept| kept.doing.clone()).collect();
+        let seen = pressure::see(&doing, &busy, &plan.usable);
+        for (kept, seen) in self.kept.iter_mut().zip(&seen) {
+            if kept.home.is_none() {
+                continue;
+            }
+            if let Some(change) = kept.grip.turn(now, seen) {
+                kept.publish(plan);
+                decided.moved.push(kept.child.board_slot);
+                decided.lines.push(kept.line(change, seen, plan));
+                board.count_decision(match change {
+                    Change::Widen => Decision::Widened,
+                    Change::Return => Decision::Returned,
+                });
+            }
+        }
+        decided.moved.dedup();
+        decided
+    }
+}
+
+impl Kept {
+    fn new(child: Serving, number: usize, slots: Vec<LoopSlot>, plan: &Plan) -> Self {
+        let home = plan.place(child.slot, number).map(|place| place.cpus.clone());
+        let of_home = home.clone().unwrap_or_else(|| plan.usable.clone());
+        let doing = Doing { run: 0.0, wait: 0.0, home: of_home, is_wide: home.is_none() };
+        Self { child, number, slots, meters: Vec::new(), home, grip: Grip::default(), doing }
+    }
+
+    /// What its threads did since the last call, and how many of them were asked.
+    fn times(&mut self, roots: &Roots) -> (Times, usize) {
+        let wanted = self.slots.len().min(METERS_PER_PROCESS_MAX);
+        if self.meters.len() < wanted {
+            let threads = self.slots.iter().take(wanted).filter_map(LoopSlot::thread);
+            let meters = threads.filter_map(|id| ThreadMeter::open(roots, self.child.pid, id));
+            self.meters = meters.collect();
+        }
+        let times = self.meters.iter_mut().filter_map(ThreadMeter::elapsed);
+        let sum = times.fold(Times::default(), |sum, one| Times {
+            run_us: sum.run_us + one.run_us,
+            wait_us: sum.wait_us + one.wait_us,
+        });
+        (sum, self.meters.len())
+    }
+
+    /// Where it may run now, into the scoreboard.
+    fn publish(&mut self, plan: &Plan) {
+        let is_wide = self.grip.is_wide() || self.home.is_none();
+        let home = self.home.as_ref().unwrap_or(&plan.usable);
+        self.doing.home = home.clone();
+        self.doing.is_wide = is_wide;
+        let mask = if is_wide { &plan.usable } else { home };
+        let planned = home.first().filter(|_| home.len() == 1);
+        for slot in &self.slots {
+            slot.set_place(&mask.to_words(), planned, self.grip.is_wide());
+        }
+    }
+
+    fn name(&self, plan: &Plan) -> String {
+        match plan.unit {
+            Unit::Loop => format!("loop {} (process {})", self.number, self.child.pid),
+            Unit::Process => format!("process {}", self.child.pid),
+        }
+    }
+
+    fn line(&self, change: Change, seen: &Seen, plan: &Plan) -> (u32, String) {
+        let percent = |share: f64| (share * 100.0).round();
+        let who = self.name(plan);
+        let home = &self.doing.home;
+        let foreign = percent(seen.foreign.unwrap_or(0.0));
+        match change {
+            Change::Widen => (
+                20100,
+                format!(
+                    "{who} waits {}% of the time it could run, others use {foreign}% of CPU {home}: it \
+                 may run on CPUs {} now",
+                    percent(seen.waiting),
+                    plan.usable
+                ),
+            ),
+            Change::Return => {
+                (20101, format!("{who} is bound to CPU {home} again, others use {foreign}% of it"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use super::*;
+use crate::affinity::tests::Tree;
+use crate::affinity::{Cpus, Setting, Topology};
+use crate::shape::Shape;
+
+/// A server of two processes with a loop each, on two CPUs, whose time is written by hand.
+struct Machine {
+    tree: Tree,
+    board: Scoreboard,
+    plan: Plan,
+    serving: Vec<Serving>,
+    adapter: Adapter,
+    now: Instant,
+    /// Run and wait of each loop, and busy and idle of each CPU, in ms.
+    loops: [(u64, u64); 2],
+    cpus: [(u64, u64); 2],
+}
+
+impl Machine {
+    fn new(name: &str) -> Self {
+        let tree = Tree::new(name, &[]);
+        let board = Scoreboard::new(4, 2).unwrap();
+        let shape = Shape::Event { processes: 2, loops: 2 };
+        let cpus = Cpus { allowed: CpuSet::from_kernel("0-1"), quota_thousandths: None };
+        let plan = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
+        let serving = (0..2usize).map(|slot| {
+            let board_slot = board.claim(1, slot, &shape).unwrap();
+            board.loop_slot(board_slot, 0).unwrap().set_thread(200 + slot as u32);
+            Serving { pid: 100 + slot as u32, slot, board_slot }
+        });
+        let serving = serving.collect();
+        let now = Instant::now();
+        let adapter = Adapter::default();
+        let (loops, cpus) = ([(0, 0); 2], [(0, 0); 2]);
+        let machine = Self { tree, board, plan, serving, adapter, now, loops, cpus };
+        machine.write();
+        machine
+    }
+
+    fn write(&self) {
+        for (slot, (run_ms, wait_ms)) in self.loops.iter().enumerate() {
+            let file = format!("proc/{}/task/{}/schedstat", 100 + slot, 200 + slot);
+            self.tree.write(&file, &format!("{}000000 {}000000 1\n", run_ms, wait_ms));
+        }
+        let [(busy0, idle0), (busy1, idle1)] = self.cpus;
+        let stat = format!("cpu 0\ncpu0 {busy0} 0 0 {idle0} 0\ncpu1 {busy1} 0 0 {idle1} 0\n");
+        self.tree.write("proc/stat", &stat);
+    }
+
+    /// Lets a turn's time pass: `loops` are shares that each ran and waited, `busy` the CPUs'.
+    fn turn(&mut self, loops: [(f64, f64); 2], busy: [f64; 2]) -> Decided {
+        let of = |share: f64| (share * 250.0) as u64;
+        self.now += TURN;
+        for index in 0..2 {
+            self.loops[index].0 += of(loops[index].0);
+            self.loops[index].1 += of(loops[index].1);
+            self.cpus[index].0 += of(busy[index]);
+            self.cpus[index].1 += of(1.0 - busy[index]);
+        }
+        self.write();
+        let roots = self.tree.roots();
+        self.adapter.turn(self.now, &self.serving, &self.plan, &self.board, &roots)
+    }
+
+    fn turns(&mut self, turns: u32, loops: [(f64, f64); 2], busy: [f64; 2]) -> Vec<String> {
+        let decided = (0..turns).flat_map(|_| self.turn(loops, busy).lines);
+        decided.map(|(_, line)| line).collect()
+    }
+
+    fn mask(&self, slot: usize) -> String {
+        let slot = self.board.loop_slot(self.serving[slot].board_slot, 0).unwrap();
+        CpuSet::from_words(&slot.mask()).to_string()
+    }
+}
+
+const ALONE: [(f64, f64); 2] = [(0.6, 0.02), (0.6, 0.02)];
+
+#[test]
+fn a_loop_leaves_the_cpu_that_another_program_takes_and_returns() {
+    let mut machine = Machine::new("leaves");
+    let said = machine.turns(8, ALONE, [0.6, 0.6]);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[1].ends_with("loop 1 (process 101) is bound to CPU 1"), "{said:?}");
+    // Somebody takes half of CPU 1.
+    let held_up = [(0.6, 0.02), (0.5, 0.5)];
+    let said = machine.turns(8, held_up, [0.6, 1.0]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("loop 1 (process 101) waits 50% of the time"), "{said:?}");
+    assert_eq!((machine.mask(1).as_str(), machine.mask(0).as_str()), ("0-1", ""));
+    // It runs on both now, and the other goes on: nothing more is done.
+    assert!(machine.turns(40, [(0.6, 0.1), (0.7, 0.1)], [0.9, 1.0]).is_empty());
+    // The other is gone.
+    let said = machine.turns(40, ALONE, [0.6, 0.6]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("loop 1 (process 101) is bound to CPU 1 again"), "{said:?}");
+    assert_eq!(machine.mask(1), "1");
+    let snapshot = machine.board.snapshot();
+    assert_eq!(snapshot.decision(Decision::Pinned), 2);
+    assert_eq!(snapshot.decision(Decision::Widened), 1);
+    assert_eq!(snapshot.decision(Decision::Returned), 1);
+}
+
+#[test]
+fn load_of_its_own_moves_nobody() {
+    let mut machine = Machine::new("own");
+    machine.turn(ALONE, [0.6, 0.6]);
+    // All that runs on the CPUs are the loops; they wait for each other and for interrupts.
+    assert!(machine.turns(40, [(0.97, 0.4), (0.95, 0.4)], [1.0, 1.0]).is_empty());
+    // Others run, but both CPUs are as bad.
+    assert!(machine.turns(40, [(0.5, 0.5), (0.5, 0.5)], [1.0, 1.0]).is_empty());
+    // Others run, and the loops are idle.
+    assert!(machine.turns(40, [(0.0, 0.0), (0.01, 0.01)], [0.0, 1.0]).is_empty());
+}
+
+#[test]
+fn idle_loops_are_looked_at_less_often() {
+    let mut machine = Machine::new("idle");
+    machine.turn(ALONE, [0.6, 0.6]);
+    machine.turn(ALONE, [0.6, 0.6]);
+    assert_eq!(machine.adapter.due(), Some(machine.now + TURN));
+    machine.turn([(0.0, 0.0); 2], [0.0, 0.0]);
+    assert_eq!(machine.adapter.due(), Some(machine.now + TURN_IDLE));
+}
+
+#[test]
+fn children_come_and_go() {
+    let mut machine = Machine::new("come");
+    machine.turn(ALONE, [0.6, 0.6]);
+    let gone = machine.serving.pop().unwrap();
+    assert!(machine.turns(2, ALONE, [0.6, 0.6]).is_empty());
+    machine.serving.push(Serving { pid: 77, ..gone });
+    let said = machine.turns(2, ALONE, [0.6, 0.6]);
+    assert_eq!(said, ["loop 1 (process 77) is bound to CPU 1"]);
+    // Of this one the kernel tells nothing.
+    assert!(machine.turns(20, [(0.5, 0.0), (0.5, 0.5)], [0.5, 1.0]).is_empty());
+}
+
+#[test]
+fn a_new_plan_moves_all_but_not_who_is_loose() {
+    let mut machine = Machine::new("replan");
+    machine.turns(2, ALONE, [0.6, 0.6]);
+    machine.turns(8, [(0.6, 0.02), (0.5, 0.5)], [0.6, 1.0]);
+    let cpus = Cpus { allowed: CpuSet::from_kernel("0-3"), quota_thousandths: Some(1000) };
+    let shape = Shape::Event { processes: 2, loops: 2 };
+    let free = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
+    assert_eq!(machine.adapter.replan(&free), [0, 1]);
+    assert_eq!((machine.mask(0).as_str(), machine.mask(1).as_str()), ("0-3", "0-3"));
+    let cpus = Cpus { quota_thousandths: None, ..cpus };
+    let bound = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
+    machine.adapter.replan(&bound);
+    assert_eq!((machine.mask(0).as_str(), machine.mask(1).as_str()), ("0", "0-3"));
+}
