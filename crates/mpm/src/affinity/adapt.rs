@@ -244,14 +244,13 @@ impl Kept {
         let who = self.name(plan);
         let home = &self.doing.home;
         let foreign = percent(seen.foreign.unwrap_or(0.0));
+        let (waiting, all) = (percent(seen.waiting), &plan.usable);
         match change {
             Change::Widen => (
                 20100,
                 format!(
-                    "{who} waits {}% of the time it could run, others use {foreign}% of CPU {home}: it \
-                 may run on CPUs {} now",
-                    percent(seen.waiting),
-                    plan.usable
+                    "{who} waits {waiting}% of the time it could run, others use {foreign}% of \
+                     CPU {home}: it may run on CPUs {all} now"
                 ),
             ),
             Change::Return => {

@@ -217,8 +217,8 @@ fn usable(topology: &Topology, cpus: &Cpus, setting: &Setting) -> Vec<Usable> {
     usable
 }
 
-/// The first `wanted` CPUs: every core's first thread before any second one, and faster cores before
-/// slower ones.
+/// The first `wanted` CPUs: every core's first thread before any second one, and faster cores
+/// before slower ones.
 ///
 /// For loops those under one cache come first, and the chosen are in the machine's order again: the
 /// loops of a process are then neighbours. Processes come and go, so theirs are in the order of
