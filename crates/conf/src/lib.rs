@@ -23,7 +23,7 @@ pub mod word;
 pub use bstr::{BStr, BString};
 pub use defines::Defines;
 pub use diag::{Diagnostic, Severity, suggest};
-pub use reader::{Host, Options, Tree, read_config, read_htaccess};
+pub use reader::{Host, Macros, Options, Tree, read_config, read_htaccess};
 pub use source::{FileId, Source, Sources, Span};
 pub use text::Text;
 pub use tree::{Arg, Node};

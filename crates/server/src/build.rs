@@ -25,6 +25,8 @@ pub struct Build {
     pub sources: Sources,
     /// The names that `Define` set.
     pub defines: Defines,
+    /// The macros that are left at the end.
+    pub macros: conf::Macros,
     /// What relative file names are relative to.
     pub server_root: PathBuf,
     /// What was found wrong so far.
@@ -59,6 +61,7 @@ impl Build {
             registry,
             sources: tree.sources.clone(),
             defines: tree.defines.clone(),
+            macros: tree.macros.clone(),
             server_root: tree.server_root.clone(),
             diagnostics: Vec::new(),
             main,

@@ -1,6 +1,8 @@
 //! A directive is one row: parser, error text, `-L`, manual page, compat.md and "did you mean" all
 //! come from it.
 
+mod arity;
+
 use std::marker::PhantomData;
 
 use conf::expr::Flags;
@@ -11,6 +13,8 @@ use crate::module::Module;
 use crate::scope::{Override, Places};
 use crate::slots::Slots;
 use wire::method::MethodSet;
+
+use arity::{arity, counted, flag, how_many};
 
 /// What a setter answers: nothing, or what is wrong with the arguments.
 pub type Set = Result<(), Fault>;
@@ -346,10 +350,9 @@ fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Nod
         _ => {}
     }
     let args = node.words()?;
-    match (row.takes, args.as_slice()) {
-        (Takes::Nothing(set), []) => set(&mut cx),
-        (Takes::Nothing(_), _) => Err(format!("{} takes no arguments", row.name).into()),
-        // As in Apache (`AP_INIT_FLAG`), what follows the first word is nobody's.
+    match (row.takes, counted(row.takes, &args)) {
+        // As in Apache (`invoke_cmd`), what follows here is nobody's.
+        (Takes::Nothing(set), _) => set(&mut cx),
         (Takes::Flag(set), [arg, ..]) => set(&mut cx, flag(row.name, arg)?),
         (Takes::Flag(_), []) => Err(format!("{} must be On or Off", row.name).into()),
         (Takes::One(set), [arg]) => set(&mut cx, arg),
@@ -365,36 +368,9 @@ fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Nod
         (Takes::EachOf(set), [first, rest @ ..]) if !rest.is_empty() => {
             rest.iter().try_for_each(|arg| set(&mut cx, first, arg))
         }
+        // Apache looks for what follows the first word, and then finds nothing in an empty one.
+        (Takes::EachOf(_), [_]) if args.len() > 1 => Ok(()),
         (Takes::EachOf(_), _) => Err(arity(row, "requires at least two arguments")),
         (Takes::Raw(_) | Takes::Section(_), _) => Ok(()),
-    }
-}
-
-fn flag(name: &str, arg: &Arg) -> Result<bool, Fault> {
-    if arg.text.eq_ignore_ascii_case(b"on") {
-        Ok(true)
-    } else if arg.text.eq_ignore_ascii_case(b"off") {
-        Ok(false)
-    } else {
-        Err(Fault::new(format!("{name} must be On or Off")).at(arg))
-    }
-}
-
-/// Apache's sentence for a wrong number of arguments, which ends in the usage line.
-fn arity<M: Module>(row: &Row<M>, wants: &str) -> Fault {
-    Fault::new(format!("{} {wants}, {}", row.name, row.doc))
-        .help(format!("usage: {} {}", row.name, row.syntax))
-}
-
-fn how_many(least: usize, most: usize) -> String {
-    const WORDS: [&str; 5] = ["zero", "one", "two", "three", "four"];
-    let word = |n: usize| WORDS.get(n).map_or_else(|| n.to_string(), |w| (*w).to_owned());
-    match (least, most) {
-        (0, 1) => "takes zero or one argument".to_owned(),
-        (1, usize::MAX) => "requires at least one argument".to_owned(),
-        (n, usize::MAX) => format!("requires at least {} arguments", word(n)),
-        (a, b) if b == a + 1 => format!("takes {} or {} arguments", word(a), word(b)),
-        (a, b) if a == b => format!("takes {} arguments", word(a)),
-        (a, b) => format!("takes {} to {} arguments", word(a), word(b)),
     }
 }

@@ -115,6 +115,8 @@ pub struct Server {
     pub registry: Arc<Registry>,
     /// The names that `Define` set.
     pub defines: Defines,
+    /// The macros that `.htaccess` files may use.
+    pub macros: conf::Macros,
     /// What relative file names are relative to.
     pub server_root: PathBuf,
     /// The main server, then the virtual hosts in order.
@@ -157,6 +159,7 @@ impl Server {
             has_pre_translate: !registry.hooks.phase(Phase::PreTranslateName).is_empty(),
             registry,
             defines: build.defines.clone(),
+            macros: build.macros.clone(),
             server_root: build.server_root.clone(),
             methods: build.methods.clone(),
             defined: build.defined.clone(),

@@ -64,7 +64,9 @@ impl Executed {
     fn is_for_htaccess(self) -> bool {
         !matches!(
             self,
-            Executed::Include
+            Executed::Define
+                | Executed::UnDefine
+                | Executed::Include
                 | Executed::IncludeOptional
                 | Executed::LoadModule
                 | Executed::LoadFile
@@ -80,7 +82,8 @@ impl Reader<'_> {
         statement: Statement,
         streams: &mut Streams,
     ) {
-        if self.is_htaccess && !executed.is_for_htaccess() {
+        let allowed = executed.is_for_htaccess() && self.host.allowed(statement.name.as_bstr());
+        if self.is_htaccess && !allowed {
             let message = format!("{} not allowed here", statement.name);
             self.walk_error(statement.span, message);
             return;
@@ -97,8 +100,8 @@ impl Reader<'_> {
             Executed::MacroDefinition => self.define_macro(statement, streams),
             Executed::Use => self.use_macro(&statement, streams),
             Executed::UndefMacro => self.undefine_macro(&statement),
-            Executed::MacroIgnoreEmptyArgs => self.macros.ignores_empty_arguments = true,
-            Executed::MacroIgnoreBadNesting => self.macros.ignores_bad_nesting = true,
+            Executed::MacroIgnoreEmptyArgs => self.tree.macros.ignores_empty_arguments = true,
+            Executed::MacroIgnoreBadNesting => self.tree.macros.ignores_bad_nesting = true,
             Executed::Condition(condition) => self.condition(condition, statement, streams),
         }
     }

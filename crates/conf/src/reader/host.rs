@@ -28,4 +28,10 @@ pub trait Host {
         let _ = file;
         Ok(())
     }
+
+    /// May an `.htaccess` hold this condition or macro, by the classes that are allowed there?
+    fn allowed(&self, name: &BStr) -> bool {
+        let _ = name;
+        true
+    }
 }

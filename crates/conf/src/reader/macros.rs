@@ -14,11 +14,14 @@ use crate::word::{self, Words};
 /// How many bytes all macros of a reading may expand to.
 pub const MAX_EXPANDED_BYTES: usize = 64 * 1024 * 1024;
 
+/// The same for an `.htaccess`, which people may write who do not own the server.
+pub const MAX_HTACCESS_EXPANDED_BYTES: usize = 1024 * 1024;
+
 const PREFIXES: &[u8] = b"$%@";
 
 /// The macros that are defined.
-#[derive(Default)]
-pub(super) struct Macros {
+#[derive(Clone, Debug, Default)]
+pub struct Macros {
     /// By name in lower case.
     by_name: BTreeMap<BString, Macro>,
     pub(super) ignores_empty_arguments: bool,
@@ -27,7 +30,14 @@ pub(super) struct Macros {
     any_defined: bool,
 }
 
-#[derive(Clone)]
+impl Macros {
+    /// The same definitions for another reading, which may expand as much again.
+    pub(super) fn afresh(&self) -> Macros {
+        Macros { expanded_bytes: 0, ..self.clone() }
+    }
+}
+
+#[derive(Clone, Debug)]
 struct Macro {
     /// `on line 2 of "/path"`
     location: String,
@@ -58,7 +68,7 @@ impl Reader<'_> {
         let key = BString::from(name.text.to_ascii_lowercase());
         let location = self.location(file, statement.number);
         let shown = format!("macro '{key}' (defined {location})");
-        if let Some(earlier) = self.macros.by_name.get(&key) {
+        if let Some(earlier) = self.tree.macros.by_name.get(&key) {
             let message = format!(
                 "macro '{key}' multiply defined: defined {}, redefined {location}",
                 earlier.location
@@ -79,8 +89,8 @@ impl Reader<'_> {
         }
         self.check_body(&shown, &arguments, &body, &statement);
         let defined = Macro { location, arguments, lines: body.lines };
-        self.macros.by_name.insert(key, defined);
-        self.macros.any_defined = true;
+        self.tree.macros.by_name.insert(key, defined);
+        self.tree.macros.any_defined = true;
     }
 
     /// What stands before the closing `>`.
@@ -193,7 +203,7 @@ impl Reader<'_> {
         statement: &Statement,
     ) {
         let span = statement.span;
-        if body.nesting < 0 && !self.macros.ignores_bad_nesting {
+        if body.nesting < 0 && !self.tree.macros.ignores_bad_nesting {
             let number = body.end.saturating_sub(statement.number);
             self.warn(
                 span,
@@ -201,7 +211,7 @@ impl Reader<'_> {
                 format!("bad (negative) nesting on line {number} of {shown}"),
             );
         }
-        if body.nesting != 0 && !self.macros.ignores_bad_nesting {
+        if body.nesting != 0 && !self.tree.macros.ignores_bad_nesting {
             let nesting = body.nesting;
             self.warn(span, "AH02795", format!("bad cumulated nesting ({nesting:+}) in {shown}"));
         }
@@ -220,7 +230,7 @@ impl Reader<'_> {
 
     /// `Use name value …`: what follows is read from the macro's lines, then from here again.
     pub(super) fn use_macro(&mut self, statement: &Statement, streams: &mut Streams) {
-        if !self.macros.any_defined {
+        if !self.tree.macros.any_defined {
             return self.error(statement.span, "no macro defined before Use");
         }
         let mut values = words(statement).into_iter();
@@ -228,8 +238,8 @@ impl Reader<'_> {
             return self.error(statement.span, "no macro name specified with Use");
         };
         let key = BString::from(name.text.to_ascii_lowercase());
-        let Some(found) = self.macros.by_name.get(&key).cloned() else {
-            let known = self.macros.by_name.keys().filter_map(|known| known.to_str().ok());
+        let Some(found) = self.tree.macros.by_name.get(&key).cloned() else {
+            let known = self.tree.macros.by_name.keys().filter_map(|known| known.to_str().ok());
             let help = crate::diag::suggest(&key.to_str_lossy(), known)
                 .map(|known| format!("did you mean {known}?"));
             self.error(name.span, format!("macro '{key}' undefined"));
@@ -250,7 +260,7 @@ impl Reader<'_> {
         }
         let place = self.location(streams.file(), statement.number);
         let place = format!("{shown} used {place}");
-        if !self.macros.ignores_empty_arguments {
+        if !self.tree.macros.ignores_empty_arguments {
             for (index, _) in values.iter().enumerate().filter(|(_, value)| value.is_empty()) {
                 let message = format!("{place}: empty argument #{}", index + 1);
                 self.warn(statement.span, "AH02798", message);
@@ -268,16 +278,16 @@ impl Reader<'_> {
         span: Span,
         streams: &mut Streams,
     ) {
+        let limit = if self.is_htaccess { MAX_HTACCESS_EXPANDED_BYTES } else { MAX_EXPANDED_BYTES };
         let mut text = Vec::new();
         for line in &found.lines {
             substitute(line, &found.arguments, values, &mut text);
             text.push(b'\n');
-            if self.macros.expanded_bytes + text.len() > MAX_EXPANDED_BYTES {
-                let limit = MAX_EXPANDED_BYTES;
+            if self.tree.macros.expanded_bytes + text.len() > limit {
                 return self.error(span, format!("{place}: macros expand to over {limit} bytes"));
             }
         }
-        self.macros.expanded_bytes += text.len() + place.len();
+        self.tree.macros.expanded_bytes += text.len() + place.len();
         let file = self.tree.sources.add(place, text);
         if let Some(source) = self.tree.sources.get(file) {
             streams.push(key, file, std::sync::Arc::clone(&source.text));
@@ -287,11 +297,11 @@ impl Reader<'_> {
     pub(super) fn undefine_macro(&mut self, statement: &Statement) {
         let message = "UndefMacro takes one argument, Remove a macro definition.";
         let Some(name) = self.only_word(statement, message) else { return };
-        if !self.macros.any_defined {
+        if !self.tree.macros.any_defined {
             return self.error(statement.span, "no macro defined before UndefMacro");
         }
         let key = BString::from(name.text.to_ascii_lowercase());
-        if self.macros.by_name.remove(&key).is_none() {
+        if self.tree.macros.by_name.remove(&key).is_none() {
             self.error(name.span, format!("cannot remove undefined macro '{key}'"));
         }
     }

@@ -15,7 +15,7 @@ mod version;
 
 pub use host::Host;
 pub use include::{MAX_DIRECTORY_DEPTH, MAX_FILE_BYTES, MAX_INCLUDE_DEPTH};
-pub use macros::MAX_EXPANDED_BYTES;
+pub use macros::{MAX_EXPANDED_BYTES, MAX_HTACCESS_EXPANDED_BYTES, Macros};
 pub use options::{Include, Options, Tree};
 pub use section::MAX_SECTION_DEPTH;
 
@@ -32,7 +32,6 @@ use crate::resolve::resolve;
 use crate::source::{FileId, Span};
 use crate::text::Text;
 use crate::word;
-use macros::Macros;
 use section::Open;
 use stream::Streams;
 
@@ -50,16 +49,19 @@ pub fn read_config(path: &Path, options: &Options, host: &mut dyn Host) -> (Tree
     (reader.tree, reader.diagnostics)
 }
 
-/// Reads the text of an `.htaccess` file; `name` is its path. No `Include`; conditions work.
+/// Reads the text of an `.htaccess` file; `name` is its path. No `Include`, no `Define`; conditions
+/// and macros work.
 ///
-/// `defines` are those of the server; what the text defines is known in the text alone.
+/// `defines` and `macros` are those of the server; what the text defines is known in it alone.
 pub fn read_htaccess(
     text: &[u8],
     name: &Path,
     host: &mut dyn Host,
     defines: &Defines,
+    macros: &Macros,
 ) -> (Tree, Vec<Diagnostic>) {
-    let tree = Tree { defines: defines.clone(), ..Tree::default() };
+    let (defines, macros) = (defines.clone(), macros.afresh());
+    let tree = Tree { defines, macros, ..Tree::default() };
     let mut reader = Reader::new(host, tree, Options::default().version);
     reader.is_htaccess = true;
     let file = reader.tree.sources.add(name.as_os_str().as_bytes(), text);
@@ -74,7 +76,6 @@ struct Reader<'h> {
     diagnostics: Vec<Diagnostic>,
     /// Sections and true conditions that are open, the outermost first.
     open: Vec<Open>,
-    macros: Macros,
     version: [u32; 3],
     is_htaccess: bool,
     /// The `Include` lines that led here.
@@ -102,7 +103,6 @@ impl<'h> Reader<'h> {
             tree,
             diagnostics: Vec::new(),
             open: Vec::new(),
-            macros: Macros::default(),
             version,
             is_htaccess: false,
             via: Vec::new(),

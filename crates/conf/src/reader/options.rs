@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bstr::BString;
 
+use super::macros::Macros;
 use crate::defines::Defines;
 use crate::source::{FileId, Sources};
 use crate::tree::Node;
@@ -49,6 +50,8 @@ pub struct Tree {
     pub includes: Vec<Include>,
     /// What is defined at the end.
     pub defines: Defines,
+    /// The macros that are left at the end: `.htaccess` files may use them.
+    pub macros: Macros,
     /// ServerRoot at the end.
     pub server_root: PathBuf,
 }

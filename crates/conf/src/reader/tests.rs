@@ -31,12 +31,10 @@ impl Host for Everything {
 }
 
 fn htaccess(text: &str) -> (Tree, Vec<Diagnostic>) {
-    read_htaccess(
-        text.as_bytes(),
-        Path::new("/x/.htaccess"),
-        &mut Everything::default(),
-        &Defines::new(),
-    )
+    let mut defines = Defines::new();
+    defines.set(b"V", Some(b"x y"));
+    let name = Path::new("/x/.htaccess");
+    read_htaccess(text.as_bytes(), name, &mut Everything::default(), &defines, &Macros::default())
 }
 
 fn outline(nodes: &[Node]) -> String {
@@ -86,7 +84,7 @@ fn sections_and_directives_become_a_tree() {
 fn true_conditions_vanish_and_false_ones_are_not_looked_at() {
     let (tree, found) = htaccess(
         "<IfModule mod_x.c>\nA ${HOME_OF_NOBODY:x}\n<IfDefine X>\nB ${NOT_SEEN}\n<X>\n</X>\n\
-         </IfDefine>\n<IfDefine !X>\nC\n</IfDefine>\n</IfModule>\nDefine X\n<IfDefine X>\nD\n\
+         </IfDefine>\n<IfDefine !X>\nC\n</IfDefine>\n</IfModule>\n<IfDefine V>\nD\n\
          </IfDefine>\n<IfVersion >= 2.5>\nE\n</IfVersion>",
     );
     assert_eq!(outline(&tree.nodes), "A ${HOME_OF_NOBODY:x}; C ; D ");
@@ -95,19 +93,19 @@ fn true_conditions_vanish_and_false_ones_are_not_looked_at() {
 
 #[test]
 fn words_have_places_over_lines_and_values() {
-    let (tree, _) = htaccess("Define V \"x y\"\n  A one \"two \\\"2\" \\\n   three ${V} end\n");
+    let (tree, _) = htaccess("  A one \"two \\\"2\" \\\n   three ${V} end\n");
     let words = tree.nodes[0].words().unwrap();
     let shown: Vec<_> = words
         .iter()
         .map(|word| (word.text.to_string(), word.span.line, word.span.column, word.span.length))
         .collect();
     let wanted = [
-        ("one", 2, 5, 3),
-        ("two \"2", 2, 9, 9),
-        ("three", 3, 4, 5),
-        ("x", 3, 10, 4),
-        ("y", 3, 10, 4),
-        ("end", 3, 15, 3),
+        ("one", 1, 5, 3),
+        ("two \"2", 1, 9, 9),
+        ("three", 2, 4, 5),
+        ("x", 2, 10, 4),
+        ("y", 2, 10, 4),
+        ("end", 2, 15, 3),
     ];
     let wanted: Vec<_> = wanted.map(|(w, l, c, n)| (w.to_owned(), l, c, n)).into();
     assert_eq!(shown, wanted);
@@ -174,7 +172,8 @@ fn deep_nesting_is_refused() {
 fn bytes_of_any_kind_survive() {
     let text = b"A \xff\xfe\nB \"\xe9\0 x\"\nC\r\n";
     let name = Path::new("/x/.htaccess");
-    let (tree, found) = read_htaccess(text, name, &mut Everything::default(), &Defines::new());
+    let (tree, found) =
+        read_htaccess(text, name, &mut Everything::default(), &Defines::new(), &Macros::default());
     assert_eq!(tree.nodes[0].words().unwrap()[0].text, b"\xff\xfe".as_bstr());
     assert_eq!(tree.nodes[1].words().unwrap()[0].text, b"\xe9".as_bstr());
     assert_eq!(tree.nodes[2].args.bytes(), "");

@@ -23,15 +23,15 @@ impl Module for Macro {
             "name [par1 .. parN]",
             "Holds lines that Use puts where it stands.",
         )
-        .standing(Places::NOT_HTACCESS, Override::NONE),
+        .standing(Places::ALL, Override::ALL),
         Row::<Macro>::new(
             "Use",
             Takes::Raw(|_, _| Ok(())),
             "name [value1 ... valueN]",
             "Puts a macro's lines here, with values for its parameters.",
         )
-        .standing(Places::NOT_HTACCESS, Override::NONE),
+        .standing(Places::ALL, Override::ALL),
         Row::<Macro>::new("UndefMacro", Takes::Raw(|_, _| Ok(())), "name", "Forgets a macro.")
-            .standing(Places::NOT_HTACCESS, Override::NONE),
+            .standing(Places::ALL, Override::ALL),
     ];
 }

@@ -254,18 +254,22 @@ fn condition(
         }
         return Err("<Else> does not take an argument".into());
     }
-    let Some((text, _)) = conf::word::first_word(&raw.text) else {
+    let Some((text, rest)) = split(&raw.text) else {
         return Err(format!("<{name}> directive requires additional arguments").into());
     };
-    // A condition in quotes is one word; without them all of the line is the condition.
-    let whole = !matches!(raw.text.first(), Some(b'"' | b'\''));
-    let text = if whole { raw.text.to_vec() } else { text.to_vec() };
+    let help = "put the whole condition in double quotes";
     let parsed = {
         let flags = cx.expr_flags();
         expr::parse_bool(&cx.build().registry, &text, flags)
     };
-    let parsed = parsed
-        .map_err(|why| Fault::new(format!("Cannot parse condition clause: {why}")).at(raw))?;
+    let parsed = parsed.map_err(|why| {
+        let fault = Fault::new(format!("Cannot parse condition clause: {why}")).at(raw);
+        if rest.is_empty() { fault } else { fault.help(help) }
+    })?;
+    if !rest.is_empty() {
+        let message = format!("Multiple <{name}> arguments not supported.");
+        return Err(Fault::new(message).at(raw).help(help));
+    }
     Ok(Some(Arc::new(parsed)))
 }
 
@@ -284,13 +288,24 @@ fn chain(cx: &mut Here<'_, '_>) -> Result<Vec<Arc<conf::expr::Expr>>, Fault> {
 fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set {
     let name = if except { "LimitExcept" } else { "Limit" };
     let mut set = MethodSet::EMPTY;
-    for word in words(raw) {
+    let words = words(raw);
+    if words.is_empty() {
+        return Err(format!("<{name}> directive requires additional arguments").into());
+    }
+    for word in words {
         let method = Method::of(&word.text, &cx.build().methods);
         if method == Method::TRACE && !except {
             return Err("TRACE cannot be controlled by <Limit>, see TraceEnable".into());
         }
         let method = match method.is_known() {
             true => method,
+            // What an `.htaccess` says must not outlive it.
+            false if cx.in_htaccess() => {
+                let fault = "from .htaccess configuration";
+                let fault =
+                    format!("Could not register method '{}' for <{name} {fault}", word.text);
+                return Err(Fault::new(fault).at(&word));
+            }
             false => cx.build().methods.register(&word.text).unwrap_or(Method::INVALID),
         };
         set.insert(method);

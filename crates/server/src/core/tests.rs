@@ -16,7 +16,8 @@ impl conf::Host for Questions {
         self.0.is_active(&name.to_string())
     }
     fn directive_known(&self, name: &conf::BStr) -> bool {
-        self.0.row(&name.to_string()).is_some()
+        let name = name.strip_prefix(b"<").unwrap_or(name);
+        self.0.row(&name.to_str_lossy()).is_some()
     }
     fn load_module(&mut self, _: &conf::BStr, _: &std::path::Path) -> Result<(), String> {
         Ok(())

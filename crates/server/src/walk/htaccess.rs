@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
+use bstr::ByteSlice;
 use conf::{Severity, Span};
 
 use crate::build::Build;
@@ -116,9 +117,9 @@ fn parse(
 ) -> Result<Arc<Section>, u16> {
     let Some(text) = read(file, info) else { return Err(unreadable(request, file)) };
     let server = request.engine.server.clone();
-    let mut questions = Questions(&server.registry);
-    let (tree, mut found) =
-        conf::read_htaccess(&text, path::as_path(file), &mut questions, &server.defines);
+    let mut questions = Questions { registry: &server.registry, allow: &allow, list: &list };
+    let (name, defines, macros) = (path::as_path(file), &server.defines, &server.macros);
+    let (tree, mut found) = conf::read_htaccess(&text, name, &mut questions, defines, macros);
     let mut build = Build::new(server.registry.clone(), &tree, true);
     build.server_root = server.server_root.clone();
     build.defined = server.defined.clone();
@@ -171,14 +172,26 @@ fn unreadable(request: &mut Request, file: &[u8]) -> u16 {
 }
 
 /// What reading an `.htaccess` may ask of the server.
-struct Questions<'s>(&'s crate::slots::Registry);
+struct Questions<'s> {
+    registry: &'s crate::slots::Registry,
+    allow: &'s AllowOverride,
+    list: &'s Option<Arc<Vec<String>>>,
+}
 
 impl conf::Host for Questions<'_> {
     fn module_active(&self, name: &conf::BStr) -> bool {
-        self.0.is_active(&name.to_string())
+        self.registry.is_active(&name.to_string())
     }
     fn directive_known(&self, name: &conf::BStr) -> bool {
-        self.0.row(&name.to_string()).is_some()
+        let name = name.strip_prefix(b"<").unwrap_or(name);
+        self.registry.row(&name.to_str_lossy()).is_some()
+    }
+    /// Conditions and macros are of all classes: with none allowed, they have to be listed.
+    fn allowed(&self, name: &conf::BStr) -> bool {
+        let listed = self.list.as_ref().is_some_and(|names| {
+            names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        });
+        listed || self.allow.classes.intersects(Override::ALL)
     }
     fn load_module(&mut self, _: &conf::BStr, _: &std::path::Path) -> Result<(), String> {
         Err("LoadModule not allowed here".to_owned())

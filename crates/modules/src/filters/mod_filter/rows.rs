@@ -86,6 +86,7 @@ fn declare(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 
 fn provide(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let [name, provider, condition] = args else { return Ok(()) };
+    known(cx, provider)?;
     let flags = cx.expr_flags();
     let expr = expr::parse_bool(&cx.build().registry, &condition.text, flags);
     let expr = expr.map_err(|why| {
@@ -98,8 +99,7 @@ fn provide(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 fn add(cx: &mut Here<'_, '_>, name: &[u8], provider: &[u8], when: Condition, arg: &Arg) -> Set {
     let registry = cx.build().registry.clone();
     let Some(filter) = registry.hooks.filter(provider).cloned() else {
-        let shown = bstr::BStr::new(provider);
-        return Err(Fault::new(format!("Unknown filter provider {shown}")).at(arg));
+        return Err(unknown(provider, arg));
     };
     let protocols = registry.hooks.provider::<Protocols>("filter-protocols", "mod_filter");
     let protocol = protocols.map(|all| all.of(filter.name)).unwrap_or_default();
@@ -112,6 +112,15 @@ fn add(cx: &mut Here<'_, '_>, name: &[u8], provider: &[u8], when: Condition, arg
     });
     smart.providers.push(Provider { filter, when, protocol });
     Ok(())
+}
+
+fn known(cx: &mut Here<'_, '_>, provider: &Arg) -> Set {
+    let found = cx.build().registry.hooks.filter(&provider.text).is_some();
+    if found { Ok(()) } else { Err(unknown(&provider.text, provider)) }
+}
+
+fn unknown(provider: &[u8], arg: &Arg) -> Fault {
+    Fault::new(format!("Unknown filter provider {}", bstr::BStr::new(provider))).at(arg)
 }
 
 fn by_type(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {

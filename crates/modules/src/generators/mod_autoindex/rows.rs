@@ -176,7 +176,7 @@ fn add_icon(cx: &mut Here<'_, '_>, by: By, icon: &Arg, name: &Arg) -> Set {
 }
 
 fn index_options(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
-    let words = words.iter().map(|word| word.text.as_slice());
+    let words = words.iter().map(|word| word.text.as_slice()).take_while(|word| !word.is_empty());
     cx.dir().options.take(words).map_err(Fault::from)
 }
 

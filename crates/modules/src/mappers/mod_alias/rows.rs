@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row<Alias>] = &[
         "OFF|ON",
         "Lets an alias of a whole Location keep what follows the section's path.",
     )
-    .standing(Places::NOT_HTACCESS, Override::NONE)
+    .standing(Places::ALL, Override::FILE_INFO)
     .default("OFF"),
     redirect(
         "Redirect",
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row<Alias>] = &[
         "On|Off",
         "Leaves the path of a redirect as it is, instead of putting the server's name before it.",
     )
-    .standing(Places::NOT_HTACCESS, Override::NONE)
+    .standing(Places::ALL, Override::FILE_INFO)
     .default("Off"),
 ];
 

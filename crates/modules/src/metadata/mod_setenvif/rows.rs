@@ -58,7 +58,8 @@ pub(super) const ROWS: &[Row<Setenvif>] = &[
 
 fn set_env_if(cx: &mut Here<'_, '_>, args: &[Arg], ignoring_case: bool) -> Set {
     let name = cx.target.directive;
-    let Some((attribute, rest)) = args.split_first() else {
+    let Some((attribute, rest)) = args.split_first().filter(|(name, _)| !name.text.is_empty())
+    else {
         return Err(format!("Missing header-field name for {name}").into());
     };
     let attribute = attribute_of(cx, attribute, ignoring_case)?;

@@ -57,8 +57,10 @@ pub(super) const ROWS: &[Row<Core>] = &[
     Row::<Core>::new(
         "LimitXMLRequestBody",
         Takes::One(|cx, arg| {
-            let bytes = body_bytes("LimitXMLRequestBody", arg)?;
-            cx.dir().limit_xml_request_body.set(bytes);
+            // As `atol`: what is no number is 0.
+            let message = "LimitXMLRequestBody requires a non-negative integer.";
+            let bytes = u64::try_from(leading_number(&arg.text));
+            cx.dir().limit_xml_request_body.set(bytes.map_err(|_| Fault::new(message).at(arg))?);
             Ok(())
         }),
         "bytes",

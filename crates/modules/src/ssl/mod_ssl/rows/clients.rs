@@ -32,20 +32,22 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "Bounds how many authorities may stand above a client's certificate.",
     )
     .state(State::Partial("not in sections")),
-    host(
+    anywhere(
         "SSLCACertificateFile",
         Takes::One(|cx, arg| {
             let path = file(cx, arg)?;
+            of_the_host(cx)?;
             put(cx, |server| &mut server.authority_file, path)
         }),
         "file-path",
         "",
         "Names the authorities that are trusted to certify clients, all in one file.",
     ),
-    host(
+    anywhere(
         "SSLCACertificatePath",
         Takes::One(|cx, arg| {
             let path = folder(cx, arg)?;
+            of_the_host(cx)?;
             put(cx, |server| &mut server.authority_folder, path)
         }),
         "directory-path",
@@ -123,8 +125,18 @@ fn depth(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if cx.outside_sections() {
         return put(cx, |server| &mut server.verify_depth, depth);
     }
-    let message = "SSLVerifyDepth can't be honoured here: clients are judged only when the \
-        connection begins";
+    of_the_host(cx)
+}
+
+/// A connection can't begin anew, so what clients are judged by is the host's alone.
+fn of_the_host(cx: &Here<'_, '_>) -> Set {
+    if cx.outside_sections() {
+        return Ok(());
+    }
+    let name = cx.target.directive;
+    let message = format!(
+        "{name} can't be honoured here: clients are judged only when the connection begins"
+    );
     Err(Fault::new(message).help("say it in the virtual host"))
 }
 

@@ -15,7 +15,7 @@ use crate::ssl::mod_ssl::config::Condition;
 pub(super) const ROWS: &[Row<Ssl>] = &[
     host(
         "SSLOptions",
-        Takes::Some { least: 1, most: usize::MAX, set: options },
+        Takes::Some { least: 0, most: usize::MAX, set: options },
         "[+|-]option ...",
         "",
         "Sets options: StdEnvVars, ExportCertData, FakeBasicAuth, StrictRequire, OptRenegotiate, \
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
     ),
     host(
         "SSLRenegBufferSize",
-        Takes::One(|cx, arg| super::number::<u32>(cx, arg).map(|_| ())),
+        Takes::One(|_, _| Ok(())),
         "bytes",
         "131072",
         "Bounded what was kept of a request's body during a renegotiation.",
