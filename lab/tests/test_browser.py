@@ -19,10 +19,12 @@ SCHEMES = {"light": "1", "dark": "0"}
 # Added to the page for the test alone: how wide it really is, and what the drawings' ink is.
 PROBE = """<script>{
   const root = document.documentElement;
-  new MutationObserver(() => {
+  const look = () => {
     root.dataset.wide = root.scrollWidth > window.innerWidth ? "too wide" : "fits";
     root.dataset.page = getComputedStyle(document.body).backgroundColor;
-  }).observe(root, { attributeFilter: ["data-drawn"] });
+  };
+  new MutationObserver(look).observe(root, { attributeFilter: ["data-drawn"] });
+  look();
 }</script></body>"""
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
