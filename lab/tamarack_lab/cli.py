@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
         if options.list:
             return _list()
         if options.compare:
-            return _compare(*map(Path, options.compare))
+            before, after = map(Path, options.compare)
+            return _compare(before, after, options.out)
         return _run(options, sys.argv[1:] if arguments is None else arguments)
     except (LabError, ExperimentError, cpus.CpuError) as error:
         _say(str(error))
@@ -101,7 +102,8 @@ def _list() -> int:
     return status
 
 
-def _compare(before: Path, after: Path) -> int:
+def _compare(before: Path, after: Path, out: Path | None) -> int:
+    """Says what changed, writes compare.html beside the later result; MARKED: something got worse."""
     read = []
     for path in (before, after):
         try:
@@ -110,9 +112,16 @@ def _compare(before: Path, after: Path) -> int:
             raise LabError(f"{path}: {error.strerror}") from None
         except ValidationError as error:
             raise LabError(f"{path}: no results: {error.errors()[0]['msg']}") from None
-    comparison = _reporter().compare(*read)
-    print(comparison.text)
-    return int(comparison.changed)
+    reporter = _reporter()
+    comparison = reporter.compare(*read)
+    reporter.show(comparison, Console())
+    folder = out or (after if after.is_dir() else after.parent)
+    try:
+        for path in reporter.build_comparison(comparison, folder):
+            _say(f"written: {path}")
+    except OSError as error:
+        raise LabError(f"{folder}: {error.strerror}") from None
+    return MARKED if comparison.worse else GOOD
 
 
 def _run(options: argparse.Namespace, command: list[str]) -> int:

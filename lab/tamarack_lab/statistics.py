@@ -7,6 +7,7 @@ Effects are ratios (1.10 is ten per cent more); noise floors are relative (0.02 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,12 @@ RESAMPLES = 4000
 CONFIDENCE = 0.95
 # Below this many starts the bootstrap only repeats the samples: the range says what there is.
 FEWEST_FOR_INTERVAL = 5
+# The normal approximation can't reach the small chances that Holm asks for over many cells.
+MOST_FOR_EXACT = 40
+# What a power of four in five is looked for among.
+POWER = 0.8
+STARTS = tuple(range(3, 41))
+EFFECTS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -89,9 +96,12 @@ def _noise_floor(pairs: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...])
 def p_value(first: Sequence[float], second: Sequence[float]) -> float:
     """Mann–Whitney, two-sided: the chance of so large a shift between equals. 1.0 when empty."""
     a, b = _finite(first), _finite(second)
-    if not len(a) or not len(b) or (np.unique(np.concatenate([a, b])).size == 1):
+    if not len(a) or not len(b) or np.unique(np.concatenate([a, b])).size == 1:
         return 1.0
-    return float(stats.mannwhitneyu(a, b, alternative="two-sided").pvalue)
+    tied = np.unique(np.concatenate([a, b])).size < len(a) + len(b)
+    large = max(len(a), len(b)) > MOST_FOR_EXACT
+    method: Literal["asymptotic", "exact"] = "asymptotic" if tied or large else "exact"
+    return float(stats.mannwhitneyu(a, b, alternative="two-sided", method=method).pvalue)
 
 
 def pooled_p_value(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
@@ -136,25 +146,33 @@ def geometric_mean(ratios: Sequence[float]) -> float:
     return float(np.exp(np.log(_positive(ratios)).mean())) if ratios else 1.0
 
 
-def starts_needed(effect: float, spread: float, cells: int, power: float = 0.8) -> int | None:
-    """Fresh starts per cell by which an effect (0.10) is found that often; None: not by 40.
+def starts_needed(effect: float, spread: float, cells: int, alpha: float) -> int | None:
+    """Fresh starts per cell by which an effect (0.10) is found four times of five; None: not by 40.
 
-    The spread is the relative standard deviation of one start; the cells share the error by Holm.
+    The spread is the relative standard deviation of one start; the cells share alpha by Holm.
     """
-    for starts in range(3, 41):
-        if power_of(effect, spread, starts, cells) >= power:
-            return starts
-    return None
+    at = bisect_left(STARTS, POWER, key=lambda starts: power_of(
+        effect, spread, starts, cells, alpha))
+    return STARTS[at] if at < len(STARTS) else None
 
 
-def power_of(effect: float, spread: float, starts: int, cells: int) -> float:
-    """How often a shift of one cell is found by Mann–Whitney when cells share the error."""
+def least_found(spread: float, starts: int, cells: int, alpha: float) -> float | None:
+    """The smallest effect that so many starts find that often; None: not even a doubling."""
+    at = bisect_left(EFFECTS, POWER, key=lambda effect: power_of(
+        effect, spread, starts, cells, alpha))
+    return EFFECTS[at] if at < len(EFFECTS) else None
+
+
+@lru_cache(maxsize=1024)
+def power_of(effect: float, spread: float, starts: int, cells: int, alpha: float) -> float:
+    """How often a shift of one cell is found by Mann–Whitney when cells share alpha by Holm."""
     rounds = 400
     chance = np.random.default_rng(SEED)
     plain = chance.normal(0.0, spread, size=(rounds, starts))
     shifted = chance.normal(math.log1p(effect), spread, size=(rounds, starts))
-    result = stats.mannwhitneyu(plain, shifted, axis=1, alternative="two-sided")
-    return float((np.asarray(result.pvalue) * cells <= 1.0 - CONFIDENCE).mean())
+    result = stats.mannwhitneyu(
+        plain, shifted, axis=1, alternative="two-sided", method="exact")
+    return float((np.asarray(result.pvalue) * cells <= alpha).mean())
 
 
 def relative_spread(groups: Sequence[Sequence[float]]) -> float:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from tamarack_lab.results import Results
 
-from . import svg, tables_csv
+from . import compare_page, svg, tables_csv
+from .compare import Comparison, compare
+from .compare_text import show
 from .page import page
 
-__all__ = ["build"]
+__all__ = ["Comparison", "build", "build_comparison", "compare", "show"]
 
 
 def build(results: Results, folder: Path) -> list[Path]:
@@ -18,3 +20,8 @@ def build(results: Results, folder: Path) -> list[Path]:
     report = folder / "report.html"
     report.write_text(page(results), encoding="utf-8")
     return [report, *svg.pictures(results, folder), *tables_csv.write(results, folder)]
+
+
+def build_comparison(comparison: Comparison, folder: Path) -> list[Path]:
+    """Writes compare.html and compare.csv into the folder; the files written."""
+    return compare_page.write(comparison, folder)

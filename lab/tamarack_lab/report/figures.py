@@ -136,8 +136,9 @@ def groups(experiment: Experiment) -> list[tuple[str, list[Cell]]]:
 
 
 def place_of(cell: Cell, without: str | None = None) -> str:
-    """Where a cell stands on its axes: "scheme https, log off"; empty without axes."""
-    return ", ".join(f"{axis} {value}" for axis, value in cell.axes.items() if axis != without)
+    """Where a cell stands on its axes: "small file, log off"; empty without axes."""
+    return ", ".join(str(value) if axis == "scenario" else f"{axis} {value}"
+                     for axis, value in cell.axes.items() if axis != without)
 
 
 def filled(results: Results) -> tuple[int, int, int]:

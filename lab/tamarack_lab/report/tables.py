@@ -6,7 +6,7 @@ from tamarack_lab import statistics
 from tamarack_lab.results import Cell, Experiment, Metric, Published
 
 from .charts.cores import AXIS
-from .figures import RatioRow, interval_of, published_rows, ratio_rows
+from .figures import RatioRow, interval_of, place_of, published_rows, ratio_rows
 from .markup import NOTHING, Field, figure, table, text
 from .metrics import MEANINGS, number, values, written
 
@@ -132,7 +132,7 @@ def efficiency(experiment: Experiment, ghz: float | None) -> str:
         if not rate or not isinstance(count, int):
             continue
         middle = statistics.interval(rate).median
-        rows.append([text(cell.label), text(_other_axes(cell)), *_per(middle, count, ghz)])
+        rows.append([text(cell.label), text(place_of(cell, AXIS)), *_per(middle, count, ghz)])
     for there in experiment.published:
         count = there.cell.get(AXIS)
         if there.metric == "requests_per_s" and isinstance(count, int):
@@ -144,7 +144,7 @@ def efficiency(experiment: Experiment, ghz: float | None) -> str:
 
 def marked(experiment: Experiment) -> str:
     """The cells without a figure and why; empty when all have one."""
-    rows = [[text(cell.label), text(", ".join(f"{k} {v}" for k, v in cell.axes.items())),
+    rows = [[text(cell.label), text(place_of(cell)),
              text(cell.reason)] for cell in experiment.cells if cell.status == "marked"]
     return table("Marked cells: never averaged in", ["server", "where", "reason"],
                  rows) if rows else ""
@@ -217,9 +217,3 @@ def _starts(cell: Cell) -> Field:
     if cell.status == "marked":
         return Field(f'<span class="mark">{text(cell.reason).html}</span>', cell.reason)
     return figure(str(len(cell.samples)), len(cell.samples))
-
-
-def _other_axes(cell: Cell) -> str:
-    return ", ".join(f"{name} {value}" for name, value in cell.axes.items() if name != AXIS)
-
-

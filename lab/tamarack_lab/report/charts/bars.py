@@ -18,14 +18,15 @@ ROOM = 1.5
 
 def bars(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
     """A chart for each group, quickest server first."""
-    found = (_chart(experiment, place, cells, drawn, quick)
+    found = (bar_chart(experiment, place, cells, drawn, quick)
              for place, cells in groups(experiment))
     return [chart for chart in found if chart]
 
 
-def _chart(
+def bar_chart(
     experiment: Experiment, place: str, cells: list[Cell], drawn: dict[str, Look], quick: bool
 ) -> Chart | None:
+    """The chart of one group; None where nothing was measured."""
     metric = metric_for(experiment, cells, quick)
     if metric is None:
         return None

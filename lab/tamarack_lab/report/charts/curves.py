@@ -9,6 +9,7 @@ from tamarack_lab.results import Cell, Experiment, Metric
 from ..figures import groups
 from ..metrics import MEANINGS
 from ..theme import Look, series
+from .bars import bar_chart
 from .chart import (
     Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, point, spec,
     tooltip)
@@ -19,10 +20,13 @@ WIDE = 16
 
 
 def curves(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
-    """For each group a chart of the headline and one of throughput."""
+    """For each group a chart of the headline and one of throughput; bars where it is one point."""
     metrics = dict.fromkeys((experiment.headline, "requests_per_s"))
     found = []
     for place, cells in groups(experiment):
+        if len({cell.axes.get(experiment.x or "") for cell in cells}) == 1:
+            found += [chart for chart in [bar_chart(experiment, place, cells, drawn, quick)] if chart]
+            continue
         for metric in metrics:
             chart = curve(experiment, place, cells, metric, drawn, quick)
             if chart:

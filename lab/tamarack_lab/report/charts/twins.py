@@ -22,6 +22,8 @@ def twins(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[C
         return []
     found = []
     for place, cells in groups(experiment):
+        if len({cell.axes.get(experiment.x) for cell in cells}) == 1:
+            continue
         rows = {cell_label: _rows(experiment, cells, cell_label, quick)
                 for cell_label in dict.fromkeys(cell.label for cell in cells)}
         latest = [row for one in rows.values() for row in one[1]]
