@@ -98,7 +98,7 @@ def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side,
         scheme=server.scheme, host=server.setup.host, port=server.setup.port, pages=pages,
         clients=cell.concurrency, seconds=stage.seconds,
         threads=block.threads or side.cpu_count(), keep_alive=block.keep_alive,
-        requests=block.requests, requests_each=block.requests_each,
+        requests=block.requests or None, requests_each=block.requests_each,
         rate=None if peak is None else peak * cell.load_percent / 100,
         connections=block.connections, timeline=cell.tool == "users",
         seed=start * 100 + 1)
@@ -107,7 +107,7 @@ def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side,
 @contextmanager
 def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
     folder = stage.folder / f"{cell.server}-{time.monotonic_ns()}"
-    idle = cell.block.connections + 500 if cell.tool == "idle" else 0
+    idle = cell.block.connections + 600 if cell.tool == "idle" else 0
     setup = Setup(
         site=stage.site, folder=folder, port=stage.port or free_port(stage.address),
         cpus=sides.server, address=stage.address, tls=cell.scheme == "https",

@@ -13,7 +13,7 @@ from .side import Local, Side
 from .tool import Count, Order, Tool
 
 # Connections that come before the first reading: pools and arenas exist then.
-WARM_UP = 200
+WARM_UP = 500
 
 
 class Idle(Tool):
@@ -86,7 +86,8 @@ class _Connections:
         if order.scheme == "https":
             connection = self._tls.wrap_socket(connection)
         self._open.append(connection)
-        connection.sendall(f"GET {page.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        host = f"{order.host}:{order.port}"
+        connection.sendall(f"GET {page.path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         received = b""
         while not (b"\r\n\r\n" in received and received.endswith(page.body or b"")):
             part = connection.recv(65536)

@@ -13,6 +13,10 @@ from ..histogram import Histogram
 from .side import Side
 from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint
 
+HOME = "/usr/share/jmeter"
+# Debian's XStream refuses JMeter's own classes unless it is told to allow them.
+LAUNCHER = Path(__file__).parent.parent.parent / "load" / "JmeterLauncher.java"
+
 PLAN = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="2.8" jmeter="2.13">
@@ -60,11 +64,19 @@ class Jmeter(Tool):
 
     name = "jmeter"
     program = "jmeter"
-    packages = ("jmeter",)
+    packages = ("jmeter", "jmeter-http", "default-jdk-headless")
+
+    def missing(self, side: Side) -> str:
+        """JMeter, its HTTP part, which Debian packs apart, and Java."""
+        jars = f"{HOME}/lib/ext/ApacheJMeter_http.jar"
+        if side.has("java") and side.has("jmeter") and side.first_line(["ls", jars]) == jars:
+            return ""
+        return super().missing(side) or (
+            f"jmeter is incomplete{side.where()}: apt-get install {' '.join(self.packages)}")
 
     def version(self, side: Side) -> str:
         """The line with a number."""
-        said = side.first_line(["sh", "-c", "jmeter --version 2>&1 | grep -m1 -o 'ersion.*'"])
+        said = side.first_line(["sh", "-c", "jmeter --version 2>&1 | grep -m1 -o 'ersion [0-9.]*'"])
         return f"JMeter v{said}" if said else "JMeter"
 
     def run_one(self, order: Order, side: Side) -> Count:
@@ -80,7 +92,8 @@ class Jmeter(Tool):
             plan.write(text)
             plan.flush()
             table, log = side.scratch("jmeter.csv"), side.scratch("jmeter.log")
-            side.run(["jmeter", "-n", "-t", side.put(Path(plan.name)), "-l", table, "-j", log,
+            side.run(["java", f"-Djmeter.home={HOME}", "-cp", f"{HOME}/bin/ApacheJMeter.jar",
+                      side.put(LAUNCHER), "-n", "-t", side.put(Path(plan.name)), "-l", table, "-j", log,
                       "-Jjmeter.save.saveservice.output_format=csv",
                       "-Jjmeter.save.saveservice.print_field_names=true",
                       "-Jjmeter.save.saveservice.bytes=true", "-Jsummariser.name="],

@@ -229,7 +229,8 @@ class Server:
     def _complaint(self) -> str:
         for name in ("output.txt", "error.log"):
             path = self.setup.folder / name
-            lines = path.read_text(errors="replace").split("\n") if path.exists() else []
+            text = path.read_text(errors="replace") if path.exists() else ""
+            lines = text.replace(f"{self.setup.folder}/", "").split("\n")
             said = [line.strip() for line in lines if line.strip()]
             if said:
                 return said[-1][:300] if len(said) < 3 else " / ".join(said[:2])[:300]

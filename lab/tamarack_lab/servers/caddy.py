@@ -20,7 +20,7 @@ TEMPLATE = """\
         }}
     }}
 }}
-{scheme}://{address}:{port} {{
+{scheme}://:{port} {{
     bind {address}
     root * {documents}
     {tls}
