@@ -75,7 +75,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="a fixed port (for firewalls)")
     parser.add_argument("--no-install", action="store_true",
                         help="don't install missing packages, also as root")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if not (options.list or options.compare or options.experiments):
         parser.print_usage(sys.stderr)
         sys.exit(USELESS)

@@ -60,10 +60,11 @@ def sample(cell: Planned, start: int, order: int, peak: float | None, stage: Sta
         pages = stage.site.pages[cell.page]
         tool = stage.tool(cell.tool)
         wanted = order_of(cell, pages, server, side, stage, start, peak)
+        # Children that still load an application would keep the check waiting.
+        server.settle()
         server.check(pages)
         if cell.affinity == "taskset":
             server.pin()
-        server.settle()
         if isinstance(tool, Idle):
             return _idle(tool, wanted, server, side, start, order)
         _warm_up(cell, tool, wanted, side, stage)
@@ -81,8 +82,8 @@ def peak(cell: Planned, stage: Stage) -> float:
         pages = stage.site.pages[cell.page]
         tool = stage.tool(cell.tool)
         wanted = order_of(cell, pages, server, side, stage, 0, None)
-        server.check(pages)
         server.settle()
+        server.check(pages)
         _warm_up(cell, tool, wanted, side, stage)
         count = tool.run(wanted, side)
         if not count.requests:
@@ -169,7 +170,8 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
         shares[1] = None
     return Sample(
         **_counted(count, start, order, at),
-        cpu_us_per_request=(after.cpu_ns - before.cpu_ns) / 1000 / count.requests,
+        cpu_us_per_request=(after.cpu_ns - before.cpu_ns) / 1000 / count.requests
+        if tool.starts_at_once else None,
         migrations=proc.grown(before.migrations, after.migrations),
         context_switches_voluntary=proc.grown(before.voluntary, after.voluntary),
         context_switches_involuntary=proc.grown(before.involuntary, after.involuntary),

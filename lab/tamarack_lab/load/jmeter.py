@@ -64,6 +64,7 @@ class Jmeter(Tool):
 
     name = "jmeter"
     program = "jmeter"
+    starts_at_once = False
     packages = ("jmeter", "jmeter-http", "default-jdk-headless")
 
     def missing(self, side: Side) -> str:

@@ -119,6 +119,8 @@ class Tool:
     packages: ClassVar[tuple[str, ...]] = ()
     # Whether it can take several pages.
     many_pages: ClassVar[bool] = False
+    # False: it takes seconds to start, in which the server's idle CPU time would be counted.
+    starts_at_once: ClassVar[bool] = True
 
     def missing(self, side: Side) -> str:
         """Why it can't run there, in one line; empty when it can."""

@@ -1,0 +1,138 @@
+"""Whole runs with fake servers: marks, notes, the journal, the exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tamarack_lab import cli, engine, results
+from tamarack_lab.load import TOOLS
+from tests.fakes import FakeTool, experiment
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTool]:
+    made = FakeTool()
+    monkeypatch.setitem(TOOLS, "fetch", made)
+    monkeypatch.setattr(cli, "_report", lambda made, run: 0)
+    yield made
+
+
+def run(tmp_path: Path, servers: list[str], *more: str) -> tuple[int, results.Results]:
+    path = experiment(tmp_path, servers)
+    status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
+                       "--out", str(tmp_path / "out"), *more])
+    return status, results.read(tmp_path / "out")
+
+
+def test_what_works_is_measured_and_the_rest_is_marked(tmp_path: Path, tool: FakeTool) -> None:
+    status, made = run(tmp_path, ["fake", "fake-wrong", "fake-broken", "fake-absent"])
+    cells = {cell.server: cell for cell in made.experiments[0].cells}
+    assert status == cli.MARKED
+    assert cells["fake"].status == "ok" and len(cells["fake"].samples) == 3
+    assert "wrong bytes" in cells["fake-wrong"].reason
+    assert cells["fake-broken"].reason == (
+        "broken server does not start: line 3: no such directive")
+    assert cells["fake-absent"].reason == "absent server is missing: no absentd"
+    assert sum("absent server" in line for line in made.notes) == 1
+    assert made.finished and made.headline_reason and made.load.text
+    floor = made.experiments[0].floors[0]
+    assert len(floor.first) == len(floor.second) == 3
+    assert engine.filled(made) == (1, 3, 4)
+
+
+def test_all_good_ends_with_zero(tmp_path: Path, tool: FakeTool) -> None:
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.GOOD
+    sample = made.experiments[0].cells[0].samples[0]
+    assert sample.latency is not None and sample.latency.percentiles_us["50"] == 100.0
+    assert sample.cpu_us_per_request is not None and sample.cpu_us_per_request >= 0
+
+
+def test_one_error_marks_the_cell(tmp_path: Path, tool: FakeTool) -> None:
+    tool.errors_at = {1}
+    status, made = run(tmp_path, ["fake"])
+    cell = made.experiments[0].cells[0]
+    assert status == cli.MARKED and cell.status == "marked"
+    assert cell.reason == "1 errors in 1 of 3 starts (read 1)"
+    assert [one.errors for one in cell.samples] == [0, 1, 0]
+    # A noise floor of a cell with errors is none.
+    assert not made.experiments[0].floors
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, tool: FakeTool,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = engine.sample, []
+
+    def interrupted(*given: object) -> results.Sample:
+        calls.append(given)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "sample", interrupted)
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.INTERRUPTED and made.finished is None
+    began = made.started
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.GOOD and made.started == began
+    # Two before it stopped, one that was cut off, four that were left of six.
+    assert len(calls) == 3 + 4
+    assert [one.start for one in made.experiments[0].cells[0].samples] == [0, 1, 2]
+    run(tmp_path, ["fake"])
+    assert len(calls) == 7
+
+
+def test_another_run_in_the_folder_is_refused(tmp_path: Path, tool: FakeTool,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, ["fake"])
+    status, _ = run(tmp_path, ["fake"], "--starts", "5")
+    assert status == cli.USELESS
+    assert "choose another --out" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_journal_cut_off_in_its_last_line_is_read(tmp_path: Path, tool: FakeTool) -> None:
+    run(tmp_path, ["fake"])
+    journal = tmp_path / "out" / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    journal.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:20])
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.GOOD and len(made.experiments[0].cells[0].samples) == 3
+    assert all(json.loads(line) for line in journal.read_text().splitlines())
+
+
+def test_a_broken_experiment_does_not_stop_the_others(
+        tmp_path: Path, tool: FakeTool, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("name = \n")
+    status, made = run(tmp_path, ["fake"], str(broken))
+    assert status == cli.MARKED and len(made.experiments) == 1
+    assert f"{broken}:1:" in capsys.readouterr().err.replace("\n", "")
+    assert cli.main([str(broken), "--out", str(tmp_path / "none")]) == cli.USELESS
+
+
+def test_a_port_in_use_and_a_mask_beyond_the_machine_are_said(
+        tmp_path: Path, tool: FakeTool, capsys: pytest.CaptureFixture[str]) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        status, made = run(tmp_path, ["fake"], "--port", str(taken.getsockname()[1]))
+    assert status == cli.MARKED
+    assert "is in use" in made.experiments[0].cells[0].reason
+    path = experiment(tmp_path, ["fake"])
+    assert cli.main([str(path), "--server-cpus", "4095"]) == cli.USELESS
+    assert "no permission for CPU 4095" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_an_expected_absence_is_no_fault(tmp_path: Path, tool: FakeTool,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fakes import FakeAbsent
+
+    monkeypatch.setattr(FakeAbsent, "absent", classmethod(lambda cls: "absent: not yet"))
+    status, made = run(tmp_path, ["fake", "fake-absent"])
+    assert status == cli.GOOD
+    assert made.experiments[0].cells[1].status == "marked"

@@ -1,0 +1,87 @@
+"""Experiment files: those of the lab are sound, and what is wrong is said by file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tamarack_lab import experiment, plan, servers
+from tamarack_lab.experiment import ExperimentError
+from tamarack_lab.load import TOOLS
+from tests.fakes import experiment as written
+
+
+@pytest.mark.parametrize("name", experiment.names())
+def test_every_experiment_names_known_servers_tools_and_cells(name: str) -> None:
+    spec = experiment.load(name)
+    assert spec.name == name
+    kinds = servers.kinds()
+    for quick in (False, True):
+        made = plan.make(spec, kinds, quick, cpus=8, side_cpus=4)
+        assert made.cells and made.twins
+        assert not [line for line in made.left_out if "no such server" in line]
+        assert {cell.tool for cell in made.cells} <= set(TOOLS)
+        assert len({cell.key for cell in made.cells}) == len(made.cells)
+    # What was published belongs to a cell of the full run.
+    cells = plan.make(spec, kinds, False, 8, 4).cells
+    for figure in spec.published:
+        assert any(plan._fits(cell, figure.cell) for cell in cells), figure.label
+
+
+def test_a_full_quick_run_fits_into_its_time() -> None:
+    starts = 0.0
+    for name in experiment.names():
+        made = plan.make(experiment.load(name), servers.kinds(), True, cpus=2, side_cpus=1)
+        starts += 3 * (len(made.cells) + len(made.twins))
+    assert starts * (2.0 + 0.5 + plan.OVERHEAD_S) < 36 * 60
+
+
+@pytest.mark.parametrize(("wrong", "line", "said"), [
+    ('title = "Small', 2, "character"),
+    ("tittle = 1", 9, "unknown, did you mean title?"),
+    ("seconds = \"long\"", 6, "already"),
+])
+def test_a_typo_is_said_with_its_line(tmp_path: Path, wrong: str, line: int, said: str) -> None:
+    path = written(tmp_path, ["fake"])
+    text = path.read_text()
+    text = text.replace('title = "Small"', wrong) if wrong.startswith("title") \
+        else text.replace("\n\n[[cells]]", f"\n{wrong}\n[[cells]]")
+    path.write_text(text)
+    with pytest.raises(ExperimentError) as caught:
+        experiment.load(str(path))
+    assert f"{path}:" in str(caught.value)
+    if wrong.startswith("ti"):
+        assert f"{path}:{line}:" in str(caught.value), caught.value
+        assert said in str(caught.value)
+
+
+def test_a_wrong_field_of_the_second_block_is_found_there(tmp_path: Path) -> None:
+    path = written(tmp_path, ["fake"])
+    path.write_text(path.read_text() + '[[cells]]\nscenario = "two"\nservers = "fake"\n'
+                    'tool = "fetch"\nconcurency = 3\n')
+    with pytest.raises(ExperimentError) as caught:
+        experiment.load(str(path))
+    lines = path.read_text().splitlines()
+    assert f":{lines.index('concurency = 3') + 1}:" in str(caught.value)
+    assert "did you mean concurrency?" in str(caught.value)
+
+
+def test_several_values_need_an_axis(tmp_path: Path) -> None:
+    path = written(tmp_path, ["fake"])
+    path.write_text(path.read_text().replace('tool = "fetch"', 'tool = ["fetch", "wrk"]'))
+    with pytest.raises(ExperimentError, match="several values for tool"):
+        experiment.load(str(path))
+
+
+def test_an_unknown_experiment_says_which_there_are() -> None:
+    with pytest.raises(ExperimentError, match="p1-keepalive"):
+        experiment.load("p9")
+
+
+def test_quick_says_what_it_leaves_out(tmp_path: Path) -> None:
+    spec = experiment.load(str(written(tmp_path, ["fake"])))
+    made = plan.make(spec, servers.kinds(), True, 2, 1)
+    assert [cell.key for cell in made.cells] == ["server=fake concurrency=2"]
+    assert made.left_out == ["one: concurrency 1 (--quick)"]
+    assert made.headline == "cpu_us_per_request"
+    assert plan.make(spec, servers.kinds(), False, 8, 4).headline == "requests_per_s"

@@ -1,0 +1,224 @@
+"""What load tools print, read back; the lab's own tool against a server of this test."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from tamarack_lab import packages
+from tamarack_lab.histogram import Histogram, upper_bound
+from tamarack_lab.load import ab, h2load, jmeter, oha, wrk
+from tamarack_lab.load.hammer import Hammer, Open, Users
+from tamarack_lab.load.side import Local, Several, Side
+from tamarack_lab.load.tool import Count, Order, Tool, together
+from tamarack_lab.site import Page, fnv1a
+
+PAGE = Page("/1k.html", b"x" * 1024)
+
+
+def order(**more: object) -> Order:
+    given: dict[str, object] = {"scheme": "http", "host": "127.0.0.1", "port": 80,
+                                "pages": (PAGE,), "clients": 2, "seconds": 0.2}
+    return Order(**{**given, **more})  # type: ignore[arg-type]
+
+
+def test_wrk() -> None:
+    said = {"requests": 1000, "duration_us": 2_000_000, "bytes": 1_300_000, "connect": 0,
+            "read": 2, "write": 0, "status": 0, "timeout": 1, "mean_us": 150.0,
+            "stdev_us": 10.0, "max_us": 900, "percentiles": [[50.0, 100], [99.0, 200]]}
+    count = wrk.count(said, order())  # type: ignore[arg-type]
+    assert (count.requests, count.duration_s, count.errors) == (1000, 2.0, 3)
+    assert count.complaint == "read 2, timeout 1" and count.wrong_bytes == 0
+    latency = count.latency()
+    assert latency is not None and latency.count == 1000
+    assert latency.percentiles_us["50"] == 100 and latency.max_us == 900
+    assert latency.mean_us == pytest.approx(150.0)
+    said["bytes"] = 10_000
+    assert wrk.count(said, order()).wrong_bytes == 1  # type: ignore[arg-type]
+
+
+AB = """\
+Complete requests:      1000
+Failed requests:        4
+   (Connect: 0, Receive: 1, Length: 3, Exceptions: 0)
+Non-2xx responses:      2
+Total transferred:      1300000 bytes
+Time taken for tests:   0.500 seconds
+Time per request:       12.500 [ms] (mean)
+Connection Times (ms)
+Total:          1   12   3.4     11      99
+"""
+
+
+def test_ab() -> None:
+    table = "Percentage served,Time in ms\n0,1.0\n50,11.5\n90,14.25\n99,40.0\n"
+    count = ab.count(AB, table, order())
+    # Bodies of another length are judged by the sum of bytes, not by ab.
+    assert (count.requests, count.errors, count.complaint) == (997, 3, "receive 1, status 2")
+    latency = count.latency()
+    assert latency is not None and latency.percentiles_us == {
+        "50": 11500.0, "90": 14250.0, "99": 40000.0}
+    assert latency.max_us == 99000 and latency.mean_us == 12500
+
+
+def test_h2load() -> None:
+    text = ("finished in 2.00s, 10.00 req/s, 1.2KB/s\n"
+            "requests: 4 total, 4 started, 4 done, 3 succeeded, 1 failed, 0 errored, 0 timeout\n"
+            "status codes: 3 2xx, 0 3xx, 1 4xx, 0 5xx\ntraffic: 4.0KB (4096) total, 1B (1)\n")
+    count = h2load.count(text, "1 200 120\n2 200 130\n3 404 9\n4 200 140\n", order())
+    assert (count.requests, count.duration_s, count.errors) == (3, 2.0, 2)
+    assert count.histogram is not None and count.histogram.total == 3
+
+
+def test_oha() -> None:
+    said = {"summary": {"total": 2.0, "totalData": 204800, "average": 0.001, "slowest": 0.01},
+            "latencyPercentiles": {"p50": 0.001, "p90": 0.002, "p99": 0.003, "p99.9": 0.004},
+            "statusCodeDistribution": {"200": 200},
+            "errorDistribution": {"aborted due to deadline": 3}}
+    count = oha.count(said, order(rate=100.0))
+    assert (count.requests, count.errors, count.wrong_bytes, count.corrected) == (200, 0, 0, True)
+    latency = count.latency()
+    assert latency is not None and latency.percentiles_us["99.9"] == pytest.approx(4000)
+
+
+def test_jmeter() -> None:
+    table = ("timeStamp,elapsed,label,responseCode,success,bytes\n"
+             "1000,5,page,200,true,1090\n1003,120,page,200,true,1090\n"
+             "1004,7,page,503,false,90\n1009,2,page,200,true,90\n")
+    count = jmeter.count(table, order(requests_each=2))
+    assert (count.requests, count.errors, count.wrong_bytes) == (3, 1, 1)
+    assert count.timeline_ms == [(0.0, 5.0), (3.0, 120.0), (9.0, 2.0)]
+    latency = count.latency()
+    assert latency is not None and latency.over_100ms == pytest.approx(1 / 3)
+    assert "50" in jmeter.PLAN.format(each=20, users=50, host="h", port=1, scheme="http",
+                                      path="/", timeout_ms=1, keep="true")
+
+
+def test_hosts_are_merged_by_histogram() -> None:
+    parts = []
+    for value, number in ((100, 90), (10_000, 10)):
+        kept = Histogram()
+        kept.record(value, number)
+        parts.append(Count(number, 2.0, histogram=kept, bytes=5))
+    whole = together(parts)
+    assert (whole.requests, whole.duration_s, whole.bytes) == (100, 2.0, 10)
+    latency = whole.latency()
+    assert latency is not None and latency.percentiles_us["90"] == 100
+    assert latency.percentiles_us["99"] == pytest.approx(10_000, rel=0.02)
+
+
+def test_the_load_is_shared_among_hosts() -> None:
+    class Recorder(Tool):
+        name = "recorder"
+
+        def run_one(self, order: Order, side: Side) -> Count:
+            return Count(order.clients, 1.0)
+
+    whole = order(clients=7, rate=90.0, requests=10)
+    shares = [whole.share(number, 3) for number in range(3)]
+    assert [share.clients for share in shares] == [3, 2, 2]
+    assert [share.requests for share in shares] == [4, 3, 3]
+    assert [share.rate for share in shares] == [30.0, 30.0, 30.0]
+    assert len({share.seed for share in shares}) == 3
+    sides: list[Side] = [Local(()), Local(()), Local(())]
+    assert Recorder().run(whole, Several(sides)).requests == 7
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Set by tests: chunked bodies, a body of other bytes, a pause at one request.
+    chunked = wrong = False
+    stall_at, stall_s, count = 0, 0.0, 0
+
+    def do_GET(self) -> None:
+        kind = type(self)
+        kind.count += 1
+        if kind.count == kind.stall_at:
+            time.sleep(kind.stall_s)
+        body = b"y" * 1024 if kind.wrong else PAGE.body or b""
+        self.send_response(200)
+        if kind.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"3e8\r\n" + body[:1000] + b"\r\n18\r\n" + body[1000:] +
+                             b"\r\n0\r\n\r\n")
+        else:
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *given: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[int, type[Handler]]]:
+    class Fresh(Handler):
+        pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1], Fresh
+    server.shutdown()
+    server.server_close()
+
+
+needs_compiler = pytest.mark.skipif(not packages.which("cc"), reason="no C compiler")
+
+
+@needs_compiler
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("chunked", [True, False])
+def test_users_ask_so_many_times_each(served: tuple[int, type[Handler]], keep: bool,
+                                      chunked: bool) -> None:
+    port, handler = served
+    handler.chunked = chunked
+    count = Users().run(order(port=port, clients=3, requests_each=5, keep_alive=keep,
+                              timeline=True), Local(()))
+    assert (count.requests, count.errors, count.wrong_bytes) == (15, 0, 0), count.complaint
+    assert handler.count == 15 and len(count.timeline_ms or []) == 15
+    assert count.bytes and count.bytes > 15 * 1024
+
+
+@needs_compiler
+def test_wrong_bytes_and_refused_connections_count(served: tuple[int, type[Handler]]) -> None:
+    port, handler = served
+    handler.wrong = True
+    count = Users().run(order(port=port, requests_each=2), Local(()))
+    assert count.wrong_bytes == count.requests == 4
+    closed = Users().run(order(port=1, requests_each=2), Local(()))
+    assert (closed.requests, closed.errors) == (0, 4)
+    assert closed.latency() is None
+
+
+@needs_compiler
+def test_several_pages_and_several_processes(served: tuple[int, type[Handler]]) -> None:
+    port, _ = served
+    pages = (PAGE, Page("/other", PAGE.body))
+    count = Hammer().run(order(port=port, pages=pages, clients=4, threads=2, seconds=0.3),
+                         Local(()))
+    assert count.requests > 4 and count.errors == 0 and count.wrong_bytes == 0
+    assert count.histogram is not None and count.histogram.total == count.requests
+    # The C tool's buckets are those of histogram.py.
+    assert all(upper_bound(bound) == bound for bound, _ in count.histogram.pairs())
+
+
+@needs_compiler
+def test_an_open_loop_counts_what_a_stall_makes_wait(served: tuple[int, type[Handler]]) -> None:
+    port, handler = served
+    handler.stall_at, handler.stall_s = 10, 0.4
+    count = Open().run(order(port=port, clients=1, rate=100.0, seconds=0.6), Local(()))
+    assert count.requests + count.errors == 60 and count.corrected
+    assert count.histogram is not None
+    # The stall kept about forty requests waiting, one after the other less: a closed loop
+    # would have seen a single slow answer.
+    slow = sum(number for bound, number in count.histogram.pairs() if bound > 100_000)
+    assert slow > 15
+
+
+def test_fnv() -> None:
+    assert fnv1a(b"") == 14695981039346656037
+    assert fnv1a(b"a") == 0xAF63DC4C8601EC8C

@@ -1,0 +1,124 @@
+"""CPU lists, halves by core, counters from /proc, pools, the page's checks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tamarack_lab import cpus, machine, proc
+from tamarack_lab.cpus import CpuError, Sides
+from tamarack_lab.load.side import Local
+from tamarack_lab.servers import Setup, kinds, pools
+from tamarack_lab.servers.base import free_port, refuse_used
+from tamarack_lab.site import Page, Site
+
+
+def test_lists() -> None:
+    assert cpus.parse("0-3,8") == (0, 1, 2, 3, 8)
+    assert cpus.text((8, 0, 1, 2, 3)) == "0-3,8"
+    assert cpus.text((5,)) == "5"
+    with pytest.raises(CpuError, match="0-x"):
+        cpus.parse("0-x")
+
+
+def test_halves_hold_whole_cores(tmp_path: Path) -> None:
+    for cpu, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(siblings)
+    assert cpus.by_core((0, 1, 2, 3), tmp_path) == (0, 2, 1, 3)
+
+
+def test_more_cpus_for_the_server_leave_fewer_to_the_load() -> None:
+    sides = Sides((0, 1), (2, 3))
+    assert sides.server_with(None) == sides
+    assert sides.server_with(1) == Sides((0,), (1, 2, 3))
+    assert sides.server_with(3) == Sides((0, 1, 2), (3,))
+    assert sides.server_with(4) == Sides((0, 1, 2, 3), (0, 1, 2, 3))
+    assert sides.server_with(4).shared
+    with pytest.raises(CpuError, match="5 CPUs"):
+        sides.server_with(5)
+
+
+def test_cpu_time_of_a_family_counts_what_ended() -> None:
+    burn = "import time\nwhile time.process_time() < 0.15: pass"
+    script = (f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {burn!r}])\n"
+              "print('ready', flush=True)\nsys.stdin.read()")
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    try:
+        assert process.stdout and process.stdout.readline()
+        reading = proc.reading(proc.family(process.pid), None)
+        assert reading.cpu_ns > 140_000_000
+        assert proc.memory_bytes([process.pid])[1] > 1_000_000
+    finally:
+        process.communicate()
+
+
+def test_growth_of_counters() -> None:
+    assert proc.grown({1: 5}, {1: 9, 2: 3}) == 7
+    assert proc.grown({}, {}) is None
+    assert proc.busy_share((1, 2), (1, 2)) is None
+    assert proc.busy_share((10, 100), (60, 200)) == 0.5
+
+
+def test_a_used_port_is_refused() -> None:
+    import socket
+
+    port = free_port()
+    refuse_used("127.0.0.1", port)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        with pytest.raises(Exception, match=f"port {port} is in use"):
+            refuse_used("127.0.0.1", port)
+
+
+def test_the_published_configuration_is_word_for_word() -> None:
+    wanted = {"StartServers 8", "ServerLimit 100", "ThreadsPerChild 125", "ThreadLimit 2000",
+              "MaxRequestWorkers 2000", "MaxSpareThreads 1000", "MinSpareThreads 75",
+              "KeepAlive On", "MaxKeepAliveRequests 0", "KeepAliveTimeout 50"}
+    assert set(pools.P1.splitlines()) == wanted
+
+
+def setup(tmp_path: Path, **more: object) -> Setup:
+    pages = {"1k": (Page("/1k.html", b"x"),)}
+    site = Site(tmp_path, tmp_path / "documents", tmp_path / "certificate.pem",
+                tmp_path / "key.pem", tmp_path / "application", pages)
+    given: dict[str, object] = {"site": site, "folder": tmp_path, "port": 8123, "cpus": (0, 1)}
+    return Setup(**{**given, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pair", [("apache-prefork", "tamarack-prefork"),
+                                  ("apache-worker", "tamarack-worker"),
+                                  ("apache-event", "tamarack-event")])
+def test_tamarack_gets_apaches_very_configuration(tmp_path: Path, pair: tuple[str, str]) -> None:
+    texts = []
+    for name in pair:
+        kinds()[name](setup(tmp_path, tls=True, log=True, clients=256)).configure()
+        texts.append((tmp_path / "httpd.conf").read_text())
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", ["nginx", "h2o", "lighttpd", "caddy", "webfs", "mini-httpd"])
+@pytest.mark.parametrize("tls", [False, True])
+def test_every_configuration_names_its_address_and_folder(tmp_path: Path, name: str,
+                                                          tls: bool) -> None:
+    kind = kinds()[name]
+    if tls and not kind.can("tls"):
+        pytest.skip("has no TLS")
+    command = kind(setup(tmp_path, tls=tls, log=True)).configure()
+    text = " ".join(command) + "".join(
+        path.read_text() for path in tmp_path.iterdir() if path.is_file())
+    assert "8123" in text and str(tmp_path / "documents") in text
+    assert (str(tmp_path / "certificate.pem") in text) == tls
+
+
+def test_the_environment_is_recorded() -> None:
+    kind = kinds()["fake"] if "fake" in kinds() else kinds()["webfs"]
+    said = machine.describe([kind], ["wrk"], Local(()))
+    assert said.cpu and said.cpus == len(os.sched_getaffinity(0)) and said.kernel
+    assert "net.core.somaxconn" in said.sysctls and said.limits["nofile"] > 0
