@@ -250,6 +250,11 @@ impl Handle {
         self.state.watcher.as_ref()
     }
 
+    /// Whether the thread has one connection at a time and blocks where it stands.
+    pub fn works_in_place(&self) -> bool {
+        self.state.in_place
+    }
+
     /// The pool for work that blocks.
     pub fn blocking(&self) -> &Arc<BlockingPool> {
         &self.state.blocking

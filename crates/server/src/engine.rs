@@ -14,7 +14,7 @@ use crate::host::Server;
 use crate::log::Level;
 use crate::plan::PlanCache;
 use crate::request::Request;
-use crate::resource::Resources;
+use crate::resource::{Limits, Resources};
 use crate::walk::HtaccessCache;
 
 /// The most unused request buffers that a loop keeps.
@@ -148,6 +148,10 @@ impl Connections {
     }
 }
 
+fn resource_limits(handle: &Handle) -> Limits {
+    if handle.works_in_place() { Limits::THREAD } else { Limits::LOOP }
+}
+
 impl Engine {
     /// The engine of a loop.
     pub fn new(
@@ -158,9 +162,9 @@ impl Engine {
     ) -> Rc<Engine> {
         Rc::new(Engine {
             plans: PlanCache::new(server.registry.clone()),
-            handle,
             htaccess: HtaccessCache::default(),
-            resources: Resources::default(),
+            resources: Resources::new(resource_limits(&handle)),
+            handle,
             draining: Cell::new(false),
             connections: Connections::new(&slot),
             is_timed: is_timed(&server),

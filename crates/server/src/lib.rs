@@ -14,6 +14,7 @@ pub mod errorlog;
 pub mod errors;
 pub mod expr;
 pub mod filter;
+pub mod freshness;
 pub mod hooks;
 pub mod host;
 pub mod hostname;

@@ -18,6 +18,7 @@ use crate::client::Client;
 use crate::core::{Core, CoreDir};
 use crate::engine::Engine;
 use crate::filter::Attached;
+use crate::freshness::Trace;
 use crate::host::Host;
 use crate::inlet::BodyIn;
 use crate::module::Module;
@@ -141,7 +142,7 @@ pub struct Request {
     /// Whether only hooks that are pure took part so far.
     pub pure: bool,
     /// Paths that were looked at, where somebody wants to know (the resource cache).
-    pub trace: Option<Vec<Vec<u8>>>,
+    pub trace: Option<Trace>,
     /// A subrequest for a file, not a URI: the name phases are left out.
     pub file_lookup: bool,
     /// Internal redirects and subrequests on the way to this one.
@@ -362,7 +363,7 @@ impl Request {
     /// link stands there, on what it leads through as well.
     pub fn trace_path(&mut self, path: &[u8]) {
         if let Some(trace) = &mut self.trace {
-            crate::path::trace(path, trace);
+            crate::path::trace(path, &mut trace.paths);
         }
     }
 }

@@ -2,18 +2,19 @@
 //!
 //! Only an answer that pure hooks alone took part in ([`crate::hooks::HookDef::pure`]) is kept, and
 //! only as long as nothing that was looked at on its way has changed: every path component, every
-//! place where an `.htaccess` could appear, and the file itself are watched. A resource is armed
-//! first (its paths are watched), and kept when the next request has found the same under watch.
+//! place where an `.htaccess` could appear, and the file itself are watched, or looked at again
+//! where there is no watch ([`crate::freshness`]). A resource is armed first (its paths are
+//! watched), and kept when the next request has found the same under watch.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use hashbrown::{Equivalent, HashMap};
-use rt::{WatchId, Watcher};
+use rt::Watcher;
 
 use crate::body::FileSlice;
-use crate::path;
+use crate::freshness::Basis;
 use crate::plan::{Layer, Plan};
 use crate::request::{FileInfo, Request};
 
@@ -66,24 +67,14 @@ pub struct Resource {
     pub after: Vec<u8>,
     /// The content.
     pub content: Content,
-    watches: Vec<(WatchId, u64)>,
-    /// The watcher's stamp when it was last found fresh: as long as that stands still, it is.
-    stamp: Cell<u64>,
+    /// What it depends on; there from when it is kept.
+    basis: Option<Basis>,
 }
 
 impl Resource {
-    /// Whether nothing that it depends on has changed, as of the last drain.
-    pub fn is_fresh(&self, watcher: &Watcher) -> bool {
-        let stamp = watcher.stamp();
-        if stamp == self.stamp.get() {
-            return true;
-        }
-        let fresh =
-            self.watches.iter().all(|(id, generation)| watcher.generation(*id) == *generation);
-        if fresh {
-            self.stamp.set(stamp);
-        }
-        fresh
+    /// Whether nothing that it depends on has changed: with a watch, as of the last drain.
+    pub fn is_fresh(&self, watcher: Option<&Watcher>) -> bool {
+        self.basis.as_ref().is_some_and(|basis| basis.is_fresh(watcher))
     }
 
     fn bytes(&self) -> usize {
@@ -92,15 +83,15 @@ impl Resource {
             Content::File(_) => 0,
         };
         let names = self.filename.len() + self.uri.len();
-        let watches = self.watches.len() * size_of::<(WatchId, u64)>();
-        content + self.before.len() + self.after.len() + names + watches
+        let basis = self.basis.as_ref().map_or(0, Basis::bytes);
+        content + self.before.len() + self.after.len() + names + basis
     }
 }
 
-/// A resource in the making: its paths are watched, from before it was looked at.
+/// A resource in the making: its paths are watched (or were seen), from before it was looked at.
 pub struct Armed {
     paths: Vec<Vec<u8>>,
-    watches: Vec<(WatchId, u64)>,
+    basis: Basis,
 }
 
 enum Kept {
@@ -108,11 +99,27 @@ enum Kept {
     Ready(Rc<Resource>),
 }
 
+/// How much a loop keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    entries: usize,
+    bytes: usize,
+    open: usize,
+}
+
+impl Limits {
+    /// For a loop with many connections.
+    pub const LOOP: Limits =
+        Limits { entries: RESOURCE_LIMIT, bytes: CONTENT_LIMIT, open: OPEN_LIMIT };
+    /// For a thread with one connection, of which a server can have hundreds.
+    pub const THREAD: Limits = Limits { entries: 512, bytes: 1024 * 1024, open: 16 };
+}
+
 /// The resources of one loop, by host and target.
-#[derive(Default)]
 pub struct Resources {
     kept: RefCell<HashMap<Key, Kept>>,
     load: RefCell<Load>,
+    limits: Limits,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -142,6 +149,11 @@ struct Load {
 }
 
 impl Resources {
+    /// None yet, and never more than `limits`.
+    pub fn new(limits: Limits) -> Resources {
+        Resources { kept: RefCell::default(), load: RefCell::default(), limits }
+    }
+
     /// The resource behind a target, if there is one.
     pub fn get(&self, host: u32, target: &[u8]) -> Option<Rc<Resource>> {
         match self.kept.borrow().get(&Sought { host, target })? {
@@ -152,16 +164,10 @@ impl Resources {
 
     /// Begins to watch what a target looked at before. To be called before the request looks
     /// again; `None` where nothing is known yet.
-    pub fn arm(&self, watcher: &Watcher, host: u32, target: &[u8]) -> Option<Armed> {
+    pub fn arm(&self, watcher: Option<&Watcher>, host: u32, target: &[u8]) -> Option<Armed> {
         let kept = self.kept.borrow();
         let Kept::Armed(paths) = kept.get(&Sought { host, target })? else { return None };
-        let mut watches = Vec::with_capacity(paths.len());
-        for path in paths {
-            let (directory, name) = split(path)?;
-            let id = watcher.watch_name(path::as_path(directory), name)?;
-            watches.push((id, watcher.generation(id)));
-        }
-        Some(Armed { paths: paths.clone(), watches })
+        Some(Armed { paths: paths.clone(), basis: Basis::of(watcher, paths)? })
     }
 
     /// Notes which paths a target's answer looked at.
@@ -175,15 +181,25 @@ impl Resources {
     }
 
     /// Keeps a resource, if it looked at nothing but what was armed and nothing moved meanwhile.
-    pub fn keep(&self, watcher: &Watcher, armed: Armed, request: &Request, resource: Resource) {
-        watcher.drain();
-        let known = |path: &Vec<u8>| armed.paths.binary_search(path).is_ok();
-        let looked_at = request.trace.as_deref().unwrap_or_default();
-        let unmoved = armed.watches.iter().all(|(id, seen)| watcher.generation(*id) == *seen);
-        if !unmoved || !looked_at.iter().all(known) {
-            return self.note(request.host.id, request.original_target(), looked_at.to_vec());
+    pub fn keep(
+        &self,
+        watcher: Option<&Watcher>,
+        armed: Armed,
+        request: &Request,
+        resource: Resource,
+    ) {
+        if let Some(watcher) = watcher {
+            watcher.drain();
         }
-        let resource = Resource { watches: armed.watches, ..resource };
+        let Armed { paths, mut basis } = armed;
+        let trace = request.trace.clone().unwrap_or_default();
+        let is_known = trace.paths.iter().all(|path| paths.binary_search(path).is_ok());
+        let now_us = request.engine.handle.clock().wall_us();
+        if !is_known || !basis.is_fresh(watcher) || !basis.is_settled(now_us) {
+            return self.note(request.host.id, request.original_target(), trace.paths);
+        }
+        basis.leave_to(&request.filename, trace.links_matter);
+        let resource = Resource { basis: Some(basis), ..resource };
         self.insert(request.host.id, request.original_target(), Kept::Ready(Rc::new(resource)));
     }
 
@@ -199,8 +215,8 @@ impl Resources {
             return;
         }
         let full = {
-            let load = self.load.borrow();
-            load.entries >= RESOURCE_LIMIT || load.bytes >= CONTENT_LIMIT || load.open >= OPEN_LIMIT
+            let (load, limits) = (self.load.borrow(), &self.limits);
+            load.entries >= limits.entries || load.bytes >= limits.bytes || load.open >= limits.open
         };
         if full {
             self.kept.borrow_mut().clear();
@@ -258,18 +274,9 @@ impl Resource {
             before,
             after,
             content,
-            watches: Vec::new(),
-            stamp: Cell::new(u64::MAX),
+            basis: None,
         }
     }
-}
-
-/// A path's directory and the name in it; a slash at the end does not count.
-fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    let path = path.strip_suffix(b"/").unwrap_or(path);
-    let slash = path.iter().rposition(|byte| *byte == b'/')?;
-    let directory = if slash == 0 { &b"/"[..] } else { path.get(..slash)? };
-    Some((directory, path.get(slash + 1..)?))
 }
 
 #[cfg(test)]
@@ -278,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_counted_with_its_names() {
-        let resources = Resources::default();
+        let resources = Resources::new(Limits::LOOP);
         resources.note(0, b"/a", vec![b"/srv/a".to_vec(), b"/srv".to_vec()]);
         assert_eq!(resources.load.borrow().bytes, 2 + 6 + 4);
         resources.note(0, b"/a", vec![b"/srv".to_vec()]);
@@ -290,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_long_spelling_of_a_path_is_not_kept() {
-        let resources = Resources::default();
+        let resources = Resources::new(Limits::LOOP);
         resources.note(0, &[b'/'; TARGET_LIMIT + 1], Vec::new());
         assert!(resources.kept.borrow().is_empty());
         resources.note(0, &[b'/'; TARGET_LIMIT], Vec::new());

@@ -9,6 +9,7 @@ use wire::method::Method;
 
 use crate::core::etag::VariantsTag;
 use crate::errors;
+use crate::freshness::Trace;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
 use crate::process;
@@ -180,7 +181,7 @@ impl Request {
         for field in [&b"If-Modified-Since"[..], b"If-None-Match", b"If-Unmodified-Since"] {
             sub.headers_in.unset(field);
         }
-        sub.trace = self.trace.as_ref().map(|_| Vec::new());
+        sub.trace = self.trace.as_ref().map(|_| Trace::default());
         sub
     }
 
@@ -207,7 +208,7 @@ impl Request {
         next
     }
 
-    fn take_trace(&mut self, looked_at: Option<Vec<Vec<u8>>>) {
+    fn take_trace(&mut self, looked_at: Option<Trace>) {
         if let (Some(trace), Some(more)) = (&mut self.trace, looked_at) {
             trace.extend(more);
         }

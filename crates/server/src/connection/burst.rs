@@ -296,7 +296,7 @@ async fn full(
 ) -> io::Result<bool> {
     let caching = request.pure && fast::may(active);
     let pipe = pipe::attach(connection, active, &mut request);
-    let armed = if caching { fast::arm(connection, &mut request) } else { None };
+    let armed = caching.then(|| fast::arm(connection, &mut request));
     let verdict = match verdict {
         Verdict::Ok => process::process(&mut request).await,
         decided => decided,

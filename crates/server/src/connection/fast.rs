@@ -8,6 +8,7 @@ use wire::{Body, HeadFlags, Method};
 use super::{Active, Connection, send};
 use crate::body::{Body as Answer, FileSlice};
 use crate::client::KeepAlive;
+use crate::freshness::Trace;
 use crate::hooks::Phase;
 use crate::process;
 use crate::request::Request;
@@ -51,7 +52,7 @@ pub(super) fn answer(
     request: &mut Request,
 ) -> Option<Sent> {
     let engine = &connection.engine;
-    let watcher = engine.handle.watcher()?;
+    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
     let resource = engine.resources.get(request.host.id, active.head.target())?;
     if !resource.is_fresh(watcher) {
         engine.resources.forget(request.host.id, active.head.target());
@@ -124,24 +125,24 @@ pub(super) async fn finish(
 }
 
 /// Before the long way: watches what this target looked at last time, and notes what it looks at.
-pub(super) fn arm(connection: &Connection, request: &mut Request) -> Option<Option<Armed>> {
+pub(super) fn arm(connection: &Connection, request: &mut Request) -> Option<Armed> {
     let engine = &connection.engine;
-    let watcher = engine.handle.watcher()?;
-    request.trace = Some(Vec::new());
-    Some(engine.resources.arm(watcher, request.host.id, &request.unparsed_uri))
+    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
+    request.trace = Some(Trace::default());
+    engine.resources.arm(watcher, request.host.id, &request.unparsed_uri)
 }
 
 /// After the long way: keeps the answer, or notes what to watch next time.
 pub(super) fn remember(connection: &Connection, request: &mut Request, armed: Option<Armed>) {
     let engine = &connection.engine;
-    let Some(watcher) = engine.handle.watcher() else { return };
-    if !is_reusable(request) {
+    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
+    if !is_reusable(request, watcher.is_some()) {
         return;
     }
     let target = request.original_target().to_vec();
     let Some(armed) = armed else {
         let looked_at = request.trace.take().unwrap_or_default();
-        engine.resources.note(request.host.id, &target, looked_at);
+        engine.resources.note(request.host.id, &target, looked_at.paths);
         return;
     };
     let Answer::File(slice) = &request.body else { return };
@@ -160,14 +161,14 @@ pub(super) fn remember(connection: &Connection, request: &mut Request, armed: Op
 }
 
 /// A whole file, by nobody's decision but the configuration's.
-fn is_reusable(request: &Request) -> bool {
+fn is_reusable(request: &Request, is_watched: bool) -> bool {
     request.pure
         && request.status == 200
         && request.has_plain_env()
         && request.trailers_out.is_empty()
         && !request.no_cache
         && request.user.is_none()
-        // A write by another of its names would not be seen.
-        && request.file.links <= 1
+        // A watch does not see a write by another of its names.
+        && (request.file.links <= 1 || !is_watched)
         && matches!(request.body, Answer::File(_))
 }

@@ -144,6 +144,9 @@ impl Walk {
         let info = if options.has(OptionFlags::FOLLOW_SYMLINKS) {
             path::stat(&self.here)
         } else {
+            if let Some(trace) = &mut request.trace {
+                trace.links_matter = true;
+            }
             symlink::stat(&self.here, options)
         };
         match info {
