@@ -41,7 +41,7 @@ async fn requests(
                     Ok(false) => return Ended::Close,
                     Err(_) => return Ended::Abort,
                 }
-                active.parser.reset();
+                active.parser.reset_for_next();
                 active.head.clear();
                 let timeout = connection.client.base_host.core.keep_alive_timeout();
                 deadline = connection.engine.handle.deadline(timeout);

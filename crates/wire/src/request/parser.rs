@@ -10,8 +10,8 @@ use crate::table::Table;
 /// it looks (`HUGE_STRING_LEN`).
 const UNFINISHED_LINE_BYTES: usize = 8192;
 
-/// Blank lines allowed before a request when `LimitRequestFields` is 0.
-const BLANK_LINES: usize = 100;
+/// Blank lines allowed before a request (`DEFAULT_LIMIT_BLANK_LINES`, `MAX_EMPTY_LINES`).
+const BLANK_LINES: usize = 10;
 
 /// Parser state that lives across reads of one head. Call [`HeadParser::reset`] between requests.
 ///
@@ -24,6 +24,8 @@ pub struct HeadParser {
     scanned: usize,
     /// Blank lines seen before the request line.
     blank_lines: usize,
+    /// A request came before this one, and what is left of it may be a bare LF.
+    follows: bool,
     in_fields: bool,
     /// Fields added so far.
     fields: usize,
@@ -54,9 +56,17 @@ impl HeadParser {
         self.at = 0;
         self.scanned = 0;
         self.blank_lines = 0;
+        self.follows = false;
         self.in_fields = false;
         self.fields = 0;
         self.pending.clear();
+    }
+
+    /// Ready for the head that follows one on the same connection. Line ends between them are left
+    /// out, a bare LF too (`check_pipeline`).
+    pub fn reset_for_next(&mut self) {
+        self.reset();
+        self.follows = true;
     }
 
     /// A parser of the trailer fields of a chunked body.
@@ -134,14 +144,14 @@ impl HeadParser {
         options: &HeadOptions<'_>,
     ) -> Result<Option<usize>, Box<HeadError>> {
         while !self.in_fields {
-            let found = self.next_line(buf, limits.line_bytes, options.strict);
+            let strict = options.strict && !(self.follows && buf.get(self.at) == Some(&b'\n'));
+            let found = self.next_line(buf, limits.line_bytes, strict);
             let Some(found) = found.map_err(|bad| bad_request_line(head, bad, limits))? else {
                 return Ok(None);
             };
             self.at = found.next;
             self.scanned = found.next;
-            let most = if limits.fields == 0 { BLANK_LINES } else { limits.fields };
-            if found.text.is_empty() && self.blank_lines < most {
+            if found.text.is_empty() && self.blank_lines < BLANK_LINES {
                 self.blank_lines += 1;
                 continue;
             }
