@@ -9,6 +9,7 @@ use super::grip::{Change, Grip, Seen};
 use super::meter::{CpuMeter, ThreadMeter, Times};
 use super::plan::{Plan, Unit};
 use super::pressure::{self, Doing};
+use super::steer::{Load, Steering};
 use crate::scoreboard::{Decision, LoopSlot, Scoreboard};
 
 /// Between two turns while loops have work.
@@ -17,6 +18,8 @@ const TURN: Duration = Duration::from_millis(250);
 const TURN_IDLE: Duration = Duration::from_secs(1);
 /// With less than this share of a CPU a loop is idle.
 const IDLE: f64 = 0.02;
+/// A loop that says nothing for longer stands still; it says once a second that it turns.
+const STALLED_US: u64 = 2_500_000;
 /// Threads of one process that are measured; the others are taken to be like them.
 const METERS_PER_PROCESS_MAX: usize = 8;
 
@@ -37,6 +40,8 @@ pub(crate) struct Decided {
     pub moved: Vec<usize>,
     /// Lines for the error log, with their numbers.
     pub lines: Vec<(u32, String)>,
+    /// How new connections are to be spread over the loops from now on; empty is evenly.
+    pub weights: Option<Vec<u32>>,
 }
 
 /// What is kept of each loop (or process) that serves.
@@ -59,6 +64,7 @@ pub(crate) struct Adapter {
     cpus: Option<CpuMeter>,
     /// The CPUs' meter was read at the turn before.
     is_fresh: bool,
+    steering: Steering,
     last: Option<Instant>,
     due: Option<Instant>,
 }
@@ -74,9 +80,11 @@ impl Adapter {
         self.due = None;
     }
 
-    /// Forgets everything: nothing is to be adapted.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+    /// Nothing is to be adapted any more. Returns how connections are to be spread, if they were
+    /// steered.
+    pub(crate) fn stop(&mut self) -> Option<Vec<u32>> {
+        self.rest();
+        self.steering.stop()
     }
 
     /// Looks at the children in `serving`, which `plan` has placed.
@@ -95,6 +103,7 @@ impl Adapter {
         let mut decided = self.decide(now, plan, board, roots);
         bound.append(&mut decided.lines);
         decided.lines = bound;
+        self.steer(plan, board, &mut decided);
         let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
         self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
         decided
@@ -109,6 +118,38 @@ impl Adapter {
         let mut moved: Vec<usize> = self.kept.iter().map(|kept| kept.child.board_slot).collect();
         moved.dedup();
         moved
+    }
+
+    /// Spreads new connections over the loops, where each has listeners of its own.
+    fn steer(&mut self, plan: &Plan, board: &Scoreboard, decided: &mut Decided) {
+        if plan.unit != Unit::Loop {
+            decided.weights = self.steering.stop();
+            return;
+        }
+        let now_us = crate::scoreboard::now_us();
+        let load = |number: usize| {
+            let kept = self.kept.iter().find(|kept| kept.number == number);
+            kept.map_or(Load { share: 0.0, is_stalled: true }, |kept| kept.load(now_us))
+        };
+        let loads: Vec<Load> = (0..plan.loops).map(load).collect();
+        let before: Vec<usize> = self.steering.avoided().collect();
+        let Some(weights) = self.steering.turn(&loads) else { return };
+        let text = match weights.is_empty() {
+            true => "new connections are spread evenly over the loops".to_owned(),
+            false => format!("new connections are spread over the loops as {weights:?}"),
+        };
+        decided.weights = Some(weights.to_vec());
+        decided.lines.push((20104, text));
+        board.count_decision(Decision::Steered);
+        let after: Vec<usize> = self.steering.avoided().collect();
+        for number in after.iter().filter(|number| !before.contains(number)) {
+            decided.lines.push((20105, format!("loop {number} stands still and gets nothing new")));
+            board.count_decision(Decision::Avoided);
+        }
+        for number in before.iter().filter(|number| !after.contains(number)) {
+            decided.lines.push((20106, format!("loop {number} turns and gets connections again")));
+            board.count_decision(Decision::Readmitted);
+        }
     }
 
     /// Notices children that are new or gone; says where the new ones are bound to.
@@ -230,6 +271,13 @@ impl Kept {
         for slot in &self.slots {
             slot.set_place(&mask.to_words(), planned, self.grip.is_wide());
         }
+    }
+
+    fn load(&self, now_us: u64) -> Load {
+        let beat_us = self.slots.first().map_or(0, LoopSlot::heartbeat_us);
+        // One that has just begun has not said anything yet.
+        let is_stalled = beat_us > 0 && now_us.saturating_sub(beat_us) > STALLED_US;
+        Load { share: self.doing.run + self.doing.wait, is_stalled }
     }
 
     fn name(&self, plan: &Plan) -> String {

@@ -17,6 +17,7 @@ pub mod plan;
 mod pressure;
 pub mod report;
 pub mod setting;
+mod steer;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod topology;

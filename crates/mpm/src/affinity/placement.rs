@@ -75,14 +75,14 @@ impl Placement {
         board: &Scoreboard,
     ) -> Decided {
         if settings.affinity.setting == Setting::Off {
-            self.adapter.clear();
-            return Decided::default();
+            let weights = self.adapter.stop();
+            return Decided { weights, ..Decided::default() };
         }
         if !settings.affinity.adapt {
-            self.adapter.rest();
+            let weights = self.adapter.stop();
             let plan = self.plan(generation, settings);
             let lines = self.adapter.know(serving, &plan, board);
-            return Decided { lines, ..Decided::default() };
+            return Decided { lines, weights, ..Decided::default() };
         }
         if self.adapter.due().is_some_and(|due| now < due) {
             return Decided::default();

@@ -22,6 +22,8 @@ pub struct Plan {
     pub usable: CpuSet,
     /// The number of the first loop of each process.
     pub first_loops: Vec<usize>,
+    /// Loops of all processes together.
+    pub loops: usize,
 }
 
 /// What is placed.
@@ -81,7 +83,7 @@ impl Plan {
                 (0..shape.processes()).map(|slot| shape.first_loop_of(slot)).collect();
             let listed: CpuSet = usable.iter().map(|cpu| cpu.number).collect();
             let usable = if listed.is_empty() { cpus.allowed.clone() } else { listed };
-            Self { rule, places, unit, usable, first_loops }
+            Self { rule, places, unit, usable, first_loops, loops: shape.total_loops() }
         };
         let free = |rule| with(rule, Vec::new());
         if *setting == Setting::Off {

@@ -10,6 +10,7 @@
 mod handed;
 mod holder;
 mod open;
+mod steering;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -80,6 +81,14 @@ impl Listeners {
             self.fit(listener, settings).map_err(|failure| vec![failure])?;
         }
         Ok(())
+    }
+
+    /// Has the kernel choose loop `i` for a new connection with the probability of `weights[i]`; all
+    /// alike without weights. For shapes whose loops have listeners of their own.
+    pub(crate) fn steer(&self, weights: &[u32]) -> std::io::Result<()> {
+        let groups = self.groups.iter().filter(|group| !group.is_inherited);
+        let mut firsts = groups.filter_map(|group| group.sockets.first());
+        firsts.try_for_each(|first| steering::steer(first, weights))
     }
 
     /// The generation that was prepared for serves: its children accept from all sockets.

@@ -172,6 +172,11 @@ impl LoopSlot {
         self.cells.heartbeat_us.store(time_us, Ordering::Relaxed);
     }
 
+    /// When the loop last said that it turns; 0 never.
+    pub fn heartbeat_us(&self) -> u64 {
+        self.cells.heartbeat_us.load(Ordering::Relaxed)
+    }
+
     /// Publishes how often the kernel moved the loop's thread to another CPU since it began.
     pub fn set_migrations(&self, migrations: u64) {
         self.set(Counter::Migrations, migrations);

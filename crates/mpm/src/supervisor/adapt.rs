@@ -29,6 +29,12 @@ impl Supervisor<'_> {
                 child.line.send_places();
             }
         }
+        if let Some(weights) = decided.weights
+            && let Err(error) = self.listeners.steer(&weights)
+        {
+            let text = format!("new connections can't be steered: {error}");
+            self.program.log(Level::Debug, 20107, &text);
+        }
         for (number, line) in decided.lines {
             self.program.log(Level::Debug, number, &line);
         }

@@ -1,0 +1,137 @@
+//! The program by which the kernel chooses one of an address's sockets for a new connection:
+//! classic BPF, at random by weight. It can keep no counts, so the supervisor replaces it.
+#![expect(unsafe_code, reason = "a program for the kernel")]
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+
+/// The most sockets that a program can choose from: it has two instructions for each and the
+/// kernel takes 4096 (`BPF_MAXINSNS`).
+const CHOICES_MAX: usize = 2000;
+
+/// Has the kernel choose socket `i` of the group of `socket` with the probability of `weights[i]`.
+/// Without weights it chooses by the connection's addresses again, all alike.
+///
+/// Errors: the kernel does not know of such programs (before 4.6), or forbids them.
+pub(super) fn steer(socket: &TcpListener, weights: &[u32]) -> io::Result<()> {
+    if weights.is_empty() {
+        return detach(socket);
+    }
+    let mut program = program(weights);
+    let filter =
+        libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
+    // SAFETY: the descriptor is open; `filter` points at `program`, both outlive the call, and the
+    // kernel checks and copies the program.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const filter).cast(),
+            size_of_val(&filter) as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn detach(socket: &TcpListener) -> io::Result<()> {
+    let nothing: libc::c_int = 0;
+    // SAFETY: the descriptor is open; the option's value, which the kernel doesn't look at,
+    // outlives the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_DETACH_REUSEPORT_BPF,
+            (&raw const nothing).cast(),
+            size_of_val(&nothing) as libc::socklen_t,
+        )
+    };
+    match io::Error::last_os_error() {
+        // There was none.
+        error if done != 0 && error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        error if done != 0 => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A random number below the sum of weights; the first socket whose weights up to its own exceed
+/// it is the one.
+fn program(weights: &[u32]) -> Vec<libc::sock_filter> {
+    let weights = weights.get(..weights.len().min(CHOICES_MAX)).unwrap_or_default();
+    let instruction =
+        |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let sum: u32 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
+    let random = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
+    let mut program = vec![
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, random, 0, 0),
+        instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sum.max(1), 0, 0),
+    ];
+    let mut until = 0u32;
+    for (index, weight) in (0u32..).zip(weights) {
+        until = until.saturating_add(*weight);
+        program.push(instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, until, 1, 0));
+        program.push(instruction(libc::BPF_RET | libc::BPF_K, index, 0, 0));
+    }
+    // No such socket: the kernel chooses.
+    program.push(instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0));
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::super::open;
+    use super::super::tests::settings;
+    use super::*;
+    use crate::settings::{AcceptFilter, ListenAddress};
+
+    /// How many of `count` connections each socket gets.
+    fn spread(sockets: &[TcpListener], count: usize) -> Vec<usize> {
+        let address = sockets[0].local_addr().unwrap();
+        let clients: Vec<TcpStream> =
+            (0..count).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut taken = vec![0; sockets.len()];
+        while taken.iter().sum::<usize>() < count {
+            for (taken, socket) in taken.iter_mut().zip(sockets) {
+                *taken += usize::from(socket.accept().is_ok());
+            }
+        }
+        drop(clients);
+        taken
+    }
+
+    #[test]
+    fn connections_follow_the_weights() {
+        let settings = settings(3, &[ListenAddress::Socket(([127, 0, 0, 1], 0).into())]);
+        let mut listener = settings.listeners[0].clone();
+        listener.accept_filter = AcceptFilter::None;
+        let first = open::first(&listener, false).unwrap();
+        let mut sockets = vec![first];
+        for _ in 1..3 {
+            sockets.push(open::another(&sockets[0], &listener).unwrap());
+        }
+        steer(&sockets[0], &[0, 5, 0]).unwrap();
+        assert_eq!(spread(&sockets, 40), [0, 40, 0]);
+        steer(&sockets[0], &[1, 0, 9]).unwrap();
+        let taken = spread(&sockets, 100);
+        assert!(taken[1] == 0 && taken[2] > taken[0], "{taken:?}");
+        // Evenly again; once more is no error.
+        steer(&sockets[0], &[]).unwrap();
+        steer(&sockets[0], &[]).unwrap();
+        let taken = spread(&sockets, 100);
+        assert!(taken.iter().all(|taken| *taken > 5), "{taken:?}");
+    }
+
+    #[test]
+    fn programs_end_in_a_choice() {
+        for weights in [&[1][..], &[0, 0, 7], &[u32::MAX, u32::MAX]] {
+            let program = program(weights);
+            assert_eq!(program.len(), 3 + 2 * weights.len());
+            assert!(program[1].k > 0, "no division by zero");
+        }
+        assert!(program(&vec![1; 5000]).len() <= 4096);
+    }
+}
