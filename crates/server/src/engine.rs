@@ -225,8 +225,10 @@ impl Engine {
         }
     }
 
-    /// Publishes whether the loop serves or finishes. Once a second, and before a status page.
+    /// Publishes whether the loop serves or finishes, and the CPU it runs on. Once a second, and
+    /// before a status page.
     pub fn publish(&self) {
+        self.slot.set_cpu(nix::sched::sched_getcpu().ok());
         let is_draining = self.draining.get();
         self.slot.set_status(if is_draining { Status::Graceful } else { Status::Ready });
     }

@@ -4,6 +4,7 @@
 //! a worker thread: one letter, one row.
 
 mod auto;
+mod live;
 mod metrics;
 mod note;
 mod number;
@@ -31,6 +32,7 @@ impl Module for Status {
         hooks.handler("server-status", handle);
         hooks.handler("application/x-httpd-status", handle);
         hooks.handler("tamarack-metrics", metrics::handle).shows_host_counts();
+        hooks.handler("tamarack-status", live::handle).shows_host_counts();
         hooks.on(Phase::LogTransaction, Rank::REALLY_LAST, server::hooks::always, note::after);
     }
 }

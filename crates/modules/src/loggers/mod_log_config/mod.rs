@@ -5,7 +5,7 @@
 mod buffer;
 mod format;
 mod item;
-mod json;
+pub(crate) mod json;
 mod rows;
 mod time;
 

@@ -1,0 +1,113 @@
+//! `SetHandler tamarack-status`: the server as a page for people, with charts that move.
+//!
+//! The page is a few files that the handler itself answers with, by the query (`?app.js`), so it
+//! works where there is no other server; its numbers are `?json`, asked for once a second. Nothing
+//! of it is inline, so that a strict Content-Security-Policy holds.
+
+mod json;
+
+use server::body::Body;
+use server::hooks::{Answer, Bound};
+use server::request::Request;
+use wire::{Method, MethodSet};
+
+use super::Status;
+
+/// What the page may do: load its own files and ask for its own numbers.
+const POLICY: &[u8] = b"default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'self'";
+
+/// A file of the page.
+struct Asset {
+    /// The query that asks for it.
+    query: &'static [u8],
+    content_type: &'static str,
+    bytes: &'static [u8],
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+const ASSETS: &[Asset] = &[
+    Asset { query: b"", content_type: HTML, bytes: include_bytes!("assets/page.html") },
+    Asset { query: b"app.js", content_type: SCRIPT, bytes: include_bytes!("assets/app.js") },
+    Asset { query: b"charts.js", content_type: SCRIPT, bytes: include_bytes!("assets/charts.js") },
+    Asset { query: b"panels.js", content_type: SCRIPT, bytes: include_bytes!("assets/panels.js") },
+    Asset { query: b"model.js", content_type: SCRIPT, bytes: include_bytes!("assets/model.js") },
+    Asset { query: b"style.css", content_type: STYLE, bytes: include_bytes!("assets/style.css") },
+    Asset {
+        query: b"uplot.js",
+        content_type: SCRIPT,
+        bytes: include_bytes!("uplot/uPlot.iife.min.js"),
+    },
+    Asset {
+        query: b"uplot.css",
+        content_type: STYLE,
+        bytes: include_bytes!("uplot/uPlot.min.css"),
+    },
+];
+
+/// Answers with the page, one of its files, or its numbers.
+pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+    let get: MethodSet = [Method::GET].into_iter().collect();
+    request.allowed = get;
+    if request.method != Method::GET {
+        return Answer::DECLINED;
+    }
+    let query = request.args.clone().unwrap_or_default();
+    let word = query.split(|byte| *byte == b'&').next().unwrap_or_default();
+    if word == b"json" {
+        request.engine.publish();
+        let body = json::write(request);
+        request.content_type = Some(b"application/json".to_vec());
+        request.headers_out.set(b"Cache-Control", b"no-store");
+        request.body = Body::from(body);
+        return Answer::OK;
+    }
+    // What is no file's name asks for the page, as `?notable` does of Apache's.
+    let named = ASSETS.iter().find(|asset| asset.query == word);
+    let Some(asset) = named.or_else(|| ASSETS.first()) else { return Answer::DECLINED };
+    request.content_type = Some(asset.content_type.as_bytes().to_vec());
+    for (name, value) in [
+        (&b"Cache-Control"[..], &b"no-cache"[..]),
+        (b"Content-Security-Policy", POLICY),
+        (b"X-Content-Type-Options", b"nosniff"),
+        (b"Referrer-Policy", b"no-referrer"),
+    ] {
+        request.headers_out.set(name, value);
+    }
+    request.body = Body::from(asset.bytes.to_vec());
+    Answer::OK
+}
+
+#[cfg(test)]
+mod tests {
+    use bstr::ByteSlice;
+
+    use super::*;
+
+    #[test]
+    fn the_page_asks_for_nothing_that_is_not_there_and_has_nothing_inline() {
+        let page = ASSETS[0].bytes;
+        for attribute in ["src=\"", "href=\""] {
+            for named in page.split_str(attribute).skip(1) {
+                let end = named.find_byte(b'"').unwrap();
+                // An empty icon: browsers would ask for /favicon.ico.
+                if &named[..end] == b"data:," {
+                    continue;
+                }
+                let query = named[..end].strip_prefix(b"?").unwrap_or_else(|| panic!("not ours"));
+                assert!(ASSETS.iter().any(|asset| asset.query == query), "{}", query.as_bstr());
+            }
+        }
+        for inline in ["style=", "<style", "onclick", "onload", "javascript:", "://"] {
+            assert!(page.find(inline).is_none(), "{inline}");
+        }
+        for script in page.split_str("<script").skip(1) {
+            let (tag, rest) = script.split_once_str(">").unwrap();
+            assert!(tag.contains_str("src=") && rest.starts_with(b"</script>"));
+        }
+    }
+}
