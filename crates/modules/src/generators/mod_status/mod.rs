@@ -64,6 +64,7 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
     let extended = is_extended(request);
     if extended {
         note::begin(request);
+        note::connection(request);
     }
     request.engine.publish();
     let report = Report::gather(request, extended);

@@ -62,12 +62,17 @@ pub(super) fn after<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answe
     if !is_extended(request) {
         return Answer::DECLINED;
     }
-    let slot = &request.engine.slot;
     let now_ms = request.engine.handle.clock().now_ms();
     if NOTED_MS.replace(now_ms) != now_ms {
         begin(request);
-        let client = &request.client;
-        slot.set_connection_counts(u64::from(client.keepalives.get()), client.bytes_out.get());
+        connection(request);
     }
     Answer::DECLINED
+}
+
+/// Notes what the connection has had so far.
+pub(super) fn connection(request: &Request) {
+    let client = &request.client;
+    let accesses = u64::from(client.keepalives.get());
+    request.engine.slot.set_connection_counts(accesses, client.bytes_out.get());
 }
