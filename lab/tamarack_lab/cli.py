@@ -41,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.compare:
             before, after = map(Path, options.compare)
             return _compare(before, after, options.out)
+        if options.report:
+            return _report(_read(options.report), options.out or _folder_of(options.report))
+        if options.publish:
+            return _publish(options.publish)
         return _run(options, sys.argv[1:] if arguments is None else arguments)
     except (LabError, ExperimentError, cpus.CpuError) as error:
         _say(str(error))
@@ -55,6 +59,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which experiments there are")
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
                         help="what changed between two results, beyond the noise")
+    parser.add_argument("--report", type=Path, metavar="DIR",
+                        help="draw the report of a result again")
+    parser.add_argument("--publish", type=Path, metavar="DIR",
+                        help="put a result's table and pictures into README.md")
     parser.add_argument("--quick", action="store_true", help=(
         f"{QUICK_STARTS} starts, {QUICK_SECONDS:g} s cells, fewer levels"))
     parser.add_argument("--out", type=Path, metavar="DIR",
@@ -76,7 +84,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-install", action="store_true",
                         help="don't install missing packages, also as root")
     options = parser.parse_intermixed_args(arguments)
-    if not (options.list or options.compare or options.experiments):
+    if not (options.list or options.compare or options.report or options.publish
+            or options.experiments):
         parser.print_usage(sys.stderr)
         sys.exit(USELESS)
     return options
@@ -103,25 +112,41 @@ def _list() -> int:
 
 
 def _compare(before: Path, after: Path, out: Path | None) -> int:
-    """Says what changed, writes compare.html beside the later result; MARKED: something got worse."""
-    read = []
-    for path in (before, after):
-        try:
-            read.append(results.read(path))
-        except OSError as error:
-            raise LabError(f"{path}: {error.strerror}") from None
-        except ValidationError as error:
-            raise LabError(f"{path}: no results: {error.errors()[0]['msg']}") from None
+    """Says what changed, and writes it beside the later result; MARKED when something got worse."""
     reporter = _reporter()
-    comparison = reporter.compare(*read)
+    comparison = reporter.compare(_read(before), _read(after))
     reporter.show(comparison, Console())
-    folder = out or (after if after.is_dir() else after.parent)
+    folder = out or _folder_of(after)
     try:
         for path in reporter.build_comparison(comparison, folder):
             _say(f"written: {path}")
     except OSError as error:
         raise LabError(f"{folder}: {error.strerror}") from None
     return MARKED if comparison.worse else GOOD
+
+
+def _publish(path: Path) -> int:
+    reporter = _reporter()
+    readme = experiment.FOLDER.parent.parent / "README.md"
+    try:
+        for file in reporter.publish(_read(path), _folder_of(path).resolve(), readme):
+            _say(f"written: {file}")
+    except (reporter.PublishError, OSError) as error:
+        raise LabError(str(error)) from None
+    return GOOD
+
+
+def _read(path: Path) -> results.Results:
+    try:
+        return results.read(path)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        raise LabError(f"{path}: no results: {error.errors()[0]['msg']}") from None
+
+
+def _folder_of(path: Path) -> Path:
+    return path if path.is_dir() else path.parent
 
 
 def _run(options: argparse.Namespace, command: list[str]) -> int:
@@ -259,16 +284,16 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
     file = results.write(made, run.folder)
     _say(f"raw results: {file}")
     if status == GOOD:
-        status = _report(made, run)
+        status = _report(made, run.folder)
     good, faults, planned = engine.filled(made)
     _say(f"{good} of {planned} cells have a figure, {faults} are marked for a fault")
     return status or (MARKED if faults else GOOD)
 
 
-def _report(made: results.Results, run: engine.Run) -> int:
+def _report(made: results.Results, folder: Path) -> int:
     """Draws the report; a report that fails does not take the figures with it."""
     try:
-        for path in _reporter().build(made, run.folder):
+        for path in _reporter().build(made, folder):
             if path.suffix == ".html":
                 _say(f"report: {path}")
     except LabError as error:

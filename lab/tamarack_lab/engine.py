@@ -19,7 +19,7 @@ from .measure import Stage, peak, sample
 from .plan import OVERHEAD_S, Plan, Planned
 from .progress import Progress
 from .results import (
-    Cell, Environment, Experiment, LoadSide, NoiseFloor, Results, Sample, write)
+    Cell, Environment, Experiment, LoadSide, Metric, NoiseFloor, Results, Sample, write)
 from .servers import Server
 
 # Reasons that begin so are a row kept to show that it waits: no fault of this run.
@@ -183,7 +183,8 @@ def _experiment(run: Run, plan: Plan) -> Experiment:
     cells = [made for planned in plan.cells if (made := _cell(run, planned)) is not None]
     good = {cell.key for cell in cells if cell.status == "ok"}
     floors = [floor for twin in plan.twins if twin.key in good
-              and (floor := _floor(run, plan, twin)) is not None]
+              for metric in dict.fromkeys((plan.headline, *spec.metrics))
+              if (floor := _floor(run, metric, twin)) is not None]
     left_out = list(plan.left_out)
     for (name, server), most in sorted(run.journal.peaks.items()):
         if name == spec.name:
@@ -218,13 +219,13 @@ def errors_in(samples: list[Sample]) -> str:
             f"{f' ({said})' if said else ''}")
 
 
-def _floor(run: Run, plan: Plan, twin: Planned) -> NoiseFloor | None:
-    first = [_value(one, plan.headline) for one in _samples(run, twin, twin=False)]
-    second = [_value(one, plan.headline) for one in _samples(run, twin, twin=True)]
+def _floor(run: Run, metric: Metric, twin: Planned) -> NoiseFloor | None:
+    first = [_value(one, metric) for one in _samples(run, twin, twin=False)]
+    second = [_value(one, metric) for one in _samples(run, twin, twin=True)]
     kept = [[value for value in values if value is not None] for values in (first, second)]
     if not all(kept):
         return None
-    return NoiseFloor(key=twin.key, metric=plan.headline, first=kept[0], second=kept[1])
+    return NoiseFloor(key=twin.key, metric=metric, first=kept[0], second=kept[1])
 
 
 def _value(one: Sample, metric: str) -> float | None:

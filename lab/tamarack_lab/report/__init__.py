@@ -10,8 +10,9 @@ from . import compare_page, svg, tables_csv
 from .compare import Comparison, compare
 from .compare_text import show
 from .page import page
+from .publish import PublishError, publish
 
-__all__ = ["Comparison", "build", "build_comparison", "compare", "show"]
+__all__ = ["Comparison", "PublishError", "build", "build_comparison", "compare", "publish", "show"]
 
 
 def build(results: Results, folder: Path) -> list[Path]:
