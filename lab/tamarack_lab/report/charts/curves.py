@@ -25,7 +25,8 @@ def curves(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[
     found = []
     for place, cells in groups(experiment):
         if len({cell.axes.get(experiment.x or "") for cell in cells}) == 1:
-            found += [chart for chart in [bar_chart(experiment, place, cells, drawn, quick)] if chart]
+            single = bar_chart(experiment, place, cells, drawn, quick)
+            found += [single] if single else []
             continue
         for metric in metrics:
             chart = curve(experiment, place, cells, metric, drawn, quick)
