@@ -11,12 +11,13 @@ from pathlib import Path
 
 from . import experiment as experiments
 from . import packages
+from .cpus import FEW
 from .errors import Absent, LabError
 from .journal import Journal
 from .load import TOOLS
 from .load.side import Side
 from .measure import Stage, peak, sample
-from .plan import OVERHEAD_S, Plan, Planned
+from .plan import Plan, Planned
 from .progress import Progress
 from .results import (
     Cell, Environment, Experiment, LoadSide, Metric, NoiseFloor, Results, Sample, write)
@@ -93,7 +94,7 @@ def measure(run: Run, stage: Stage, progress: Progress) -> None:
     total = 0.0
     for plan in run.plans:
         _mark_missing(run, plan, stage)
-        total += len(_open_tasks(run, plan)) * _cost_s(plan)
+        total += sum(_cost_s(task, plan) for task in _open_tasks(run, plan))
     starts = sum(len(_open_tasks(run, plan)) for plan in run.plans)
     progress.begin(total, starts)
     for plan in run.plans:
@@ -150,7 +151,7 @@ def _open_tasks(run: Run, plan: Plan) -> list[Task]:
 
 def _one(run: Run, plan: Plan, task: Task, stage: Stage, progress: Progress) -> None:
     cell, name = task.cell, plan.spec.name
-    cost = _cost_s(plan)
+    cost = _cost_s(task, plan)
     if (name, cell.key) in run.marks:
         progress.done(cost)
         return
@@ -174,8 +175,8 @@ def _peak(run: Run, cell: Planned, stage: Stage) -> float:
     return run.journal.peaks[place]
 
 
-def _cost_s(plan: Plan) -> float:
-    return plan.spec.seconds + plan.spec.warm_up_s + OVERHEAD_S
+def _cost_s(task: Task, plan: Plan) -> float:
+    return task.cell.cost_s(plan.spec.seconds, plan.spec.warm_up_s)
 
 
 def _experiment(run: Run, plan: Plan) -> Experiment:
@@ -263,10 +264,10 @@ def default_folder() -> Path:
 def headline_reason(cpus: int, remote: bool) -> str:
     """Which figure stands first, and why."""
     if remote:
-        return "requests/s: the load comes from other machines" if cpus >= 4 else \
+        return "requests/s: the load comes from other machines" if cpus >= FEW else \
             f"CPU time per request: with {cpus} CPUs requests/s say little about larger machines"
-    if cpus < 4:
-        return (f"CPU time per request: with {cpus} CPUs, fewer than 4, the load tool's CPU and "
+    if cpus < FEW:
+        return (f"CPU time per request: with {cpus} CPUs, fewer than {FEW}, the load tool's CPU and "
                 "not the server's is often the limit of requests/s")
     return "requests/s: the machine has CPUs enough for server and load"
 

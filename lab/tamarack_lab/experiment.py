@@ -30,7 +30,9 @@ Texts = Annotated[list[str], BeforeValidator(_listed)]
 Numbers = Annotated[list[int], BeforeValidator(_listed)]
 Scheme = Annotated[list[Literal["http", "https"]], BeforeValidator(_listed)]
 Log = Annotated[list[Literal["off", "buffered"]], BeforeValidator(_listed)]
-Affinity = Annotated[list[Literal["mask", "off", "taskset", "own"]], BeforeValidator(_listed)]
+# "pinned": by the server itself where it can, else by hand.
+Affinity = Annotated[
+    list[Literal["mask", "off", "taskset", "own", "pinned"]], BeforeValidator(_listed)]
 Overrides = Annotated[list[Literal["none", "all"]], BeforeValidator(_listed)]
 # Numbers of CPUs; "each": 1, 2 … all; "side": the server's side; "several": it, but at least 2.
 Cpus = Annotated[list[int | Literal["each", "side", "several"]], BeforeValidator(_listed)]

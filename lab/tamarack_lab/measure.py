@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,8 +139,6 @@ def _load_on(sides: Sides, stage: Stage) -> Iterator[Side]:
 
 
 def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage) -> None:
-    from dataclasses import replace
-
     seconds = max(WARM_UP_MIN_S, stage.warm_up_s)
     if cell.block.warm_up_rate:
         tool = stage.tool("open")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from . import cpus as cpu_lists
 from .experiment import Block, Spec
 from .results import Metric, Value
 from .servers import Server
 
 # Starting, checking and stopping a server, by experience; for the estimate of the time left.
 OVERHEAD_S = 1.2
+JMETER_S = 6.0
+IDLE_PER_S = 1500.0
+# A process of an embedded application loads its framework for itself.
+APPLICATION_S = 0.4
 # What a page asks of the server.
 PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app"}
-# Concurrency, percentages and CPU counts are tried in this many steps where "each" is long.
+# --quick tries only some numbers of CPUs where there are more than these.
 QUICK_CPUS = 4
-FEW_CPUS = 4
+FEW_CPUS = cpu_lists.FEW
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,16 @@ class Planned:
     def feature(self) -> str:
         """static, cgi, ssi or app."""
         return PAGE_FEATURES.get(self.page, "static")
+
+    def cost_s(self, seconds: float, warm_up_s: float) -> float:
+        """About how long one start takes."""
+        cost = seconds + warm_up_s + OVERHEAD_S
+        if self.tool == "jmeter":
+            return cost - seconds + JMETER_S
+        if self.tool == "idle":
+            return OVERHEAD_S + 2.0 + self.block.connections / IDLE_PER_S
+        prespawned = self.page == "app" and self.server == "apache-prefork"
+        return cost + (self.block.prespawned * APPLICATION_S if prespawned else 0.0)
 
     @property
     def needs(self) -> list[str]:
@@ -111,6 +126,8 @@ def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool
                 block.tool, block.page, block.scheme, block.log, block.htaccess, block.affinity,
                 block.concurrency, counts, block.load_percent):
             tool, page, scheme, log, htaccess, affinity, clients, count, percent = values
+            if affinity == "pinned":
+                affinity = "own" if kind.can("affinity") else "taskset"
             if not _makes_sense(kind, page, scheme, log, htaccess, affinity):
                 continue
             every: dict[str, Value] = {
@@ -163,6 +180,4 @@ def _fits(cell: Planned, selector: dict[str, Value]) -> bool:
 
 
 def _twin(cell: Planned) -> Planned:
-    from dataclasses import replace
-
     return replace(cell, twin=True)

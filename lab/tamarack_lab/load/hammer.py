@@ -58,7 +58,7 @@ class Hammer(Tool):
                  for word in (page.path, str(page.length), str(page.hash))]
         command = [program, order.host, str(order.port), "-c", str(order.clients),
                    "-s", str(order.seed), *(["-k"] if order.keep_alive else []),
-                   *(["-t"] if order.timeline else []), *self.arguments(order), *pages]
+                   *(["-t"] if order.timeline else []), *self.arguments(order), "--", *pages]
         output = side.run(command, order.seconds + 4 * REQUEST_TIMEOUT_S)
         try:
             return count(json.loads(output), order)

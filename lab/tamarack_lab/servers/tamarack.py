@@ -47,6 +47,8 @@ class Tamarack(Apache):
                   "log": "mod_log_config", "affinity": "core.c"}.get(feature)
         if feature == "app":
             return False
+        if not cls.path():
+            return feature not in ("cgi", "ssi")
         return module is None or module in _modules(cls.path() or "")
 
     @classmethod
