@@ -161,11 +161,13 @@ pub fn fresh_log_id() -> [u8; 12] {
 impl Request {
     /// Writes a line to the error log of the request's host, if the module's level lets it.
     /// `number` is Apache's (`AH00128` is 128) where the event is the same; ours begin at 20000.
+    #[track_caller]
     pub fn log<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.log_as(M::FILE, level, number, message);
     }
 
     /// The same, about a system call that failed.
+    #[track_caller]
     pub fn log_error<M: Module>(
         &self,
         level: Level,
@@ -182,6 +184,7 @@ impl Request {
     }
 
     /// A line of the core's, about a path where there is one.
+    #[track_caller]
     pub fn log_core(&self, level: Level, number: u32, message: &str, path: Option<&[u8]>) {
         match path {
             Some(path) => {
@@ -193,6 +196,7 @@ impl Request {
     }
 
     /// What is wrong with an `.htaccess` file.
+    #[track_caller]
     pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic) {
         let level = match found.severity {
             Severity::Error => Level::Alert,
@@ -225,10 +229,12 @@ impl Request {
     }
 
     /// As [`Request::log`], for a module known by its `FILE`.
+    #[track_caller]
     pub fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.write_log(module, level, number, None, message);
     }
 
+    #[track_caller]
     fn write_log(
         &self,
         module: &str,
@@ -248,6 +254,7 @@ impl Request {
 
 impl Server {
     /// Writes a line about a connection, to the log of the host that its address selects.
+    #[track_caller]
     pub fn log_connection(
         &self,
         client: &Client,
@@ -264,11 +271,13 @@ impl Server {
     }
 
     /// Writes a line about the server as a whole, to the main log.
+    #[track_caller]
     pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.log_host(self.main(), module, level, number, message);
     }
 
     /// Writes a line about a host, to its log.
+    #[track_caller]
     pub fn log_host(
         &self,
         host: &Host,
@@ -286,6 +295,7 @@ impl Server {
 }
 
 /// A line in the main server's error log, about no request.
+#[track_caller]
 pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
     server.log("core.c", level, number, message);
 }
@@ -318,6 +328,7 @@ pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str
 /// The MPMs, one of which is active.
 const MPM_FILES: [&str; 4] = ["event.c", "worker.c", "prefork.c", "loop.c"];
 
+#[track_caller]
 fn emit(
     server: &Server,
     about: &About<'_>,
@@ -332,7 +343,9 @@ fn emit(
     let known = server.registry.modules().iter().find(|known| known.file() == module);
     let name = known.map_or(module, |known| known.name());
     let module = name.strip_suffix("_module").unwrap_or(name);
-    let entry = Entry { level, module, number, error, source: None, message: &text };
+    let caller = std::panic::Location::caller();
+    let source = Some((caller.file(), caller.line()));
+    let entry = Entry { level, module, number, error, source, message: &text };
     errorlog::write(server, about, &entry);
 }
 

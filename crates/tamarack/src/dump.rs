@@ -45,16 +45,15 @@ pub fn print(text: &str) {
 
 /// Writes what was found to standard error.
 pub fn report(name: &str, least: Level, loaded: &Loaded) {
-    let text = diagnostics(name, least, loaded);
+    let text = diagnostics(name, least, loaded, std::io::stderr().is_terminal());
     if !text.is_empty() {
         eprintln!("{text}");
     }
 }
 
-/// What was found: for a person at a terminal with the source line and a caret, else in httpd's
-/// lines, which scripts read. Warnings that are less urgent than `least` are left out.
-pub fn diagnostics(name: &str, least: Level, loaded: &Loaded) -> String {
-    let drawn = std::io::stderr().is_terminal();
+/// What was found: for a person at a terminal (`drawn`) with the source line and a caret, else in
+/// httpd's lines, which scripts read. Warnings that are less urgent than `least` are left out.
+pub fn diagnostics(name: &str, least: Level, loaded: &Loaded, drawn: bool) -> String {
     let mut out = String::new();
     for found in &loaded.diagnostics {
         let text = match found.severity {

@@ -1,5 +1,6 @@
 //! The program as the supervisor runs it, and the orders of `-k`.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use modules::mpm::{Kind, Numbers};
@@ -20,6 +21,8 @@ struct Tamarack {
     source: Source,
     serving: Option<(u32, Arc<Server>)>,
     next: Option<(u32, Arc<Server>)>,
+    /// What was found in the first configuration: its error log is to hold it, too.
+    found: String,
 }
 
 /// Where configurations come from.
@@ -54,7 +57,8 @@ pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
 
 /// Serves what `source` says.
 pub fn run(name: &str, source: Source, mode: Mode) -> i32 {
-    let mut program = Tamarack { name: name.to_owned(), source, serving: None, next: None };
+    let mut program =
+        Tamarack { name: name.to_owned(), source, serving: None, next: None, found: String::new() };
     mpm::run(&mut program, mode)
 }
 
@@ -139,7 +143,14 @@ fn use_error_log(server: &Server) {
 impl Program for Tamarack {
     fn load(&mut self, generation: u32, shared: &Shared) -> Result<Settings, LoadFailure> {
         let loaded = self.read();
-        let text = dump::diagnostics(&self.name, self.least_level(), &loaded);
+        let shown = |drawn| dump::diagnostics(&self.name, self.least_level(), &loaded, drawn);
+        let text = shown(std::io::stderr().is_terminal());
+        // Later ones are read with the error log as standard error.
+        if self.serving.is_none() {
+            let lines = shown(false);
+            let lines = lines.lines().filter(|line| !startup::is_for_the_terminal(line));
+            self.found = lines.collect::<Vec<_>>().join("\n");
+        }
         let Some(server) = loaded.server else { return Err(LoadFailure::new(text)) };
         if !text.is_empty() {
             eprintln!("{text}");
@@ -154,8 +165,13 @@ impl Program for Tamarack {
         let Some((_, server)) = &self.next else { return Ok(Logs::default()) };
         let opened = server.sinks.open(opener);
         opened.map_err(|(target, error)| self.no_log(server, &target, &error))?;
+        let log = server.main_error_log();
+        if let Some(log) = log.as_ref().filter(|_| !self.found.is_empty()) {
+            let _ = rustix::io::write(log, format!("{}\n", self.found).as_bytes());
+        }
+        self.found.clear();
         server.call(server.registry.hooks.logs_opened());
-        Ok(Logs { standard_error: server.main_error_log() })
+        Ok(Logs { standard_error: log })
     }
 
     fn commit(&mut self, _generation: u32) {

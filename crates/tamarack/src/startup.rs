@@ -8,15 +8,20 @@ use server::log::Level;
 
 /// Events that httpd writes as lines of a log even at start, with a time and a process; others
 /// it writes as they are.
-const LOGGED: [(&str, &str, Level); 19] = [
+const LOGGED: [(&str, &str, Level); 24] = [
     ("AH00111", "core", Level::Warn),
     ("AH00114", "core", Level::Warn),
+    ("AH00116", "core", Level::Warn),
+    ("AH00117", "core", Level::Warn),
     ("AH00188", "mpm_prefork", Level::Info),
     ("AH00324", "mpm_worker", Level::Info),
     ("AH00521", "mpm_event", Level::Info),
     ("AH00547", "core", Level::Error),
+    ("AH00671", "alias", Level::Warn),
+    ("AH01506", "env", Level::Warn),
     ("AH01574", "so", Level::Warn),
     ("AH01575", "so", Level::Debug),
+    ("AH02304", "core", Level::Warn),
     ("AH02795", "macro", Level::Warn),
     ("AH02796", "macro", Level::Warn),
     ("AH02797", "macro", Level::Warn),
@@ -29,6 +34,14 @@ const LOGGED: [(&str, &str, Level); 19] = [
     ("AH02989", "macro", Level::Warn),
     ("AH00554", "core", Level::Error),
 ];
+
+/// What httpd says of names it gave up once only, before its log is open.
+const GIVEN_UP: [&str; 2] = ["AH00545", "AH00548"];
+
+/// Whether a line is left out of the error log.
+pub fn is_for_the_terminal(line: &str) -> bool {
+    GIVEN_UP.iter().any(|number| line.starts_with(number))
+}
 
 /// Sends standard error to a file from now on (`-E`).
 ///

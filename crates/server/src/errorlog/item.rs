@@ -38,7 +38,9 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
         }
         What::SourceFile => {
             if let Some((file, line)) = entry.source {
-                let name = file.rsplit('/').next().unwrap_or(file);
+                // A module's own folder says more than the file in it.
+                let start = file.find("/mod_").or_else(|| file.rfind('/')).map_or(0, |at| at + 1);
+                let name = file.get(start..).unwrap_or(file);
                 let _ = write!(out, "{name}({line})");
             }
         }

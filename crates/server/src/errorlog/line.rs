@@ -34,7 +34,7 @@ pub struct Entry<'a> {
     pub number: u32,
     /// The system's error behind it.
     pub error: Option<rustix::io::Errno>,
-    /// File and line of our source, shown from `debug` on.
+    /// File and line of our source, of what writes the line.
     pub source: Option<(&'static str, u32)>,
     /// The sentence.
     pub message: &'a [u8],

@@ -175,9 +175,12 @@ fn push_alias(cx: &mut Here<'_, '_>, added: AliasEntry) {
             format!("{script}Alias{matching}")
         });
         if let Some(earlier) = hiding {
+            let span = cx.span();
+            let file = cx.build().sources.name(span.file).to_string();
+            let line = span.line;
             cx.warn(format!(
-                "AH00671: The {name} directive will probably never match because it overlaps an \
-                 earlier {earlier}."
+                "AH00671: The {name} directive in {file} at line {line} will probably never match \
+                 because it overlaps an earlier {earlier}."
             ));
         }
     }

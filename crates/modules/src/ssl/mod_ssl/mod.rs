@@ -23,6 +23,7 @@ use server::host::{Host, Server};
 use server::log::Level;
 use server::module::Module;
 use tls::Severity;
+use tls::sessions::SessionCache;
 
 use crate::loggers::mod_log_config::LogItem;
 
@@ -78,6 +79,10 @@ fn all_built(server: &Server) -> impl Iterator<Item = (&config::Server, &Arc<mak
 
 /// Says in the error log what is worth knowing of the certificates.
 fn remark(server: &Arc<Server>) {
+    if of_host(server, server.main()).is_some_and(|own| own.session_cache.0 == SessionCache::None) {
+        let what = format_args!("Init: Session Cache is not configured [hint: SSLSessionCache]");
+        server.log_host(server.main(), Ssl::FILE, Level::Warn, 1873, what);
+    }
     for host in &server.hosts {
         let built = of_host(server, host).and_then(|own| own.built.0.as_ref());
         for finding in built.iter().flat_map(|built| &built.remarks) {
