@@ -9,6 +9,7 @@ mod client;
 mod load;
 mod site;
 
+mod affinity;
 mod descriptors;
 mod freshness;
 mod gone;

@@ -1,0 +1,327 @@
+//! Which CPUs loops and the others run on, seen from outside: masks in /proc, and what the error
+//! log says of decisions.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::client::Client;
+use crate::site::Site;
+
+/// What one needs to see decisions.
+const TOLD: &str = "LogLevel warn mpm:debug";
+
+/// The CPUs that the tests may use.
+fn allowed() -> Vec<usize> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap()).collect()
+}
+
+/// A CPU of its own for each of two loops, or `None` where there is only one.
+fn two() -> Option<[usize; 2]> {
+    match allowed()[..] {
+        [one, other, ..] => Some([one, other]),
+        _ => {
+            println!("one CPU: nothing to be seen (1 skipped)");
+            None
+        }
+    }
+}
+
+/// A line of a process's or thread's `status`.
+fn status(of: &str, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{of}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+fn mask(of: &str) -> String {
+    status(of, "Cpus_allowed_list")
+}
+
+/// The threads of the serving processes whose names begin so, as `PID/task/TID`.
+fn threads(site: &Site, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for child in site.children() {
+        for entry in fs::read_dir(format!("/proc/{child}/task")).into_iter().flatten().flatten() {
+            let thread = format!("{child}/task/{}", entry.file_name().to_string_lossy());
+            if status(&thread, "Name").starts_with(name) {
+                found.push(thread);
+            }
+        }
+    }
+    found
+}
+
+/// The masks of all loops, sorted.
+fn loops(site: &Site) -> Vec<String> {
+    let mut masks: Vec<String> = threads(site, "loop-").iter().map(|of| mask(of)).collect();
+    masks.sort();
+    masks
+}
+
+#[test]
+fn loops_are_bound_and_nobody_else() {
+    let Some([one, other]) = two() else { return };
+    let whole = mask("self");
+    let mut site = Site::new("bound");
+    site.configure(&format!("CPUAffinity {one},{other}\nCustomLog \"|/bin/cat\" common\n{TOLD}"));
+    site.start();
+    assert_eq!(loops(&site), [one.to_string(), other.to_string()]);
+    let supervisor = site.supervisor().to_string();
+    assert_eq!(mask(&supervisor), whole);
+    for thread in threads(&site, "orders") {
+        assert_eq!(mask(&thread), whole);
+    }
+    // The reader of the piped log, a child of the supervisor.
+    let children = site.children();
+    let reader = children.iter().find(|pid| status(&pid.to_string(), "Name") == "cat").unwrap();
+    assert_eq!(mask(&reader.to_string()), whole);
+    site.wait_for_line(&format!("is bound to CPU {other}"));
+
+    // A restart without it takes no stop.
+    site.configure("CPUAffinity Off");
+    site.restart_gracefully();
+    site.wait_until("loops are free", || {
+        loops(&site) == [whole.clone(), whole.clone()]
+            || loops(&site).iter().all(|mask| *mask == whole) && !loops(&site).is_empty()
+    });
+}
+
+#[test]
+fn a_mask_from_outside_is_kept_to() {
+    let Some([_, other]) = two() else { return };
+    let mut site = Site::new("outside");
+    site.configure(TOLD);
+    // A thread of its own: what it starts has its mask.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut set = CpuSet::new();
+            set.set(other).unwrap();
+            sched_setaffinity(Pid::from_raw(0), &set).unwrap();
+            let said = site.run(&["-t", "-D", "DUMP_CPU"]);
+            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            let line = format!("Allowed: {other} (an affinity mask or cpuset set from outside");
+            assert!(said.contains(&line), "{said}");
+            assert!(said.contains("one CPU is allowed, there is nothing to choose"), "{said}");
+            site.start();
+        });
+    });
+    assert_eq!(loops(&site), [other.to_string()]);
+}
+
+#[test]
+fn prefork_and_worker_processes_are_bound_slot_by_slot() {
+    let Some([one, other]) = two() else { return };
+    for (shape, threads) in [("prefork", 1), ("worker", 3)] {
+        let mut site = Site::new(&format!("slots-{shape}"));
+        let load = format!("LoadModule mpm_{shape}_module modules/mod_mpm_{shape}.so");
+        let modules = "LoadModule authz_core_module modules/mod_authz_core.so";
+        site.configure(&format!(
+            "{load}\n{modules}\nCPUAffinity {one},{other}\nStartServers 2\n\
+             <IfModule worker.c>\nThreadsPerChild {threads}\nMinSpareThreads 1\n</IfModule>\n\
+             <IfModule prefork.c>\nMinSpareServers 1\n</IfModule>"
+        ));
+        site.start();
+        let of_process = |pid: &Pid| {
+            let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+            let serving = tasks.map(|task| format!("{pid}/task/{}", task.file_name().display()));
+            let mut masks: Vec<String> = serving
+                .filter(|task| status(task, "Name").starts_with("thread-"))
+                .map(|task| mask(&task))
+                .collect();
+            masks.dedup();
+            masks.join(" ")
+        };
+        let masks = || {
+            let mut masks: Vec<String> = site.children().iter().map(of_process).collect();
+            masks.sort();
+            masks
+        };
+        site.wait_until("two bound processes", || masks() == [one.to_string(), other.to_string()]);
+        Client::connect(site.port).unwrap().get("/index.html").unwrap();
+    }
+}
+
+#[test]
+fn bound_loops_do_not_migrate() {
+    let Some([one, other]) = two() else { return };
+    let mut site = Site::new("migrate");
+    site.configure(&format!("CPUAffinity {one},{other}\nCPUAffinityAdapt Off"));
+    site.start();
+    let migrations = || -> Option<u64> {
+        let files = threads(&site, "loop-").into_iter().map(|of| {
+            let text = fs::read_to_string(format!("/proc/{of}/sched")).ok()?;
+            let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
+            line.rsplit(':').next()?.trim().parse::<u64>().ok()
+        });
+        files.sum()
+    };
+    let Some(before) = migrations() else {
+        println!("the kernel counts no migrations (1 skipped)");
+        return;
+    };
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(site.port).unwrap()).collect();
+    for _ in 0..250 {
+        for client in &mut clients {
+            assert_eq!(client.get("/index.html").unwrap().status, 200);
+        }
+    }
+    assert_eq!(migrations().unwrap() - before, 0, "in 2000 requests");
+}
+
+#[test]
+fn a_loop_that_stands_still_gets_nothing_new() {
+    let Some([one, other]) = two() else { return };
+    let mut site = Site::new("still");
+    site.configure(&format!("CPUAffinity {one},{other}\nStartServers 2\n{TOLD}"));
+    site.start();
+    let stopped = site.children()[0];
+    let run = |client: Option<Client>| client.unwrap().get("/index.html").unwrap().status;
+    // It has to have said that it turns.
+    assert_eq!(run(Client::connect(site.port).ok()), 200);
+    kill(stopped, Signal::SIGSTOP).unwrap();
+    site.wait_for_line("stands still and gets nothing new");
+    for _ in 0..20 {
+        assert_eq!(run(Client::connect(site.port).ok()), 200);
+    }
+    // Awake again, or replaced.
+    let _ = kill(stopped, Signal::SIGCONT);
+    site.wait_for_line("turns and gets connections again");
+}
+
+/// A cgroup of the first version, or the second, with the CPU controller. Removed when it goes.
+struct Group {
+    path: PathBuf,
+    is_unified: bool,
+}
+
+impl Group {
+    /// `None` where this process may make none.
+    fn new() -> Option<Group> {
+        let name = format!("tamarack-test-{}", std::process::id());
+        let root = PathBuf::from("/sys/fs/cgroup");
+        let legacy = root.join("cpu").join(&name);
+        if fs::create_dir(&legacy).is_ok() {
+            return Some(Group { path: legacy, is_unified: false });
+        }
+        let path = root.join(name);
+        fs::create_dir(&path).ok()?;
+        let group = Group { path, is_unified: true };
+        group.path.join("cpu.max").exists().then_some(group)
+    }
+
+    /// Gives it a quota, in ms of 100 ms.
+    fn limit(&self, quota_ms: Option<u32>) {
+        let us = quota_ms.map(|ms| (ms * 1000).to_string());
+        let (file, text) = match self.is_unified {
+            true => ("cpu.max", us.unwrap_or("max".to_owned())),
+            false => ("cpu.cfs_quota_us", us.unwrap_or("-1".to_owned())),
+        };
+        fs::write(self.path.join(file), text).unwrap();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its processes are gone, or going.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
+    let Some([one, other]) = two() else { return };
+    let Some(group) = Group::new() else {
+        println!("no cgroup can be made here (1 skipped)");
+        return;
+    };
+    group.limit(Some(100));
+    let whole = mask("self");
+    let mut site = Site::new("quota");
+    site.configure(&format!("StartServers 2\n{TOLD}"));
+    let mut within = site.as_program("/bin/sh");
+    let script = "echo $$ >\"$0\"/cgroup.procs && exec \"$@\"";
+    let arguments: Vec<_> = within.get_args().map(ToOwned::to_owned).collect();
+    within = Command::new("/bin/sh");
+    within.arg("-c").arg(script).arg(&group.path).arg(crate::site::PROGRAM).args(arguments);
+    site.start_by(within);
+    // One CPU's worth of time is one loop's; it may use it anywhere.
+    assert!(loops(&site).iter().all(|mask| *mask == whole), "{:?}", loops(&site));
+    site.configure(&format!("CPUAffinity {one},{other}\n{TOLD}"));
+    site.restart_gracefully();
+    let both = if other == one + 1 { format!("{one}-{other}") } else { format!("{one},{other}") };
+    site.wait_until("all of the list", || loops(&site) == [both.clone()]);
+    group.limit(None);
+    site.wait_for_line("with no quota are allowed now");
+    site.wait_until("the loop has a CPU", || loops(&site) == [one.to_string()]);
+    group.limit(Some(100));
+    site.wait_until("the loop is free", || loops(&site) == [both.clone()]);
+    drop(site);
+}
+
+/// Programs that keep a CPU busy until they are dropped.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn new(cpu: usize, count: usize) -> Hogs {
+        let spin = || {
+            let mut command = Command::new("taskset");
+            command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
+            command.stdin(Stdio::null()).spawn()
+        };
+        Hogs((0..count).filter_map(|_| spin().ok()).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+#[test]
+fn a_loop_leaves_a_cpu_that_others_keep_busy() {
+    let Some([_, other]) = two() else { return };
+    let whole = mask("self");
+    let mut site = Site::new("leave");
+    site.configure(&format!("StartServers 2\n{TOLD}"));
+    site.start();
+    let hogs = Hogs::new(other, 3);
+    if hogs.0.len() < 3 {
+        println!("no taskset (1 skipped)");
+        return;
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = Client::connect(site.port).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(client.get("/index.html").unwrap().status, 200);
+                }
+            });
+        }
+        let is_loose = || loops(&site).contains(&whole);
+        let end = std::time::Instant::now() + 3 * crate::client::PATIENCE;
+        while !is_loose() && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(is_loose(), "{:?}\n{}", loops(&site), site.error_log());
+    });
+    site.wait_for_line("of the time it could run, others use");
+}
