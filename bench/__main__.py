@@ -10,9 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import idle, report, rounds, site, targets
+from . import affinity, idle, report, rounds, site, targets
 from .rounds import CELL_OVERHEAD_S, WARM_UP_S, Cell, Plan
-from .scenarios import IDLE, IDLE_SERVERS, NAMES, SCENARIOS
+from .scenarios import AFFINITY, IDLE, IDLE_SERVERS, NAMES, SCENARIOS
 from .servers import KINDS
 
 ROUNDS_MIN = 10
@@ -66,14 +66,20 @@ def main() -> int:
             if scenario.name in names:
                 cells += rounds.run(scenario, wanted, served, plan)
         memories = idle.run(wanted, served, plan) if IDLE in names else []
-    judged = targets.judge(cells, memories)
+        rows: list[affinity.Row] = []
+        if AFFINITY in names:
+            shared = affinity.Plan(options.rounds, options.seconds, (cpus[0], cpus[1]),
+                                   clock.progress, clock.complain)
+            rows = affinity.run(wanted, served, shared)
+    judged = targets.judge(cells, memories) + affinity.judge(rows)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    print(report.cells(cells), report.memory(memories), report.verdicts(judged), sep="\n")
-    if cells or memories:
-        path = report.save(cells, memories, judged, vars(options))
+    print(report.cells(cells), report.memory(memories), report.affinity(affinity.lines(rows)),
+          report.verdicts(judged), sep="\n")
+    if cells or memories or rows:
+        path = report.save(cells, memories, judged, vars(options), affinity.as_json(rows))
         print(f"\nraw results: {path}")
-    return 0 if (cells or memories) and all(one.met for one in judged) else 1
+    return 0 if (cells or memories or rows) and all(one.met for one in judged) else 1
 
 
 def _options() -> argparse.Namespace:
@@ -113,6 +119,8 @@ def _duration_s(names: list[str], wanted: set[str], options: argparse.Namespace)
         count = sum(1 for kind in KINDS
                     if kind.name in wanted and kind.name in IDLE_SERVERS and kind.path())
         total += count * (idle.duration_s(False) + idle.duration_s(True))
+    if AFFINITY in names:
+        total += affinity.duration_s(options.rounds, options.seconds)
     return total
 
 

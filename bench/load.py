@@ -29,7 +29,16 @@ class Load:
 
 def wrk(cpu: int, url: str, seconds: float) -> Load:
     """Keep-alive requests over 64 connections."""
-    command = ["taskset", "-c", str(cpu), "wrk", "-t1", f"-c{CONNECTIONS}",
+    return _wrk(["taskset", "-c", str(cpu)], url, seconds)
+
+
+def wrk_anywhere(url: str, seconds: float, connections: int = CONNECTIONS) -> Load:
+    """The same, on whichever CPU the kernel likes."""
+    return _wrk([], url, seconds, connections)
+
+
+def _wrk(prefix: list[str], url: str, seconds: float, connections: int = CONNECTIONS) -> Load:
+    command = [*prefix, "wrk", "-t1", f"-c{connections}",
                f"-d{max(1, round(seconds))}s", "-s", str(WRK_SCRIPT), url]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]

@@ -48,6 +48,15 @@ def memory(measured: list[Memory]) -> str:
     return f"\nidle: memory per open connection after one answer\n{table(heading, rows)}"
 
 
+def affinity(rows: list[tuple[str, ...]]) -> str:
+    """Migrations, throughput beside a busy program, throttled periods."""
+    if not rows:
+        return ""
+    heading = ("affinity: server and load on the same two CPUs", "unit", "median",
+               "95 % interval", "errors")
+    return f"\n{table(heading, rows)}"
+
+
 def verdicts(judged: list[Verdict]) -> str:
     """The targets."""
     if not judged:
@@ -58,7 +67,7 @@ def verdicts(judged: list[Verdict]) -> str:
 
 
 def save(measured: list[Cell], memories: list[Memory], judged: list[Verdict],
-         options: dict[str, object]) -> Path:
+         options: dict[str, object], affinity_rows: list[dict[str, object]]) -> Path:
     """Writes bench/results/DATE-MACHINE.json."""
     folder = results_folder()
     folder.mkdir(exist_ok=True)
@@ -70,6 +79,7 @@ def save(measured: list[Cell], memories: list[Memory], judged: list[Verdict],
         "options": options,
         "cells": [_cell(cell) for cell in measured],
         "memory": [asdict(one) for one in memories],
+        "affinity": affinity_rows,
         "targets": [asdict(one) for one in judged],
     }
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

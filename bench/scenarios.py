@@ -71,4 +71,5 @@ SCENARIOS: tuple[Scenario, ...] = (
 # Measured apart: memory is counted once per server, not in rounds of CPU time.
 IDLE = "idle"
 IDLE_SERVERS = ("tamarack", "nginx", "h2o", "apache")
-NAMES = (*(scenario.name for scenario in SCENARIOS), IDLE)
+AFFINITY = "affinity"
+NAMES = (*(scenario.name for scenario in SCENARIOS), IDLE, AFFINITY)

@@ -35,7 +35,7 @@ class Server:
     name = ""
     program = ""
 
-    def __init__(self, site: Site, setup: Setup, folder: Path, cpu: int) -> None:
+    def __init__(self, site: Site, setup: Setup, folder: Path, cpu: int | str) -> None:
         self.site = site
         self.setup = setup
         self.folder = folder

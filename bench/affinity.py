@@ -1,0 +1,305 @@
+"""CPU affinity: migrations of loops, a busy program on one of two CPUs, a quota of one CPU on two.
+
+Unlike the other scenarios the server and the load share both CPUs: the point is what the kernel
+and the server make of them. Everything is compared with the same server left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from . import intervals, load, proc, site
+from .rounds import CELL_OVERHEAD_S
+from .scenarios import AFFINITY as NAME
+from .servers import Setup
+from .servers.apache import Apache
+from .servers.server import Server
+from .servers.tamarack import Tamarack
+from .site import Site
+from .targets import Verdict
+
+# How long a server has to notice what has changed before it is measured.
+SETTLE_S = 3.0
+WARM_UP_S = 1.0
+# Beside the busy program both CPUs are to have time left: with as many connections as both can
+# serve, every way of sharing them out adds up to the same.
+FEW_CONNECTIONS = 4
+QUOTA_US = 100_000
+PERIOD_US = 100_000
+MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)", re.MULTILINE)
+# Names of the tables' rows.
+PINNED, ADAPTING, FREE, APACHE = "pinned", "adapting", "unpinned", "apache"
+
+
+class Pinned(Tamarack):
+    """Loops bound to CPUs once and for all."""
+
+    lines = "CPUAffinity Thread\nCPUAffinityAdapt Off\n"
+
+    def configure(self) -> list[str]:
+        """Apache's configuration, and the lines of the kind."""
+        command = super().configure()
+        file = self.folder / "httpd.conf"
+        file.write_text(file.read_text() + self.lines)
+        return command
+
+
+class Adapting(Pinned):
+    """What is there without any directive."""
+
+    lines = "CPUAffinity Auto\nCPUAffinityAdapt On\n"
+
+
+class Free(Pinned):
+    """Left to the kernel."""
+
+    lines = "CPUAffinity Off\n"
+
+
+VARIANTS: dict[str, type[Server]] = {
+    PINNED: Pinned, ADAPTING: Adapting, FREE: Free, APACHE: Apache}
+
+
+@dataclass
+class Row:
+    """What was measured of one server in one part, a value a round."""
+
+    part: str
+    variant: str
+    unit: str
+    values: list[float] = field(default_factory=list)
+    errors: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured, where, and who hears of it."""
+
+    rounds: int
+    seconds: float
+    cpus: tuple[int, int]
+    progress: Callable[[str, float], None]
+    complain: Callable[[str], None]
+
+
+def duration_s(rounds: int, seconds: float) -> float:
+    """About how long all parts take."""
+    each = rounds * (seconds + CELL_OVERHEAD_S)
+    return 10 * (each + WARM_UP_S) + rounds * 3 * SETTLE_S
+
+
+def run(wanted: set[str], served: Site, plan: Plan) -> list[Row]:
+    """All parts, for the servers that are wanted and installed."""
+    rows: list[Row] = []
+    for part in (_migrations, _busy, _quota):
+        variants = {name: kind for name, kind in VARIANTS.items()
+                    if kind.name in wanted and kind.path()}
+        try:
+            rows += part(variants, served, plan)
+        except (OSError, RuntimeError) as error:
+            plan.complain(f"{NAME}: {part.__name__.strip('_')} is left out: {error}")
+    return rows
+
+
+def judge(rows: list[Row]) -> list[Verdict]:
+    """Every target for which both sides were measured."""
+    table = {(row.part, row.variant): row for row in rows}
+    verdicts: list[Verdict] = []
+
+    def compare(part: str, ours: str, base: str, target: str,
+                measure: Callable[[float, float], float],
+                is_met: Callable[[intervals.Interval], bool]) -> None:
+        mine, theirs = table.get((part, ours)), table.get((part, base))
+        if mine and theirs:
+            pairs = zip(mine.values, theirs.values, strict=True)
+            found = intervals.of([measure(one, other) for one, other in pairs])
+            met = is_met(found) and not mine.errors
+            text = f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
+            verdicts.append(Verdict(f"{NAME}: {part}: {ours} against {base}", target, text, met))
+
+    pinned = table.get(("migrations", PINNED))
+    if pinned:
+        found = intervals.of(pinned.values)
+        verdicts.append(Verdict(f"{NAME}: migrations of pinned loops", "< 5 in 100,000",
+                                f"{found.median:.2f}", found.median < 5 and not pinned.errors))
+    compare("busy", ADAPTING, FREE, "≥ 0.95 ×", lambda one, other: one / other,
+            lambda found: found.high >= 0.95)
+    compare("busy", ADAPTING, PINNED, "> 1 ×", lambda one, other: one / other,
+            lambda found: found.low > 1.0)
+    compare("quota", ADAPTING, FREE, "≤ + 0.01", lambda one, other: one - other,
+            lambda found: found.low <= 0.01)
+    return verdicts
+
+
+def lines(rows: list[Row]) -> list[tuple[str, ...]]:
+    """Rows of a table: part, server, median and interval."""
+    shown = []
+    for row in rows:
+        if row.values:
+            found = intervals.of(row.values)
+            shown.append((f"{row.part}: {row.variant}", row.unit, f"{found.median:.3f}",
+                          f"{found.low:.3f} to {found.high:.3f}",
+                          f"{row.errors} !" if row.errors else "0"))
+    return shown
+
+
+def as_json(rows: list[Row]) -> list[dict[str, object]]:
+    """For the raw results."""
+    return [{**asdict(row), "values": [round(value, 6) for value in row.values]} for row in rows]
+
+
+def _migrations(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[Row]:
+    """How often the kernel moves the servers' threads while they answer."""
+    unit = "migrations/100,000 requests"
+    with _started("migrations", variants, served, plan) as servers:
+        def measure(server: Server, row: Row) -> float:
+            before = _moves(server.pid)
+            counted = _load(server, row, plan)
+            return (_moves(server.pid) - before) * 1e5 / max(1, counted.requests)
+
+        return _rounds("migrations", unit, servers, plan, measure)
+
+
+def _busy(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[Row]:
+    """Another program keeps the second CPU busy."""
+    own = {name: kind for name, kind in variants.items() if name != APACHE}
+    with _started("busy", own, served, plan) as servers, _hog(plan.cpus[1]):
+        def measure(server: Server, row: Row) -> float:
+            load.wrk_anywhere(server.url(site.SMALL), SETTLE_S, FEW_CONNECTIONS)
+            return _load(server, row, plan, FEW_CONNECTIONS).requests / plan.seconds
+
+        return _rounds("busy", "requests/s", servers, plan, measure)
+
+
+def _quota(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[Row]:
+    """Two CPUs, and the time of one."""
+    own = {name: kind for name, kind in variants.items() if name != APACHE}
+    with ExitStack() as groups:
+        held = {name: groups.enter_context(_group(name)) for name in own}
+        with _started("quota", own, served, plan, held) as servers:
+            def measure(server: Server, row: Row) -> float:
+                periods, throttled = held[row.variant].counts()
+                _load(server, row, plan)
+                now_periods, now_throttled = held[row.variant].counts()
+                return (now_throttled - throttled) / max(1, now_periods - periods)
+
+            return _rounds("quota", "throttled periods", servers, plan, measure)
+
+
+def _rounds(part: str, unit: str, servers: dict[str, Server], plan: Plan,
+            measure: Callable[[Server, Row], float]) -> list[Row]:
+    rows = {name: Row(part, name, unit) for name in servers}
+    for number in range(plan.rounds):
+        order = list(servers)
+        random.shuffle(order)
+        for name in order:
+            plan.progress(f"{NAME} {part} {number + 1}/{plan.rounds} {name}",
+                          plan.seconds + CELL_OVERHEAD_S)
+            rows[name].values.append(measure(servers[name], rows[name]))
+    return list(rows.values())
+
+
+def _load(server: Server, row: Row, plan: Plan,
+          connections: int = load.CONNECTIONS) -> load.Load:
+    counted = load.wrk_anywhere(server.url(site.SMALL), plan.seconds, connections)
+    row.errors += counted.errors
+    if counted.errors:
+        plan.complain(f"{NAME} {row.part}: {row.variant}: errors: {counted.complaint}")
+    return counted
+
+
+@contextmanager
+def _started(part: str, variants: dict[str, type[Server]], served: Site, plan: Plan,
+             groups: dict[str, Group] | None = None) -> Iterator[dict[str, Server]]:
+    servers: dict[str, Server] = {}
+    both = ",".join(str(cpu) for cpu in plan.cpus)
+    try:
+        for name, kind in variants.items():
+            server = kind(served, Setup(), served.root / f"{NAME}-{part}-{name}", both)
+            servers[name] = server
+            with groups[name].entered() if groups else ExitStack():
+                server.start()
+            server.check(site.SMALL)
+            plan.progress(f"{NAME} {part} warm-up {name}", WARM_UP_S)
+            load.wrk_anywhere(server.url(site.SMALL), WARM_UP_S)
+        yield servers
+    finally:
+        for server in servers.values():
+            server.stop()
+
+
+@contextmanager
+def _hog(cpu: int) -> Iterator[None]:
+    spin = ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
+    process = subprocess.Popen(spin)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _moves(root: int) -> int:
+    """Migrations of all threads of a server's children; the one that only watches is not asked."""
+    found = 0
+    for pid in proc.family(root)[1:]:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            if match := MIGRATIONS.search((task / "sched").read_text()):
+                found += int(match.group(1))
+    return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """A cgroup with a quota, of either version."""
+
+    path: Path
+    home: Path
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """What is started inside is in the group, and this process is not afterwards."""
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+        try:
+            yield
+        finally:
+            (self.home / "cgroup.procs").write_text(str(os.getpid()))
+
+    def counts(self) -> tuple[int, int]:
+        """Periods with something to do, and those in which the time was used up."""
+        words = dict(line.split()[:2] for line in (self.path / "cpu.stat").read_text().splitlines())
+        return int(words["nr_periods"]), int(words["nr_throttled"])
+
+
+@contextmanager
+def _group(name: str) -> Iterator[Group]:
+    root = Path("/sys/fs/cgroup")
+    legacy = (root / "cpu").is_dir()
+    table = Path("/proc/self/cgroup").read_text().splitlines()
+    own = next((line.split(":", 2)[2] for line in table
+                if ("cpu" in line.split(":")[1].split(",") if legacy else line.startswith("0::"))),
+               "/")
+    home = (root / "cpu" if legacy else root) / own.strip("/")
+    group = Group(home / f"tamarack-bench-{os.getpid()}-{name}", home)
+    group.path.mkdir()
+    try:
+        if legacy:
+            (group.path / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group.path / "cpu.cfs_quota_us").write_text(str(QUOTA_US))
+        else:
+            (group.path / "cpu.max").write_text(f"{QUOTA_US} {PERIOD_US}")
+        yield group
+    finally:
+        for _ in range(50):
+            try:
+                group.path.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)

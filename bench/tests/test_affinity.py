@@ -1,0 +1,52 @@
+"""The arithmetic of the affinity part: targets, tables, what is left out."""
+
+from __future__ import annotations
+
+import unittest
+
+from bench import affinity
+from bench.affinity import ADAPTING, FREE, PINNED, Row
+
+
+def rows(adapting: float, free: float, pinned: float, errors: int = 0) -> list[Row]:
+    """Ten rounds without any noise."""
+    values = {ADAPTING: adapting, FREE: free, PINNED: pinned}
+    return [Row("busy", name, "requests/s", [value] * 10, errors)
+            for name, value in values.items()]
+
+
+class Judging(unittest.TestCase):
+    """Verdicts on made-up rows."""
+
+    def verdicts(self, measured: list[Row]) -> dict[str, bool]:
+        """By what is judged, without the scenario's name."""
+        return {one.what.removeprefix("affinity: "): one.met for one in affinity.judge(measured)}
+
+    def test_adapting_is_compared_with_both(self) -> None:
+        """At least 0.95 of the unpinned server, and more than the pinned one."""
+        self.assertEqual(self.verdicts(rows(96, 100, 80)), {
+            "busy: adapting against unpinned": True, "busy: adapting against pinned": True})
+        self.assertEqual(self.verdicts(rows(94, 100, 95)), {
+            "busy: adapting against unpinned": False, "busy: adapting against pinned": False})
+
+    def test_errors_prove_nothing(self) -> None:
+        """A target is not met by a server that made errors."""
+        self.assertFalse(any(self.verdicts(rows(100, 100, 50, errors=1)).values()))
+
+    def test_migrations_and_quota_have_bounds(self) -> None:
+        """Fewer than five in 100,000; at most one period in a hundred more."""
+        moved = [Row("migrations", PINNED, "", [4.0, 5.5, 4.5])]
+        self.assertEqual(self.verdicts(moved), {"migrations of pinned loops": True})
+        for more, met in ((0.009, True), (0.02, False)):
+            quota = [Row("quota", ADAPTING, "", [0.1 + more] * 10),
+                     Row("quota", FREE, "", [0.1] * 10)]
+            self.assertEqual(self.verdicts(quota), {"quota: adapting against unpinned": met})
+
+    def test_nothing_measured_is_nothing_shown(self) -> None:
+        """A part that could not run has no row and no verdict."""
+        self.assertEqual(affinity.judge([]), [])
+        self.assertEqual(affinity.lines([Row("quota", FREE, "", [])]), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
