@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tamarack_lab import cli, engine, results
+from tamarack_lab import cli, engine, measure, results
 from tamarack_lab.load import TOOLS
 from tests.fakes import FakeTool, experiment
 
@@ -64,7 +64,7 @@ def test_one_error_marks_the_cell(tmp_path: Path, tool: FakeTool) -> None:
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, tool: FakeTool,
                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = engine.sample, []
+    real, calls = measure.sample, []
 
     def interrupted(*given: object) -> results.Sample:
         calls.append(given)

@@ -2,9 +2,10 @@
 
 Each cell that both runs have is compared by its experiment's headline. A change counts when it is
 larger than the noise floor of both runs' A/A cells and than equal cells scatter between the runs,
-and when its Mann–Whitney test holds after Holm's correction over all that was asked. Beside the cells, each server is asked about all its cells at
-once, because three starts of one cell can't show anything. What all families of servers share is
-the machine's doing (another clock, another neighbour) and is taken out first.
+and when its Mann–Whitney test holds after Holm's correction over all that was asked. Beside the
+cells, each server is asked about all its cells at once, because three starts of one cell can't
+show anything. What all families of servers share is the machine's doing (another clock, another
+neighbour) and is taken out first.
 """
 
 from __future__ import annotations
