@@ -97,7 +97,8 @@ def _rows_of(experiment: Experiment, ratio: Ratio, quick: bool) -> Iterator[Rati
         measured = _ratio(ratio, over, under, ratio.metric, quick)
         if measured is None:
             continue
-        inverse = YIELD.get(ratio.metric)
+        # More CPUs don't make a request cheaper: their ratio is of throughput alone.
+        inverse = YIELD.get(ratio.metric) if ratio.form != "times" else None
         by_cpu = _ratio(ratio, under, over, inverse, quick) if inverse else None
         text = ", ".join(f"{name} {value}" for name, value in place)
         yield RatioRow(ratio, over.server, over.label, text, measured, by_cpu)

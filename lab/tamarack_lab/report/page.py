@@ -162,8 +162,8 @@ KINDS = {
     "spread": "Every fresh start",
     "cores": "Efficiency",
     "percentiles": "Latency under a fixed rate of arrivals",
+    "affinity": "Affinity off, by hand, the server's own",
     "bars": "Side by side",
-    "curves": "Side by side",
 }
 PER_SERVER = ("twins", "scatter")
 
@@ -179,7 +179,8 @@ def _drawings(one: Experiment, found: list[Chart], drawn: dict[str, Look]) -> li
             parts.append(folded("Every fresh start: box plots", _grid(kind, named)))
             continue
         key = dict.fromkeys(label for _, chart in named for label in chart.key)
-        parts.append(f"<h3>{escape(KINDS[kind])}</h3>{_key(key, drawn)}{_places(kind, named)}")
+        head = f"Against {one.x}" if kind == "curves" else KINDS[kind]
+        parts.append(f"<h3>{escape(head)}</h3>{_key(key, drawn)}{_places(kind, named)}")
     return parts
 
 

@@ -7,7 +7,7 @@ from tamarack_lab.results import Cell, Experiment, Metric, Published
 
 from .charts.cores import AXIS
 from .figures import RatioRow, interval_of, place_of, published_rows, ratio_rows
-from .markup import NOTHING, Field, figure, table, text
+from .markup import NOTHING, Field, attribute, figure, table, text
 from .metrics import MEANINGS, number, values, written
 
 MIDDLES: tuple[Metric, ...] = ("latency_median_us", "latency_mean_us")
@@ -65,7 +65,7 @@ def ratios(experiment: Experiment, quick: bool) -> str:
     rows = []
     for row in ratio_rows(experiment, quick):
         here = row.measured
-        fields = [text(row.ratio.label), text(row.label), text(row.place),
+        fields = [text(row.ratio.label.rstrip(",")), text(row.label), text(row.place),
                   figure(said(row, here.median), here.median,
                          f"[{said(row, here.low)} – {said(row, here.high)}]")]
         fields.append(figure(said(row, row.by_cpu.median), row.by_cpu.median)
@@ -205,7 +205,8 @@ def _axis(cell: Cell, axis: str) -> Field:
 
 def _measured(cell: Cell, metric: Metric, quick: bool, ends: bool) -> Field:
     if cell.status == "marked":
-        return Field('<span class="mark">marked</span>', None, figure=True)
+        why = attribute(cell.reason)
+        return Field(f'<span class="mark" title="{why}">marked</span>', None, figure=True)
     found = interval_of(cell, metric, quick)
     if found is None:
         return NOTHING
@@ -215,5 +216,5 @@ def _measured(cell: Cell, metric: Metric, quick: bool, ends: bool) -> Field:
 
 def _starts(cell: Cell) -> Field:
     if cell.status == "marked":
-        return Field(f'<span class="mark">{text(cell.reason).html}</span>', cell.reason)
+        return Field('<span class="mark">marked</span>', None, figure=True)
     return figure(str(len(cell.samples)), len(cell.samples))

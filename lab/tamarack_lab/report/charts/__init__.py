@@ -5,6 +5,7 @@ from __future__ import annotations
 from tamarack_lab.results import Experiment
 
 from ..theme import Look
+from .affinity import affinity
 from .bars import bars
 from .chart import Chart
 from .cores import cores
@@ -19,10 +20,11 @@ __all__ = ["Chart", "of"]
 
 def of(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
     """All charts of an experiment, the one that answers its question first."""
+    side_by_side = curves if experiment.x else bars
     return [
         *cores(experiment, drawn, quick),
         *percentiles(experiment, drawn, quick),
-        *(curves if experiment.x else bars)(experiment, drawn, quick),
+        *(affinity(experiment, drawn, quick) or side_by_side(experiment, drawn, quick)),
         *twins(experiment, drawn, quick),
         *scatters(experiment, drawn),
         *spreads(experiment, drawn, quick),

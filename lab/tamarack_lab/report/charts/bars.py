@@ -14,6 +14,9 @@ from .chart import (
 STEP = 30
 # Room for the figure behind the longest bar.
 ROOM = 1.5
+# "webfs (one process)" takes two lines.
+TWO_LINES = (
+    r"length(datum.label) > 18 ? split(replace(datum.label, ' (', '\n('), '\n') : datum.label")
 
 
 def bars(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
@@ -49,18 +52,20 @@ def ranked(
 
 
 def drawing(
-    rows: list[Row], metric: Metric, drawn: dict[str, Look], alternative: str
+    rows: list[Row], metric: Metric, drawn: dict[str, Look], alternative: str,
+    name: str = "label"
 ) -> Spec:
     """Bars from nought, the noise floor and the interval at their ends, the figure beside."""
-    labels = [row["label"] for row in rows]
+    labels = list(dict.fromkeys(row["label"] for row in rows))
     most = max(max(row["high"], row["band_high"]) for row in rows)
     scale = {"domain": [0, most * ROOM], "nice": False}
     across = {"type": "quantitative", "scale": scale}
     return spec(
         STEP * len(rows), alternative, data={"values": rows},
-        encoding={"y": {"field": "label", "type": "nominal", "sort": labels, "title": None,
-                        "axis": {"labelLimit": 120, "labelColor": "token:ink",
-                                 "labelFontSize": 13}},
+        encoding={"y": {"field": name, "type": "nominal", "title": None,
+                        "sort": [row[name] for row in rows],
+                        "axis": {"labelExpr": TWO_LINES, "labelLimit": 130, "labelFontSize": 12,
+                                 "labelColor": "token:ink", "labelLineHeight": 13}},
                   "tooltip": tooltip(metric)},
         layer=[
             {"mark": {"type": "bar", "height": 14, "cornerRadiusEnd": 2},

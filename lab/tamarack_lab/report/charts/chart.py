@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +107,15 @@ def tooltip(metric: Metric, *axes: str) -> list[Spec]:
             {"field": "text", "title": MEANINGS[metric].title}, {"field": "ends", "title": "from"}]
 
 
+def decades(low: float, high: float) -> list[float]:
+    """Where a logarithmic axis is labelled: 1, 10, 100…, with 2 and 5 where that is too few."""
+    whole = [10.0**at for at in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    within = [value for value in whole if low <= value <= high]
+    if len(within) >= 3:
+        return within
+    return [step * value for value in whole for step in (1, 2, 5) if low <= step * value <= high]
+
+
 def listed(rows: list[Row]) -> str:
     """The rows as words, for the text alternative."""
     return "; ".join(f"{row['label']} {row['text']}" for row in rows)
@@ -121,5 +131,5 @@ def _is_time(metric: Metric) -> bool:
     return MEANINGS[metric].unit == MICROSECONDS and metric != "cpu_us_per_request"
 
 
-__all__ = ["Chart", "Row", "Spec", "axis", "axis_title", "floor_of", "floor_words",
+__all__ = ["Chart", "Row", "Spec", "axis", "axis_title", "decades", "floor_of", "floor_words",
            "interval_words", "listed", "metric_for", "point", "spec", "tooltip"]

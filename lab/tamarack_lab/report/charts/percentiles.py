@@ -8,7 +8,7 @@ from tamarack_lab.results import Cell, Experiment, Latency
 from ..figures import floor_of, place_of
 from ..metrics import duration
 from ..theme import Look, series
-from .chart import DURATION, Chart, Row, floor_words, interval_words, listed, spec
+from .chart import DURATION, Chart, Row, decades, floor_words, interval_words, listed, spec
 
 HEIGHT = 260
 MAXIMUM = "longest"
@@ -34,10 +34,11 @@ def _chart(
         [{**row, "label": f"{row['label']} {row['step']}"} for row in rows
          if row["step"] in ("median", "p99.9", MAXIMUM)])
     y = {"type": "quantitative", "scale": {"type": "log"}}
+    ticks = decades(min(row["low"] for row in rows), max(row["high"] for row in rows))
     layers = [
         {"mark": {"type": "area", "opacity": 0.16},
          "encoding": {"y": {**y, "field": "band_low", "title": "latency: less is better",
-                            "axis": {"labelExpr": DURATION, "tickCount": 5}},
+                            "axis": {"labelExpr": DURATION, "values": ticks}},
                       "y2": {"field": "band_high"}}},
         {"mark": {"type": "rule", "strokeWidth": 1.5},
          "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}}},

@@ -8,7 +8,7 @@ from tamarack_lab.results import Cell, Experiment, Metric
 
 from ..figures import groups
 from ..theme import Look
-from .chart import DURATION, Chart, Row, Spec, floor_of, interval_words, point, spec
+from .chart import DURATION, Chart, Row, Spec, decades, floor_of, interval_words, point, spec
 from .curves import across
 
 HEIGHT = 210
@@ -88,7 +88,8 @@ def _drawing(
     which = {"field": "which", "type": "nominal", "legend": None,
              "scale": {"domain": [name for _, name in LATENCIES], "range": [[5, 3], [1, 3]]}}
     rate_axis = {"format": "~s", "tickCount": 4, "titleColor": "token:rate"}
-    time_axis = {"labelExpr": DURATION, "tickCount": 4, "grid": False, "titleColor": "token:time",
+    time_axis = {"labelExpr": DURATION, "values": decades(*limits[1]), "grid": False,
+                 "titleColor": "token:time",
                  "orient": "right"}
     tip = [{"field": f"x_{x}", "title": x}]
     rate = {"data": {"values": rates}, "layer": [
@@ -109,7 +110,7 @@ def _drawing(
 
 
 def _band(side: Spec, colour: str, title: str, axis: Spec) -> Spec:
-    return {"mark": {"type": "area", "opacity": 0.14, "color": colour},
+    return {"mark": {"type": "area", "opacity": 0.14, "color": colour, "clip": True},
             "encoding": {"y": {**side, "field": "band_low", "title": title, "axis": axis},
                          "y2": {"field": "band_high"}}}
 
