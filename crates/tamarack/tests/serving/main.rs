@@ -15,6 +15,7 @@ mod freshness;
 mod gone;
 mod idle;
 mod logs;
+mod metrics;
 mod notify;
 mod restart;
 mod slow;
