@@ -153,7 +153,7 @@ impl Supervisor<'_> {
         if !(0..staged.places.len()).all(|slot| self.has_ready_child(staged.number, slot)) {
             return;
         }
-        let Some(generation) = self.staged.take() else { return };
+        let Some(mut generation) = self.staged.take() else { return };
         let number = generation.number;
         self.program.commit(number);
         use_standard_error(&generation.logs);
@@ -174,6 +174,7 @@ impl Supervisor<'_> {
         for child in self.children.iter_mut().filter(|child| child.generation != number) {
             child.order_later(farewell, farewell_at);
         }
+        generation.balance.begin(now);
         self.current = Some(generation);
         self.announce();
         self.heir_serves();

@@ -31,7 +31,7 @@ const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct Balance {
     /// When the reserve is looked at next.
     due: Option<Instant>,
-    /// When the last look came that nobody had asked for.
+    /// When the last look came that nobody had asked for; `None` before the generation serves.
     ticked: Option<Instant>,
     /// When processes were started last, and how many at most.
     grown: Option<(Instant, usize)>,
@@ -40,6 +40,12 @@ pub(super) struct Balance {
 }
 
 impl Balance {
+    /// The generation serves from now on. What its children told before was heard by nobody.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.due = Some(now);
+        self.ticked = Some(now);
+    }
+
     /// How many processes may be started now: twice as many as a moment ago.
     fn step(&mut self, now: Instant) -> usize {
         let step = match self.grown {
@@ -121,7 +127,7 @@ impl Supervisor<'_> {
     pub(super) fn next_balance(&self) -> Option<Instant> {
         let generation = self.current.as_ref()?;
         generation.settings.spare?;
-        let tick = generation.balance.ticked.map_or_else(Instant::now, |at| at + TICK);
+        let tick = generation.balance.ticked? + TICK;
         Some(generation.balance.due.map_or(tick, |due| due.min(tick)))
     }
 

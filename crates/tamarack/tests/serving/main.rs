@@ -18,6 +18,7 @@ mod logs;
 mod metrics;
 mod notify;
 mod restart;
+mod shapes;
 mod slow;
 mod start;
 mod upgrade;

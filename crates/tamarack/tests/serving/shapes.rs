@@ -1,0 +1,225 @@
+//! Prefork, worker, loop: processes that come and go, a shape that is full, a shape that changes.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use crate::client::Client;
+use crate::load::{under_load, wait_for_their_end};
+use crate::site::{PROGRAM, Site, is_root};
+
+/// How long a shape may take to shrink: one process more each second, then twice as many.
+const SHRINK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The lines that choose an MPM.
+fn shape(mpm: &str, more: &str) -> String {
+    format!(
+        "LoadModule mpm_{mpm}_module modules/mod_mpm_{mpm}.so\n\
+         LoadModule dir_module modules/mod_dir.so\n\
+         LoadModule authz_core_module modules/mod_authz_core.so\n{more}"
+    )
+}
+
+fn start(name: &str, mpm: &str, more: &str) -> Site {
+    let mut site = Site::new(name);
+    site.configure(&shape(mpm, more));
+    site.start();
+    site
+}
+
+/// So many clients ask at the same time, on connections that stay open.
+fn ask_at_once(site: &Site, count: usize) -> Vec<Client> {
+    let mut clients: Vec<Client> = (0..count).map(|_| site.client()).collect();
+    for client in &mut clients {
+        client.ask("/").unwrap();
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().unwrap().status, 200);
+    }
+    clients
+}
+
+#[test]
+fn prefork_has_a_process_for_everybody_who_comes_at_once() {
+    let limits = "StartServers 6\nMinSpareServers 5\nMaxSpareServers 10\n";
+    let site = start("prefork-grows", "prefork", limits);
+    assert_eq!(site.children().len(), 6);
+    let mut clients = ask_at_once(&site, 32);
+    for client in &mut clients {
+        assert_eq!(client.get("/").unwrap().status, 200);
+    }
+    site.wait_until("a reserve", || site.children().len() >= 32 + 5);
+    let most = site.children().len();
+    assert!(most <= 32 + 10, "{most} processes for 32 connections");
+    drop(clients);
+    let end = Instant::now() + SHRINK_PATIENCE;
+    while site.children().len() > 10 && Instant::now() < end {
+        sleep(Duration::from_millis(50));
+    }
+    let left = site.children().len();
+    assert!((5..=10).contains(&left), "{left} processes for nobody");
+    assert_eq!(site.get("/").status, 200);
+}
+
+#[test]
+fn worker_starts_processes_when_threads_run_short() {
+    let limits = "StartServers 1\nThreadsPerChild 4\nMinSpareThreads 2\nMaxSpareThreads 4\n\
+                  MaxRequestWorkers 16\n";
+    let site = start("worker-grows", "worker", limits);
+    assert_eq!(site.children().len(), 1);
+    let clients = ask_at_once(&site, 12);
+    site.wait_until("a reserve", || site.children().len() == 4);
+    drop(clients);
+    let end = Instant::now() + SHRINK_PATIENCE;
+    while site.children().len() > 2 && Instant::now() < end {
+        sleep(Duration::from_millis(50));
+    }
+    assert!(site.children().len() <= 2);
+    assert_eq!(site.get("/").status, 200);
+    // The supervisor has slept all the time: it looks once a second, and when it is told to.
+    assert!(cpu_ticks(site.supervisor()) < 100);
+}
+
+/// The CPU time of a process, hundredths of a second (proc_pid_stat(5): utime and stime).
+fn cpu_ticks(pid: Pid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = text.rsplit_once(") ").unwrap().1;
+    fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
+/// Two connections are all that `mpm` may have: a third waits until one of them is over.
+fn is_full(name: &str, mpm: &str, limits: &str, number: &str) {
+    let site = start(name, mpm, limits);
+    let mut busy = ask_at_once(&site, 2);
+    let mut third = site.client();
+    third.ask("/").unwrap();
+    site.wait_for_line(number);
+    third.give_up_after(Duration::from_millis(300));
+    assert!(third.answer().is_err(), "there is no room for it");
+    busy.pop();
+    third.give_up_after(Duration::from_secs(8));
+    assert_eq!(third.answer().unwrap().status, 200);
+    // Once a minute, however often it happens.
+    assert_eq!(site.count_lines(number), 1, "{}", site.error_log());
+}
+
+#[test]
+fn a_full_prefork_queues_and_says_so() {
+    let limits = "StartServers 2\nServerLimit 2\nMaxRequestWorkers 2\nMinSpareServers 1\n";
+    is_full("prefork-full", "prefork", limits, "AH00161: server reached MaxRequestWorkers");
+}
+
+#[test]
+fn a_full_worker_queues_and_says_so() {
+    let limits = "StartServers 1\nThreadsPerChild 2\nMaxRequestWorkers 2\nMinSpareThreads 1\n";
+    is_full("worker-full", "worker", limits, "AH00286: server reached MaxRequestWorkers");
+}
+
+#[test]
+fn no_request_fails_when_the_shape_changes() {
+    let mut site = start("shape-changes", "event", "");
+    let seen = under_load(&site, 20, || {
+        for mpm in ["prefork", "worker", "loop", "prefork", "event", "worker", "event"] {
+            site.configure(&shape(mpm, ""));
+            site.restart_gracefully();
+            sleep(Duration::from_millis(100));
+        }
+    });
+    seen.assert_all_answered(&site);
+    for number in ["AH00163", "AH00292", "AH00489"] {
+        assert!(site.count_lines(number) > 0, "{number}\n{}", site.error_log());
+    }
+    site.assert_serves();
+}
+
+#[test]
+fn a_process_that_has_served_enough_is_replaced() {
+    let limits = "StartServers 2\nMinSpareServers 1\nMaxConnectionsPerChild 3\n";
+    let site = start("served-enough", "prefork", limits);
+    let first = site.children();
+    for _ in 0..30 {
+        assert_eq!(site.get("/").status, 200);
+    }
+    wait_for_their_end(&site, &first);
+    assert_eq!(site.get("/").status, 200);
+}
+
+#[test]
+fn a_stop_waits_for_no_connection() {
+    for (name, mpm) in [("stop-prefork", "prefork"), ("stop-worker", "worker")] {
+        let site = start(name, mpm, "");
+        let mut client = site.client();
+        assert_eq!(client.get("/").unwrap().status, 200);
+        let begun = Instant::now();
+        site.signal(Signal::SIGTERM);
+        site.wait_until("the end", || !site.path("run.pid").exists());
+        assert!(begun.elapsed() < Duration::from_secs(3), "{mpm}: {:?}", begun.elapsed());
+        assert!(client.get("/").is_err());
+    }
+}
+
+#[test]
+fn sockets_come_from_systemd() {
+    for (name, mpm) in [("activated-event", "event"), ("activated-prefork", "prefork")] {
+        let mut site = Site::new(name);
+        site.configure(&shape(mpm, ""));
+        let listener = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+        // A connection that came before there was a server.
+        let mut early = site.client();
+        early.ask("/").unwrap();
+        let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", PROGRAM, "-f", "httpd.conf", "-d"]).arg(&site.root);
+        command.stdin(Stdio::from(OwnedFd::from(listener))).env_remove("NOTIFY_SOCKET");
+        site.start_by(command);
+        assert_eq!(early.answer().unwrap().status, 200, "{mpm}");
+        site.restart_gracefully();
+        site.assert_serves();
+    }
+}
+
+#[test]
+fn children_live_in_their_own_root() {
+    if !is_root() {
+        return;
+    }
+    for (name, mpm) in [("chroot-event", "event"), ("chroot-prefork", "prefork")] {
+        let mut site = Site::new(name);
+        let root = site.root.display().to_string();
+        let more = format!(
+            "User www-data\nGroup www-data\nChrootDir {root}\nDocumentRoot /htdocs\n\
+             <Directory />\nAllowOverride None\n</Directory>\n"
+        );
+        // Inside, the documents have other names than outside.
+        site.configure(&shape(mpm, &more));
+        site.start_by({
+            let mut command = site.command();
+            command.arg("-T");
+            command
+        });
+        assert_eq!(site.get("/index.html").text(), "hello\n", "{mpm}: {}", site.error_log());
+        for child in site.children() {
+            let seen = std::fs::read_link(format!("/proc/{child}/root")).unwrap();
+            assert_eq!(seen.display().to_string(), root);
+        }
+    }
+}
+
+#[test]
+fn buffers_have_the_sizes_that_were_asked_for() {
+    let sizes = "SendBufferSize 65536\nReceiveBufferSize 32768\n";
+    let site = start("buffers", "event", sizes);
+    let mut client = site.client();
+    assert_eq!(client.get("/").unwrap().status, 200);
+    let port = site.port.to_string();
+    let filter = ["-tnmH", "state", "established", "sport", "=", &port];
+    let Ok(shown) = Command::new("ss").args(filter).output() else { return };
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    // The kernel doubles what is asked for, for its own needs.
+    assert!(shown.contains("rb65536") && shown.contains("tb131072"), "{shown}");
+}
