@@ -100,10 +100,12 @@ def test_an_open_loop_is_drawn_by_percentile(results: Results) -> None:
 
 def test_servers_are_told_apart_without_colour(results: Results) -> None:
     looks = theme.looks(results)
-    for one in looks.values():
-        for other in looks.values():
-            if one is not other and one.hue == other.hue:
-                assert one.shape != other.shape and one.dash != other.dash
+    names = ["apache-prefork", "apache-worker", "apache-event", "nginx", "h2o", "lighttpd",
+             "caddy", "haproxy", "tamarack-prefork", "tamarack-worker", "tamarack-event",
+             "tamarack-loop", "naive", "webfs", "mini-httpd", "gunicorn", "granian"]
+    for many in (looks, theme.looks_of({name: name for name in names})):
+        assert len({(one.shape, one.dash) for one in many.values()}) == len(many)
+        assert len({one.hue for one in many.values()}) >= min(10, len(many) // 2)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

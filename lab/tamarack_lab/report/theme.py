@@ -7,7 +7,7 @@ servers (the adapter's name up to its hyphen) shares a hue, its members differ b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -61,15 +61,25 @@ def looks_of(servers: dict[str, str]) -> dict[str, Look]:
     """The same from labels and adapter names."""
     families: dict[str, int] = {}
     members: dict[str, int] = {}
+    used: set[tuple[str, tuple[int, ...]]] = set()
     found: dict[str, Look] = {}
     for label, server in servers.items():
-        family = server.split("-")[0]
-        hue = families.setdefault(family, len(families)) % len(HUES["light"])
-        member = members.get(family, 0)
-        members[family] = member + 1
-        shape = SHAPES[(families[family] + member) % len(SHAPES)]
-        found[label] = Look(label, hue, shape, DASHES[member % len(DASHES)])
+        family = families.setdefault(server.split("-")[0], len(families))
+        member = members.get(server.split("-")[0], 0)
+        members[server.split("-")[0]] = member + 1
+        mark = next((mark for mark in _marks(family, member) if mark not in used),
+                    next(_marks(family, member)))
+        used.add(mark)
+        found[label] = Look(label, family % len(HUES["light"]), *mark)
     return found
+
+
+def _marks(family: int, member: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Shapes and dashes in the order in which a member of a family would like to have them."""
+    for turn in range(len(DASHES)):
+        for step in range(len(SHAPES)):
+            yield (SHAPES[(family + member + step) % len(SHAPES)],
+                   DASHES[(member + turn) % len(DASHES)])
 
 
 def series(labels: Iterable[str], drawn: dict[str, Look], channel: str) -> dict[str, Any]:

@@ -85,11 +85,12 @@ def _chart(
     most = max(row["cpus"] for row in [*rows, *there])
     alternative = f"Efficiency per core, {place or experiment.title}: " + "; ".join(
         f"{row['label']} {row['text']} on {row['cpus']} CPUs" for row in [*rows, *there])
+    top = max(1.2, *(1.1 * row["high"] for row in rows))
     ticks = sorted({row["cpus"] for row in [*rows, *there]})
     x = {"field": "cpus", "type": "quantitative", "title": "CPUs",
          "scale": {"type": "log", "base": 2, "domain": [0.9, most * 1.1], "nice": False},
          "axis": {"values": ticks, "grid": False, "format": "~g"}}
-    y = {"type": "quantitative", "scale": {"domain": [0, 1.2], "clamp": True}}
+    y = {"type": "quantitative", "scale": {"domain": [0, top], "clamp": True}}
     colour = {"field": "label", "type": "nominal", "legend": None,
               "scale": series(labels, drawn, "color")}
     tip = [{"field": "label", "title": "server"}, {"field": "cpus", "title": "CPUs"},

@@ -57,7 +57,7 @@ def _chart(
     drawing = spec(
         STEP * len(names), alternative, data={"values": rows}, layer=layers,
         encoding={"y": {"field": "name", "type": "nominal", "sort": names, "title": None,
-                        "axis": {"labelLimit": 150, "labelColor": "token:ink"}}})
+                        "axis": {"labelLimit": 210, "labelColor": "token:ink"}}})
     what = ("Box: quartiles; its line: the median; whiskers: least and most; each start a ring."
             if boxed else "Each start a dot.")
     return Chart("spread", f"Every start: {MEANINGS[metric].title}", place,
