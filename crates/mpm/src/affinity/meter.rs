@@ -33,9 +33,19 @@ impl ThreadMeter {
     /// no /proc, or no such thread).
     pub(crate) fn open(roots: &Roots, process: u32, thread: u32) -> Option<Self> {
         let path = roots.proc.join(format!("{process}/task/{thread}/schedstat"));
-        let mut meter = Self { file: File::open(path).ok()?, last: Times::default() };
+        let mut meter = Self::of(File::open(path).ok()?);
         meter.elapsed()?;
         Some(meter)
+    }
+
+    /// The same of a file that is open already; nothing has been read yet.
+    pub(super) fn of(file: File) -> Self {
+        Self { file, last: Times::default() }
+    }
+
+    /// All that had passed since the thread began, at the last call of [`ThreadMeter::elapsed`].
+    pub(super) fn total(&self) -> Times {
+        self.last
     }
 
     /// What has passed since the last call; `None` when the thread is gone.

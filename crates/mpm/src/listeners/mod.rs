@@ -83,8 +83,8 @@ impl Listeners {
         Ok(())
     }
 
-    /// Has the kernel choose loop `i` for a new connection with the probability of `weights[i]`; all
-    /// alike without weights. For shapes whose loops have listeners of their own.
+    /// Has the kernel choose loop `i` for a new connection with the probability of `weights[i]`;
+    /// all alike without weights. For shapes whose loops have listeners of their own.
     pub(crate) fn steer(&self, weights: &[u32]) -> std::io::Result<()> {
         let groups = self.groups.iter().filter(|group| !group.is_inherited);
         let mut firsts = groups.filter_map(|group| group.sockets.first());
