@@ -26,8 +26,10 @@ pub trait OutputFilter {
     /// Changes the answer; gives back the body to send.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
 
-    /// Whether what it does depends on configuration alone, and it leaves the body as it is: then
-    /// the filtered answer can be kept (see [`crate::hooks::HookDef::pure`]).
+    /// Whether what it does depends on configuration and the answer alone, and on facets of the
+    /// request that it declares ([`Request::depends_on`]): then the filtered answer can be kept
+    /// (see [`crate::hooks::HookDef::pure`]). One that makes something that is no part of the
+    /// answer, for the log say, is not pure.
     fn is_pure(&self) -> bool {
         false
     }

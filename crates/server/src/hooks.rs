@@ -176,7 +176,9 @@ pub struct HookDef {
     /// Runs before these.
     pub before: &'static [&'static str],
     /// What it does depends on configuration, URI path and file system alone: not on headers, the
-    /// client, time or chance. An answer that only pure hooks took part in can be reused.
+    /// client, time or chance, but for facets that it declares ([`Request::depends_on`]), and it
+    /// leaves the request's own fields alone. An answer that only pure hooks took part in can be
+    /// reused.
     pub pure: bool,
     /// For [`Phase::Handler`]: the handler name it answers to; `None`: asked for every request.
     pub handler: Option<&'static str>,

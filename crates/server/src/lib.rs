@@ -13,6 +13,7 @@ pub mod engine;
 pub mod errorlog;
 pub mod errors;
 pub mod expr;
+pub mod facet;
 pub mod filter;
 pub mod freshness;
 pub mod hooks;

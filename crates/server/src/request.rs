@@ -17,6 +17,7 @@ use crate::body::Body;
 use crate::client::Client;
 use crate::core::{Core, CoreDir};
 use crate::engine::Engine;
+use crate::facet::Facets;
 use crate::filter::Attached;
 use crate::freshness::Trace;
 use crate::host::Host;
@@ -141,6 +142,8 @@ pub struct Request {
     pub main: Option<Box<MainRequest>>,
     /// Whether only hooks that are pure took part so far.
     pub pure: bool,
+    /// What they looked at.
+    pub(crate) facets: Facets,
     /// Paths that were looked at, where somebody wants to know (the resource cache).
     pub trace: Option<Trace>,
     /// A subrequest for a file, not a URI: the name phases are left out.
@@ -211,6 +214,7 @@ impl Request {
             prev: None,
             main: None,
             pure: true,
+            facets: Facets::default(),
             trace: None,
             file_lookup: false,
             depth: Depth::default(),
@@ -277,6 +281,7 @@ impl Request {
         self.prev = None;
         self.main = None;
         self.pure = true;
+        self.facets.clear();
         self.trace = None;
         self.file_lookup = false;
         self.depth = Depth::default();
@@ -321,7 +326,7 @@ impl Request {
         self.content_type.clone_from(&resource.content_type);
         self.handler.clone_from(&resource.handler);
         self.file = resource.file;
-        self.bytes_sent = resource.file.size;
+        self.bytes_sent = resource.body_bytes;
         self.status = 200;
         self.tell_tls();
     }

@@ -4,7 +4,9 @@
 //! only as long as nothing that was looked at on its way has changed: every path component, every
 //! place where an `.htaccess` could appear, and the file itself are watched, or looked at again
 //! where there is no watch ([`crate::freshness`]). A resource is armed first (its paths are
-//! watched), and kept when the next request has found the same under watch.
+//! watched), and kept when the next request has found the same under watch. Where the answers of a
+//! target depend on [facets](crate::facet::Facet) of the request, each variant is armed and kept by
+//! itself.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,9 +16,11 @@ use hashbrown::{Equivalent, HashMap};
 use rt::Watcher;
 
 use crate::body::FileSlice;
+use crate::facet::Facets;
 use crate::freshness::Basis;
 use crate::plan::{Layer, Plan};
 use crate::request::{FileInfo, Request};
+use crate::respond::ReusableHead;
 
 /// The most resources that a loop keeps.
 pub const RESOURCE_LIMIT: usize = 16 * 1024;
@@ -34,12 +38,22 @@ pub const OPEN_LIMIT: usize = 512;
 /// A file up to this size is kept in memory, bytes.
 pub const IN_MEMORY_BYTES: u64 = 32 * 1024;
 
+/// The longest content that was made from a file, by compression say, and is kept, bytes. It has
+/// to be made before its first byte leaves.
+pub const MADE_BYTES: usize = 256 * 1024;
+
+/// The longest file whose content is made as a whole to be kept, bytes: others do not wait for it.
+pub const MADE_FROM_BYTES: u64 = 1024 * 1024;
+
+/// The most answers that are kept for one target.
+const VARIANT_LIMIT: usize = 8;
+
 /// The most paths that a resource may depend on.
 const DEPENDENCY_LIMIT: usize = 256;
 
 /// Where the content comes from.
 pub enum Content {
-    /// Memory.
+    /// Memory; with its chunks' heads where it leaves chunked.
     Memory(Bytes),
     /// An open file.
     File(FileSlice),
@@ -67,6 +81,10 @@ pub struct Resource {
     pub after: Vec<u8>,
     /// The content.
     pub content: Content,
+    /// Bytes of the body, for logs.
+    pub body_bytes: u64,
+    /// It leaves chunked, which HTTP/1.0 does not know.
+    pub chunked: bool,
     /// What it depends on; there from when it is kept.
     basis: Option<Basis>,
 }
@@ -94,9 +112,35 @@ pub struct Armed {
     basis: Basis,
 }
 
+/// What a request that goes the long way may teach.
+pub enum Lesson {
+    /// Nothing: the answer is kept, though this request can't have it.
+    None,
+    /// What its answer depends on.
+    Paths,
+    /// The answer itself.
+    Answer(Armed),
+}
+
 enum Kept {
     Armed(Vec<Vec<u8>>),
     Ready(Rc<Resource>),
+}
+
+/// What is known of a target.
+#[derive(Default)]
+struct Known {
+    /// What its answers depend on.
+    facets: Facets,
+    /// Answers, by what the facets were.
+    variants: Vec<(u64, Kept)>,
+}
+
+impl Known {
+    fn variant(&self, request: &Request) -> Option<&Kept> {
+        let code = self.facets.of(request);
+        self.variants.iter().find(|(of, _)| *of == code).map(|(_, kept)| kept)
+    }
 }
 
 /// How much a loop keeps.
@@ -117,7 +161,7 @@ impl Limits {
 
 /// The resources of one loop, by host and target.
 pub struct Resources {
-    kept: RefCell<HashMap<Key, Kept>>,
+    kept: RefCell<HashMap<Key, Known>>,
     load: RefCell<Load>,
     limits: Limits,
 }
@@ -154,29 +198,40 @@ impl Resources {
         Resources { kept: RefCell::default(), load: RefCell::default(), limits }
     }
 
-    /// The resource behind a target, if there is one.
-    pub fn get(&self, host: u32, target: &[u8]) -> Option<Rc<Resource>> {
-        match self.kept.borrow().get(&Sought { host, target })? {
-            Kept::Ready(resource) => Some(resource.clone()),
-            Kept::Armed(_) => None,
+    /// The answer to a request for a target, if it is known.
+    pub fn get(&self, request: &Request, target: &[u8]) -> Option<Rc<Resource>> {
+        let known = self.kept.borrow();
+        match known.get(&Sought { host: request.host.id, target })?.variant(request)? {
+            Kept::Ready(resource) if !resource.chunked || request.protocol >= 1001 => {
+                Some(resource.clone())
+            }
+            _ => None,
         }
     }
 
-    /// Begins to watch what a target looked at before. To be called before the request looks
-    /// again; `None` where nothing is known yet.
-    pub fn arm(&self, watcher: Option<&Watcher>, host: u32, target: &[u8]) -> Option<Armed> {
-        let kept = self.kept.borrow();
-        let Kept::Armed(paths) = kept.get(&Sought { host, target })? else { return None };
-        Some(Armed { paths: paths.clone(), basis: Basis::of(watcher, paths)? })
+    /// Begins to watch what the answer looked at before. To be called before the request looks
+    /// again.
+    pub fn arm(&self, watcher: Option<&Watcher>, request: &Request) -> Lesson {
+        let (host, target) = (request.host.id, request.original_target());
+        let known = self.kept.borrow();
+        let known = known.get(&Sought { host, target }).and_then(|known| known.variant(request));
+        match known {
+            None => Lesson::Paths,
+            Some(Kept::Ready(_)) => Lesson::None,
+            Some(Kept::Armed(paths)) => match Basis::of(watcher, paths) {
+                Some(basis) => Lesson::Answer(Armed { paths: paths.clone(), basis }),
+                None => Lesson::Paths,
+            },
+        }
     }
 
-    /// Notes which paths a target's answer looked at.
-    pub fn note(&self, host: u32, target: &[u8], looked_at: Vec<Vec<u8>>) {
+    /// Notes which paths the answer looked at.
+    pub fn note(&self, request: &Request, looked_at: Vec<Vec<u8>>) {
         let mut paths = looked_at;
         paths.sort();
         paths.dedup();
         if paths.len() <= DEPENDENCY_LIMIT {
-            self.insert(host, target, Kept::Armed(paths));
+            self.insert_for(request, Kept::Armed(paths));
         }
     }
 
@@ -196,21 +251,35 @@ impl Resources {
         let is_known = trace.paths.iter().all(|path| paths.binary_search(path).is_ok());
         let now_us = request.engine.handle.clock().wall_us();
         if !is_known || !basis.is_fresh(watcher) || !basis.is_settled(now_us) {
-            return self.note(request.host.id, request.original_target(), trace.paths);
+            return self.note(request, trace.paths);
         }
         basis.leave_to(&request.filename, trace.links_matter);
         let resource = Resource { basis: Some(basis), ..resource };
-        self.insert(request.host.id, request.original_target(), Kept::Ready(Rc::new(resource)));
+        self.insert_for(request, Kept::Ready(Rc::new(resource)));
     }
 
-    /// Forgets a target whose resource has changed.
+    /// Forgets a target of which an answer has changed.
     pub fn forget(&self, host: u32, target: &[u8]) {
         if let Some(removed) = self.kept.borrow_mut().remove(&Sought { host, target }) {
             self.load.borrow_mut().take_off(removed.weight(target));
         }
     }
 
-    fn insert(&self, host: u32, target: &[u8], entry: Kept) {
+    fn insert_for(&self, request: &Request, kept: Kept) {
+        let target = request.original_target();
+        let code = |facets: &Facets| facets.of(request);
+        self.insert(request.host.id, target, &request.facets, code, kept);
+    }
+
+    /// `code` says what the facets were in the request.
+    fn insert(
+        &self,
+        host: u32,
+        target: &[u8],
+        facets: &Facets,
+        code: impl Fn(&Facets) -> u64,
+        kept: Kept,
+    ) {
         if target.len() > TARGET_LIMIT {
             return;
         }
@@ -222,18 +291,39 @@ impl Resources {
             self.kept.borrow_mut().clear();
             *self.load.borrow_mut() = Load::default();
         }
-        let added = entry.weight(target);
-        let replaced = self.kept.borrow_mut().insert(Key { host, target: target.into() }, entry);
+        let mut all = self.kept.borrow_mut();
+        let known = all.entry(Key { host, target: target.into() }).or_default();
         let mut load = self.load.borrow_mut();
-        load.put_on(added);
-        if let Some(replaced) = replaced {
-            load.take_off(replaced.weight(target));
+        load.take_off(known.weight(target));
+        match known.facets.join(facets) {
+            // The others are told apart by too little, now that it is known what counts.
+            Some(true) => known.variants.clear(),
+            Some(false) => {}
+            None => *known = Known { facets: facets.clone(), variants: Vec::new() },
         }
+        let code = code(&known.facets);
+        known.variants.retain(|(of, _)| *of != code);
+        if known.variants.len() >= VARIANT_LIMIT {
+            known.variants.clear();
+        }
+        known.variants.push((code, kept));
+        load.put_on(known.weight(target));
+    }
+}
+
+impl Known {
+    /// What all that is kept for `target` takes; nothing where that is nothing.
+    fn weight(&self, target: &[u8]) -> Load {
+        let mut all = Load::default();
+        for (_, kept) in &self.variants {
+            all.put_on(kept.weight(target));
+        }
+        all
     }
 }
 
 impl Kept {
-    /// What an entry for `target` takes.
+    /// What an answer for `target` takes.
     fn weight(&self, target: &[u8]) -> Load {
         let (bytes, open) = match self {
             Kept::Ready(resource) => {
@@ -261,8 +351,8 @@ impl Load {
 }
 
 impl Resource {
-    /// A resource from an answered request. `content` is what was sent.
-    pub fn new(request: &Request, before: Vec<u8>, after: Vec<u8>, content: Content) -> Resource {
+    /// A resource from an answered request, whose body is `content`.
+    pub fn new(request: &Request, head: ReusableHead, content: Content) -> Resource {
         Resource {
             layer: request.layer.clone(),
             plan: request.plan.clone(),
@@ -271,8 +361,10 @@ impl Resource {
             content_type: request.content_type.clone(),
             handler: request.handler.clone().filter(|_| !request.handler_of_type),
             file: request.file,
-            before,
-            after,
+            before: head.before,
+            after: head.after,
+            body_bytes: request.body.length().unwrap_or_default(),
+            chunked: head.chunked,
             content,
             basis: None,
         }
@@ -283,12 +375,17 @@ impl Resource {
 mod tests {
     use super::*;
 
+    fn note(resources: &Resources, target: &[u8], paths: &[&[u8]]) {
+        let kept = Kept::Armed(paths.iter().map(|path| path.to_vec()).collect());
+        resources.insert(0, target, &Facets::default(), |_| 0, kept);
+    }
+
     #[test]
     fn what_is_kept_is_counted_with_its_names() {
         let resources = Resources::new(Limits::LOOP);
-        resources.note(0, b"/a", vec![b"/srv/a".to_vec(), b"/srv".to_vec()]);
+        note(&resources, b"/a", &[b"/srv/a", b"/srv"]);
         assert_eq!(resources.load.borrow().bytes, 2 + 6 + 4);
-        resources.note(0, b"/a", vec![b"/srv".to_vec()]);
+        note(&resources, b"/a", &[b"/srv"]);
         assert_eq!(resources.load.borrow().bytes, 2 + 4);
         assert_eq!(resources.load.borrow().entries, 1);
         resources.forget(0, b"/a");
@@ -298,9 +395,32 @@ mod tests {
     #[test]
     fn a_long_spelling_of_a_path_is_not_kept() {
         let resources = Resources::new(Limits::LOOP);
-        resources.note(0, &[b'/'; TARGET_LIMIT + 1], Vec::new());
+        note(&resources, &[b'/'; TARGET_LIMIT + 1], &[]);
         assert!(resources.kept.borrow().is_empty());
-        resources.note(0, &[b'/'; TARGET_LIMIT], Vec::new());
+        note(&resources, &[b'/'; TARGET_LIMIT], &[]);
         assert_eq!(resources.kept.borrow().len(), 1);
     }
+
+    #[test]
+    fn answers_are_kept_apart_by_what_their_facets_were() {
+        let resources = Resources::new(Limits::LOOP);
+        let armed = || Kept::Armed(vec![b"/srv".to_vec()]);
+        let mut facets = Facets::default();
+        resources.insert(0, b"/a", &facets, |_| 0, armed());
+        assert_eq!(resources.load.borrow().entries, 1);
+        // What was kept without the facet says nothing any more.
+        facets.join(&Facets::one(&TAKES_GZIP)).unwrap();
+        resources.insert(0, b"/a", &facets, |_| 1, armed());
+        assert_eq!(resources.load.borrow().entries, 1);
+        resources.insert(0, b"/a", &Facets::default(), |_| 0, armed());
+        assert_eq!(resources.load.borrow().entries, 2);
+        for code in 0..100 {
+            resources.insert(0, b"/a", &facets, |_| code, armed());
+        }
+        assert!(resources.load.borrow().entries <= VARIANT_LIMIT);
+        resources.forget(0, b"/a");
+        assert_eq!((resources.load.borrow().entries, resources.load.borrow().bytes), (0, 0));
+    }
+
+    static TAKES_GZIP: crate::facet::Facet = crate::facet::Facet { name: "gzip", of: |_| 0 };
 }

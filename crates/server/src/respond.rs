@@ -281,25 +281,46 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     before_connection(request, out);
     write_connection(request, request.client.keepalives.get(), framing.keep, out);
     if framing.length == Length::Chunked {
-        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        out.extend_from_slice(CHUNKED);
     }
     after_connection(request, out);
 }
 
+/// The lines that do not change from one answer to the next.
+pub struct ReusableHead {
+    /// From behind `Date` to the connection's own lines.
+    pub before: Vec<u8>,
+    /// What follows the connection's own lines, with the empty line.
+    pub after: Vec<u8>,
+    /// The body is to be chunked.
+    pub chunked: bool,
+}
+
 /// The lines that do not change from one answer to the next; `None` if any could.
-pub fn reusable_head(request: &mut Request) -> Option<(Vec<u8>, Vec<u8>)> {
+pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
     prepare(request);
-    if request.method != Method::GET || frame(request) != Length::Known {
+    if request.method != Method::GET {
         return None;
     }
+    let chunked = match frame(request) {
+        Length::Known => false,
+        Length::Chunked => true,
+        Length::None | Length::UntilClose => return None,
+    };
     if request.headers_out.contains(b"Connection") || broken_field(request).is_some() {
         return None;
     }
     let (mut before, mut after) = (Vec::new(), Vec::new());
     before_connection(request, &mut before);
+    if chunked {
+        after.extend_from_slice(CHUNKED);
+    }
     after_connection(request, &mut after);
-    Some((before, after))
+    Some(ReusableHead { before, after, chunked })
 }
+
+/// The field that says so.
+const CHUNKED: &[u8] = b"Transfer-Encoding: chunked\r\n";
 
 /// From behind the date to the connection's own lines.
 fn before_connection(request: &Request, out: &mut Vec<u8>) {

@@ -63,6 +63,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.no_cache = sub.no_cache;
     request.no_local_copy = sub.no_local_copy;
     request.pure &= sub.pure;
+    request.depends_as(&sub.facets);
     let overlay = |into: &mut wire::Table, from: &wire::Table| {
         for (name, value) in from.iter() {
             into.set(name, value);
@@ -118,6 +119,7 @@ async fn finish_lookup(request: &mut Request, mut sub: Request) -> Request {
         _ => 200,
     };
     request.pure &= sub.pure;
+    request.depends_as(&sub.facets);
     let looked_at = sub.trace.take();
     request.take_trace(looked_at);
     sub
@@ -149,6 +151,7 @@ impl Request {
         next.body_in = std::mem::take(&mut self.body_in);
         next.trace = self.trace.take();
         next.pure = self.pure;
+        next.facets = self.facets.clone();
         next.status = self.status;
         if let Some(list) = self.kept::<VariantsTag>() {
             next.keep(list.clone());

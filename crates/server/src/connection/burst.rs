@@ -6,12 +6,13 @@ use std::time::Duration;
 use rt::{Deadline, Pooled};
 use wire::{HeadError, HeadOptions, Progress};
 
-use super::{Active, Connection, Ended, LINGER, LINGERING_LIMIT, fast, pipe, send};
+use super::{Active, Connection, Ended, LINGER, LINGERING_LIMIT, fast, learn, pipe, send};
 use crate::client::KeepAlive;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
 use crate::process;
 use crate::request::Request;
+use crate::resource::Lesson;
 use crate::{errors, respond};
 
 /// A head that does not arrive in one piece is kept in a buffer that grows at most to this, bytes;
@@ -296,7 +297,7 @@ async fn full(
 ) -> io::Result<bool> {
     let caching = request.pure && fast::may(active);
     let pipe = pipe::attach(connection, active, &mut request);
-    let armed = caching.then(|| fast::arm(connection, &mut request));
+    let lesson = if caching { learn::arm(connection, &mut request) } else { Lesson::None };
     let verdict = match verdict {
         Verdict::Ok => process::process(&mut request).await,
         decided => decided,
@@ -307,8 +308,8 @@ async fn full(
     }
     let body_done = pipe::detach(connection, active, &mut request, pipe).await;
     filter(&mut request);
-    if let Some(armed) = armed {
-        fast::remember(connection, &mut request, armed);
+    if !matches!(lesson, Lesson::None) {
+        learn::remember(connection, &mut request, lesson).await;
     }
     finish(connection, active, request, body_done).await
 }

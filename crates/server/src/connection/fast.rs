@@ -5,14 +5,12 @@ use std::rc::Rc;
 
 use wire::{Body, HeadFlags, Method};
 
-use super::{Active, Connection, send};
-use crate::body::{Body as Answer, FileSlice};
+use super::{Active, Connection};
 use crate::client::KeepAlive;
-use crate::freshness::Trace;
 use crate::hooks::Phase;
 use crate::process;
 use crate::request::Request;
-use crate::resource::{Armed, Content, IN_MEMORY_BYTES, Resource};
+use crate::resource::{Content, IN_MEMORY_BYTES, Resource};
 use crate::respond;
 
 /// Fields that may change the answer of a file.
@@ -53,7 +51,7 @@ pub(super) fn answer(
 ) -> Option<Sent> {
     let engine = &connection.engine;
     let watcher = engine.handle.watcher().map(|watcher| &**watcher);
-    let resource = engine.resources.get(request.host.id, active.head.target())?;
+    let resource = engine.resources.get(request, active.head.target())?;
     if !resource.is_fresh(watcher) {
         engine.resources.forget(request.host.id, active.head.target());
         return None;
@@ -69,11 +67,11 @@ pub(super) fn answer(
     respond::write_connection(request, connection.answered, keep, &mut output);
     output.extend_from_slice(&resource.after);
     let outcome = match &resource.content {
-        Content::Memory(bytes) => {
+        Content::Memory(bytes) if bytes.len() as u64 <= IN_MEMORY_BYTES => {
             output.extend_from_slice(bytes);
             stream.try_write(&output)
         }
-        Content::File(_) => Ok(0),
+        Content::Memory(_) | Content::File(_) => Ok(0),
     };
     active.output.clear();
     let outcome = match outcome {
@@ -102,6 +100,10 @@ pub(super) async fn finish(
         let timeout = request.host.core.timeout();
         outcome = match &resource.content {
             Content::Memory(_) if active.output.is_empty() => stream.flush(timeout).await,
+            Content::Memory(bytes) if bytes.len() as u64 > IN_MEMORY_BYTES => {
+                let mut parts = [io::IoSlice::new(&active.output), io::IoSlice::new(bytes)];
+                stream.write_vectored(&mut parts, timeout).await
+            }
             Content::Memory(_) => stream.write_all(&active.output, timeout).await,
             Content::File(slice) => {
                 let (offset, length) = (slice.offset, slice.length);
@@ -111,7 +113,7 @@ pub(super) async fn finish(
     }
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
-    connection.engine.count(request, 200, resource.file.size);
+    connection.engine.count(request, 200, resource.body_bytes);
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {
@@ -122,53 +124,4 @@ pub(super) async fn finish(
         process::run_all(request, Phase::LogTransaction).await;
     }
     outcome.map(|()| keep)
-}
-
-/// Before the long way: watches what this target looked at last time, and notes what it looks at.
-pub(super) fn arm(connection: &Connection, request: &mut Request) -> Option<Armed> {
-    let engine = &connection.engine;
-    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
-    request.trace = Some(Trace::default());
-    engine.resources.arm(watcher, request.host.id, &request.unparsed_uri)
-}
-
-/// After the long way: keeps the answer, or notes what to watch next time.
-pub(super) fn remember(connection: &Connection, request: &mut Request, armed: Option<Armed>) {
-    let engine = &connection.engine;
-    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
-    if !is_reusable(request, watcher.is_some()) {
-        return;
-    }
-    let target = request.original_target().to_vec();
-    let Some(armed) = armed else {
-        let looked_at = request.trace.take().unwrap_or_default();
-        engine.resources.note(request.host.id, &target, looked_at.paths);
-        return;
-    };
-    let Answer::File(slice) = &request.body else { return };
-    let slice: FileSlice = slice.clone();
-    let content = if slice.length <= IN_MEMORY_BYTES {
-        match send::read(&slice) {
-            Ok(bytes) => Content::Memory(bytes),
-            Err(_) => return,
-        }
-    } else {
-        Content::File(slice)
-    };
-    let Some((before, after)) = respond::reusable_head(request) else { return };
-    let resource = Resource::new(request, before, after, content);
-    engine.resources.keep(watcher, armed, request, resource);
-}
-
-/// A whole file, by nobody's decision but the configuration's.
-fn is_reusable(request: &Request, is_watched: bool) -> bool {
-    request.pure
-        && request.status == 200
-        && request.has_plain_env()
-        && request.trailers_out.is_empty()
-        && !request.no_cache
-        && request.user.is_none()
-        // A watch does not see a write by another of its names.
-        && (request.file.links <= 1 || !is_watched)
-        && matches!(request.body, Answer::File(_))
 }

@@ -6,6 +6,7 @@
 
 mod burst;
 mod fast;
+mod learn;
 mod pipe;
 mod secure;
 mod send;

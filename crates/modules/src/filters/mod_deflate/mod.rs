@@ -87,6 +87,13 @@ impl Default for Packing {
     }
 }
 
+impl Packing {
+    /// Whether the log is told what came of it.
+    fn has_notes(&self) -> bool {
+        self.note_input.is_some() || self.note_output.is_some() || self.note_ratio.is_some()
+    }
+}
+
 /// What happens to the ETag of content that is recoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlterEtag {
@@ -136,11 +143,7 @@ fn unpacking(request: &Request) -> Unpacking {
 }
 
 fn notes_wanted(deflate: Bound<'_, Deflate>) -> bool {
-    deflate.server.own.get().is_some_and(|packing| {
-        packing.note_input.is_some()
-            || packing.note_output.is_some()
-            || packing.note_ratio.is_some()
-    })
+    deflate.server.own.get().is_some_and(Packing::has_notes)
 }
 
 /// Tells the log what came of it.

@@ -1,6 +1,7 @@
 //! The filters of answers: DEFLATE and INFLATE.
 
 use server::body::Body;
+use server::facet::Facet;
 use server::filter::OutputFilter;
 use server::log::Level;
 use server::request::Request;
@@ -26,8 +27,7 @@ impl OutputFilter for Pack {
         // Whoever keeps copies has to know that we looked, whatever comes of it.
         request.headers_out.merge(b"Vary", b"Accept-Encoding");
         if !request.env.contains(b"force-gzip") {
-            let field = request.headers_in.get(b"Accept-Encoding");
-            if !field.is_some_and(coding::accepts_gzip) {
+            if request.depends_on(&TAKES_GZIP) == 0 {
                 return body;
             }
         }
@@ -36,6 +36,8 @@ impl OutputFilter for Pack {
             let why = "unable to init Zlib: deflateInit2 returned -2";
             let uri = String::from_utf8_lossy(&request.uri).into_owned();
             request.log::<Deflate>(Level::Error, 1383, format_args!("{why}: URL {uri}"));
+            // The line is wanted for each of them.
+            request.pure = false;
             return body;
         }
         name_coding(request);
@@ -49,10 +51,25 @@ impl OutputFilter for Pack {
         let packer = Packer::new(packing.level, packing.window_bits, &mut head);
         let totals = Totals::default();
         request.keep(totals.clone());
+        // An answer that was kept has no totals to tell.
+        request.pure &= !packing.has_notes();
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
         recoded.into_body(packing.buffer_bytes)
     }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
 }
+
+/// Whether the client takes gzip.
+static TAKES_GZIP: Facet = Facet {
+    name: "Accept-Encoding: gzip",
+    of: |request| {
+        let field = request.headers_in.get(b"Accept-Encoding");
+        u16::from(field.is_some_and(coding::accepts_gzip))
+    },
+};
 
 /// Whether an answer could be compressed, whatever the client takes.
 fn is_candidate(request: &Request, body: &Body) -> bool {

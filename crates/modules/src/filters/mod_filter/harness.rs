@@ -85,6 +85,11 @@ impl OutputFilter for Harness {
         }
         body
     }
+
+    fn is_pure(&self) -> bool {
+        // A line in the log is wanted for each answer; the provider is asked when it is chosen.
+        self.smart.trace == 0
+    }
 }
 
 /// Whether a provider is the one; an error of evaluation takes the filter away.
@@ -124,7 +129,10 @@ fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
         request.headers_in.set(b"Range", &range);
     }
     match (provider.filter.make)(request) {
-        Some(filter) => filter.apply(request, body),
+        Some(filter) => {
+            request.pure &= filter.is_pure();
+            filter.apply(request, body)
+        }
         None => body,
     }
 }
