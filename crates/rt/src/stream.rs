@@ -38,7 +38,6 @@ pub struct Stream {
     state: Rc<LoopState>,
     timer: SlotId,
     layer: Layer,
-    peer: SocketAddr,
     received: u64,
     sent: u64,
     /// Readiness was consumed by a look at the socket that read nothing.
@@ -69,15 +68,9 @@ impl Stream {
             state: handle.state,
             timer,
             layer: Layer::Plain,
-            peer: accepted.peer,
             received: 0,
             sent: 0,
         })
-    }
-
-    /// The client's address.
-    pub fn peer(&self) -> SocketAddr {
-        self.peer
     }
 
     /// The address the client connected to: a system call, so keep the answer where it is needed.
@@ -376,7 +369,7 @@ impl Drop for Stream {
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("peer", &self.peer).finish_non_exhaustive()
+        f.debug_struct("Stream").field("fd", self.io.get_ref()).finish_non_exhaustive()
     }
 }
 

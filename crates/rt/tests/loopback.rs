@@ -51,7 +51,6 @@ fn answers_what_it_read() {
             let mut parts = [IoSlice::new(b"n"), IoSlice::new(b""), IoSlice::new(b"g")];
             stream.write_vectored(&mut parts, TIMEOUT).await.unwrap();
             assert_eq!((stream.received(), stream.sent()), (4, 4));
-            assert!(stream.peer().ip().is_loopback());
             assert!(rustix::net::sockopt::tcp_nodelay(&stream).unwrap());
             assert!(stream.local_addr().unwrap().port() > 0);
             stream.linger().await;

@@ -36,7 +36,12 @@ pub struct Running {
 impl Stage {
     /// The stage begins now.
     pub fn begin(self, clock: &Clock) -> Running {
-        Running { stage: self, began_ms: clock.now_ms() }
+        self.since(clock.now_ms())
+    }
+
+    /// The stage began at a moment of the loop's clock.
+    pub fn since(self, began_ms: u64) -> Running {
+        Running { stage: self, began_ms }
     }
 }
 

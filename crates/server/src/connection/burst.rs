@@ -84,8 +84,7 @@ async fn next_head(connection: &mut Connection, active: &mut Active, deadline: D
         }
     } else {
         // What came behind the request before has its own time, from when it is looked at.
-        let policy = connection.client.base_host.read_policy.header;
-        connection.head_began = policy.begin(connection.engine.handle.clock());
+        connection.head_began_ms = connection.engine.handle.clock().now_ms();
         kept(connection, active)
     };
     loop {
@@ -130,8 +129,7 @@ async fn fresh(
         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Next::Quiet),
         Err(_) => return Err(Next::Gone),
     }
-    let policy = connection.client.base_host.read_policy.header;
-    connection.head_began = policy.begin(engine.handle.clock());
+    connection.head_began_ms = engine.handle.clock().now_ms();
     let input = engine.input.borrow();
     let progress = connection.parse(active, &input);
     let left = match &progress {
@@ -208,7 +206,7 @@ impl Connection {
     fn head_deadline(&self, active: &Active) -> Deadline {
         let timeout = self.client.base_host.core.timeout();
         let next = self.engine.handle.deadline(timeout);
-        next.min(self.head_began.deadline(active.input.len()))
+        next.min(self.head_running().deadline(active.input.len()))
     }
 }
 

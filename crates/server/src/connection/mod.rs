@@ -1,6 +1,6 @@
 //! One connection: wait, read a head, answer, wait again.
 //!
-//! While nothing happens a connection is this small future: its socket and a few counters. The
+//! While nothing happens a connection is a small task: its socket and a few counters. The
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
 //! connection keeps as long as it is busy and gives back after [`LINGER`] without a request.
 
@@ -13,10 +13,12 @@ mod send;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rt::{Accepted, Stream};
+use rt::{Accepted, Deadline, Stream};
 use wire::host::RequestHost;
 use wire::{HeadParser, RequestHead};
 
@@ -44,8 +46,8 @@ pub(crate) struct Connection {
     answered: u32,
     /// Bytes received up to the end of the request before, for TLS.
     received_before: u64,
-    /// When the head that is being read began.
-    head_began: Running,
+    /// When the head that is being read began, on the loop's clock.
+    head_began_ms: u64,
     /// It counts as open.
     open: Option<Open>,
 }
@@ -94,7 +96,7 @@ impl Active {
 /// How a burst of requests ended.
 enum Ended {
     /// Nothing was received for a while; the connection stays open until the deadline.
-    Quiet(rt::Deadline),
+    Quiet(Deadline),
     /// The connection is to be closed, the last answer having left.
     Close,
     /// The connection is broken, or there is nothing to wait for.
@@ -104,13 +106,73 @@ enum Ended {
 /// Serves an accepted connection until it ends. It counts as open from the call on.
 pub fn serve(engine: Rc<Engine>, accepted: Accepted) -> impl Future<Output = ()> {
     engine.connections.opened();
-    // What its beginning and its end need is in boxes of their own, so that an idle connection
-    // has no room for it: this future is what ten thousand of them are made of.
-    let connecting = Box::pin(connect(Open(engine), accepted));
-    async move {
-        let mut connection = connecting.await;
-        if let Some(connection) = &mut connection {
-            connection.serve().await;
+    Serving::Connecting(Box::pin(connect(Open(engine), accepted)))
+}
+
+/// A connection's task. An idle one is no more than its [`Connection`]: what its beginning, its
+/// bursts and its end need is in boxes of their own. Ten thousand of them are made of this, and it
+/// is written by hand since a compiled `async` block keeps room for more than one of them.
+enum Serving {
+    Connecting(Pin<Box<dyn Future<Output = Option<Connection>>>>),
+    /// Nothing happens, until the deadline.
+    Idle(Connection, Deadline),
+    Busy(Pin<Box<dyn Future<Output = Option<(Connection, Deadline)>>>>),
+    Done,
+}
+
+impl Future for Serving {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let next = match &mut *self {
+                Serving::Connecting(connecting) => {
+                    ready!(connecting.as_mut().poll(cx)).map(Connection::wait_first)
+                }
+                Serving::Busy(busy) => {
+                    ready!(busy.as_mut().poll(cx)).map(|(one, until)| Serving::Idle(one, until))
+                }
+                Serving::Idle(connection, deadline) => {
+                    let Some(stream) = connection.stream.as_mut() else { return Poll::Ready(()) };
+                    let readable = ready!(stream.poll_readable(cx, *deadline)).is_ok();
+                    if readable {
+                        self.begin_burst()
+                    } else {
+                        connection.tell_slow(0);
+                        None
+                    }
+                }
+                Serving::Done => None,
+            };
+            let is_over = next.is_none();
+            *self = next.unwrap_or(Serving::Done);
+            if is_over {
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+impl Serving {
+    /// Something has arrived at an idle connection.
+    fn begin_burst(&mut self) -> Option<Serving> {
+        match std::mem::replace(self, Serving::Done) {
+            Serving::Idle(connection, deadline) => {
+                Some(Serving::Busy(Box::pin(busy(connection, deadline))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Answers what arrives until it is quiet; the connection, if it stays open, and until when.
+async fn busy(mut connection: Connection, deadline: Deadline) -> Option<(Connection, Deadline)> {
+    match burst::run(&mut connection, deadline).await {
+        Ended::Quiet(until) => Some((connection, until)),
+        Ended::Abort => None,
+        Ended::Close => {
+            Box::pin(connection.close()).await;
+            None
         }
     }
 }
@@ -141,38 +203,34 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
 
 impl Connection {
     fn new(engine: Rc<Engine>, stream: Stream, client: Client) -> Connection {
-        let head_began = client.base_host.read_policy.header.begin(engine.handle.clock());
         Connection {
+            head_began_ms: engine.handle.clock().now_ms(),
             engine,
             stream: Some(stream),
             client: Rc::new(client),
             answered: 0,
             received_before: 0,
-            head_began,
             open: None,
         }
     }
 
-    async fn serve(&mut self) {
+    /// The wait for the first request.
+    fn wait_first(self) -> Serving {
         let first = self.engine.handle.deadline(self.client.base_host.core.timeout());
-        let mut deadline = first.min(self.head_began.deadline(0));
-        while let Some(stream) = self.stream.as_mut() {
-            if stream.readable(deadline).await.is_err() {
-                return self.tell_slow(0);
-            }
-            match Box::pin(burst::run(self, deadline)).await {
-                Ended::Quiet(until) => deadline = until,
-                Ended::Abort => return,
-                Ended::Close => return Box::pin(self.close()).await,
-            }
-        }
+        let deadline = first.min(self.head_running().deadline(0));
+        Serving::Idle(self, deadline)
+    }
+
+    /// The time that the client has for its head.
+    fn head_running(&self) -> Running {
+        self.client.base_host.read_policy.header.since(self.head_began_ms)
     }
 
     /// Says so where it was `RequestReadTimeout` that ended the wait for a head, of which
     /// `received` bytes had come (`reqtimeout_filter`).
     fn tell_slow(&self, received: usize) {
         let is_head = received > 0 || self.answered == 0;
-        if is_head && self.head_began.deadline(received).has_passed(self.engine.handle.clock()) {
+        if is_head && self.head_running().deadline(received).has_passed(self.engine.handle.clock()) {
             let (server, level) = (&self.engine.server, Level::Info);
             let text = format_args!("Request header read timeout");
             server.log_connection(&self.client, "mod_reqtimeout.c", level, 1382, text);
