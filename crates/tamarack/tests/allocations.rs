@@ -241,7 +241,7 @@ const IDLE: u64 = 1000;
 /// Idle connections before them.
 const IDLE_BEFORE: usize = 100;
 /// The most bytes of heap that one may have.
-const IDLE_BYTES_MAX: u64 = 1024;
+const IDLE_BYTES_MAX: u64 = 832;
 
 /// One test, since the counters are the process's.
 #[test]

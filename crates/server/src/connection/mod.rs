@@ -230,7 +230,8 @@ impl Connection {
     /// `received` bytes had come (`reqtimeout_filter`).
     fn tell_slow(&self, received: usize) {
         let is_head = received > 0 || self.answered == 0;
-        if is_head && self.head_running().deadline(received).has_passed(self.engine.handle.clock()) {
+        if is_head && self.head_running().deadline(received).has_passed(self.engine.handle.clock())
+        {
             let (server, level) = (&self.engine.server, Level::Info);
             let text = format_args!("Request header read timeout");
             server.log_connection(&self.client, "mod_reqtimeout.c", level, 1382, text);
