@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tamarack_lab.report import build, charts, figures, metrics, theme
+from tamarack_lab.report.charts import chart
 from tamarack_lab.report.findings import findings
 from tamarack_lab.report.page import page
 from tamarack_lab.results import Experiment, Results, read
@@ -79,10 +80,19 @@ def test_a_marked_cell_shows_its_reason_and_no_figure(html: str, results: Result
 ])
 def test_every_experiment_has_its_drawings(results: Results, name: str, kinds: set[str]) -> None:
     drawn = charts.of(experiment(results, name), theme.looks(results), quick=True)
-    assert {chart.kind for chart in drawn} == kinds
-    for chart in drawn:
-        assert chart.alternative and chart.caption
-        assert "band" in json.dumps(chart.spec), "the noise floor is drawn in every plot"
+    assert {one.kind for one in drawn} == kinds
+    for one in drawn:
+        assert one.alternative and one.caption
+        assert "band" in json.dumps(one.spec), "the noise floor is drawn in every plot"
+
+
+def test_idle_connections_are_judged_by_their_memory(results: Results) -> None:
+    one = experiment(results, "p1-keepalive").model_copy(deep=True)
+    for cell in one.cells[:4]:
+        for sample in cell.samples:
+            sample.bytes_per_connection = 1056.0
+    assert chart.metric_for(one, one.cells[:4], True) == "bytes_per_connection"
+    assert chart.metric_for(one, one.cells[4:], True) == one.headline
 
 
 def test_an_open_loop_is_drawn_by_percentile(results: Results) -> None:
@@ -91,8 +101,8 @@ def test_an_open_loop_is_drawn_by_percentile(results: Results) -> None:
         for sample in cell.samples:
             assert sample.latency
             sample.latency.corrected = True
-    drawn = [chart for chart in charts.of(one, theme.looks(results), True)
-             if chart.kind == "percentiles"]
+    drawn = [found for found in charts.of(one, theme.looks(results), True)
+             if found.kind == "percentiles"]
     assert len(drawn) == 4
     steps = {row["step"] for row in drawn[0].spec["data"]["values"]}
     assert steps == {"median", "p90", "p99", "p99.9", "longest"}

@@ -25,9 +25,9 @@ INK: dict[Scheme, dict[str, str]] = {
 # After Okabe and Ito, each darkened or lightened until it has 4.5:1 on its surface.
 HUES: dict[Scheme, tuple[str, ...]] = {
     "light": ("#b3420a", "#0b5cad", "#00735a", "#8a3fa0", "#7a6000", "#0e7490", "#b0175a",
-              "#55606a", "#7c4a2d", "#43700c"),
+              "#55606a", "#7c4a2d", "#43700c", "#4f46b8", "#9a1f1f", "#2f6b2f", "#5c4a00"),
     "dark": ("#ff9e64", "#6cb6ff", "#33cfa4", "#d79bf0", "#e6c84a", "#62d4ee", "#ff93bd",
-             "#b3bfc9", "#d3a688", "#a9d867"),
+             "#b3bfc9", "#d3a688", "#a9d867", "#a7a2ff", "#ff8080", "#7fdc7f", "#cbb26a"),
 }
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
 DASHES: tuple[tuple[int, ...], ...] = ((), (6, 3), (2, 2), (9, 3, 2, 3), (12, 4))

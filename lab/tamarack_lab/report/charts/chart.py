@@ -60,8 +60,12 @@ def point(cell: Cell, metric: Metric, floor: float | None, quick: bool) -> Row |
 
 
 def metric_for(experiment: Experiment, cells: list[Cell], quick: bool) -> Metric | None:
-    """The headline, or the first further metric that these cells have; None without any."""
-    for metric in (experiment.headline, *experiment.metrics):
+    """What these cells are about: the headline, or else what they have; None without any.
+
+    Only idle connections have memory per connection, and they have it instead of a load.
+    """
+    first: tuple[Metric, ...] = ("bytes_per_connection", experiment.headline)
+    for metric in (*first, *experiment.metrics):
         if any(interval_of(cell, metric, quick) for cell in cells):
             return metric
     return None
