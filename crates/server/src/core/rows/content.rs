@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Off",
         "Lets the kernel send files to the network by itself.",
     )
-    .state(State::Accepted("how a file leaves is chosen by its size and by the connection")),
+    .state(State::Accepted("a long file leaves by sendfile in plain HTTP, also under Off")),
     file_info(
         "ErrorDocument",
         Takes::Raw(error_document),

@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("8192")
-    .state(State::Accepted("buffers have the size that the loop finds best")),
+    .state(State::Accepted("bodies are read in pieces of 16 KiB")),
 ];
 
 const fn ranges(
