@@ -102,7 +102,7 @@ function placeChip(seen) {
   const text = cpuText(seen);
   if (text === null) return element("span", "chip none", "CPU unknown");
   if (seen.widened) {
-    const chip = element("span", "chip warn", `${text} · free`);
+    const chip = element("span", "chip warn", `${text} · widened`);
     chip.title = `Pinned to CPU ${seen.pinned}, which somebody else uses: it may leave it for now`;
     return chip;
   }
@@ -148,7 +148,8 @@ function loopRow(state) {
 function showLoops(model) {
   const states = [...model.loops.values()];
   const { sample } = model.now;
-  showCpus(states, sample.cpus);
+  showCpus(states, sample.cpus, sample.shape === "prefork" ? ["process", "processes"]
+    : sample.shape === "worker" ? ["thread"] : ["loop"]);
   const place = document.getElementById("loops");
   put("loops-more", states.length > LOOP_ROWS_MAX ? letterCounts(states) : "");
   if (states.length <= LOOP_ROWS_MAX) {
@@ -173,7 +174,7 @@ function letterCounts(states) {
 }
 
 // Which loops ran where last; nothing where nobody tells.
-function showCpus(states, cpus) {
+function showCpus(states, cpus, words) {
   const place = document.getElementById("cpus");
   const known = states.filter((state) => state.last.cpu !== undefined);
   if (!known.length) return place.replaceChildren();
@@ -182,7 +183,7 @@ function showCpus(states, cpus) {
   for (const { last } of known) on[last.cpu].push(`${last.process.slot}.${last.index}`);
   place.replaceChildren(...on.map((loops, cpu) => {
     const cell = element("div", loops.length ? "cpu used" : "cpu", `CPU ${cpu} `);
-    const shown = loops.length > 4 ? plural(loops.length, "loop") : loops.join(" ");
+    const shown = loops.length > 4 ? plural(loops.length, ...words) : loops.join(" ");
     cell.append(element("b", "", shown || "–"));
     return cell;
   }));
