@@ -1,6 +1,7 @@
-//! The oldest hash of crypt(3): DES, 25 times over, with a salt of two letters.
+//! The oldest hashes of crypt(3): DES, 25 times over, with a salt of two letters; and BSDi's, with
+//! longer passwords and salts, as often as the hash says.
 //!
-//! Source: FIPS 46-3 for the tables, crypt(5) "descrypt".
+//! Source: FIPS 46-3 for the tables, crypt(5) "descrypt" and "bsdicrypt".
 
 use super::{LETTERS, letter};
 
@@ -86,30 +87,62 @@ pub(super) fn hash(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let value = |byte: &u8| LETTERS.iter().position(|known| known == byte);
     let (first, second) = (kept.first()?, kept.get(1)?);
     let salt = value(first)? | value(second)? << 6;
-    let keys = keys(password);
-    // The block is zero at first, which the initial permutation does not change; between two
-    // applications the last and the initial permutation cancel out.
-    let (mut left, mut right) = (0u32, 0u32);
-    for _ in 0..TIMES {
-        for key in &keys {
+    let block = encrypt(0, &keys(packed(password)), salt, TIMES);
+    let mut out = vec![*first, *second];
+    write(block, &mut out);
+    Some(out)
+}
+
+/// The same of BSDi: `_`, four letters for how often, four of salt.
+pub(super) fn hash_bsdi(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
+    let settings = kept.get(..9)?;
+    let number = |letters: &[u8]| {
+        letters.iter().rev().try_fold(0usize, |number, byte| {
+            let value = LETTERS.iter().position(|known| known == byte)?;
+            Some(number << 6 | value)
+        })
+    };
+    let (times, salt) = (number(settings.get(1..5)?)?, number(settings.get(5..9)?)?);
+    if times == 0 {
+        return None;
+    }
+    let mut parts = password.chunks(PASSWORD_LIMIT);
+    let mut key = packed(parts.next().unwrap_or_default());
+    for part in parts {
+        key = encrypt(key, &keys(key), 0, 1) ^ packed(part);
+    }
+    let mut out = settings.to_vec();
+    write(encrypt(0, &keys(key), salt, times), &mut out);
+    Some(out)
+}
+
+/// Encrypts a block some times over; between two of them the last and the initial permutation
+/// cancel out.
+fn encrypt(block: u64, keys: &[u64; 16], salt: usize, times: usize) -> u64 {
+    let block = permute_back(block, &LAST);
+    let (mut left, mut right) = ((block >> 32) as u32, block as u32);
+    for _ in 0..times {
+        for key in keys {
             (left, right) = (right, left ^ round(right, *key, salt));
         }
         (left, right) = (right, left);
     }
-    let block = permute(u64::from(left) << 32 | u64::from(right), 64, &LAST);
-    let mut out = vec![*first, *second];
+    permute(u64::from(left) << 32 | u64::from(right), 64, &LAST)
+}
+
+fn write(block: u64, out: &mut Vec<u8>) {
     out.extend((0..10).map(|place| letter(block >> (58 - 6 * place))));
     out.push(letter(block << 2));
-    Some(out)
+}
+
+/// Eight letters of a password as a key.
+fn packed(part: &[u8]) -> u64 {
+    (0..PASSWORD_LIMIT)
+        .fold(0, |key, place| key << 8 | u64::from(part.get(place).copied().unwrap_or(0) << 1))
 }
 
 /// The keys of the sixteen rounds.
-fn keys(password: &[u8]) -> [u64; 16] {
-    let mut key = 0u64;
-    for place in 0..PASSWORD_LIMIT {
-        let byte = password.get(place).copied().unwrap_or(0);
-        key = key << 8 | u64::from(byte << 1);
-    }
+fn keys(key: u64) -> [u64; 16] {
     let chosen = permute(key, 64, &KEY_CHOICE_1);
     let (mut left, mut right) = (chosen >> 28, chosen & 0x0fff_ffff);
     let turn = |half: u64, by: u32| (half << by | half >> (28 - by)) & 0x0fff_ffff;
@@ -122,7 +155,7 @@ fn keys(password: &[u8]) -> [u64; 16] {
 /// One round's function; the salt exchanges bits of the two halves of the expanded block.
 fn round(half: u32, key: u64, salt: usize) -> u32 {
     let mut wide = permute(u64::from(half), 32, &EXPANSION);
-    for bit in (0..12).filter(|bit| salt >> bit & 1 != 0) {
+    for bit in (0..24).filter(|bit| salt >> bit & 1 != 0) {
         let (high, low) = (47 - bit, 23 - bit);
         let differ = (wide >> high ^ wide >> low) & 1;
         wide ^= differ << high | differ << low;
@@ -136,6 +169,14 @@ fn round(half: u32, key: u64, salt: usize) -> u32 {
         out = out << 4 | u64::from(table.get(row * 16 + column).copied().unwrap_or(0));
     }
     permute(out, 32, &ROUND) as u32
+}
+
+/// Puts the bits of `input` where a permutation of 64 bits took them from.
+fn permute_back(input: u64, table: &[u8; 64]) -> u64 {
+    table
+        .iter()
+        .enumerate()
+        .fold(0, |out, (place, from)| out | (input >> (63 - place) & 1) << (64 - u32::from(*from)))
 }
 
 /// Picks bits of `input`, which has `width` of them.

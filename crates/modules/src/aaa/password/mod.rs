@@ -4,6 +4,7 @@
 
 mod crypt_des;
 mod crypt_md5;
+mod yescrypt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
@@ -28,6 +29,10 @@ pub fn is_right(password: &[u8], kept: &[u8]) -> bool {
         Some([b"{SHA}", digest.as_bytes()].concat())
     } else if kept.starts_with(b"$5$") || kept.starts_with(b"$6$") {
         sha_crypt(password, kept)
+    } else if kept.starts_with(b"$y$") {
+        yescrypt::hash(password, kept)
+    } else if kept.starts_with(b"_") {
+        crypt_des::hash_bsdi(password, kept)
     } else {
         crypt_des::hash(password, kept)
     };
@@ -108,6 +113,9 @@ mod tests {
             "$5$longsalt$36sGP4VTrBT8kII0OP0kxfVhdd9tLHKs4yeuoZ3fPk0",
         ),
         ("12345678", "ZzghNB6kZv6hQ"),
+        ("secret", "_J9..abcd/H6HLCcf7nw"),
+        ("a longer password than eight", "_J9..abcdAKStIRtsvTs"),
+        ("secret", "$y$j75$abcdefgh$uMUXG79B2cFpoAYyDccUnsaH/aGTyBYMlnQidzyag01"),
     ];
 
     #[test]
@@ -121,7 +129,23 @@ mod tests {
 
     #[test]
     fn what_is_no_hash_is_never_right() {
-        for kept in ["", "secret", "$", "$1$", "$2y$", "$5$", "$6$rounds=", "{SHA}", "*", "s"] {
+        for kept in [
+            "",
+            "secret",
+            "$",
+            "$1$",
+            "$2y$",
+            "$5$",
+            "$6$rounds=",
+            "$y$",
+            "$y$j9T$",
+            "$y$j9T$s",
+            "_",
+            "_........",
+            "{SHA}",
+            "*",
+            "s",
+        ] {
             assert!(!is_right(b"secret", kept.as_bytes()), "{kept}");
             assert!(!is_right(kept.as_bytes(), kept.as_bytes()), "{kept}");
         }
