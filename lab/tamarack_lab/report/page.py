@@ -144,9 +144,9 @@ def _experiment(
     parts = [f"<h2>{escape(one.title)}</h2>",
              f'<p class="about"><code>{escape(one.name)}</code> {escape(one.about)}</p>',
              listing(said, "findings") if said else "",
-             tables.ratios(one, quick), tables.published(one, quick)]
+             tables.ratios(one, quick), tables.published(one, quick), tables.shares(one, quick)]
     parts += _drawings(one, found, drawn)
-    parts += [tables.shares(one, quick), tables.efficiency(one, ghz), tables.marked(one)]
+    parts += [tables.efficiency(one, ghz), tables.marked(one)]
     everything = tables.cells(one, quick)
     few = len(one.cells) <= MOST_OPEN_ROWS
     parts.append(everything if few else folded(f"All {len(one.cells)} cells", everything))

@@ -76,7 +76,8 @@ def _chart(
                       "color": {"field": "label", "type": "nominal", "legend": None,
                                 "scale": series([cell.label], drawn, "color")}}},
         {"data": {"values": lines},
-         "mark": {"type": "text", "align": "right", "dy": -6, "dx": -4, "color": "token:muted",
+         "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -2, "dx": -4,
+                  "fontWeight": 600, "color": "token:muted",
                   "x": "width"},
          "encoding": {"y": {**y, "field": "y"}, "text": {"field": "text"}}},
     ]
