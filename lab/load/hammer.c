@@ -34,7 +34,13 @@
 #define DRAIN_NS 3000000000LL
 #define REQUEST_LIMIT_NS 30000000000LL
 
-typedef struct { const char *path; long long length; uint64_t hash; char request[1024]; int size; } Page;
+typedef struct {
+    const char *path;
+    long long length;
+    uint64_t hash;
+    char request[1024];
+    int size;
+} Page;
 typedef enum { IDLE, CONNECTING, SENDING, HEAD, BODY, CHUNK_SIZE, CHUNK, DONE } State;
 typedef struct {
     int fd, used, close_after, chunked, sent, head_size, status, retried;
@@ -317,7 +323,7 @@ static void ready(Client *c, uint32_t events) {
     }
 }
 
-/* Open loop: hands what is due to free clients; returns ns until the next is due, 0 if some wait. */
+/* Open loop: hands what is due to free clients; returns the ns to wait for the next. */
 static long long issue(long long now) {
     if (!rate) return 100000000;
     for (;;) {
@@ -437,7 +443,10 @@ int main(int argc, char **argv) {
     }
     if (!page_count || clients_count < 1) usage();
     struct rlimit limit;
-    if (!getrlimit(RLIMIT_NOFILE, &limit)) { limit.rlim_cur = limit.rlim_max; setrlimit(RLIMIT_NOFILE, &limit); }
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
     clients = calloc(clients_count, sizeof *clients);
     idle = calloc(clients_count, sizeof *idle);
     poll_fd = epoll_create1(0);

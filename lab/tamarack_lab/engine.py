@@ -267,8 +267,8 @@ def headline_reason(cpus: int, remote: bool) -> str:
         return "requests/s: the load comes from other machines" if cpus >= FEW else \
             f"CPU time per request: with {cpus} CPUs requests/s say little about larger machines"
     if cpus < FEW:
-        return (f"CPU time per request: with {cpus} CPUs, fewer than {FEW}, the load tool's CPU and "
-                "not the server's is often the limit of requests/s")
+        return (f"CPU time per request: with {cpus} CPUs, fewer than {FEW}, the load tool's CPU "
+                "and not the server's is often the limit of requests/s")
     return "requests/s: the machine has CPUs enough for server and load"
 
 

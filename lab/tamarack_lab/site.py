@@ -20,7 +20,11 @@ echo "Content-Type: text/plain"
 echo
 echo "lab"
 """
-SSI = '<html><body><!--#include virtual="part.html" --> <!--#echo var="DOCUMENT_NAME" --></body></html>\n'
+SSI = """\
+<html><body>
+<!--#include virtual="part.html" --> <!--#echo var="DOCUMENT_NAME" -->
+</body></html>
+"""
 PART = "<p>included</p>\n"
 
 

@@ -94,7 +94,8 @@ class Jmeter(Tool):
             plan.flush()
             table, log = side.scratch("jmeter.csv"), side.scratch("jmeter.log")
             side.run(["java", f"-Djmeter.home={HOME}", "-cp", f"{HOME}/bin/ApacheJMeter.jar",
-                      side.put(LAUNCHER), "-n", "-t", side.put(Path(plan.name)), "-l", table, "-j", log,
+                      side.put(LAUNCHER), "-n", "-t", side.put(Path(plan.name)), "-l", table,
+                      "-j", log,
                       "-Jjmeter.save.saveservice.output_format=csv",
                       "-Jjmeter.save.saveservice.print_field_names=true",
                       "-Jjmeter.save.saveservice.bytes=true", "-Jsummariser.name="],
