@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -35,6 +36,8 @@ console = Console(stderr=True, soft_wrap=True)
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit status."""
     options = _options(arguments)
+    # Ended from outside it stops its servers too, and goes on later.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if options.list:
             return _list()
@@ -81,6 +84,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
                         help="load from this network namespace of the same machine")
     parser.add_argument("--address", default="", help="where servers listen; the load's way to it")
     parser.add_argument("--port", type=int, default=0, help="a fixed port (for firewalls)")
+    parser.add_argument("--inject", default="", metavar="SERVER=US", help=(
+        "let each answer of that server cost so many µs more: --compare has to find it"))
     parser.add_argument("--no-install", action="store_true",
                         help="don't install missing packages, also as root")
     options = parser.parse_intermixed_args(arguments)
@@ -210,17 +215,32 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     journal = open_in(folder, _header(specs, options, starts, seconds, where, environment, only))
     if journal.resumed:
         _say(f"going on in {folder}")
+    slowed = _injected(options.inject, kinds)
     work = Path(tempfile.mkdtemp(prefix="tamarack-lab-"))
     stage = measure.Stage(
         site.make(work), work, sides, load, _address(options), options.port, seconds,
-        QUICK_WARM_UP_S, kinds)
+        QUICK_WARM_UP_S, kinds, slowed)
     run = engine.Run(
         plans, journal, environment, _load_record(options, sides, where),
         engine.headline_reason(count, bool(options.load_host)), command, options.quick, starts,
         folder, _say)
-    for line in missing:
+    for line in [*missing, *(f"{name}: each answer was made to cost {cost / 1000:g} µs more"
+                             for name, cost in slowed.items())]:
         run.note(line)
     return run, stage
+
+
+def _injected(given: str, kinds: dict[str, type[servers.Server]]) -> dict[str, int]:
+    """Server → nanoseconds; the report says it in a note."""
+    name, _, cost = given.partition("=")
+    if not given:
+        return {}
+    try:
+        if name in kinds:
+            return {name: round(float(cost) * 1000)}
+    except ValueError:
+        pass
+    raise LabError(f"--inject {given}: SERVER=MICROSECONDS, as in nginx=1.2")
 
 
 def _timed(spec: Spec, options: argparse.Namespace) -> Spec:
@@ -238,7 +258,8 @@ def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds
             where: str, environment: results.Environment, only: frozenset[str]) -> dict[str, Any]:
     header = {"experiments": [spec.name for spec in specs], "quick": options.quick,
               "starts": starts, "seconds": seconds, "only": sorted(only), "load": where,
-              "servers": environment.servers, "commit": environment.commit}
+              "servers": environment.servers, "inject": options.inject,
+              "commit": environment.commit}
     return dict(json.loads(json.dumps(header)))
 
 

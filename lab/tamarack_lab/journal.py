@@ -13,7 +13,7 @@ from .results import Sample
 
 NAME = "journal.jsonl"
 # What has to be the same for a run to go on in a folder.
-SAME = ("experiments", "quick", "starts", "seconds", "only", "load", "servers")
+SAME = ("experiments", "quick", "starts", "seconds", "only", "load", "servers", "inject")
 
 
 @dataclass

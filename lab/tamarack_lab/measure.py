@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Stage:
     seconds: float
     warm_up_s: float
     kinds: dict[str, type[Server]]
+    # Server → nanoseconds that each of its answers is made to cost more.
+    slower_ns: dict[str, int] = field(default_factory=dict)
     # Set by tests.
     tools: dict[str, Tool] | None = None
 
@@ -114,7 +116,8 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
         cpus=sides.server, address=stage.address, tls=cell.scheme == "https",
         log=cell.log != "off", htaccess=cell.htaccess != "none",
         clients=max(cell.concurrency, idle), profile=cell.block.profile,
-        prespawned=cell.block.prespawned, affinity=cell.affinity, feature=cell.feature)
+        prespawned=cell.block.prespawned, affinity=cell.affinity, feature=cell.feature,
+        slower_ns=stage.slower_ns.get(cell.server, 0))
     server = stage.kinds[cell.server](setup)
     try:
         server.start()

@@ -136,3 +136,24 @@ def test_an_expected_absence_is_no_fault(tmp_path: Path, tool: FakeTool,
     status, made = run(tmp_path, ["fake", "fake-absent"])
     assert status == cli.GOOD
     assert made.experiments[0].cells[1].status == "marked"
+
+
+def test_an_injected_slowdown_is_noted_and_reaches_the_server(
+        tmp_path: Path, tool: FakeTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamarack_lab.servers import base
+
+    seen: list[dict[str, str]] = []
+    real = base.Server._slowed
+
+    def slowed(self: base.Server) -> dict[str, str]:
+        seen.append(real(self))
+        return {}
+
+    monkeypatch.setattr(base.Server, "_slowed", slowed)
+    monkeypatch.setattr(base.compiled, "program", lambda source, *more: Path("/slower.so"))
+    status, made = run(tmp_path, ["fake"], "--inject", "fake=1.5")
+    assert status == cli.GOOD
+    assert {"LD_PRELOAD": "/slower.so", "SLOWER_NS": "1500"} in seen
+    assert "fake: each answer was made to cost 1.5 µs more" in made.notes
+    status, _ = run(tmp_path, ["fake"], "--inject", "fake=much")
+    assert status == cli.USELESS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.client
 import os
+import re
 import signal
 import socket
 import ssl
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from .. import cpus as cpu_lists
-from .. import packages, proc
+from .. import compiled, packages, proc
 from ..errors import LabError
 from ..site import Page, Site
 
@@ -23,6 +24,9 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 SETTLE_LIMIT_S = 90.0
 FETCH_TIMEOUT_S = 30.0
+SLOWER = Path(__file__).parent.parent.parent / "servers" / "slower.c"
+# Lines of a server that tell more than its last one.
+FAULT = re.compile(r"alert|emerg|error|fatal|cannot|can't|failed|not permitted", re.IGNORECASE)
 Profile = Literal["fit", "p1", "p3", "p3-prespawned", "p4"]
 
 
@@ -47,6 +51,8 @@ class Setup:
     affinity: str = "mask"
     # static, cgi, ssi or app.
     feature: str = "static"
+    # CPU time that each answer is made to cost more (a slowdown that --compare has to find).
+    slower_ns: int = 0
 
     @property
     def host(self) -> str:
@@ -152,7 +158,7 @@ class Server:
             self._processes.append(subprocess.Popen(
                 masked, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
                 start_new_session=True, cwd=self.setup.folder,
-                env={**os.environ, **self.environment()}))
+                env={**os.environ, **self.environment(), **self._slowed()}))
 
     def pids(self) -> list[int]:
         """Everything that belongs to it."""
@@ -219,6 +225,12 @@ class Server:
             self.group.remove()
             self.group = None
 
+    def _slowed(self) -> dict[str, str]:
+        if not self.setup.slower_ns:
+            return {}
+        library = compiled.program(SLOWER, "-shared", "-fPIC", "-ldl")
+        return {"LD_PRELOAD": str(library), "SLOWER_NS": str(self.setup.slower_ns)}
+
     def _listens(self) -> bool:
         try:
             socket.create_connection((self.setup.host, self.setup.port), timeout=1).close()
@@ -233,7 +245,7 @@ class Server:
             lines = text.replace(f"{self.setup.folder}/", "").split("\n")
             said = [line.strip() for line in lines if line.strip()]
             if said:
-                return said[-1][:300] if len(said) < 3 else " / ".join(said[:2])[:300]
+                return next((line for line in said if FAULT.search(line)), said[-1])[:300]
         return "it said nothing"
 
 

@@ -10,6 +10,8 @@ from .nginx import Nginx
 
 TEMPLATE = """\
 global
+    # Where descriptors are few it says so and takes what there is.
+    no strict-limits
     maxconn {connections}
     nbthread {threads}
     {affinity}{user}

@@ -36,7 +36,7 @@ http {{
         listen {address}:{port}{tls} backlog=4096{reuse};
         root {documents};
         {certificate}
-        location /ssi/ {{ ssi on; ssi_types text/html; default_type text/html; }}
+        location /ssi/ {{ ssi on; default_type text/html; }}
     }}
 }}
 """
