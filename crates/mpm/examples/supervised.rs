@@ -89,6 +89,7 @@ impl Configuration {
             },
             server_limit: 8,
             graceful_shutdown_timeout: self.number("graceful_ms").map(Duration::from_millis),
+            stall_limit: None,
             max_connections_per_child: self.number("connections").unwrap_or(0),
             counted_hosts: Vec::new(),
             extended_status: false,

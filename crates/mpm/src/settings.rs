@@ -47,6 +47,9 @@ pub struct Settings {
     pub server_limit: usize,
     /// `GracefulShutdownTimeout`; `None` (0 in the file) waits for ever.
     pub graceful_shutdown_timeout: Option<Duration>,
+    /// `LoopStallTimeout`: a process with a loop that has not turned for so long is replaced;
+    /// `None` never.
+    pub stall_limit: Option<Duration>,
     /// `MaxConnectionsPerChild`, 0 for no limit. Handed on to children, which call
     /// [`Control::exhausted`](crate::child::Control::exhausted) when they have had enough.
     pub max_connections_per_child: u64,

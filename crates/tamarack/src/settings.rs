@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use conf::Tree;
 use modules::arch::mod_unixd::{self, Unixd};
+use modules::core::mod_watchdog::Watchdog;
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
 use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
@@ -51,11 +52,18 @@ pub fn of(server: &Server) -> Result<Settings, String> {
         graceful_shutdown_timeout: wait
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds.into())),
+        stall_limit: stall_limit(server),
         max_connections_per_child: globals.max_connections_per_child.or(0),
         counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
         affinity,
     })
+}
+
+/// `LoopStallTimeout`
+fn stall_limit(server: &Server) -> Option<Duration> {
+    let watchdog = of_module::<Watchdog>(server)?;
+    Some(watchdog.stall_limit()).filter(|limit| !limit.is_zero())
 }
 
 /// `CPUAffinity` and `CPUAffinityAdapt`

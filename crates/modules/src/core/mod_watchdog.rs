@@ -1,4 +1,4 @@
-//! mod_watchdog.
+//! mod_watchdog: how long a loop may hang before its process is replaced.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_watchdog.html>
 
@@ -7,6 +7,7 @@ use std::time::Duration;
 use conf::Arg;
 use conf::values::{Unit, timeout};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
+use server::merge::{Outermost, Setting};
 use server::module::Module;
 use server::scope::{Override, Places};
 
@@ -16,21 +17,68 @@ pub struct Watchdog;
 impl Module for Watchdog {
     const NAME: &'static str = "watchdog_module";
     const FILE: &'static str = "mod_watchdog.c";
-    type Server = ();
+    type Server = Settings;
     type Dir = ();
-    const DIRECTIVES: &'static [Row<Watchdog>] = &[Row::<Watchdog>::new(
-        "WatchdogInterval",
-        Takes::One(interval),
-        "time-interval[s]",
-        "Said how often Apache runs what modules do in the background.",
-    )
-    .standing(Places::SERVER, Override::NONE)
-    .default("1")
-    .state(State::Accepted("modules that work in the background have timers of their own"))];
+    const DIRECTIVES: &'static [Row<Watchdog>] = &[
+        Row::<Watchdog>::new(
+            "WatchdogInterval",
+            Takes::One(interval),
+            "time-interval[s]",
+            "Said how often Apache runs what modules do in the background.",
+        )
+        .standing(Places::SERVER, Override::NONE)
+        .default("1")
+        .state(State::Accepted("modules that work in the background have timers of their own")),
+        Row::<Watchdog>::new(
+            "LoopStallTimeout",
+            Takes::One(stall),
+            "seconds|Off",
+            "A process with a loop that has not turned for so long is replaced, when it got its share \
+             of the CPU meanwhile and no debugger watches it. For mpm_event and mpm_loop; not one of \
+             Apache's.",
+        )
+        .standing(Places::SERVER, Override::NONE)
+        .default("30"),
+    ];
 }
+
+server::config! {
+    /// What the supervisor watches.
+    pub struct Settings {
+        /// `LoopStallTimeout`; zero for never.
+        pub stall: Outermost<Setting<Duration>>,
+    }
+}
+
+impl Settings {
+    /// `LoopStallTimeout`; zero for never.
+    pub fn stall_limit(&self) -> Duration {
+        self.stall.0.or(STALL_DEFAULT)
+    }
+}
+
+/// `LoopStallTimeout` where nobody says anything: longer than a slow disk may hold a loop up.
+const STALL_DEFAULT: Duration = Duration::from_secs(30);
+/// The shortest that is taken: a loop says once a second that it turns.
+const STALL_LEAST: Duration = Duration::from_secs(2);
 
 /// The shortest interval that is taken.
 const LEAST: Duration = Duration::from_millis(100);
+
+fn stall(cx: &mut Cx<'_, '_, Watchdog>, arg: &Arg) -> Set {
+    let limit = match arg.text.eq_ignore_ascii_case(b"off") {
+        true => Duration::ZERO,
+        false => match timeout(&arg.text, Unit::Seconds) {
+            None => return Err(Fault::new("LoopStallTimeout takes seconds, or Off").at(arg)),
+            Some(time) if time < STALL_LEAST => {
+                return Err(Fault::new("LoopStallTimeout is 2 s at least, or Off").at(arg));
+            }
+            Some(time) => time,
+        },
+    };
+    cx.server().stall.0.set(limit);
+    Ok(())
+}
 
 fn interval(_: &mut Cx<'_, '_, Watchdog>, arg: &Arg) -> Set {
     match timeout(&arg.text, Unit::Seconds) {

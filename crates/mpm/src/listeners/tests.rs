@@ -26,6 +26,7 @@ pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         shape: Shape::Event { processes: 1, loops },
         server_limit: 1,
         graceful_shutdown_timeout: None,
+        stall_limit: None,
         max_connections_per_child: 0,
         counted_hosts: Vec::new(),
         extended_status: false,

@@ -316,6 +316,17 @@ impl Scoreboard {
         fixed.burials.store(burials.wrapping_add(1), Ordering::Release);
     }
 
+    /// What the loops of a process have published last of their turning; nothing where its shape
+    /// lets threads block.
+    pub(crate) fn heartbeats(&self, index: usize) -> Vec<u64> {
+        let Some((segment, process)) = self.find(index) else { return Vec::new() };
+        if !ShapeKind::from_number(process.shape.load(Ordering::Relaxed)).is_async() {
+            return Vec::new();
+        }
+        let loops = segment.loops(process).iter();
+        loops.map(|cells| cells.heartbeat_us.load(Ordering::Relaxed)).collect()
+    }
+
     /// A generation has taken over. `farewell`: what the one before is told. A restart at once
     /// begins a new count for status pages, as Apache's does.
     pub(crate) fn begin_generation(&self, generation: u32, settings: &Settings, farewell: Order) {

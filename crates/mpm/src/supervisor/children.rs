@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork};
@@ -16,13 +16,8 @@ use crate::CHILD_FATAL;
 use crate::child::{Child, Control, ControlLine, LoopSeat, Order, Report};
 use crate::privileges::drop_privileges;
 use crate::program::Level;
-use crate::scoreboard::ProcessState;
+use crate::scoreboard::{Event, ProcessState};
 use crate::settings::Settings;
-
-/// A child that lives shorter than this died at once.
-const QUICK_DEATH: Duration = Duration::from_secs(1);
-/// The longest pause before a child that dies again and again is replaced.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// The scoreboard slot of a child whose scoreboard is that of the image before: none.
 const OFF_BOARD: usize = usize::MAX;
@@ -66,6 +61,11 @@ impl ChildRecord {
         self.state == ProcessState::Serving && self.is_staying() && !self.is_exhausted
     }
 
+    /// Has it killed at `when`, unless that is to be earlier anyway.
+    pub(super) fn kill_by(&mut self, when: Instant) {
+        self.kill_at = Some(self.kill_at.map_or(when, |at| at.min(when)));
+    }
+
     pub(super) fn state(&self) -> ProcessState {
         self.state
     }
@@ -105,9 +105,11 @@ impl Supervisor<'_> {
             }
         }
         for (generation, slot, settings) in due {
-            if let Err(text) = self.fork_child(generation, slot, settings) {
-                self.program.log(Level::Alert, 481, &text);
-                self.put_off(generation, slot, now, now);
+            // A generation can be given up meanwhile.
+            if self.place(generation, slot).is_some()
+                && let Err(text) = self.fork_child(generation, slot, settings)
+            {
+                self.fork_failed(generation, slot, &text);
             }
         }
     }
@@ -156,6 +158,9 @@ impl Supervisor<'_> {
                     kill_at: None,
                     was_killed: false,
                 });
+                if self.has_predecessor(generation, slot) {
+                    self.board.count(Event::Replaced);
+                }
                 self.clear_start(generation, slot);
                 Ok(())
             }
@@ -348,30 +353,6 @@ impl Supervisor<'_> {
         self.children.iter().flat_map(ChildRecord::next_turn).min()
     }
 
-    /// Decides when the place gets its next child: at once, or after a pause when children die
-    /// there again and again right after they were forked.
-    pub(super) fn put_off(&mut self, generation: u32, slot: usize, forked: Instant, now: Instant) {
-        let Some(place) = self.place(generation, slot) else { return };
-        let is_quick = now.saturating_duration_since(forked) < QUICK_DEATH;
-        place.failures = if is_quick { place.failures.saturating_add(1) } else { 0 };
-        place.start_at = Some(now + pause(place.failures));
-    }
-
-    fn clear_start(&mut self, generation: u32, slot: usize) {
-        if let Some(place) = self.place(generation, slot) {
-            place.start_at = None;
-        }
-    }
-
-    pub(super) fn place(
-        &mut self,
-        generation: u32,
-        slot: usize,
-    ) -> Option<&mut super::generation::Place> {
-        let mut generations = self.current.iter_mut().chain(&mut self.staged);
-        generations.find(|candidate| candidate.number == generation)?.places.get_mut(slot)
-    }
-
     /// Stops the child that has been finishing longest: it holds room that a serving one needs.
     fn make_room(&mut self) {
         let now = Instant::now();
@@ -383,13 +364,5 @@ impl Supervisor<'_> {
         if let Some(child) = oldest {
             child.order_later(Order::Stop, now);
         }
-    }
-}
-
-/// The pause before a child is replaced: none for the first, then doubling.
-fn pause(failures: u32) -> Duration {
-    match failures {
-        0 | 1 => Duration::ZERO,
-        more => Duration::from_millis(50 << more.min(10)).min(PAUSE_MAX),
     }
 }

@@ -3,11 +3,13 @@
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
 //! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare`
 //! keeps as many idle threads as there are to be; `single` is `-X`; `upgrade` is `-k upgrade`,
-//! `inheritance` what one image of the program leaves to the next.
+//! `inheritance` what one image of the program leaves to the next; `watchdog` sees loops that hang,
+//! `forks` is about processes that can't be started.
 
 mod adapt;
 mod children;
 mod deaths;
+mod forks;
 mod generation;
 mod inheritance;
 mod signals;
@@ -15,6 +17,7 @@ mod single;
 mod spare;
 mod turn;
 mod upgrade;
+mod watchdog;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,11 +39,13 @@ use crate::scoreboard::Scoreboard;
 use crate::settings::{Mode, Settings};
 use crate::shared::Shared;
 use children::ChildRecord;
+use forks::ForkLog;
 use generation::Generation;
 use inheritance::Role;
 use signals::Signals;
 use spare::FullLog;
 use upgrade::Upgrade;
+use watchdog::Watchdog;
 
 pub use inheritance::is_executed_by_server;
 
@@ -140,6 +145,8 @@ struct Supervisor<'p> {
     maintain_at: Instant,
     stopping: Option<Stopping>,
     upgrade: Upgrade,
+    watchdog: Watchdog,
+    forks: ForkLog,
     /// The exit status, once it is known.
     exit: Option<i32>,
 }
@@ -213,6 +220,8 @@ impl<'p> Supervisor<'p> {
             maintain_at: Instant::now() + MAINTENANCE_INTERVAL,
             stopping: None,
             upgrade: Upgrade::default(),
+            watchdog: Watchdog::new(),
+            forks: ForkLog::default(),
             exit: None,
         })
     }

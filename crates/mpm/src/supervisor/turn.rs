@@ -46,6 +46,7 @@ impl Supervisor<'_> {
         self.fill_places(now);
         self.commit_when_ready();
         self.balance(now);
+        self.watch_loops(now);
         self.give_orders(now);
         self.continue_upgrade(now);
         for text in self.pipes.turn(now) {
@@ -87,6 +88,7 @@ impl Supervisor<'_> {
             self.close_retired_at,
             self.upgrade.next_turn(),
             self.placement.next_turn(),
+            Some(self.watchdog.next_turn()),
             self.stopping.as_ref().and_then(|stopping| stopping.deadline),
             Some(self.maintain_at),
         ]

@@ -1,8 +1,10 @@
 //! A connection that has its thread to itself: the thread waits in the system calls that read and
 //! write, as long as it is not for long.
 
+use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::task::{Context, Poll};
 
 use rustix::io::Errno;
@@ -46,7 +48,9 @@ impl Stream {
         let now_us = state.clock.now_us();
         if now_us.saturating_sub(state.turned_us.get()) >= TURN_US {
             state.turned_us.set(now_us);
-            cx.waker().wake_by_ref();
+            // Behind the loop's main future too. A task that wakes itself has all the turns up to
+            // the next look at events, and orders would not be seen for minutes.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
             return Some(Poll::Pending);
         }
         if deadline.as_ms().saturating_sub(state.clock.now_ms()) < WAIT_MS {

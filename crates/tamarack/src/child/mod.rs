@@ -120,7 +120,14 @@ fn start(
                 builder.start(|handle| task.run(handle, seat))
             })
         };
-        threads.push(started.ok()?);
+        match started {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                let text = format!("child can't start a thread: {error}");
+                server::log::of_process(Some(&server), Level::Alert, 20022, &text);
+                return None;
+            }
+        }
     }
     Some(threads)
 }

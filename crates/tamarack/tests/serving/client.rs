@@ -9,9 +9,15 @@ pub const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A connection to the server.
 pub struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
+    socket: TcpStream,
     received: Vec<u8>,
 }
+
+/// What a connection is read from and written to: a socket, or TLS over one.
+trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
 
 /// What came for one request.
 #[derive(Debug)]
@@ -43,14 +49,25 @@ impl Answer {
 
 impl Client {
     pub fn connect(port: u16) -> io::Result<Client> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
-        Ok(Client { stream, received: Vec::new() })
+        let socket = TcpStream::connect(("127.0.0.1", port))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_nodelay(true)?;
+        Ok(Client { stream: Box::new(socket.try_clone()?), socket, received: Vec::new() })
+    }
+
+    /// The same, over what `wrap` makes of the socket.
+    pub fn connect_over<S: Read + Write + Send + 'static>(
+        port: u16,
+        wrap: impl FnOnce(TcpStream) -> io::Result<S>,
+    ) -> io::Result<Client> {
+        let Client { socket, .. } = Client::connect(port)?;
+        let stream = Box::new(wrap(socket.try_clone()?)?);
+        Ok(Client { stream, socket, received: Vec::new() })
     }
 
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
     }
 
     /// Sends a GET without waiting for the answer.
@@ -85,6 +102,14 @@ impl Client {
         Ok(Answer { body, ..answer })
     }
 
+    /// Reads until there are so many bytes that nobody has taken yet.
+    pub fn wait_for_bytes(&mut self, count: usize) -> io::Result<()> {
+        while self.received.len() < count {
+            self.receive()?;
+        }
+        Ok(())
+    }
+
     /// Whether the server has closed, having sent no more.
     pub fn is_closed(&mut self) -> bool {
         self.received.is_empty() && matches!(self.stream.read(&mut [0]), Ok(0))
@@ -92,7 +117,7 @@ impl Client {
 
     /// Waits no longer than this for an answer.
     pub fn give_up_after(&self, time: Duration) {
-        self.stream.set_read_timeout(Some(time)).unwrap();
+        self.socket.set_read_timeout(Some(time)).unwrap();
     }
 
     fn receive(&mut self) -> io::Result<()> {

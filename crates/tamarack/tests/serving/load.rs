@@ -1,5 +1,6 @@
 //! Many clients at once.
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -43,13 +44,23 @@ impl Seen {
 /// answer. A connection that the server closes after an answer is made anew; every other end is a
 /// failure.
 pub fn under_load(site: &Site, connections: usize, what: impl FnOnce()) -> Seen {
+    under_load_by(site, connections, Client::connect, what)
+}
+
+/// The same for clients of another kind.
+pub fn under_load_by(
+    site: &Site,
+    connections: usize,
+    connect: impl Fn(u16) -> io::Result<Client> + Sync,
+    what: impl FnOnce(),
+) -> Seen {
     let seen = Seen::default();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         // Also when `what` panics: the scope would wait for the clients for ever.
         let _end = SetWhenDropped(&is_over);
         for _ in 0..connections {
-            scope.spawn(|| ask_until(site.port, &seen, &is_over));
+            scope.spawn(|| ask_until(site.port, &connect, &seen, &is_over));
         }
         what();
     });
@@ -64,12 +75,17 @@ impl Drop for SetWhenDropped<'_> {
     }
 }
 
-fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
+fn ask_until(
+    port: u16,
+    connect: impl Fn(u16) -> io::Result<Client>,
+    seen: &Seen,
+    is_over: &AtomicBool,
+) {
     let mut client = None;
     while !is_over.load(Ordering::Relaxed) {
         let mut held = match client.take() {
             Some(held) => held,
-            None => match Client::connect(port) {
+            None => match connect(port) {
                 Ok(new) => new,
                 Err(error) => {
                     seen.failed(format!("connect: {error}"));
@@ -87,6 +103,18 @@ fn ask_until(port: u16, seen: &Seen, is_over: &AtomicBool) {
         // So that the tests' own threads leave a processor to the server.
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// `count` clients connect at once and ask, each on a connection of its own: what went wrong.
+pub fn at_once(port: u16, count: usize) -> Vec<String> {
+    let ask = || match Client::connect(port).and_then(|mut client| client.get("/")) {
+        Ok(answer) if answer.status == 200 => None,
+        other => Some(format!("{other:?}")),
+    };
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..count).map(|_| scope.spawn(ask)).collect();
+        clients.into_iter().filter_map(|client| client.join().unwrap()).collect()
+    })
 }
 
 /// Waits until children of the old generation, which accept for a moment longer, have gone.

@@ -6,6 +6,7 @@ use std::process::Command;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::load::{under_load, wait_for_their_end};
 use crate::site::{Site, is_root};
 
 /// Requests while the log is unwritable.
@@ -107,6 +108,27 @@ fn a_reader_that_dies_is_started_again() {
     }
     assert_eq!(site.count_lines("AH00106"), 3, "{}", site.error_log());
     site.assert_serves();
+}
+
+#[test]
+fn no_line_is_lost_when_readers_are_started_anew() {
+    let mut site = Site::new("reader-restart");
+    let file = site.path("logs/piped");
+    let log = format!("CustomLog \"|$cat >> {}\" \"%s\"\n", file.display());
+    site.configure(&log);
+    site.start();
+    let seen = under_load(&site, 8, || {
+        for _ in 0..5 {
+            let old = site.children();
+            site.restart_gracefully();
+            wait_for_their_end(&site, &old);
+        }
+    });
+    seen.assert_all_answered(&site);
+    let answers = seen.answers.into_inner();
+    let lines = || fs::read_to_string(&file).unwrap_or_default().lines().count() as u64;
+    site.wait_until("all lines", || lines() >= answers);
+    assert_eq!(lines(), answers);
 }
 
 #[test]

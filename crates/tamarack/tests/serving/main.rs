@@ -11,16 +11,20 @@ mod site;
 
 mod affinity;
 mod descriptors;
+mod end;
 mod freshness;
 mod gone;
 mod idle;
+mod limits;
 mod logs;
 mod metrics;
 mod notify;
 mod restart;
 mod shapes;
 mod slow;
+mod stall;
 mod start;
+mod tls;
 mod upgrade;
 
 /// Whether the long tests are wanted long.

@@ -48,6 +48,11 @@ fn systemd_is_told() {
     site.restart_gracefully();
     wait_for(&socket, "RELOADING=1");
     wait_for(&socket, "READY=1");
+    site.configure("");
+    site.signal(nix::sys::signal::SIGUSR2);
+    wait_for(&socket, "RELOADING=1");
+    let upgraded = wait_for(&socket, "READY=1");
+    assert!(upgraded.contains(&main_pid), "{upgraded:?}");
     site.signal(nix::sys::signal::SIGTERM);
     wait_for(&socket, "STOPPING=1");
 }

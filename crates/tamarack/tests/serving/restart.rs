@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::load::{under_load, wait_for_their_end};
+use crate::is_long;
+use crate::load::{at_once, under_load, wait_for_their_end};
 use crate::site::Site;
 
 /// Restarts in a row.
@@ -23,9 +24,10 @@ fn no_request_fails_when_restarted_under_load() {
             let is_broken = number % 5 == 0;
             site.configure(if is_broken { "Frobnicate On" } else { "" });
             site.restart_gracefully();
+            thread::sleep(Duration::from_millis(if is_long() { 1000 } else { 0 }));
         }
     });
-    assert_eq!(seen.failures.into_inner(), 0, "\n{}", site.error_log());
+    seen.assert_all_answered(&site);
     assert!(seen.answers.into_inner() > RESTARTS as u64);
     assert_eq!(site.count_lines("Invalid command 'Frobnicate'"), RESTARTS / 5);
     assert_eq!(site.count_lines("the old one goes on serving"), RESTARTS / 5);
@@ -69,23 +71,57 @@ fn a_new_configuration_serves_after_a_restart() {
     assert_eq!(site.get("/").text(), "other\n");
 }
 
+/// The lines of a configuration that chooses a shape.
+fn shape(name: &str) -> String {
+    ["dir", "mime", "authz_core"].iter().fold(
+        format!("LoadModule mpm_{name}_module modules/mod_mpm_{name}.so\n"),
+        |lines, module| lines + &format!("LoadModule {module}_module modules/mod_{module}.so\n"),
+    )
+}
+
+#[test]
+fn no_request_fails_when_the_shape_changes() {
+    let mut site = Site::new("shapes");
+    site.configure(&shape("event"));
+    site.start();
+    let (rounds, pause) = if is_long() { (5, 1000) } else { (1, 0) };
+    let seen = under_load(&site, CONNECTIONS / 2, || {
+        for shape_name in ["worker", "prefork", "loop", "event"].repeat(rounds) {
+            site.configure(&format!("{}MaxRequestWorkers 150\n", shape(shape_name)));
+            let old = site.children();
+            site.restart_gracefully();
+            wait_for_their_end(&site, &old);
+            thread::sleep(Duration::from_millis(pause));
+        }
+    });
+    seen.assert_all_answered(&site);
+    site.assert_serves();
+}
+
 #[test]
 fn a_killed_child_is_replaced() {
     const KILLED: usize = 5;
     let mut site = Site::new("killed");
     site.start();
+    let mut took = Vec::new();
     let seen = under_load(&site, CONNECTIONS / 5, || {
         for _ in 0..KILLED {
             let children = site.children();
             let victim = *children.first().unwrap();
+            let began = Instant::now();
             kill(victim, Signal::SIGKILL).unwrap();
-            site.wait_until("a new child", || {
-                let now = site.children();
-                now.len() == children.len() && !now.contains(&victim)
-            });
-            thread::sleep(Duration::from_millis(50));
+            site.wait_until("its end", || !site.children().contains(&victim));
+            // Who comes when it is dead waits in its queue, and is served by the next.
+            let failures = at_once(site.port, 32);
+            assert!(failures.is_empty(), "{failures:#?}");
+            site.wait_until("a new child", || site.children().len() == children.len());
+            took.push(began.elapsed());
+            // Children that die as soon as they were started get a pause.
+            thread::sleep(Duration::from_millis(if is_long() { 1000 } else { 550 }));
         }
     });
+    // All of them, on a machine that has nothing else to do; here the best is looked at.
+    assert!(took.iter().min().unwrap() < &Duration::from_millis(100), "{took:?}");
     // Whoever was on its way to the child that died lost a request; all others were answered.
     let failures = seen.failures.into_inner();
     assert!(failures <= (KILLED * CONNECTIONS / 5) as u64, "{failures} failures");

@@ -151,6 +151,18 @@ impl Site {
         self.client().get(path).unwrap()
     }
 
+    /// Whether the server that was started in the foreground ends in time.
+    pub fn ended_within(&mut self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
+                return true;
+            }
+            sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
     /// The server still runs, and answers.
     pub fn assert_serves(&mut self) {
         if let Some(child) = &mut self.child {

@@ -56,6 +56,11 @@ fn a_pid_file_of_another_process_is_not_believed() {
     let told = site.run(&["-k", "stop"]);
     assert!(told.status.success(), "{told:?}");
     assert_eq!(out(&told), format!("httpd (pid {}?) not running\n", other.id()));
+    for order in ["graceful-stop", "upgrade"] {
+        let told = site.run(&["-k", order]);
+        assert!(told.status.success(), "{told:?}");
+        assert_eq!(out(&told), format!("httpd (pid {}?) not running\n", other.id()));
+    }
     assert!(other.try_wait().unwrap().is_none(), "a stranger was signalled");
     other.kill().unwrap();
     other.wait().unwrap();

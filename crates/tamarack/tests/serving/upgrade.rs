@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::load::{under_load, wait_for_their_end};
 use crate::site::{PROGRAM, Site};
+use crate::tls::Tls;
 
 /// Keep-alive connections at the same time.
 const CONNECTIONS: usize = 50;
@@ -103,6 +104,19 @@ fn another_executable_takes_over_without_a_failed_request() {
     order(&site, "stop");
     site.wait_until("its end", || !site.path("run.pid").exists());
     assert_eq!(site.count_lines("overwritten"), 0, "{}", site.error_log());
+}
+
+#[test]
+fn sessions_outlive_an_upgrade() {
+    let tls = Tls::new();
+    let mut site = Site::new("upgrade-tls");
+    site.configure(&Tls::configuration("server.key"));
+    start(&mut site);
+    assert!(!tls.get(site.port).1);
+    let old = site.children();
+    assert!(upgrade(&site), "{}", site.error_log());
+    wait_for_their_end(&site, &old);
+    assert!(tls.get(site.port).1, "by a ticket, or from the cache: both are in shared memory");
 }
 
 #[test]

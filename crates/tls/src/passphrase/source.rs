@@ -174,11 +174,12 @@ fn command_of(line: &[u8]) -> io::Result<Command> {
 /// Asks on the controlling terminal with the echo off, and restores it whatever happens.
 fn ask_terminal(prompt: &str) -> io::Result<Vec<u8>> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
-    terminal.write_all(prompt.as_bytes())?;
     let before = tcgetattr(terminal.as_fd())?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
+    // Before the prompt: who answers it at once is neither shown nor thrown away.
     tcsetattr(terminal.as_fd(), OptionalActions::Flush, &silent)?;
+    terminal.write_all(prompt.as_bytes())?;
     let mut line = Vec::new();
     let read = BufReader::new((&terminal).take(MAX_PASSPHRASE as u64)).read_until(b'\n', &mut line);
     tcsetattr(terminal.as_fd(), OptionalActions::Flush, &before)?;

@@ -1,0 +1,76 @@
+//! How it ends: with downloads under way, and without its supervisor.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::client::Client;
+use crate::load::under_load;
+use crate::site::Site;
+
+/// Bytes of a file that does not fit into the sockets' buffers.
+const LARGE: usize = 48 << 20;
+
+fn site_with_large_file(name: &str) -> Site {
+    let site = Site::new(name);
+    site.write("htdocs/large", &"x".repeat(LARGE));
+    site
+}
+
+/// A client whose answer has begun, and is not read any further for the moment.
+fn downloading(site: &Site) -> Client {
+    let mut client = site.client();
+    client.ask("/large").unwrap();
+    client.wait_for_bytes(1).unwrap();
+    client
+}
+
+#[test]
+fn a_graceful_stop_lets_downloads_finish_in_time() {
+    const LIMIT: Duration = Duration::from_secs(3);
+    let mut site = site_with_large_file("graceful-stop");
+    site.configure(&format!("GracefulShutdownTimeout {}\n", LIMIT.as_secs()));
+    site.start();
+    let mut deaf = downloading(&site);
+    let mut slow = downloading(&site);
+    let mut began = Instant::now();
+    // Clients that come meanwhile are refused in the end, which is theirs to bear.
+    let seen = under_load(&site, 5, || {
+        site.wait_until("load", || site.get("/").status == 200);
+        began = Instant::now();
+        site.signal(Signal::SIGWINCH);
+        site.wait_until("the port is closed", || Client::connect(site.port).is_err());
+    });
+    assert!(seen.answers.into_inner() > 0);
+    slow.wait_for_bytes(LARGE / 2).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(began.elapsed() < LIMIT, "this machine is too slow for this test");
+    assert_eq!(slow.answer().unwrap().body.len(), LARGE, "it finished in time");
+    drop(slow);
+    assert!(site.ended_within(LIMIT * 3), "{}", site.error_log());
+    assert!(began.elapsed() >= LIMIT, "not before its time");
+    assert!(deaf.answer().is_err(), "who was not ready was cut");
+}
+
+#[test]
+fn children_finish_without_their_supervisor() {
+    let mut site = site_with_large_file("orphans");
+    site.start();
+    let (supervisor, children) = (site.supervisor(), site.children());
+    let mut idle = site.client();
+    assert!(!idle.get("/").unwrap().closes());
+    let mut slow = downloading(&site);
+    kill(supervisor, Signal::SIGKILL).unwrap();
+    // The port is free for another start at once, while the download goes on.
+    site.wait_until("another start", || site.run(&["-k", "start"]).status.success());
+    site.wait_for_line("AH00098");
+    assert_eq!(site.get("/").status, 200);
+    assert_ne!(site.supervisor(), supervisor);
+    let answer = idle.get("/").unwrap();
+    assert_eq!((answer.status, answer.closes()), (200, true));
+    assert_eq!(slow.answer().unwrap().body.len(), LARGE);
+    drop((idle, slow));
+    let are_gone = || children.iter().all(|pid| !fs::exists(format!("/proc/{pid}/exe")).unwrap());
+    site.wait_until("the children's end", are_gone);
+}

@@ -1,0 +1,109 @@
+//! No processes, no descriptors, no memory.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::site::{PROGRAM, Site, copy_program, is_root};
+use crate::tls::Tls;
+
+/// A user that no other process has: the limit on processes counts all of a user's.
+const USER: u32 = 54_321;
+
+/// Sets a soft limit of the running supervisor. Only a process of the same user may.
+fn limit(site: &Site, user: Option<u32>, which: &str) {
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &site.supervisor().to_string(), which]);
+    if let Some(user) = user.filter(|_| is_root()) {
+        command.uid(user).gid(user);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Starts the server as an ordinary user, whom limits on processes concern.
+fn start_as_user(site: &mut Site) {
+    let mut command = site.command();
+    if is_root() {
+        let copy = site.path("tamarack");
+        copy_program(&copy);
+        command = site.as_program(&copy);
+        command.uid(USER).gid(USER);
+        for path in ["", "logs", "htdocs"] {
+            std::os::unix::fs::chown(site.path(path), Some(USER), Some(USER)).unwrap();
+        }
+    }
+    site.start_by(command);
+}
+
+#[test]
+fn it_serves_when_no_process_can_be_started() {
+    const LINE: &str = "Unable to fork new process";
+    let mut site = Site::new("no-process");
+    start_as_user(&mut site);
+    limit(&site, Some(USER), "--nproc=1:");
+    let children = site.children();
+    kill(children[0], Signal::SIGKILL).unwrap();
+    site.wait_for_line(LINE);
+    // What is left serves, unless that was all.
+    if children.len() > 1 {
+        site.restart_gracefully();
+        assert_eq!(site.count_lines("the old one goes on serving"), 1, "{}", site.error_log());
+    }
+    // It is tried again and again, and said once a minute.
+    assert!(site.count_lines(LINE) <= 3, "{}", site.error_log());
+    limit(&site, Some(USER), "--nproc=1000:");
+    site.wait_until("a new child", || site.children().len() == children.len());
+    site.assert_serves();
+    site.restart_gracefully();
+    site.assert_serves();
+}
+
+#[test]
+fn it_serves_when_the_supervisor_has_no_descriptors() {
+    let mut site = Site::new("no-descriptors");
+    site.start();
+    let children = site.children();
+    limit(&site, None, "--nofile=3:");
+    site.restart_gracefully();
+    assert_eq!(site.count_lines("the old one goes on serving"), 1, "{}", site.error_log());
+    site.assert_serves();
+    kill(children[0], Signal::SIGKILL).unwrap();
+    site.wait_for_line("Unable to fork new process");
+    limit(&site, None, "--nofile=1000:");
+    site.wait_until("a new child", || site.children().len() == children.len());
+    site.restart_gracefully();
+    site.assert_serves();
+}
+
+#[test]
+fn a_start_without_shared_memory_is_an_error() {
+    let site = Site::new("no-memory");
+    let large = Tls::configuration("server.key").replace("(512000)", "(900000000)");
+    site.configure(&large);
+    let limited = "ulimit -v 700000; exec \"$0\" \"$@\"".to_owned();
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited, PROGRAM]).arg("-d").arg(&site.root).args(["-f", "httpd.conf"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("mod_ssl: no shared memory: Cannot allocate memory"), "{text}");
+    assert!(!site.path("run.pid").exists());
+}
+
+#[test]
+fn a_restart_without_shared_memory_changes_nothing() {
+    let mut site = Site::new("no-memory-restart");
+    site.start();
+    let used = fs::read_to_string(format!("/proc/{}/statm", site.supervisor())).unwrap();
+    let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
+    limit(&site, None, &format!("--as={}:", pages * 4096 + (200 << 20)));
+    site.configure(&Tls::configuration("server.key").replace("(512000)", "(900000000)"));
+    site.restart_gracefully();
+    assert_eq!(site.count_lines("mod_ssl: no shared memory"), 1, "{}", site.error_log());
+    site.configure("");
+    site.restart_gracefully();
+    site.assert_serves();
+}
