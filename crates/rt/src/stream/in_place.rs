@@ -50,7 +50,7 @@ impl Stream {
             state.turned_us.set(now_us);
             // Behind the loop's main future too. A task that wakes itself has all the turns up to
             // the next look at events, and orders would not be seen for minutes.
-            let _ = pin!(tokio::task::yield_now()).poll(cx);
+            let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(cx.waker()));
             return Some(Poll::Pending);
         }
         if deadline.as_ms().saturating_sub(state.clock.now_ms()) < WAIT_MS {
