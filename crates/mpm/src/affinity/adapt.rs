@@ -20,6 +20,8 @@ const TURN_IDLE: Duration = Duration::from_secs(1);
 const IDLE: f64 = 0.02;
 /// A loop that says nothing for longer stands still; it says once a second that it turns.
 const STALLED_US: u64 = 2_500_000;
+/// Threads that are measured at most: each has an open file.
+const METERS_MAX: usize = 512;
 /// Threads of one process that are measured; the others are taken to be like them.
 const METERS_PER_PROCESS_MAX: usize = 8;
 
@@ -50,6 +52,8 @@ struct Kept {
     /// The loop's number over all processes; the process's place where whole processes are placed.
     number: usize,
     slots: Vec<LoopSlot>,
+    /// The threads that are measured, and their meters.
+    threads: Vec<u32>,
     meters: Vec<ThreadMeter>,
     /// The plan's CPUs; `None` where the kernel chooses.
     home: Option<CpuSet>,
@@ -99,7 +103,7 @@ impl Adapter {
         let mut bound = self.know(serving, plan, board);
         let passed = self.last.map(|last| now.saturating_duration_since(last));
         self.last = Some(now);
-        self.measure(roots, passed.unwrap_or(TURN));
+        self.measure(plan.unit, roots, passed.unwrap_or(TURN));
         let mut decided = self.decide(now, plan, board, roots);
         bound.append(&mut decided.lines);
         decided.lines = bound;
@@ -187,10 +191,16 @@ impl Adapter {
         bound.collect()
     }
 
-    fn measure(&mut self, roots: &Roots, passed: Duration) {
+    fn measure(&mut self, unit: Unit, roots: &Roots, passed: Duration) {
         let passed_us = passed.as_micros().max(1) as f64;
+        let mut room = METERS_MAX;
         for kept in &mut self.kept {
-            let (times, measured) = kept.times(roots);
+            // Nothing depends on a process that is not bound.
+            if kept.home.is_none() && unit == Unit::Process {
+                continue;
+            }
+            let (times, measured) = kept.times(roots, room);
+            room = room.saturating_sub(measured);
             let scale = kept.slots.len().max(1) as f64 / measured.max(1) as f64 / passed_us;
             kept.doing.run = times.run_us as f64 * scale;
             kept.doing.wait = times.wait_us as f64 * scale;
@@ -241,16 +251,19 @@ impl Kept {
         let home = plan.place(child.slot, number).map(|place| place.cpus.clone());
         let of_home = home.clone().unwrap_or_else(|| plan.usable.clone());
         let doing = Doing { run: 0.0, wait: 0.0, home: of_home, is_wide: home.is_none() };
-        Self { child, number, slots, meters: Vec::new(), home, grip: Grip::default(), doing }
+        let (threads, meters, grip) = (Vec::new(), Vec::new(), Grip::default());
+        Self { child, number, slots, threads, meters, home, grip, doing }
     }
 
     /// What its threads did since the last call, and how many of them were asked.
-    fn times(&mut self, roots: &Roots) -> (Times, usize) {
-        let wanted = self.slots.len().min(METERS_PER_PROCESS_MAX);
-        if self.meters.len() < wanted {
-            let threads = self.slots.iter().take(wanted).filter_map(LoopSlot::thread);
-            let meters = threads.filter_map(|id| ThreadMeter::open(roots, self.child.pid, id));
-            self.meters = meters.collect();
+    fn times(&mut self, roots: &Roots, room: usize) -> (Times, usize) {
+        let wanted = self.slots.len().min(METERS_PER_PROCESS_MAX).min(room);
+        let threads: Vec<u32> =
+            self.slots.iter().take(wanted).filter_map(LoopSlot::thread).collect();
+        if threads != self.threads {
+            let open = |thread: &u32| ThreadMeter::open(roots, self.child.pid, *thread);
+            self.meters = threads.iter().filter_map(open).collect();
+            self.threads = threads;
         }
         let times = self.meters.iter_mut().filter_map(ThreadMeter::elapsed);
         let sum = times.fold(Times::default(), |sum, one| Times {

@@ -101,6 +101,11 @@ impl Placement {
         decided
     }
 
+    /// What a child has no use for: the open files of the supervisor's meters.
+    pub(crate) fn forget(&mut self) {
+        self.adapter = Adapter::default();
+    }
+
     /// Nothing serves, or the server ends: there is nothing to look at.
     pub(crate) fn rest(&mut self) {
         self.adapter.rest();

@@ -203,6 +203,7 @@ impl Supervisor<'_> {
         // must end when it dies.
         self.children.clear();
         self.pipes.forget();
+        self.placement.forget();
         self.pid_file = None;
         self.starter = None;
         self.terminal = None;
