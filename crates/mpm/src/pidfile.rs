@@ -118,7 +118,7 @@ impl PidFile {
         })
     }
 
-    /// The pid file that this process wrote before it executed the present program, open since then:
+    /// The pid file that this process wrote before it executed the present program, open since:
     /// the lock is still held.
     pub(crate) fn adopt(path: PathBuf, file: OwnedFd) -> Self {
         Self { path, file: file.into() }

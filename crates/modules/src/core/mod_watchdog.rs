@@ -33,9 +33,9 @@ impl Module for Watchdog {
             "LoopStallTimeout",
             Takes::One(stall),
             "seconds|Off",
-            "A process with a loop that has not turned for so long is replaced, when it got its share \
-             of the CPU meanwhile and no debugger watches it. For mpm_event and mpm_loop; not one of \
-             Apache's.",
+            "A process with a loop that has not turned for so long is replaced, when it got its \
+             share of the CPU meanwhile and no debugger watches it. For mpm_event and mpm_loop; \
+             not one of Apache's.",
         )
         .standing(Places::SERVER, Override::NONE)
         .default("30"),

@@ -1,8 +1,8 @@
 //! What one image of the program leaves to the next (`-k upgrade`): descriptors that stay open over
 //! the execution, and a text in a file in memory that says what each of them is.
 //!
-//! The text has one thing a line: a key, words, a path in hexadecimal. A reader passes over
-//! lines that it does not know; what no reader of [`VERSION`] could do without gets another version.
+//! The text has one thing a line: a key, words, a path in hexadecimal. A reader passes over lines
+//! that it does not know; what no reader of [`VERSION`] could do without gets another version.
 #![expect(unsafe_code, reason = "descriptors by number, and the environment of one thread")]
 
 use std::ffi::{CString, OsStr, OsString};

@@ -24,7 +24,7 @@ use crate::scoreboard::{Event, ProcessState};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The other loops of a process that is replaced get so long to finish, at most.
 const GRACE_MAX: Duration = Duration::from_secs(10);
-/// A process that got less than this part of one CPU while it wanted one was not silent but starved.
+/// A process that got less than this part of one CPU while it wanted one was starved, not silent.
 const STARVED_PART: u32 = 20;
 
 /// What is known of the processes' loops.

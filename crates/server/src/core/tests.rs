@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bstr::ByteSlice;
+
 use super::*;
 use crate::build::Build;
 use crate::host::Server;
