@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use conf::{BStr, Defines, Host, Node, Tree, read_htaccess};
+use conf::{BStr, Defines, Host, Macros, Node, Tree, read_htaccess};
 use libfuzzer_sys::fuzz_target;
 
 /// Knows what does not start with `n`, so that conditions come out either way.
@@ -26,7 +26,8 @@ impl Host for Server {
 fuzz_target!(|text: &[u8]| {
     let mut defines = Defines::new();
     defines.set(b"V", Some(b"two words"));
-    let (tree, found) = read_htaccess(text, Path::new("/.htaccess"), &mut Server, &defines);
+    let (name, macros) = (Path::new("/.htaccess"), Macros::default());
+    let (tree, found) = read_htaccess(text, name, &mut Server, &defines, &macros);
     check(&tree, &tree.nodes);
     for diagnostic in found.iter().take(20) {
         diagnostic.render_plain(&tree.sources);
