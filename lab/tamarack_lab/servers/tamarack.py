@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 from pathlib import Path
 
@@ -36,9 +37,9 @@ class Tamarack(Apache):
 
     @classmethod
     def version(cls) -> str:
-        """Its own version line."""
+        """Its own version line, and which build it is: a run goes on with the same one only."""
         path = cls.path()
-        return first_line([path, "-v"]).removeprefix("Server version: ") if path else ""
+        return _version(path) if path else ""
 
     @classmethod
     def can(cls, feature: str) -> bool:
@@ -61,6 +62,12 @@ class Tamarack(Apache):
         if self.setup.affinity in ("off", "taskset"):
             return "CPUAffinity Off\n"
         return "CPUAffinity Auto\nCPUAffinityAdapt On\n" if self.setup.affinity == "own" else ""
+
+
+@functools.cache
+def _version(path: str) -> str:
+    line = first_line([path, "-v"]).removeprefix("Server version: ")
+    return f"{line}, build {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]}"
 
 
 @functools.cache
