@@ -15,7 +15,8 @@ pub fn normalize(request: &mut Request) -> Result<(), u16> {
         return Ok(());
     }
     let uri = request.unparsed_uri.clone();
-    request.log_core(Level::Error, 10244, "invalid URI path", Some(&uri));
+    let message = format!("invalid URI path ({})", bstr::BStr::new(&uri));
+    request.log_core(Level::Error, 10244, &message, None);
     Err(400)
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use conf::Tree;
@@ -190,9 +190,23 @@ pub fn run_config(server: &Server, tree: &Tree) -> String {
     if let Some(target) = core.error_log.get().and_then(|id| server.sinks.target(*id)) {
         let _ = writeln!(out, "Main ErrorLog: \"{target}\"");
     }
+    out.push_str(&mutexes(server));
     let _ = writeln!(out, "PidFile: \"{}\"", pid_file(server).display());
     out.push_str(&String::from_utf8_lossy(&tree.dump_defines()));
     out.push_str(&run_identity(server));
+    out
+}
+
+/// `Mutex` lines, for scripts: what is shared here is locked by atomics, whatever they say.
+fn mutexes(server: &Server) -> String {
+    let folder = server.main().core.globals.0.runtime_dir.get();
+    let folder = folder.map_or(Path::new("/var/run/apache2"), |folder| folder.as_path());
+    let mut out = format!("Mutex default: dir=\"{}/\" mechanism=default \n", folder.display());
+    let of_tls = ["ssl-cache", "ssl-stapling", "ssl-stapling-refresh"];
+    let of_tls = of_tls.iter().filter(|_| server.registry.is_active("ssl_module"));
+    for name in std::iter::once(&"watchdog-callback").chain(of_tls) {
+        let _ = writeln!(out, "Mutex {name}: using_defaults");
+    }
     out
 }
 
