@@ -26,10 +26,8 @@ impl OutputFilter for Pack {
         }
         // Whoever keeps copies has to know that we looked, whatever comes of it.
         request.headers_out.merge(b"Vary", b"Accept-Encoding");
-        if !request.env.contains(b"force-gzip") {
-            if request.depends_on(&TAKES_GZIP) == 0 {
-                return body;
-            }
+        if !request.env.contains(b"force-gzip") && request.depends_on(&TAKES_GZIP) == 0 {
+            return body;
         }
         let packing = packing(request);
         if packing.window_bits < WINDOW_BITS_MIN && request.status != 304 {
