@@ -74,6 +74,7 @@ pub(super) fn check(build: &mut Build) {
 /// What is built into Apache's MPMs.
 struct Limits {
     servers_most: i32,
+    threads_most: i32,
     server_limit: i32,
     start_servers: i32,
     max_request_workers: i32,
@@ -88,6 +89,7 @@ impl Limits {
         match kind {
             Kind::Prefork => Self {
                 servers_most: 200_000,
+                threads_most: 1,
                 server_limit: 256,
                 start_servers: 5,
                 max_request_workers: 256,
@@ -95,9 +97,12 @@ impl Limits {
                 max_spare: 10,
                 first_number: 175,
             },
-            Kind::Worker => Self { first_number: 300, ..Self::of(Kind::Event) },
+            Kind::Worker => {
+                Self { first_number: 300, threads_most: 20_000, ..Self::of(Kind::Event) }
+            }
             Kind::Event | Kind::Loop => Self {
                 servers_most: 20_000,
+                threads_most: 100_000,
                 server_limit: 16,
                 start_servers: 3,
                 max_request_workers: 400,
@@ -109,8 +114,6 @@ impl Limits {
     }
 }
 
-/// The most threads of a process that Apache is built for.
-const THREADS_MOST: i32 = 20_000;
 /// `ThreadLimit`, where nothing is said.
 const THREAD_LIMIT: i32 = 64;
 /// `ThreadsPerChild`, where nothing is said.
@@ -190,7 +193,7 @@ fn threaded(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
     let wanted = settings.server_limit.0.or(limits.server_limit);
     let server_limit = said.within(0, ("ServerLimit", "servers"), wanted, limits.servers_most);
     let wanted = settings.thread_limit.0.or(THREAD_LIMIT);
-    let thread_limit = said.within(5, ("ThreadLimit", "threads"), wanted, THREADS_MOST);
+    let thread_limit = said.within(5, ("ThreadLimit", "threads"), wanted, limits.threads_most);
     let mut threads = settings.threads_per_child.0.or(THREADS_PER_CHILD);
     if threads > thread_limit {
         let text = format!(

@@ -82,8 +82,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "size",
         "",
         "Sets the size of the stacks of the threads that serve connections, in bytes.",
-    )
-    .state(State::Partial("read; loops have the default stack")),
+    ),
     global(
         "EnableExceptionHook",
         Takes::Flag(|cx, on| {
