@@ -77,7 +77,9 @@ class Jmeter(Tool):
 
     def version(self, side: Side) -> str:
         """The line with a number."""
-        said = side.first_line(["sh", "-c", "jmeter --version 2>&1 | grep -m1 -o 'ersion [0-9.]*'"])
+        # Without -j it leaves a jmeter.log wherever it is asked.
+        said = side.first_line([
+            "sh", "-c", "jmeter -j /dev/null --version 2>&1 | grep -m1 -o 'ersion [0-9.]*'"])
         return f"JMeter v{said}" if said else "JMeter"
 
     def run_one(self, order: Order, side: Side) -> Count:
