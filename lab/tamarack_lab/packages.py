@@ -11,6 +11,7 @@ from pathlib import Path
 # Debian's programs for the administrator are not in everybody's PATH.
 SEARCH = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
 POLICY = Path("/usr/sbin/policy-rc.d")
+APACHE_MODULES = Path("/etc/apache2/mods-enabled")
 APT_TIMEOUT_S = 600
 
 
@@ -35,10 +36,26 @@ def install(packages: list[str], say: Callable[[str], None]) -> list[str]:
         POLICY.chmod(0o755)
     try:
         return [f"apt has no package {package} that could be installed" for package in wanted
-                if _apt(["install", "-y", "-qq", "--no-install-recommends", package]) != 0]
+                if _install(package) != 0]
     finally:
         if closed:
             POLICY.unlink(missing_ok=True)
+
+
+def _install(package: str) -> int:
+    """Installs one package. A module for Apache is not left enabled in the machine's own site:
+    the lab's configurations load it themselves."""
+    before = _enabled()
+    status = _apt(["install", "-y", "-qq", "--no-install-recommends", package])
+    if package.startswith("libapache2-mod-") and (a2dismod := which("a2dismod")):
+        for name in sorted(_enabled() - before):
+            subprocess.run([a2dismod, "-q", name], capture_output=True, stdin=subprocess.DEVNULL)
+    return status
+
+
+def _enabled() -> set[str]:
+    """The modules that the machine's own Apache loads."""
+    return {link.stem for link in APACHE_MODULES.glob("*.load")}
 
 
 def _apt(arguments: list[str]) -> int:
