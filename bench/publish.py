@@ -25,6 +25,8 @@ LABELS = {
     ("log", "on"): "1 KiB file, combined log",
     ("htaccess", "all"): "four folders deep, two `.htaccess`",
     ("large", ""): "100 KiB file",
+    ("shapes", "worker"): "1 KiB file, worker",
+    ("shapes", "prefork"): "1 KiB file, prefork",
 }
 
 

@@ -74,7 +74,9 @@ def run(scenario: Scenario, wanted: set[str], site: Site, plan: Plan) -> list[Ce
     try:
         for kind, variant in scenario.cells(wanted):
             folder = site.root / f"{scenario.name}-{kind.name}-{variant.name or 'only'}"
-            server = kind(site, variant.setup, folder, plan.server_cpu)
+            both = f"{plan.server_cpu},{plan.client_cpu}"
+            cpu = both if scenario.shares_cpus else plan.server_cpu
+            server = kind(site, variant.setup, folder, cpu)
             if _start(server, scenario, plan):
                 started.append((server, Cell(scenario.name, kind.name, variant.name)))
         for number in range(plan.rounds):

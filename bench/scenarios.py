@@ -28,6 +28,8 @@ class Scenario:
     variants: tuple[Variant, ...]
     servers: tuple[str, ...]
     run: Callable[[int, Server, str, float], Load]
+    # Server and load on the same two CPUs, instead of one each.
+    shares_cpus: bool = False
 
     def cells(self, wanted: set[str]) -> list[tuple[type[Server], Variant]]:
         """The cells of the servers that are wanted and installed."""
@@ -40,8 +42,16 @@ def _wrk(cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.wrk(cpu, server.url(path), seconds)
 
 
+def _wrk_anywhere(_cpu: int, server: Server, path: str, seconds: float) -> Load:
+    return load.wrk_anywhere(server.url(path), seconds)
+
+
 def _handshakes(cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.handshakes(cpu, server.port, path, seconds)
+
+
+def _mpm(name: str) -> Variant:
+    return Variant(name, Setup(mpm=name))
 
 
 def _plain(name: str = "") -> Variant:
@@ -66,6 +76,11 @@ SCENARIOS: tuple[Scenario, ...] = (
              ("tamarack", "apache"), _wrk),
     Scenario("large", "100 KiB file, keep-alive, no log", site.LARGE, (_plain(),),
              _PEERS, _wrk),
+    Scenario("shapes", "1 KiB file, keep-alive, no log: each MPM", site.SMALL,
+             (_mpm("event"), _mpm("worker"), _mpm("prefork")), ("tamarack", "apache"), _wrk),
+    Scenario("loops", "1 KiB file, keep-alive: one loop against two, on the same two CPUs",
+             site.SMALL, (Variant("one", Setup(mpm="loop")), Variant("two", Setup())),
+             ("tamarack",), _wrk_anywhere, shares_cpus=True),
 )
 
 # Measured apart: memory is counted once per server, not in rounds of CPU time.

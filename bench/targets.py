@@ -14,11 +14,14 @@ SUBJECT = "tamarack"
 
 @dataclass(frozen=True)
 class Ratio:
-    """At most `limit` times a peer's CPU time per request."""
+    """At most `limit` times a peer's CPU time per request; the peer may be the same server in
+    another setup."""
 
     scenario: str
     peer: str
     limit: float
+    variant: str = ""
+    peer_variant: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ RATIOS = (
     Ratio("tls", "nginx", 0.80), Ratio("tls", "apache", 0.18),
     Ratio("handshakes", "nginx", 1.0),
     Ratio("large", "nginx", 1.0),
+    Ratio("shapes", SUBJECT, 1.6, "worker", "event"),
+    Ratio("shapes", SUBJECT, 1.6, "prefork", "event"),
+    Ratio("shapes", "apache", 0.5, "worker", "worker"),
+    Ratio("shapes", "apache", 0.5, "prefork", "prefork"),
+    Ratio("loops", SUBJECT, 1.10, "two", "one"),
 )
 EXTRAS = (Extra("log", "on", "off", 0.5), Extra("htaccess", "all", "none", 0.4))
 IDLE_PLAIN_BYTES = 1024
@@ -57,8 +65,8 @@ def judge(cells: list[Cell], memories: list[Memory]) -> list[Verdict]:
     table = {(cell.scenario, cell.server, cell.variant): cell for cell in cells}
     verdicts: list[Verdict] = []
     for ratio in RATIOS:
-        ours = table.get((ratio.scenario, SUBJECT, ""))
-        peer = table.get((ratio.scenario, ratio.peer, ""))
+        ours = table.get((ratio.scenario, SUBJECT, ratio.variant))
+        peer = table.get((ratio.scenario, ratio.peer, ratio.peer_variant))
         if ours and peer:
             verdicts.append(_ratio(ratio, ours, peer))
     for extra in EXTRAS:
@@ -72,7 +80,8 @@ def judge(cells: list[Cell], memories: list[Memory]) -> list[Verdict]:
 def _ratio(ratio: Ratio, ours: Cell, peer: Cell) -> Verdict:
     interval = intervals.of([mine.cpu_us / theirs.cpu_us for mine, theirs
                              in zip(ours.samples, peer.samples, strict=True)])
-    return Verdict(f"{ratio.scenario}: × {ratio.peer}", f"≤ {ratio.limit:.2f}",
+    what = f"{ratio.scenario}: {ratio.variant} × {ratio.peer} {ratio.peer_variant}"
+    return Verdict(" ".join(what.split()), f"≤ {ratio.limit:.2f}",
                    _text(interval, ""), _met(interval, ratio.limit, ours))
 
 

@@ -27,6 +27,7 @@ class Setup:
     log: bool = False
     overrides: bool = False
     idle_connections: int = 0
+    mpm: str = "event"
 
 
 class Server:
