@@ -238,7 +238,8 @@ fn a_busy_writer_does_not_hold_the_drain() {
     writer.join().unwrap();
     watcher.drain();
     assert_ne!(watcher.generation(id), before);
-    assert!(took.as_secs() < 2, "{took:?}");
+    // A drain that followed the writer would never end; a busy machine takes seconds.
+    assert!(took.as_secs() < 30, "{took:?}");
 }
 
 /// The same with two loops that take each other's events out of the queue.

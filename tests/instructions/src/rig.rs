@@ -58,8 +58,7 @@ impl Rig {
     /// What the loop or the accept gives.
     pub fn serve(self) -> io::Result<Served> {
         let Rig { folder, server, listener, client } = self;
-        let scoreboard = Scoreboard::new(1, 1)?;
-        let slot = scoreboard.loop_slot(0, 0).ok_or(io::ErrorKind::NotFound)?;
+        let (scoreboard, slot) = Scoreboard::of_one_loop()?;
         let watcher = Arc::new(Watcher::new()?);
         let outcome = Loop::new("counted").watcher(watcher).start(async move |handle| {
             let engine = Engine::new(server, handle, slot, scoreboard);
