@@ -172,7 +172,9 @@ impl Ticketer {
         let text = certs::read(KEY_FILE, path).map_err(|finding| finding.numbered(2286))?;
         let key = Key::of_file(&text).ok_or_else(|| {
             let path = String::from_utf8_lossy(path);
-            let message = format!("Failed to read {KEY_FILE_BYTES} bytes from {path}");
+            let message = format!(
+                "Failed to read {KEY_FILE_BYTES} bytes from {path}: (70014) End of file found"
+            );
             Finding::error(KEY_FILE, message).numbered(2287)
         })?;
         Ok(Self { source: Source::File(key), context, lifetime_seconds })

@@ -19,6 +19,7 @@ mod limits;
 mod logs;
 mod metrics;
 mod notify;
+mod openssl;
 mod restart;
 mod shapes;
 mod slow;

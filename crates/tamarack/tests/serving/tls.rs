@@ -16,7 +16,7 @@ use crate::load::{under_load_by, wait_for_their_end};
 use crate::site::{PROGRAM, Site};
 
 /// Certificates and keys of the black-box tests.
-const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls");
+pub const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls");
 /// The pass phrase of the encrypted ones.
 const PASS_PHRASE: &str = "tamarack";
 

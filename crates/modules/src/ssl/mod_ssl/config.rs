@@ -25,7 +25,7 @@ pub enum Engine {
     Off,
     /// TLS.
     On,
-    /// Plain; RFC 2817 would let a client ask for TLS.
+    /// Plain, with a notice: Apache 2.4.71 no longer lets a client ask for TLS (RFC 2817).
     Optional,
 }
 

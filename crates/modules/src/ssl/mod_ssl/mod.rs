@@ -84,6 +84,11 @@ fn remark(server: &Arc<Server>) {
         server.log_host(server.main(), Ssl::FILE, Level::Warn, 1873, what);
     }
     for host in &server.hosts {
+        let engine = of_host(server, host).and_then(|own| own.engine.get());
+        if engine == Some(&config::Engine::Optional) {
+            let what = format_args!("'SSLEngine optional' is no longer supported");
+            server.log_host(host, Ssl::FILE, Level::Notice, 10510, what);
+        }
         let built = of_host(server, host).and_then(|own| own.built.0.as_ref());
         for finding in built.iter().flat_map(|built| &built.remarks) {
             let level = match finding.severity {

@@ -14,13 +14,11 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
     host(
         "SSLEngine",
         Takes::One(engine),
-        "on|off|optional",
+        "on|off",
         "off",
-        "Turns TLS on for a host; `Listen … https` does so too.",
-    )
-    .state(State::Partial(
-        "`optional` serves plain HTTP and does not offer the upgrade of RFC 2817",
-    )),
+        "Turns TLS on for a host; `Listen … https` does so too. `optional` (RFC 2817) is off, with \
+         a notice in the error log, as in Apache since it gave that up.",
+    ),
     host(
         "SSLProtocol",
         Takes::Some { least: 1, most: usize::MAX, set: protocol },

@@ -42,9 +42,13 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file-path",
         "",
-        "Names 48 bytes that tickets are encrypted under, so that several machines can share them.",
+        "Names 48 bytes that tickets are encrypted under, in Apache's form (name, HMAC secret, AES \
+         secret): servers and restarts with the same file resume each other's sessions, where the \
+         host has the same name and port, and trusts the same clients. More bytes are not looked at, fewer are an error.",
     )
-    .state(State::Partial("tickets are in a form of our own: Apache can't read them, nor we its")),
+    .state(State::Partial(
+        "Tamaracks share tickets; those of Apache can't be read, nor can Apache read ours",
+    )),
     global(
         "SSLStaplingCache",
         Takes::One(|cx, arg| store(cx, arg).map(|_| ())),
