@@ -43,8 +43,9 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "file-path",
         "",
         "Names 48 bytes that tickets are encrypted under, in Apache's form (name, HMAC secret, AES \
-         secret): servers and restarts with the same file resume each other's sessions, where the \
-         host has the same name and port, and trusts the same clients. More bytes are not looked at, fewer are an error.",
+         secret): servers and restarts with the same file resume each other's sessions, where \
+         the host has the same name and port, and trusts the same clients. More bytes are not \
+         looked at, fewer are an error.",
     )
     .state(State::Partial(
         "Tamaracks share tickets; those of Apache can't be read, nor can Apache read ours",
