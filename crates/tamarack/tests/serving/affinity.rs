@@ -185,7 +185,7 @@ fn a_loop_that_stands_still_gets_nothing_new() {
     let run = |client: Option<Client>| client.unwrap().get("/index.html").unwrap().status;
     // It has to have said that it turns.
     assert_eq!(run(Client::connect(site.port).ok()), 200);
-    kill(stopped, Signal::SIGSTOP).unwrap();
+    crate::stall::stop(&site, stopped);
     site.wait_for_line("stands still and gets nothing new");
     for _ in 0..20 {
         assert_eq!(run(Client::connect(site.port).ok()), 200);

@@ -1,13 +1,28 @@
 //! Processes that hang: one that does nothing any more, one that does not come to an end.
 
+use std::fs;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::load::at_once;
 use crate::site::Site;
 
 const LINE: &str = "AH20020";
+
+/// Stops a process, and waits until none of its threads runs: on a busy machine it takes a moment
+/// until one of them sees the signal, and a loop accepts what it can meanwhile.
+pub fn stop(site: &Site, pid: Pid) {
+    kill(pid, Signal::SIGSTOP).unwrap();
+    site.wait_until("every thread stands still", || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
+    });
+}
 
 #[test]
 fn a_child_that_stands_still_is_replaced() {
@@ -16,7 +31,7 @@ fn a_child_that_stands_still_is_replaced() {
     site.start();
     let (supervisor, children) = (site.supervisor(), site.children());
     let still = children[0];
-    kill(still, Signal::SIGSTOP).unwrap();
+    stop(&site, still);
     // Those who come to its sockets meanwhile are served by the next.
     let failures = at_once(site.port, 32);
     assert!(failures.is_empty(), "{failures:#?}\n{}", site.error_log());
