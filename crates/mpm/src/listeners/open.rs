@@ -1,11 +1,11 @@
 //! Opening one listening socket.
-#![expect(unsafe_code, reason = "a socket filter, and descriptors handed over by systemd")]
+#![expect(unsafe_code, reason = "socket options, and descriptors handed over by systemd")]
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd};
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
 use super::holder;
 use crate::settings::{AcceptFilter, ListenAddress, Listener};
@@ -205,15 +205,25 @@ pub(super) fn queued(socket: &TcpListener) -> usize {
 
 fn defer_accept(socket: &TcpListener, wait_s: u32) -> io::Result<()> {
     let wait_s = libc::c_int::try_from(wait_s).unwrap_or(libc::c_int::MAX);
+    set_integer(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, wait_s)
+}
+
+/// Sets an option whose value is an int, for those that no library here knows.
+pub(super) fn set_integer(
+    socket: &TcpListener,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the descriptor is open for the borrow's life; the option's value is an int that
     // outlives the call, and its length is told.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_DEFER_ACCEPT,
-            (&raw const wait_s).cast(),
-            size_of_val(&wait_s) as libc::socklen_t,
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -225,28 +235,13 @@ fn defer_accept(socket: &TcpListener, wait_s: u32) -> io::Result<()> {
 pub(super) fn refuse_new_connections(socket: &TcpListener) -> io::Result<()> {
     const FLAGS_OFFSET: u32 = 13;
     const SYN: u32 = 0x02;
-    let instruction =
-        |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
-    let mut program = [
+    let instruction = |code: u32, k: u32, jt: u8, jf: u8| SockFilter::new(code as u16, jt, jf, k);
+    SockRef::from(socket).attach_filter(&[
         instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, FLAGS_OFFSET, 0, 0),
         instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, SYN, 0, 1),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
         instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0),
-    ];
-    let filter =
-        libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
-    // SAFETY: the descriptor is open; `filter` points at `program`, both outlive the call, and the
-    // kernel checks and copies the program.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const filter).cast(),
-            size_of_val(&filter) as libc::socklen_t,
-        )
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    ])
 }
 
 /// The listening TCP sockets that systemd handed over (sd_listen_fds).

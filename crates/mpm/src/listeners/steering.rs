@@ -1,10 +1,12 @@
 //! The program by which the kernel chooses one of an address's sockets for a new connection:
 //! classic BPF, at random by weight. It can keep no counts, so the supervisor replaces it.
-#![expect(unsafe_code, reason = "a program for the kernel")]
 
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::open::set_integer;
 
 /// The most sockets that a program can choose from: it has two instructions for each and the
 /// kernel takes 4096 (`BPF_MAXINSNS`).
@@ -21,38 +23,15 @@ pub(super) fn steer(socket: &TcpListener, weights: &[u32]) -> io::Result<()> {
     let mut program = program(weights);
     let filter =
         libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
-    // SAFETY: the descriptor is open; `filter` points at `program`, both outlive the call, and the
-    // kernel checks and copies the program.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_REUSEPORT_CBPF,
-            (&raw const filter).cast(),
-            size_of_val(&filter) as libc::socklen_t,
-        )
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // The kernel checks and copies the program.
+    Ok(setsockopt(socket, sockopt::AttachReusePortCbpf, &filter)?)
 }
 
 fn detach(socket: &TcpListener) -> io::Result<()> {
-    let nothing: libc::c_int = 0;
-    // SAFETY: the descriptor is open; the option's value, which the kernel doesn't look at,
-    // outlives the call.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_DETACH_REUSEPORT_BPF,
-            (&raw const nothing).cast(),
-            size_of_val(&nothing) as libc::socklen_t,
-        )
-    };
-    match io::Error::last_os_error() {
+    match set_integer(socket, libc::SOL_SOCKET, libc::SO_DETACH_REUSEPORT_BPF, 0) {
         // There was none.
-        error if done != 0 && error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-        error if done != 0 => Err(error),
-        _ => Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        other => other,
     }
 }
 
