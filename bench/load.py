@@ -32,13 +32,15 @@ def wrk(cpu: int, url: str, seconds: float) -> Load:
     return _wrk(["taskset", "-c", str(cpu)], url, seconds)
 
 
-def wrk_anywhere(url: str, seconds: float, connections: int = CONNECTIONS) -> Load:
+def wrk_anywhere(url: str, seconds: float, connections: int = CONNECTIONS,
+                 threads: int = 1) -> Load:
     """The same, on whichever CPU the kernel likes."""
-    return _wrk([], url, seconds, connections)
+    return _wrk([], url, seconds, connections, threads)
 
 
-def _wrk(prefix: list[str], url: str, seconds: float, connections: int = CONNECTIONS) -> Load:
-    command = [*prefix, "wrk", "-t1", f"-c{connections}",
+def _wrk(prefix: list[str], url: str, seconds: float, connections: int = CONNECTIONS,
+         threads: int = 1) -> Load:
+    command = [*prefix, "wrk", f"-t{threads}", f"-c{connections}",
                f"-d{max(1, round(seconds))}s", "-s", str(WRK_SCRIPT), url]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]

@@ -46,6 +46,10 @@ def _wrk_anywhere(_cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.wrk_anywhere(server.url(path), seconds)
 
 
+def _wrk_twice(_cpu: int, server: Server, path: str, seconds: float) -> Load:
+    return load.wrk_anywhere(server.url(path), seconds, threads=2)
+
+
 def _handshakes(cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.handshakes(cpu, server.port, path, seconds)
 
@@ -59,6 +63,7 @@ def _plain(name: str = "") -> Variant:
 
 
 _TLS = Variant("", Setup(tls=True))
+_LOOPS = (Variant("one", Setup(mpm="loop")), Variant("two", Setup()))
 _PEERS = ("tamarack", "h2o", "nginx", "apache")
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -78,9 +83,12 @@ SCENARIOS: tuple[Scenario, ...] = (
              _PEERS, _wrk),
     Scenario("shapes", "1 KiB file, keep-alive, no log: each MPM", site.SMALL,
              (_mpm("event"), _mpm("worker"), _mpm("prefork")), ("tamarack", "apache"), _wrk),
-    Scenario("loops", "1 KiB file, keep-alive: one loop against two, on the same two CPUs",
-             site.SMALL, (Variant("one", Setup(mpm="loop")), Variant("two", Setup())),
-             ("tamarack",), _wrk_anywhere, shares_cpus=True),
+    Scenario("loops", "1 KiB file, keep-alive: one loop against two, wrk with two threads, all on "
+             "the same two CPUs", site.SMALL, _LOOPS, ("tamarack", "nginx"), _wrk_twice,
+             shares_cpus=True),
+    # One thread of wrk keeps two loops waiting: they wake up for fewer requests at a time.
+    Scenario("loops-waiting", "the same with one thread of wrk, which is slower than two loops",
+             site.SMALL, _LOOPS, ("tamarack", "nginx"), _wrk_anywhere, shares_cpus=True),
 )
 
 # Measured apart: memory is counted once per server, not in rounds of CPU time.

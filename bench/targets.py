@@ -45,6 +45,7 @@ RATIOS = (
     Ratio("shapes", "apache", 0.5, "worker", "worker"),
     Ratio("shapes", "apache", 0.5, "prefork", "prefork"),
     Ratio("loops", SUBJECT, 1.10, "two", "one"),
+    Ratio("loops-waiting", SUBJECT, 1.10, "two", "one"),
 )
 EXTRAS = (Extra("log", "on", "off", 0.5), Extra("htaccess", "all", "none", 0.4))
 IDLE_PLAIN_BYTES = 1024

@@ -8,7 +8,7 @@ from .server import Server, first_line
 
 TEMPLATE = """\
 {user}daemon off;
-worker_processes 1;
+worker_processes {workers};
 worker_rlimit_nofile 65536;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log crit;
@@ -28,7 +28,7 @@ http {{
     keepalive_requests 1000000000;
     access_log {log};
     server {{
-        listen 127.0.0.1:{port}{tls} backlog=4096;
+        listen 127.0.0.1:{port}{tls}{spread} backlog=4096;
         root {documents};
         {certificate}
     }}
@@ -37,7 +37,7 @@ http {{
 
 
 class Nginx(Server):
-    """One worker on the CPU it is given."""
+    """A worker for each CPU that it is given; with the loop shape, one."""
 
     name = "nginx"
     program = "nginx"
@@ -52,7 +52,9 @@ class Nginx(Server):
         site, folder = self.site, self.folder
         certificate = (f"ssl_certificate {site.certificate}; ssl_certificate_key {site.key}; "
                        "ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:SSL:10m;")
+        workers = 1 if self.setup.mpm == "loop" else len(str(self.cpu).split(","))
         text = TEMPLATE.format(
+            workers=workers, spread=" reuseport" if workers > 1 else "",
             user="user www-data;\n" if os.geteuid() == 0 else "",
             folder=folder, port=self.port, documents=site.documents,
             tls=" ssl" if self.setup.tls else "",
