@@ -18,8 +18,10 @@ const TURN: Duration = Duration::from_millis(250);
 const TURN_IDLE: Duration = Duration::from_secs(1);
 /// With less than this share of a CPU a loop is idle.
 const IDLE: f64 = 0.02;
-/// A loop that says nothing for longer stands still; it says once a second that it turns.
-const STALLED_US: u64 = 2_500_000;
+/// A loop that says nothing for longer stands still; it says once a second that it turns. One that
+/// has said nothing yet has this time from when it was first seen: who hangs on the way to the
+/// first turn stands still as well.
+const STALLED: Duration = Duration::from_millis(2_500);
 /// Threads that are measured at most: each has an open file.
 const METERS_MAX: usize = 512;
 /// Threads of one process that are measured; the others are taken to be like them.
@@ -59,6 +61,8 @@ struct Kept {
     home: Option<CpuSet>,
     grip: Grip,
     doing: Doing,
+    /// The turn that measured it first.
+    first_seen: Option<Instant>,
 }
 
 /// The serving loops (or processes).
@@ -107,7 +111,7 @@ impl Adapter {
         let mut decided = self.decide(now, plan, board, roots);
         bound.append(&mut decided.lines);
         decided.lines = bound;
-        self.steer(plan, board, &mut decided);
+        self.steer(now, plan, board, &mut decided);
         let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
         self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
         decided
@@ -125,15 +129,15 @@ impl Adapter {
     }
 
     /// Spreads new connections over the loops, where each has listeners of its own.
-    fn steer(&mut self, plan: &Plan, board: &Scoreboard, decided: &mut Decided) {
+    fn steer(&mut self, now: Instant, plan: &Plan, board: &Scoreboard, decided: &mut Decided) {
         if plan.unit != Unit::Loop {
             decided.weights = self.steering.stop();
             return;
         }
         let now_us = crate::scoreboard::now_us();
         let load = |number: usize| {
-            let kept = self.kept.iter().find(|kept| kept.number == number);
-            kept.map_or(Load { share: 0.0, is_stalled: true }, |kept| kept.load(now_us))
+            let kept = self.kept.iter_mut().find(|kept| kept.number == number);
+            kept.map_or(Load { share: 0.0, is_stalled: true }, |kept| kept.load(now, now_us))
         };
         let loads: Vec<Load> = (0..plan.loops).map(load).collect();
         let before: Vec<usize> = self.steering.avoided().collect();
@@ -252,7 +256,8 @@ impl Kept {
         let of_home = home.clone().unwrap_or_else(|| plan.usable.clone());
         let doing = Doing { run: 0.0, wait: 0.0, home: of_home, is_wide: home.is_none() };
         let (threads, meters, grip) = (Vec::new(), Vec::new(), Grip::default());
-        Self { child, number, slots, threads, meters, home, grip, doing }
+        let first_seen = None;
+        Self { child, number, slots, threads, meters, home, grip, doing, first_seen }
     }
 
     /// What its threads did since the last call, and how many of them were asked.
@@ -286,10 +291,14 @@ impl Kept {
         }
     }
 
-    fn load(&self, now_us: u64) -> Load {
+    fn load(&mut self, now: Instant, now_us: u64) -> Load {
+        let first_seen = *self.first_seen.get_or_insert(now);
         let beat_us = self.slots.first().map_or(0, LoopSlot::heartbeat_us);
-        // One that has just begun has not said anything yet.
-        let is_stalled = beat_us > 0 && now_us.saturating_sub(beat_us) > STALLED_US;
+        let silence = match beat_us {
+            0 => now.saturating_duration_since(first_seen),
+            beat_us => Duration::from_micros(now_us.saturating_sub(beat_us)),
+        };
+        let is_stalled = silence > STALLED;
         Load { share: self.doing.run + self.doing.wait, is_stalled }
     }
 

@@ -175,6 +175,17 @@ fn bound_loops_do_not_migrate() {
     assert_eq!(migrations().unwrap() - before, 0, "in 2000 requests");
 }
 
+/// One of two children is stopped, and so will not turn: the other gets all connections.
+fn gets_nothing_new(site: &Site, stopped: Pid) {
+    site.wait_for_line("stands still and gets nothing new");
+    for _ in 0..20 {
+        assert_eq!(site.get("/index.html").status, 200);
+    }
+    // Awake again, or replaced.
+    let _ = kill(stopped, Signal::SIGCONT);
+    site.wait_for_line("turns and gets connections again");
+}
+
 #[test]
 fn a_loop_that_stands_still_gets_nothing_new() {
     let Some([one, other]) = two() else { return };
@@ -182,17 +193,25 @@ fn a_loop_that_stands_still_gets_nothing_new() {
     site.configure(&format!("CPUAffinity {one},{other}\nStartServers 2\n{TOLD}"));
     site.start();
     let stopped = site.children()[0];
-    let run = |client: Option<Client>| client.unwrap().get("/index.html").unwrap().status;
-    // It has to have said that it turns.
-    assert_eq!(run(Client::connect(site.port).ok()), 200);
     crate::stall::stop(&site, stopped);
-    site.wait_for_line("stands still and gets nothing new");
-    for _ in 0..20 {
-        assert_eq!(run(Client::connect(site.port).ok()), 200);
-    }
-    // Awake again, or replaced.
-    let _ = kill(stopped, Signal::SIGCONT);
-    site.wait_for_line("turns and gets connections again");
+    gets_nothing_new(&site, stopped);
+}
+
+#[test]
+fn a_loop_that_never_turned_gets_nothing_new() {
+    let Some([one, other]) = two() else { return };
+    let mut site = Site::new("newborn");
+    site.configure(&format!("CPUAffinity {one},{other}\nStartServers 2\n{TOLD}"));
+    site.start();
+    let first = site.children();
+    kill(first[0], Signal::SIGKILL).unwrap();
+    // Its successor is stopped as soon as it is there, most likely before its first turn.
+    let mut newborn = None;
+    site.wait_until("a successor", || {
+        newborn = site.children().into_iter().find(|child| !first.contains(child));
+        newborn.is_some_and(|child| kill(child, Signal::SIGSTOP).is_ok())
+    });
+    gets_nothing_new(&site, newborn.unwrap());
 }
 
 /// A cgroup of the first version, or the second, with the CPU controller. Removed when it goes.

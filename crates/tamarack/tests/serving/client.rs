@@ -4,8 +4,9 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long an answer may take.
-pub const PATIENCE: Duration = Duration::from_secs(8);
+/// How long an answer, or anything else that is waited for, may take: much more than it does, for
+/// machines that have other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to the server.
 pub struct Client {

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,10 @@ pub struct Site {
 
 impl Site {
     pub fn new(name: &str) -> Site {
-        let root = std::env::temp_dir().join(format!("tamarack-{name}-{}", std::process::id()));
+        // Two tests may give the same name, and run at the same time.
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let (made, process) = (MADE.fetch_add(1, Ordering::Relaxed), std::process::id());
+        let root = std::env::temp_dir().join(format!("tamarack-{name}-{process}-{made}"));
         let _ = fs::remove_dir_all(&root);
         for folder in ["htdocs", "logs"] {
             fs::create_dir_all(root.join(folder)).unwrap();
@@ -193,8 +197,19 @@ impl Drop for Site {
     }
 }
 
+/// A port that nobody uses. Not one of those that the kernel gives away (from 32768 on, where
+/// nobody has changed that): some client's end of a connection could have it before the server.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    const FIRST: usize = 10_240;
+    const COUNT: usize = 22_000;
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    // Where test programs run side by side each begins elsewhere.
+    let start = std::process::id() as usize * 97;
+    (0..COUNT)
+        .map(|_| FIRST + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .filter_map(|port| u16::try_from(port).ok())
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 /// Whether the tests run as root.

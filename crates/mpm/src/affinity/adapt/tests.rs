@@ -25,7 +25,10 @@ impl Machine {
         let plan = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
         let serving = (0..2usize).map(|slot| {
             let board_slot = board.claim(1, slot, &shape).unwrap();
-            board.loop_slot(board_slot, 0).unwrap().set_thread(200 + slot as u32);
+            let first = board.loop_slot(board_slot, 0).unwrap();
+            first.set_thread(200 + slot as u32);
+            // They turn, for as long as a test lasts.
+            first.heartbeat(crate::scoreboard::now_us() + 60_000_000);
             Serving { pid: 100 + slot as u32, slot, board_slot }
         });
         let serving = serving.collect();
@@ -165,7 +168,7 @@ fn new_connections_go_to_who_has_time_and_turns() {
     assert_eq!(spread(&mut machine, 4, ALONE, [0.6, 0.6]), [[]; 1]);
     // One has said nothing for long.
     let slot = machine.board.loop_slot(machine.serving[1].board_slot, 0).unwrap();
-    slot.heartbeat(crate::scoreboard::now_us() - 2 * STALLED_US);
+    slot.heartbeat(crate::scoreboard::now_us() - 5_000_000);
     assert_eq!(spread(&mut machine, 4, ALONE, [0.6, 0.6]), [[16, 0]]);
     slot.heartbeat(crate::scoreboard::now_us() + 60_000_000);
     assert_eq!(spread(&mut machine, 4, ALONE, [0.6, 0.6]), [[]; 1]);
@@ -176,4 +179,21 @@ fn new_connections_go_to_who_has_time_and_turns() {
     assert_eq!(snapshot.decision(Decision::Steered), 5);
     assert_eq!(snapshot.decision(Decision::Avoided), 2);
     assert_eq!(snapshot.decision(Decision::Readmitted), 1);
+}
+
+#[test]
+fn who_never_turned_stands_still_too() {
+    let mut machine = Machine::new("newborn");
+    let slot = machine.board.loop_slot(machine.serving[1].board_slot, 0).unwrap();
+    slot.heartbeat(0);
+    let said = |machine: &mut Machine, turns: u32| -> Vec<u32> {
+        let decided = (0..turns).flat_map(|_| machine.turn(ALONE, [0.6, 0.6]).lines);
+        decided.map(|(number, _)| number).filter(|number| *number > 20103).collect()
+    };
+    // It may have been forked a moment ago.
+    let turns = (STALLED.as_millis() / TURN.as_millis()) as u32;
+    assert!(said(&mut machine, turns).is_empty());
+    assert_eq!(said(&mut machine, 2), [20104, 20105]);
+    slot.heartbeat(crate::scoreboard::now_us() + 60_000_000);
+    assert_eq!(said(&mut machine, 2), [20104, 20106]);
 }
