@@ -95,7 +95,8 @@ pub(crate) fn ceil_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
-fn monotonic_us() -> u64 {
+/// The monotonic time at this very moment, in µs.
+pub(crate) fn monotonic_us() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 

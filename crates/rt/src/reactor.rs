@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::blocking::BlockingPool;
 use crate::clock::Clock;
+use crate::load::Load;
 use crate::stream::Scratch;
 use crate::timers::{self, Deadline, Sleep, Timers};
 use crate::turn::{self, Drained, Turn};
@@ -42,9 +43,8 @@ pub(crate) struct LoopState {
     pub in_place: bool,
     /// When other tasks had their turn last, in µs; for `in_place`.
     pub turned_us: Cell<u64>,
-    busy_us: Cell<u64>,
+    load: Arc<Load>,
     wakeups: Cell<u64>,
-    turn_began_us: Cell<u64>,
 }
 
 impl LoopState {
@@ -57,13 +57,12 @@ impl LoopState {
 
     /// The time up to now was work.
     pub fn before_wait(&self) {
-        let turn = self.clock.precise_us().saturating_sub(self.turn_began_us.get());
-        self.busy_us.set(self.busy_us.get() + turn);
+        self.load.end(self.clock.precise_us());
     }
 
     /// A wait is over.
     pub fn after_wait(&self) {
-        self.turn_began_us.set(self.clock.refresh());
+        self.load.begin(self.clock.refresh());
         self.wakeups.set(self.wakeups.get() + 1);
     }
 }
@@ -82,13 +81,15 @@ pub struct Loop {
     name: String,
     watcher: Option<Arc<Watcher>>,
     blocking: Option<Arc<BlockingPool>>,
+    load: Arc<Load>,
     in_place: bool,
 }
 
 impl Loop {
     /// A loop called `name`, without a watcher and with a blocking pool of its own.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), watcher: None, blocking: None, in_place: false }
+        let load = Arc::default();
+        Self { name: name.into(), watcher: None, blocking: None, load, in_place: false }
     }
 
     /// Runs `main` to its end in a loop with no options, on this thread. Errors: as for `start`.
@@ -109,6 +110,12 @@ impl Loop {
     /// The pool for work that blocks; one per process, shared by its loops.
     pub fn blocking(mut self, pool: Arc<BlockingPool>) -> Self {
         self.blocking = Some(pool);
+        self
+    }
+
+    /// Where the loop says how busy it is, for others to read.
+    pub fn load(mut self, load: Arc<Load>) -> Self {
+        self.load = load;
         self
     }
 
@@ -148,11 +155,10 @@ impl Loop {
             blocking: self.blocking.unwrap_or_default(),
             in_place: self.in_place,
             turned_us: Cell::new(0),
-            busy_us: Cell::new(0),
+            load: self.load,
             wakeups: Cell::new(0),
-            turn_began_us: Cell::new(0),
         });
-        state.turn_began_us.set(state.clock.now_us());
+        state.load.begin(state.clock.now_us());
         let entered = Entered::new(state.clone());
         let handle = Handle { state: state.clone() };
         let output = runtime.block_on(async move {
@@ -260,10 +266,15 @@ impl Handle {
         &self.state.blocking
     }
 
+    /// Wakes up to `count` of those that wait for a deadline, others each time: whoever thinks that
+    /// idle connections should look around.
+    pub fn rouse(&self, count: usize) {
+        self.state.timers.rouse(count);
+    }
+
     /// What this loop has done so far, the present turn included.
     pub fn counters(&self) -> Counters {
-        let turn = self.state.clock.precise_us().saturating_sub(self.state.turn_began_us.get());
-        Counters { busy_us: self.state.busy_us.get() + turn, wakeups: self.state.wakeups.get() }
+        Counters { busy_us: self.state.load.busy_us(), wakeups: self.state.wakeups.get() }
     }
 }
 

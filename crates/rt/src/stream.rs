@@ -3,6 +3,7 @@
 //! The socket is asked only when epoll has said that it can answer, and a read that left room in
 //! the buffer counts as "nothing more": a keep-alive request costs one recv and one send.
 
+mod detached;
 mod encrypted;
 mod hangup;
 mod in_place;
@@ -19,14 +20,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
-use tokio::io::Interest;
 
 use crate::listener::Accepted;
 use crate::reactor::{Handle, LoopState};
-use crate::socket::{self, Socket};
+use crate::socket::Socket;
 use crate::timers::{Deadline, SlotId};
 use crate::tls::Session;
 
+pub use detached::Detached;
 pub(crate) use scratch::Scratch;
 
 /// Bytes written to one connection before the loop's other tasks have their turn.
@@ -35,8 +36,7 @@ const WRITE_TURN_BYTES: usize = 256 * 1024;
 /// A connection on its loop. Dropping it closes the socket at once; see [`Stream::linger`].
 pub struct Stream {
     io: Socket,
-    state: Rc<LoopState>,
-    timer: SlotId,
+    state: Berth,
     layer: Layer,
     received: u64,
     sent: u64,
@@ -44,6 +44,12 @@ pub struct Stream {
     look_again: bool,
     /// The read that is under way may block.
     blocks: bool,
+}
+
+/// A connection's place on its loop.
+struct Berth {
+    state: Rc<LoopState>,
+    timer: SlotId,
 }
 
 enum Layer {
@@ -57,20 +63,7 @@ impl Stream {
     ///
     /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
     pub fn new(accepted: Accepted) -> io::Result<Self> {
-        let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
-        let io = socket::register(accepted.fd, Interest::READABLE | Interest::WRITABLE)?;
-        let timer = handle.state.timers.acquire();
-        Ok(Self {
-            io,
-            // In place, the first wait is in the system call that reads.
-            look_again: handle.state.in_place,
-            blocks: false,
-            state: handle.state,
-            timer,
-            layer: Layer::Plain,
-            received: 0,
-            sent: 0,
-        })
+        Self::attach(Detached { fd: accepted.fd, layer: Layer::Plain, received: 0, sent: 0 })
     }
 
     /// The address the client connected to: a system call, so keep the answer where it is needed.
@@ -356,12 +349,27 @@ impl Stream {
         if deadline.has_passed(&self.state.clock) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        self.state.timers.arm(self.timer, deadline, cx.waker(), self.state.clock.now_ms());
+        self.state.timers.arm(self.state.timer, deadline, cx.waker(), self.state.clock.now_ms());
         Poll::Pending
     }
 }
 
-impl Drop for Stream {
+impl Berth {
+    fn take(state: Rc<LoopState>) -> Self {
+        let timer = state.timers.acquire();
+        Self { state, timer }
+    }
+}
+
+impl std::ops::Deref for Berth {
+    type Target = Rc<LoopState>;
+
+    fn deref(&self) -> &Rc<LoopState> {
+        &self.state
+    }
+}
+
+impl Drop for Berth {
     fn drop(&mut self) {
         self.state.timers.release(self.timer);
     }

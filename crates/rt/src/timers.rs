@@ -74,6 +74,8 @@ struct Queue {
     driver: Option<Waker>,
     /// When the driver wakes by itself, in ms.
     driver_due: u64,
+    /// The slot that [`Timers::rouse`] begins with.
+    rouse_from: usize,
 }
 
 struct Slot {
@@ -129,6 +131,22 @@ impl Timers {
         if let Some(driver) = driver {
             driver.wake();
         }
+    }
+
+    /// Wakes up to `count` of those who wait, though their deadlines have not come; others at the
+    /// next call.
+    pub fn rouse(&self, count: usize) {
+        let roused: Vec<Waker> = {
+            let mut queue = self.inner.borrow_mut();
+            let from = queue.rouse_from.min(queue.slots.len());
+            let (before, behind) = queue.slots.split_at(from);
+            let mut seen = 0;
+            let wakers = behind.iter().chain(before).inspect(|_| seen += 1);
+            let roused = wakers.filter_map(|slot| slot.waker.clone()).take(count).collect();
+            queue.rouse_from = (from + seen) % queue.slots.len().max(1);
+            roused
+        };
+        roused.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes all whose deadline is at or before `now_ms`; returns when to come back, in ms.
@@ -295,6 +313,34 @@ mod tests {
         assert_eq!(timers.fire(0), 999);
         assert_eq!(timers.fire(999), 5_050);
         assert_eq!(timers.fire(5_050), u64::MAX);
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Woken(std::sync::atomic::AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn some_are_roused_and_then_others() {
+        let timers = Timers::default();
+        timers.rouse(3);
+        let woken: Vec<std::sync::Arc<Woken>> = (0..4).map(|_| Default::default()).collect();
+        for woken in &woken {
+            let waker = Waker::from(woken.clone());
+            timers.arm(timers.acquire(), Deadline::at_ms(1000), &waker, 0);
+        }
+        let counts = || woken.iter().map(|w| w.0.load(std::sync::atomic::Ordering::Relaxed));
+        timers.rouse(3);
+        assert_eq!(counts().collect::<Vec<_>>(), [1, 1, 1, 0]);
+        timers.rouse(3);
+        assert_eq!(counts().collect::<Vec<_>>(), [2, 2, 1, 1]);
+        timers.rouse(99);
+        assert_eq!(counts().sum::<usize>(), 10);
     }
 
     #[test]

@@ -5,10 +5,11 @@
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rt::{Acceptor, Deadline, Handle, Loop, Stream};
+use rt::{Acceptor, Deadline, Handle, Inbox, Loop, Stream};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -121,4 +122,45 @@ fn waits_end_at_their_deadline() {
             assert_ne!(Deadline::NEVER, passed);
         },
     );
+}
+
+#[test]
+fn a_connection_goes_on_on_another_loop() {
+    let inbox = Arc::new(Inbox::new(1));
+    let taking = inbox.clone();
+    let other = thread::spawn(move || {
+        Loop::run("other", |handle| async move {
+            let mut stream = Stream::attach(taking.take().await.unwrap()).unwrap();
+            let mut buffer = Vec::with_capacity(100);
+            // It was here before the connection was.
+            stream.read(&mut buffer, handle.deadline(TIMEOUT)).await.unwrap();
+            stream.write_all(&buffer, TIMEOUT).await.unwrap();
+            assert_eq!((stream.received(), stream.sent()), (8, 8));
+            stream.linger().await;
+        })
+    });
+    let answers = serve_one(
+        |mut client| {
+            let mut answer = [0; 4];
+            client.write_all(b"ping").unwrap();
+            client.read_exact(&mut answer).unwrap();
+            client.write_all(b"more").unwrap();
+            let mut rest = String::new();
+            client.read_to_string(&mut rest).unwrap();
+            (answer, rest)
+        },
+        |handle, mut stream| async move {
+            let mut buffer = Vec::with_capacity(100);
+            assert!(stream.readable(handle.deadline(TIMEOUT)).await.is_ok() && !stream.is_quiet());
+            stream.read(&mut buffer, handle.deadline(TIMEOUT)).await.unwrap();
+            assert!(stream.is_quiet());
+            stream.write_all(b"pong", TIMEOUT).await.unwrap();
+            while stream.is_quiet() {
+                handle.sleep(Duration::from_millis(1)).await;
+            }
+            inbox.put(stream.detach()).unwrap();
+        },
+    );
+    other.join().unwrap().unwrap();
+    assert_eq!(answers, (*b"pong", "more".to_owned()));
 }

@@ -89,6 +89,11 @@ impl Session {
         count
     }
 
+    /// Whether no bytes of either direction wait here, not even a part of a record.
+    pub fn is_settled(&self) -> bool {
+        self.incoming.is_empty() && self.outgoing.is_empty() && self.plain.is_empty()
+    }
+
     /// Gives the memory of empty buffers back.
     pub fn shrink(&mut self) {
         for buffer in [&mut self.incoming, &mut self.outgoing, &mut self.plain] {
