@@ -76,7 +76,7 @@ def section(result: dict[str, Any], name: str) -> str:
     versions = ", ".join(version for server, version in machine["servers"].items()
                          if server not in ("floor", "tamarack"))
     lines += ["", f"{result['date'][:10]}, {machine['cpu']}, server on one CPU, medians of "
-              f"{rounds} rounds; {versions}; `floor` is an epoll loop that parses nothing. "
+              f"{rounds} rounds; {versions}; `floor` parses nothing. "
               f"{'† with errors. ' if errors else ''}"
               f"Raw: [{name}](bench/results/{name})."]
     return "\n".join(lines)

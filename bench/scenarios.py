@@ -82,7 +82,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("large", "100 KiB file, keep-alive, no log", site.LARGE, (_plain(),),
              _PEERS, _wrk),
     Scenario("shapes", "1 KiB file, keep-alive, no log: each MPM", site.SMALL,
-             (_mpm("event"), _mpm("worker"), _mpm("prefork")), ("tamarack", "apache"), _wrk),
+             (_mpm("event"), _mpm("worker"), _mpm("prefork")),
+             ("floor", "tamarack", "apache"), _wrk),
     Scenario("loops", "1 KiB file, keep-alive: one loop against two, wrk with two threads, all on "
              "the same two CPUs", site.SMALL, _LOOPS, ("tamarack", "nginx"), _wrk_twice,
              shares_cpus=True),

@@ -1,20 +1,25 @@
 /*
- * The floor: one epoll loop that parses nothing and sends a canned answer.
+ * The floor: it parses nothing and sends a canned answer, from one epoll loop, from threads that
+ * have one connection each, or from processes that do.
  *
- * What it costs is the kernel's TCP path and one recv and one send per request; no server that
- * answers over a socket can cost less on the same machine.
+ * What it costs is the kernel's TCP path and one recv and one send per request, and with threads
+ * and processes a switch to whoever waits for it; no server of that shape that answers over a
+ * socket can cost less on the same machine.
  *
- * usage: floor PORT FILE    (FILE is the body; it is read once)
+ * usage: floor PORT FILE [threads COUNT | processes COUNT]    (FILE is the body; it is read once)
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,9 +50,9 @@ static void make_answer(const char *path)
     answer_length = (size_t)head + length;
 }
 
-static int listener(int port)
+static int listener(int port, int flags)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
     int on = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
@@ -76,27 +81,23 @@ static void accept_all(int poll, int listening)
     }
 }
 
-/* One recv, one send: whatever came in is taken for one request. */
-static void serve(int fd)
+/* One recv, one send: whatever came in is taken for one request. False when it is over. */
+static int serve(int fd)
 {
     char request[REQUEST_MAX];
     ssize_t length = recv(fd, request, sizeof request, 0);
-    if (length <= 0 && !(length < 0 && errno == EAGAIN)) {
-        close(fd);
-    } else if (length > 0 &&
-               send(fd, answer, answer_length, MSG_NOSIGNAL) != (ssize_t)answer_length) {
-        close(fd);
+    if (length < 0 && errno == EAGAIN) {
+        return 1;
     }
+    if (length > 0 && send(fd, answer, answer_length, MSG_NOSIGNAL) == (ssize_t)answer_length) {
+        return 1;
+    }
+    close(fd);
+    return 0;
 }
 
-int main(int count, char **words)
+static void loop(int listening)
 {
-    if (count != 3) {
-        fprintf(stderr, "usage: floor PORT FILE\n");
-        return 2;
-    }
-    make_answer(words[2]);
-    int listening = listener(atoi(words[1]));
     int poll = epoll_create1(EPOLL_CLOEXEC);
     watch(poll, listening);
     struct epoll_event events[EVENTS_MAX];
@@ -109,5 +110,69 @@ int main(int count, char **words)
                 serve(events[at].data.fd);
             }
         }
+    }
+}
+
+/* One connection after the other, each to its end. */
+static void *block(void *argument)
+{
+    int listening = *(int *)argument;
+    int on = 1;
+    for (;;) {
+        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0) {
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            while (serve(fd)) {
+            }
+        }
+    }
+    return NULL;
+}
+
+static void threads(int listening, int count)
+{
+    while (--count > 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, block, &listening) != 0) {
+            fail("pthread_create");
+        }
+    }
+    block(&listening);
+}
+
+static void processes(int listening, int count)
+{
+    while (count-- > 0) {
+        pid_t child = fork();
+        if (child < 0) {
+            fail("fork");
+        }
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            block(&listening);
+        }
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+int main(int count, char **words)
+{
+    const char *shape = count == 5 ? words[3] : "loop";
+    int is_loop = strcmp(shape, "loop") == 0;
+    if ((count != 3 && count != 5) ||
+        (!is_loop && strcmp(shape, "threads") != 0 && strcmp(shape, "processes") != 0)) {
+        fprintf(stderr, "usage: floor PORT FILE [threads COUNT | processes COUNT]\n");
+        return 2;
+    }
+    make_answer(words[2]);
+    int listening = listener(atoi(words[1]), is_loop ? SOCK_NONBLOCK : 0);
+    if (is_loop) {
+        loop(listening);
+    } else if (strcmp(shape, "threads") == 0) {
+        threads(listening, atoi(words[4]));
+    } else {
+        processes(listening, atoi(words[4]));
     }
 }

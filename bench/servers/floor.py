@@ -1,4 +1,4 @@
-"""The bare epoll loop of bench/floor."""
+"""The bare servers of bench/floor: an epoll loop, threads, processes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from .. import site
 from .server import Server
 
 SOURCE = Path(__file__).parent.parent / "floor" / "floor.c"
+
+# As many as the others have from the start.
+SHAPES = {"event": [], "worker": ["threads", "128"], "prefork": ["processes", "80"]}
 
 
 class Floor(Server):
@@ -27,5 +30,7 @@ class Floor(Server):
         """Compiles it."""
         program = self.folder / "floor"
         compiler = shutil.which(self.program) or self.program
-        subprocess.run([compiler, "-O2", "-Wall", "-o", str(program), str(SOURCE)], check=True)
-        return [str(program), str(self.port), str(self.site.documents / site.SMALL.lstrip("/"))]
+        subprocess.run([compiler, "-O2", "-Wall", "-pthread", "-o", str(program), str(SOURCE)],
+                       check=True)
+        body = self.site.documents / site.SMALL.lstrip("/")
+        return [str(program), str(self.port), str(body), *SHAPES[self.setup.mpm]]
