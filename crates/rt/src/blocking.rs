@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::reactor::JobInPlace;
+
 /// A thread without work ends after this time.
 const THREAD_IDLE: Duration = Duration::from_secs(10);
 /// Threads of one pool by default.
@@ -95,6 +97,7 @@ impl BlockingPool {
         F: FnOnce() -> T + Send + 'static,
     {
         if self.limits.threads == 0 {
+            let _job = JobInPlace::begin();
             return catch_unwind(AssertUnwindSafe(job))
                 .map_err(|_: Box<dyn Any + Send>| PoolError::Panicked);
         }

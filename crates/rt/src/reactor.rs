@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
@@ -41,6 +42,8 @@ pub(crate) struct LoopState {
     pub blocking: Arc<BlockingPool>,
     /// The thread has one connection at a time and blocks where it stands.
     pub in_place: bool,
+    /// Jobs that the thread does itself just now, where somebody wants to know.
+    pub jobs: Option<&'static AtomicU64>,
     /// When other tasks had their turn last, in µs; for `in_place`.
     pub turned_us: Cell<u64>,
     load: Arc<Load>,
@@ -83,13 +86,15 @@ pub struct Loop {
     blocking: Option<Arc<BlockingPool>>,
     load: Arc<Load>,
     in_place: bool,
+    jobs: Option<&'static AtomicU64>,
 }
 
 impl Loop {
     /// A loop called `name`, without a watcher and with a blocking pool of its own.
     pub fn new(name: impl Into<String>) -> Self {
         let load = Arc::default();
-        Self { name: name.into(), watcher: None, blocking: None, load, in_place: false }
+        let (watcher, blocking) = (None, None);
+        Self { name: name.into(), watcher, blocking, load, in_place: false, jobs: None }
     }
 
     /// Runs `main` to its end in a loop with no options, on this thread. Errors: as for `start`.
@@ -126,6 +131,13 @@ impl Loop {
         self
     }
 
+    /// Where it is counted how many jobs of the blocking pool run on this very thread just now
+    /// (a pool without threads): as long as one does, the loop does not turn.
+    pub fn jobs_in(mut self, count: &'static AtomicU64) -> Self {
+        self.jobs = Some(count);
+        self
+    }
+
     /// Runs `main` to its end on this thread; tasks that are still there then are dropped.
     ///
     /// Errors: what epoll_create or eventfd give (descriptors used up), and `AlreadyExists` on a
@@ -154,6 +166,7 @@ impl Loop {
             watcher: self.watcher,
             blocking: self.blocking.unwrap_or_default(),
             in_place: self.in_place,
+            jobs: self.jobs,
             turned_us: Cell::new(0),
             load: self.load,
             wakeups: Cell::new(0),
@@ -275,6 +288,27 @@ impl Handle {
     /// What this loop has done so far, the present turn included.
     pub fn counters(&self) -> Counters {
         Counters { busy_us: self.state.load.busy_us(), wakeups: self.state.wakeups.get() }
+    }
+}
+
+/// A job that runs on the loop's own thread, until it is dropped.
+pub(crate) struct JobInPlace(Option<&'static AtomicU64>);
+
+impl JobInPlace {
+    pub(crate) fn begin() -> Self {
+        let count = CURRENT.with_borrow(|state| state.as_ref().and_then(|state| state.jobs));
+        if let Some(count) = count {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+        Self(count)
+    }
+}
+
+impl Drop for JobInPlace {
+    fn drop(&mut self) {
+        if let Some(count) = self.0 {
+            count.store(count.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        }
     }
 }
 

@@ -33,9 +33,10 @@ impl Module for Watchdog {
             "LoopStallTimeout",
             Takes::One(stall),
             "seconds|Off",
-            "A process with a loop that has not turned for so long is replaced, when it got its \
-             share of the CPU meanwhile and no debugger watches it. For mpm_event and mpm_loop; \
-             not one of Apache's.",
+            "A process is replaced when one of its loops has not turned, or one of its threads has \
+             been at one piece of work, for so long, though it got its share of the CPU and no \
+             debugger watches it. Who waits for a client or a backend is at no work. Not one of \
+             Apache's.",
         )
         .standing(Places::SERVER, Override::NONE)
         .default("30"),

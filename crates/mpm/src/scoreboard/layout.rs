@@ -123,6 +123,8 @@ pub(super) struct LoopCells {
     pub last_duration_us: AtomicU64,
     pub last_used_us: AtomicU64,
     pub heartbeat_us: AtomicU64,
+    /// Jobs that the loop's thread does itself just now, and does not turn meanwhile.
+    pub jobs: AtomicU64,
     pub connections: AtomicU64,
     pub reading: AtomicU64,
     pub writing: AtomicU64,
@@ -186,6 +188,7 @@ impl LoopCells {
             &self.last_duration_us,
             &self.last_used_us,
             &self.heartbeat_us,
+            &self.jobs,
             &self.connections,
             &self.reading,
             &self.writing,

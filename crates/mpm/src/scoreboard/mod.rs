@@ -316,15 +316,24 @@ impl Scoreboard {
         fixed.burials.store(burials.wrapping_add(1), Ordering::Release);
     }
 
-    /// What the loops of a process have published last of their turning; nothing where its shape
-    /// lets threads block.
-    pub(crate) fn heartbeats(&self, index: usize) -> Vec<u64> {
+    /// What the loops of a process have published last of their turning.
+    pub(crate) fn pulses(&self, index: usize) -> Vec<Pulse> {
         let Some((segment, process)) = self.find(index) else { return Vec::new() };
-        if !ShapeKind::from_number(process.shape.load(Ordering::Relaxed)).is_async() {
-            return Vec::new();
-        }
         let loops = segment.loops(process).iter();
-        loops.map(|cells| cells.heartbeat_us.load(Ordering::Relaxed)).collect()
+        loops
+            .map(|cells| Pulse {
+                beat: cells.heartbeat_us.load(Ordering::Relaxed),
+                is_at_a_job: cells.jobs.load(Ordering::Relaxed) > 0,
+            })
+            .collect()
+    }
+
+    /// Whether the loops of a process have many connections each.
+    pub(crate) fn is_async(&self, index: usize) -> bool {
+        let process = self.find(index).map(|(_, process)| process);
+        process.is_some_and(|process| {
+            ShapeKind::from_number(process.shape.load(Ordering::Relaxed)).is_async()
+        })
     }
 
     /// A generation has taken over. `farewell`: what the one before is told. A restart at once
@@ -361,6 +370,15 @@ impl Scoreboard {
         self.global.fixed.cpu_user_us.store(user_us, Ordering::Relaxed);
         self.global.fixed.cpu_system_us.store(system_us, Ordering::Relaxed);
     }
+}
+
+/// What a loop has published of its turning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Pulse {
+    /// Changes whenever it turns.
+    pub beat: u64,
+    /// It is not expected to turn now.
+    pub is_at_a_job: bool,
 }
 
 /// Microseconds since the epoch.

@@ -177,6 +177,12 @@ impl LoopSlot {
         self.cells.heartbeat_us.load(Ordering::Relaxed)
     }
 
+    /// How many jobs the loop's thread does itself just now, where it has no others for them
+    /// (worker, prefork): while it does one, it is not expected to turn.
+    pub fn jobs(&self) -> &'static AtomicU64 {
+        &self.cells.jobs
+    }
+
     /// Publishes how often the kernel moved the loop's thread to another CPU since it began.
     pub fn set_migrations(&self, migrations: u64) {
         self.set(Counter::Migrations, migrations);

@@ -1,13 +1,15 @@
-//! The watchdog: a loop that does not turn any more is seen, said, and its process replaced.
+//! The watchdog: a loop or thread that goes no further is seen, said, and its process replaced.
 //!
-//! Loops of event and loop do short work only, and publish once a second that they turn. Here it
-//! is looked once a second whether that has changed since: what is counted is looks and not time,
-//! so that a suspended machine, a stopped server or a supervisor that got no CPU costs a loop
-//! nothing, and no clock is compared with another. A silent loop whose process is watched by a
-//! debugger, or got no CPU itself, is left alone.
+//! Loops of event and loop do short work only, and publish once a second that they turn. So do the
+//! threads of worker and prefork: where they wait for their client or a backend, they wait a second
+//! at most before their timers have their turn, so that a slow client is not a thread that hangs.
+//! What may take long without it, they do as a job of the blocking pool, which has no threads of
+//! its own there; while they do one nothing is expected of them.
 //!
-//! In worker and prefork a thread may block in its one connection for as long as that takes, and
-//! nobody else waits for it: they are not watched.
+//! Here it is looked once a second whether that has changed since: what is counted is looks and
+//! not time, so that a suspended machine, a stopped server or a supervisor that got no CPU costs a
+//! loop nothing, and no clock is compared with another. A silent loop whose process is watched by
+//! a debugger, or got no CPU itself, is left alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,10 +20,13 @@ use nix::unistd::Pid;
 use super::Supervisor;
 use crate::child::Order;
 use crate::program::Level;
-use crate::scoreboard::{Event, ProcessState};
+use crate::scoreboard::{Event, ProcessState, Pulse};
 
 /// How often it is looked, and how often a loop publishes that it turns.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks that a thread with one connection has more than a loop: its timers have their turn after
+/// the wait for a connection, so that a second can lie between the two.
+const LOOKS_OF_A_WAIT: u32 = 1;
 /// The other loops of a process that is replaced get so long to finish, at most.
 const GRACE_MAX: Duration = Duration::from_secs(10);
 /// A process that got less than this part of one CPU while it wanted one was starved, not silent.
@@ -36,8 +41,8 @@ pub(super) struct Watchdog {
 #[derive(Default)]
 struct Watched {
     loops: Vec<Beat>,
-    /// What the process had got of the CPUs when a loop fell silent.
-    before: Option<Scheduled>,
+    /// What the process had got of the CPUs when a loop fell silent, and looks since.
+    before: Option<(Scheduled, u32)>,
     is_given_up: bool,
 }
 
@@ -53,6 +58,8 @@ struct Beat {
 struct Scheduled {
     run: Duration,
     delay: Duration,
+    /// One of them wants it now. How long it has been waiting is told only when it has got it.
+    is_ready: bool,
 }
 
 /// What keeps a loop from turning.
@@ -81,11 +88,12 @@ impl Watchdog {
 impl Watched {
     /// Takes in what the loops have published. The first loop that has been silent for `limit`
     /// looks; where only the last loops are to count, when all of them have.
-    fn look(&mut self, beats: &[u64], limit: u32, is_leaving: bool) -> Option<usize> {
-        self.loops.resize(beats.len(), Beat::default());
-        for (beat, now) in self.loops.iter_mut().zip(beats) {
-            beat.silent = if beat.last == *now { beat.silent.saturating_add(1) } else { 0 };
-            beat.last = *now;
+    fn look(&mut self, pulses: &[Pulse], limit: u32, is_leaving: bool) -> Option<usize> {
+        self.loops.resize(pulses.len(), Beat::default());
+        for (beat, now) in self.loops.iter_mut().zip(pulses) {
+            let is_silent = beat.last == now.beat && !now.is_at_a_job;
+            beat.silent = if is_silent { beat.silent.saturating_add(1) } else { 0 };
+            beat.last = now.beat;
         }
         let silent = |beat: &Beat| beat.silent >= limit;
         let first = self.loops.iter().position(silent)?;
@@ -93,9 +101,9 @@ impl Watched {
         (!is_leaving || self.loops.iter().all(silent)).then_some(first)
     }
 
-    fn is_any_silent(&self) -> bool {
-        // One look without a beat is chance.
-        self.loops.iter().any(|beat| beat.silent > 1)
+    /// Whether a loop has been silent for a good part of `limit` looks: a look or two are chance.
+    fn is_any_silent(&self, limit: u32) -> bool {
+        self.loops.iter().any(|beat| beat.silent >= (limit / 4).max(1))
     }
 
     fn forgive(&mut self) {
@@ -116,26 +124,39 @@ impl Supervisor<'_> {
             self.watchdog.watched.clear();
             return;
         };
-        let looks = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX).max(1);
+        let looks = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX / 2).max(1);
         let mut watched = std::mem::take(&mut self.watchdog.watched);
         watched.retain(|pid, _| self.children.iter().any(|child| child.pid.as_raw() == *pid));
         for position in 0..self.children.len() {
             let Some(child) = self.children.get(position) else { continue };
             let (pid, state) = (child.pid, child.state());
-            let beats = self.board.heartbeats(child.board_slot);
+            let pulses = self.board.pulses(child.board_slot);
+            let is_async = self.board.is_async(child.board_slot);
+            let looks = looks + if is_async { 0 } else { LOOKS_OF_A_WAIT };
             let known = watched.entry(pid.as_raw()).or_default();
-            if beats.is_empty() || known.is_given_up || state == ProcessState::Stopping {
+            if pulses.is_empty() || known.is_given_up || state == ProcessState::Stopping {
                 continue;
             }
-            let silent = known.look(&beats, looks, state == ProcessState::Quiescing);
-            match (known.is_any_silent(), known.before) {
-                (false, _) => known.before = None,
-                (true, None) => known.before = Some(scheduled(pid)),
-                (true, Some(_)) => {}
-            }
+            let silent = known.look(&pulses, looks, state == ProcessState::Quiescing);
+            known.before = match (known.is_any_silent(looks), known.before) {
+                (false, _) => None,
+                (true, None) => Some((scheduled(pid), 0)),
+                (true, Some((before, looks))) => Some((before, looks + 1)),
+            };
             if let Some(index) = silent {
-                let before = known.before.unwrap_or_default();
-                self.judge(position, index, limit, cause(pid, before, limit), known);
+                let (before, looks) = known.before.unwrap_or_default();
+                let silence = match is_async {
+                    true => format!("loop {index} has not turned"),
+                    false => format!("thread {index} has not gone on"),
+                };
+                let silence = format!("child pid {pid}: {silence} for {} s", limit.as_secs());
+                self.judge(
+                    position,
+                    &silence,
+                    limit,
+                    cause(pid, before, LOOK_EVERY * looks),
+                    known,
+                );
             }
         }
         self.watchdog.watched = watched;
@@ -144,17 +165,12 @@ impl Supervisor<'_> {
     fn judge(
         &mut self,
         position: usize,
-        index: usize,
+        silence: &str,
         limit: Duration,
         cause: Cause,
         known: &mut Watched,
     ) {
         let Some(child) = self.children.get_mut(position) else { return };
-        let silence = format!(
-            "child pid {}: loop {index} has not turned for {} s",
-            child.pid,
-            limit.as_secs()
-        );
         let why = match cause {
             Cause::Traced | Cause::Starved => {
                 known.forgive();
@@ -181,13 +197,13 @@ impl Supervisor<'_> {
     }
 }
 
-/// Why a loop of the process may be silent, given what the process had got `before`.
-fn cause(pid: Pid, before: Scheduled, limit: Duration) -> Cause {
+/// Why a loop of the process may be silent, given what the process had got `before`, `time` ago.
+fn cause(pid: Pid, before: Scheduled, time: Duration) -> Cause {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    cause_of(&status, before, scheduled(pid), limit)
+    cause_of(&status, before, scheduled(pid), time)
 }
 
-fn cause_of(status: &str, before: Scheduled, now: Scheduled, limit: Duration) -> Cause {
+fn cause_of(status: &str, before: Scheduled, now: Scheduled, time: Duration) -> Cause {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim_start_matches(':').split_whitespace().next()
@@ -200,7 +216,7 @@ fn cause_of(status: &str, before: Scheduled, now: Scheduled, limit: Duration) ->
     }
     let run = now.run.saturating_sub(before.run);
     let delay = now.delay.saturating_sub(before.delay);
-    if delay > limit / 2 && run < limit / STARVED_PART {
+    if (delay > time / 2 || now.is_ready) && run < time / STARVED_PART {
         return Cause::Starved;
     }
     Cause::Ran(run)
@@ -209,12 +225,18 @@ fn cause_of(status: &str, before: Scheduled, now: Scheduled, limit: Duration) ->
 /// Nothing where the kernel doesn't tell.
 fn scheduled(pid: Pid) -> Scheduled {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Scheduled::default() };
-    let texts =
-        tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok());
-    texts.fold(Scheduled::default(), |sum, text| {
-        let mut words = text.split_whitespace().filter_map(|word| word.parse().ok());
+    tasks.flatten().fold(Scheduled::default(), |sum, task| {
+        let text = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let times = text("schedstat");
+        let mut words = times.split_whitespace().filter_map(|word| word.parse().ok());
         let mut next = || Duration::from_nanos(words.next().unwrap_or(0));
-        Scheduled { run: sum.run + next(), delay: sum.delay + next() }
+        let is_ready =
+            text("stat").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'));
+        Scheduled {
+            run: sum.run + next(),
+            delay: sum.delay + next(),
+            is_ready: sum.is_ready || is_ready,
+        }
     })
 }
 
@@ -222,26 +244,42 @@ fn scheduled(pid: Pid) -> Scheduled {
 mod tests {
     use super::*;
 
+    fn beats<const N: usize>(beats: [u64; N]) -> [Pulse; N] {
+        beats.map(|beat| Pulse { beat, is_at_a_job: false })
+    }
+
     #[test]
     fn looks_are_counted_from_the_last_beat() {
         let mut watched = Watched::default();
-        assert_eq!(watched.look(&[5, 0], 2, false), None);
-        assert_eq!(watched.look(&[6, 0], 3, false), None);
-        assert_eq!(watched.look(&[6, 0], 3, false), Some(1));
-        assert_eq!(watched.look(&[7, 1], 3, false), None, "it turns again");
-        assert!(!watched.is_any_silent());
+        assert_eq!(watched.look(&beats([5, 0]), 2, false), None);
+        assert_eq!(watched.look(&beats([6, 0]), 3, false), None);
+        assert_eq!(watched.look(&beats([6, 0]), 3, false), Some(1));
+        assert_eq!(watched.look(&beats([7, 1]), 3, false), None, "it turns again");
+        assert!(!watched.is_any_silent(3));
+    }
+
+    #[test]
+    fn who_does_a_job_may_take_its_time() {
+        let mut watched = Watched::default();
+        let at_a_job = [Pulse { beat: 5, is_at_a_job: true }];
+        for _ in 0..9 {
+            assert_eq!(watched.look(&at_a_job, 2, false), None);
+        }
+        assert!(!watched.is_any_silent(3));
+        assert_eq!(watched.look(&beats([5]), 2, false), None);
+        assert_eq!(watched.look(&beats([5]), 2, false), Some(0), "it counts from the job's end");
     }
 
     #[test]
     fn of_a_process_that_leaves_all_loops_count() {
         let mut watched = Watched::default();
         for beat in 1..9 {
-            assert_eq!(watched.look(&[1, beat], 3, true), None);
+            assert_eq!(watched.look(&beats([1, beat]), 3, true), None);
         }
         for _ in 0..2 {
-            assert_eq!(watched.look(&[1, 8], 3, true), None);
+            assert_eq!(watched.look(&beats([1, 8]), 3, true), None);
         }
-        assert_eq!(watched.look(&[1, 8], 3, true), Some(0));
+        assert_eq!(watched.look(&beats([1, 8]), 3, true), Some(0));
     }
 
     #[test]
@@ -249,6 +287,7 @@ mod tests {
         let of = |run, delay| Scheduled {
             run: Duration::from_millis(run),
             delay: Duration::from_millis(delay),
+            is_ready: false,
         };
         let limit = Duration::from_secs(30);
         let cause = |status, now| cause_of(status, of(500, 100), now, limit);
@@ -256,6 +295,11 @@ mod tests {
         assert_eq!(cause(running, of(900, 29_000)), Cause::Starved);
         // It was late, but it ran.
         assert_eq!(cause(running, of(9_500, 29_000)), Cause::Ran(Duration::from_secs(9)));
+        // Nobody has told yet how long it has been waiting.
+        let waits = Scheduled { is_ready: true, ..of(900, 100) };
+        assert_eq!(cause(running, waits), Cause::Starved);
+        let spins = Scheduled { is_ready: true, ..of(29_500, 100) };
+        assert_eq!(cause(running, spins), Cause::Ran(Duration::from_secs(29)));
         let stopped = "State:\tT (stopped)\nTracerPid:\t0\n";
         assert_eq!(cause(stopped, of(500, 100)), Cause::Stopped);
         let traced = "State:\tt (tracing stop)\nTracerPid:\t77\n";

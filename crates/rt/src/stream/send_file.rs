@@ -53,7 +53,13 @@ impl Stream {
                 let rest = usize::try_from(end - offset).unwrap_or(slice);
                 match self.sendfile_raw(file, &mut offset, rest) {
                     Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(count) => len -= count as u64,
+                    Ok(count) => {
+                        len -= count as u64;
+                        if self.state.in_place && count < rest {
+                            // It has waited for as long as a call may: others have their turn.
+                            tokio::task::yield_now().await;
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         self.writable(timeout).await?;
                     }

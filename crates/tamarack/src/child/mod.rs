@@ -111,7 +111,7 @@ fn start(
             let task = threads::Seat { common, reserve, bell, starting };
             thread.spawn(move || {
                 seat.take();
-                builder.in_place().start(|handle| task.run(handle, seat))
+                builder.jobs_in(seat.slot.jobs()).in_place().start(|handle| task.run(handle, seat))
             })
         } else {
             let task = loops::Seat { common, room, admitted };

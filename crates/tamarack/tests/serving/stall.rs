@@ -1,12 +1,16 @@
-//! Processes that hang: one that does nothing any more, one that does not come to an end.
+//! Processes that hang, in every shape: one that does nothing any more, one that does not come to
+//! an end, and those that only seem to.
 
 use std::fs;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 
-use crate::load::at_once;
+use crate::client::Client;
+use crate::load::wait_for_their_end;
 use crate::site::Site;
 
 const LINE: &str = "AH20020";
@@ -24,46 +28,164 @@ pub fn stop(site: &Site, pid: Pid) {
     });
 }
 
-#[test]
-fn a_child_that_stands_still_is_replaced() {
-    let mut site = Site::new("still");
-    site.configure("LoopStallTimeout 2\n");
+/// A server of this shape whose processes may hang for two seconds. It has room for `clients` in
+/// prefork and worker, and one process in every other shape.
+fn start_with(name: &str, mpm: &str, clients: usize, more: &str) -> (Site, Pid) {
+    let mut site = Site::new(&format!("{name}-{mpm}"));
+    let limits = match mpm {
+        "prefork" => format!("StartServers {clients}\nServerLimit {clients}\n"),
+        "worker" => format!("StartServers 1\nServerLimit 1\nThreadsPerChild {clients}\n"),
+        "event" => "StartServers 1\nServerLimit 1\n".to_owned(),
+        _ => String::new(),
+    };
+    let limits = match mpm {
+        "prefork" | "worker" => format!("{limits}MaxRequestWorkers {clients}\n"),
+        _ => limits,
+    };
+    let modules = ["dir", "setenvif", "authz_core", "authn_core"];
+    let modules = modules.iter().chain(&["authn_file", "authz_user", "auth_basic"]);
+    let modules: String = modules
+        .map(|module| format!("LoadModule {module}_module modules/mod_{module}.so\n"))
+        .collect();
+    site.configure(&format!(
+        "LoadModule mpm_{mpm}_module modules/mod_mpm_{mpm}.so\n{modules}{limits}\
+         LoopStallTimeout 2\n{more}"
+    ));
     site.start();
-    let (supervisor, children) = (site.supervisor(), site.children());
-    let still = children[0];
+    let first = site.children()[0];
+    (site, first)
+}
+
+/// The same with one process only, so that nobody but a successor can take its place.
+fn start(name: &str, mpm: &str, more: &str) -> (Site, Pid) {
+    let clients = if mpm == "prefork" { 1 } else { 2 };
+    let (site, child) = start_with(name, mpm, clients, more);
+    assert_eq!(site.children(), [child]);
+    (site, child)
+}
+
+/// The process stops, and is replaced by one that serves whoever came meanwhile.
+fn a_stopped_child_is_replaced(mpm: &str) {
+    let (mut site, still) = start("still", mpm, "");
+    let supervisor = site.supervisor();
     stop(&site, still);
-    // Those who come to its sockets meanwhile are served by the next.
-    let failures = at_once(site.port, 32);
-    assert!(failures.is_empty(), "{failures:#?}\n{}", site.error_log());
+    let mut clients: Vec<Client> = (0..8).map(|_| site.client()).collect();
+    clients.iter_mut().for_each(|client| client.ask("/").unwrap());
+    for mut client in clients {
+        let answer = client.answer();
+        assert!(answer.is_ok_and(|answer| answer.status == 200), "{}", site.error_log());
+    }
     site.wait_for_line(LINE);
+    let said = format!("{LINE}: child pid {still}: ");
+    assert_eq!(site.count_lines(&said), 1, "{}", site.error_log());
     assert!(site.error_log().contains("(it is stopped): it is replaced"), "{}", site.error_log());
     site.wait_until("its end", || !site.children().contains(&still));
-    site.wait_until("its successor", || site.children().len() == children.len());
     assert_eq!(site.supervisor(), supervisor);
     site.assert_serves();
 }
 
-#[test]
-fn a_loop_that_spins_is_replaced() {
-    let mut site = Site::new("spins");
+/// A request that does not come to an end: its process is replaced.
+fn a_spinning_child_is_replaced(mpm: &str) {
     // Each of these expressions goes through all the ways to split the name, until the library's
-    // own limit ends it; many of them keep the loop for long.
-    let lines = "SetEnvIf Spin \"^(a+|a+b?)+(a+|c)+(a+)+$\" spins\n".repeat(2000);
-    site.configure(&format!("LoopStallTimeout 2\n{lines}"));
-    site.start();
-    let children = site.children();
+    // own limit ends it; many of them keep the thread for long.
+    let lines = "SetEnvIf Spin \"^(a+|a+b?)+(a+|c)+(a+)+$\" spins\n".repeat(4000);
+    let (mut site, spins) = start("spins", mpm, &lines);
     let mut spinning = site.client();
     let name = "a".repeat(60);
     let request = format!("GET / HTTP/1.1\r\nHost: localhost\r\nSpin: {name}!\r\n\r\n");
     spinning.send(request.as_bytes()).unwrap();
     site.wait_for_line(LINE);
+    let said = format!("{LINE}: child pid {spins}: ");
+    assert_eq!(site.count_lines(&said), 1, "{}", site.error_log());
     assert!(site.error_log().contains(" s of CPU meanwhile): it is replaced"));
-    site.wait_until("its end", || {
-        site.children().iter().filter(|c| children.contains(c)).count() < children.len()
-    });
-    site.wait_until("its successor", || site.children().len() == children.len());
+    assert_eq!(site.client().get("/").unwrap().status, 200);
+    wait_for_their_end(&site, &[spins]);
     assert!(spinning.answer().is_err());
     site.assert_serves();
+}
+
+#[test]
+fn a_stopped_process_of_event_is_replaced() {
+    a_stopped_child_is_replaced("event");
+}
+
+#[test]
+fn a_stopped_process_of_loop_is_replaced() {
+    a_stopped_child_is_replaced("loop");
+}
+
+#[test]
+fn a_stopped_process_of_worker_is_replaced() {
+    a_stopped_child_is_replaced("worker");
+}
+
+#[test]
+fn a_stopped_process_of_prefork_is_replaced() {
+    a_stopped_child_is_replaced("prefork");
+}
+
+#[test]
+fn a_spinning_loop_of_event_is_replaced() {
+    a_spinning_child_is_replaced("event");
+}
+
+#[test]
+fn a_spinning_loop_of_loop_is_replaced() {
+    a_spinning_child_is_replaced("loop");
+}
+
+#[test]
+fn a_spinning_thread_of_worker_is_replaced() {
+    a_spinning_child_is_replaced("worker");
+}
+
+#[test]
+fn a_spinning_process_of_prefork_is_replaced() {
+    a_spinning_child_is_replaced("prefork");
+}
+
+/// Threads of one connection each: one that reads its request byte by byte, one whose client reads
+/// slowly, one that is idle, one whose file of passwords comes after seconds only.
+fn who_waits_or_does_a_long_job_does_not_hang(mpm: &str) {
+    let secret = "<Location /secret>\nAuthType Basic\nAuthName x\nAuthUserFile passwords\n\
+                  Require valid-user\n</Location>\nSendBufferSize 4096\n";
+    let (mut site, child) = start_with("waits", mpm, 4, secret);
+    mkfifo(&site.path("passwords"), Mode::from_bits_truncate(0o600)).unwrap();
+    site.write("htdocs/large", &"x".repeat(16 << 20));
+    let [mut idle, mut sender, mut reader, mut asker] = [0; 4].map(|_| site.client());
+    assert_eq!(idle.get("/").unwrap().status, 200);
+    reader.ask("/large").unwrap();
+    reader.wait_for_bytes(1).unwrap();
+    let credentials = "Authorization: Basic c2xvdzpzZWNyZXQ=";
+    let request = format!("GET /secret HTTP/1.1\r\nHost: localhost\r\n{credentials}\r\n\r\n");
+    asker.send(request.as_bytes()).unwrap();
+    sender.send(b"GET / HTTP/1.1\r\nHost: ").unwrap();
+    let end = Instant::now() + Duration::from_secs(5);
+    let mut read = 1;
+    while Instant::now() < end {
+        sender.send(b"x").unwrap();
+        read += 16 << 10;
+        reader.wait_for_bytes(read).unwrap();
+        thread::sleep(Duration::from_millis(100));
+    }
+    site.write("passwords", "nobody:x\n");
+    assert_eq!(idle.get("/").unwrap().status, 200);
+    sender.send(b"\r\n\r\n").unwrap();
+    assert_eq!(sender.answer().unwrap().status, 200);
+    assert_eq!(asker.answer().unwrap().status, 401);
+    assert!(site.children().contains(&child), "{}", site.error_log());
+    assert_eq!(site.count_lines(LINE), 0, "{}", site.error_log());
+    site.assert_serves();
+}
+
+#[test]
+fn a_thread_of_worker_may_wait() {
+    who_waits_or_does_a_long_job_does_not_hang("worker");
+}
+
+#[test]
+fn a_process_of_prefork_may_wait() {
+    who_waits_or_does_a_long_job_does_not_hang("prefork");
 }
 
 #[test]
