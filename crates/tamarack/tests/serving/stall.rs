@@ -175,6 +175,7 @@ fn who_waits_or_does_a_long_job_does_not_hang(mpm: &str) {
     assert_eq!(asker.answer().unwrap().status, 401);
     assert!(site.children().contains(&child), "{}", site.error_log());
     assert_eq!(site.count_lines(LINE), 0, "{}", site.error_log());
+    drop((idle, sender, reader, asker));
     site.assert_serves();
 }
 
