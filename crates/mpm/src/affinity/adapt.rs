@@ -16,14 +16,17 @@ use crate::scoreboard::{Decision, LoopSlot, Scoreboard};
 const TURN: Duration = Duration::from_millis(250);
 /// Between two turns while they have none.
 const TURN_IDLE: Duration = Duration::from_secs(1);
+/// How often it is published what loops waited and moved.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 /// With less than this share of a CPU a loop is idle.
 const IDLE: f64 = 0.02;
 /// A loop that says nothing for longer stands still; it says once a second that it turns. One that
 /// has said nothing yet has this time from when it was first seen: who hangs on the way to the
 /// first turn stands still as well.
 const STALLED: Duration = Duration::from_millis(2_500);
-/// Threads that are measured at most: each has an open file.
-const METERS_MAX: usize = 512;
+/// Threads that are measured at most: each has two open files, of the 1024 that a process has where
+/// nobody gave it more.
+const METERS_MAX: usize = 256;
 /// Threads of one process that are measured; the others are taken to be like them.
 const METERS_PER_PROCESS_MAX: usize = 8;
 
@@ -56,7 +59,7 @@ struct Kept {
     slots: Vec<LoopSlot>,
     /// The threads that are measured, and their meters.
     threads: Vec<u32>,
-    meters: Vec<ThreadMeter>,
+    meters: Vec<(LoopSlot, ThreadMeter)>,
     /// The plan's CPUs; `None` where the kernel chooses.
     home: Option<CpuSet>,
     grip: Grip,
@@ -74,6 +77,7 @@ pub(crate) struct Adapter {
     is_fresh: bool,
     steering: Steering,
     last: Option<Instant>,
+    tell_at: Option<Instant>,
     due: Option<Instant>,
 }
 
@@ -92,6 +96,12 @@ impl Adapter {
     /// steered.
     pub(crate) fn stop(&mut self) -> Option<Vec<u32>> {
         self.rest();
+        self.kept.clear();
+        self.end_steering()
+    }
+
+    /// Connections are to be spread evenly, if they were not.
+    pub(crate) fn end_steering(&mut self) -> Option<Vec<u32>> {
         self.steering.stop()
     }
 
@@ -105,9 +115,7 @@ impl Adapter {
         roots: &Roots,
     ) -> Decided {
         let mut bound = self.know(serving, plan, board);
-        let passed = self.last.map(|last| now.saturating_duration_since(last));
-        self.last = Some(now);
-        self.measure(plan.unit, roots, passed.unwrap_or(TURN));
+        self.measure(now, plan.unit, roots);
         let mut decided = self.decide(now, plan, board, roots);
         bound.append(&mut decided.lines);
         decided.lines = bound;
@@ -115,6 +123,23 @@ impl Adapter {
         let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
         self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
         decided
+    }
+
+    /// Looks at them once a second, and only tells what it sees.
+    pub(crate) fn watch(
+        &mut self,
+        now: Instant,
+        serving: &[Serving],
+        plan: &Plan,
+        board: &Scoreboard,
+        roots: &Roots,
+    ) -> Vec<(u32, String)> {
+        let bound = self.know(serving, plan, board);
+        if self.due.is_none_or(|due| due <= now) {
+            self.measure(now, plan.unit, roots);
+            self.due = Some(now + TELL_EVERY);
+        }
+        bound
     }
 
     /// Puts everybody in the places of a new plan. Who has let go stays loose.
@@ -161,12 +186,7 @@ impl Adapter {
     }
 
     /// Notices children that are new or gone; says where the new ones are bound to.
-    pub(crate) fn know(
-        &mut self,
-        serving: &[Serving],
-        plan: &Plan,
-        board: &Scoreboard,
-    ) -> Vec<(u32, String)> {
+    fn know(&mut self, serving: &[Serving], plan: &Plan, board: &Scoreboard) -> Vec<(u32, String)> {
         self.kept.retain(|kept| serving.contains(&kept.child));
         let known = self.kept.len();
         for child in serving {
@@ -195,7 +215,10 @@ impl Adapter {
         bound.collect()
     }
 
-    fn measure(&mut self, unit: Unit, roots: &Roots, passed: Duration) {
+    /// What everybody has done since the last turn.
+    fn measure(&mut self, now: Instant, unit: Unit, roots: &Roots) {
+        let passed = self.last.map_or(TURN, |last| now.saturating_duration_since(last));
+        self.last = Some(now);
         let passed_us = passed.as_micros().max(1) as f64;
         let mut room = METERS_MAX;
         for kept in &mut self.kept {
@@ -208,6 +231,10 @@ impl Adapter {
             let scale = kept.slots.len().max(1) as f64 / measured.max(1) as f64 / passed_us;
             kept.doing.run = times.run_us as f64 * scale;
             kept.doing.wait = times.wait_us as f64 * scale;
+        }
+        if self.tell_at.is_none_or(|at| at <= now) {
+            self.tell_at = Some(now + TELL_EVERY);
+            self.kept.iter().for_each(Kept::tell);
         }
     }
 
@@ -266,16 +293,28 @@ impl Kept {
         let threads: Vec<u32> =
             self.slots.iter().take(wanted).filter_map(LoopSlot::thread).collect();
         if threads != self.threads {
-            let open = |thread: &u32| ThreadMeter::open(roots, self.child.pid, *thread);
-            self.meters = threads.iter().filter_map(open).collect();
+            let open = |slot: &LoopSlot| {
+                Some((*slot, ThreadMeter::open(roots, self.child.pid, slot.thread()?)?))
+            };
+            self.meters = self.slots.iter().take(wanted).filter_map(open).collect();
             self.threads = threads;
         }
-        let times = self.meters.iter_mut().filter_map(ThreadMeter::elapsed);
+        let times = self.meters.iter_mut().filter_map(|(_, meter)| meter.elapsed());
         let sum = times.fold(Times::default(), |sum, one| Times {
             run_us: sum.run_us + one.run_us,
             wait_us: sum.wait_us + one.wait_us,
         });
         (sum, self.meters.len())
+    }
+
+    /// What the measured threads have waited and moved, into the scoreboard.
+    fn tell(&self) {
+        for (slot, meter) in &self.meters {
+            slot.set_run_delay_us(meter.total().wait_us);
+            if let Some(migrations) = meter.migrations() {
+                slot.set_migrations(migrations);
+            }
+        }
     }
 
     /// Where it may run now, into the scoreboard.

@@ -20,6 +20,11 @@ pub fn current() -> io::Result<CpuSet> {
     of_thread(0)
 }
 
+/// The CPU that the thread that asks runs on. No system call on most machines.
+pub fn current_cpu() -> Option<usize> {
+    Some(rustix::thread::sched_getcpu())
+}
+
 /// The mask of a thread, by its id.
 pub(crate) fn of_thread(thread: i32) -> io::Result<CpuSet> {
     let bits = sched_getaffinity(Pid::from_raw(thread))?;

@@ -1,5 +1,9 @@
-//! What the kernel says of time: per thread what it ran and how long it waited to run, per CPU how
-//! busy it was. Each meter reads one file that stays open.
+//! What the kernel says of time: per thread what it ran, how long it waited to run and how often it
+//! was moved, per CPU how busy it was. Meters read files that stay open.
+//!
+//! Only the supervisor has them open. A process that reads files of its own threads below /proc
+//! leaves them to a thread that ends to clean up; who reaps the process meanwhile spins in the kernel
+//! until that thread has had its turn (`shrink_dcache_parent`), on a busy machine for seconds.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,6 +11,10 @@ use std::os::unix::fs::FileExt;
 
 use super::cpus::Roots;
 
+/// As much of a thread's `sched` as is looked at.
+const SCHED_BYTES: usize = 4096;
+/// The line of `sched` that counts migrations.
+const MIGRATIONS: &str = "se.nr_migrations";
 /// Longest `schedstat` of a thread: three numbers.
 const THREAD_BYTES: usize = 96;
 /// As much of `/proc/stat` as is looked at: its first lines are the CPUs'.
@@ -21,10 +29,12 @@ pub(crate) struct Times {
     pub wait_us: u64,
 }
 
-/// `/proc/PID/task/TID/schedstat`
+/// `schedstat` and `sched` in `/proc/PID/task/TID`
 #[derive(Debug)]
 pub(crate) struct ThreadMeter {
-    file: File,
+    times: File,
+    /// Where the kernel has it (`CONFIG_SCHED_DEBUG`).
+    sched: Option<File>,
     last: Times,
 }
 
@@ -32,26 +42,32 @@ impl ThreadMeter {
     /// Begins to measure a thread. `None` where the kernel tells nothing (no `CONFIG_SCHED_INFO`,
     /// no /proc, or no such thread).
     pub(crate) fn open(roots: &Roots, process: u32, thread: u32) -> Option<Self> {
-        let path = roots.proc.join(format!("{process}/task/{thread}/schedstat"));
-        let mut meter = Self::of(File::open(path).ok()?);
+        let folder = roots.proc.join(format!("{process}/task/{thread}"));
+        let times = File::open(folder.join("schedstat")).ok()?;
+        let sched = File::open(folder.join("sched")).ok();
+        let mut meter = Self { times, sched, last: Times::default() };
         meter.elapsed()?;
         Some(meter)
     }
 
-    /// The same of a file that is open already; nothing has been read yet.
-    pub(super) fn of(file: File) -> Self {
-        Self { file, last: Times::default() }
+    /// How often the kernel has moved the thread to another CPU; `None` where it doesn't tell.
+    pub(crate) fn migrations(&self) -> Option<u64> {
+        let mut bytes = [0; SCHED_BYTES];
+        let length = self.sched.as_ref()?.read_at(&mut bytes, 0).ok()?;
+        let text = String::from_utf8_lossy(bytes.get(..length)?);
+        let line = text.lines().find(|line| line.starts_with(MIGRATIONS))?;
+        line.rsplit(':').next()?.trim().parse().ok()
     }
 
     /// All that had passed since the thread began, at the last call of [`ThreadMeter::elapsed`].
-    pub(super) fn total(&self) -> Times {
+    pub(crate) fn total(&self) -> Times {
         self.last
     }
 
     /// What has passed since the last call; `None` when the thread is gone.
     pub(crate) fn elapsed(&mut self) -> Option<Times> {
         let mut bytes = [0; THREAD_BYTES];
-        let length = self.file.read_at(&mut bytes, 0).ok()?;
+        let length = self.times.read_at(&mut bytes, 0).ok()?;
         let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
         let mut words = text.split_whitespace().map(|word| word.parse::<u64>().ok());
         let (run_ns, wait_ns) = (words.next()??, words.next()??);
@@ -128,6 +144,19 @@ mod tests {
         tree.write("proc/7/task/8/schedstat", "");
         assert_eq!(meter.elapsed(), None);
         assert!(ThreadMeter::open(&tree.roots(), 7, 9).is_none());
+    }
+
+    #[test]
+    fn migrations_are_found_in_the_kernels_text() {
+        let times = ("proc/7/task/8/schedstat", "1000000 2000000 3\n");
+        let text = "loop (1, #threads: 2)\nse.exec_start   :  1.5\nse.nr_migrations  :     17\n";
+        let tree = Tree::new("sched", &[times, ("proc/7/task/8/sched", text)]);
+        let meter = ThreadMeter::open(&tree.roots(), 7, 8).unwrap();
+        assert_eq!(meter.migrations(), Some(17));
+        tree.write("proc/7/task/8/sched", "nothing\n");
+        assert_eq!(meter.migrations(), None);
+        let without = Tree::new("no-sched", &[times]);
+        assert_eq!(ThreadMeter::open(&without.roots(), 7, 8).unwrap().migrations(), None);
     }
 
     #[test]

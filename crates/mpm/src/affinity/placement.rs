@@ -79,9 +79,9 @@ impl Placement {
             return Decided { weights, ..Decided::default() };
         }
         if !settings.affinity.adapt {
-            let weights = self.adapter.stop();
+            let weights = self.adapter.end_steering();
             let plan = self.plan(generation, settings);
-            let lines = self.adapter.know(serving, &plan, board);
+            let lines = self.adapter.watch(now, serving, &plan, board, &self.roots);
             return Decided { lines, weights, ..Decided::default() };
         }
         if self.adapter.due().is_some_and(|due| now < due) {

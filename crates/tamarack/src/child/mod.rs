@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mpm::affinity::OwnMeter;
 use mpm::{Child, Control, LoopSeat, Order, ProcessSlot, Scoreboard};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
@@ -201,17 +200,12 @@ fn report(engine: &Engine, error: &AcceptError) {
 /// Publishes that the loop still turns, and what it has done.
 async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
     let mut busy = 0;
-    let setting = engine.server.main().core.globals.0.cpu_affinity.get();
-    let is_placed = setting.is_none_or(|setting| *setting != mpm::affinity::Setting::Off);
-    let mut meter = is_placed.then(OwnMeter::open);
     loop {
         let counters = engine.handle.counters();
         engine.slot.heartbeat(mpm::scoreboard::now_us());
         engine.slot.add_busy_us(counters.busy_us.saturating_sub(busy));
         busy = counters.busy_us;
-        if let Some(meter) = &mut meter {
-            meter.publish(&engine.slot);
-        }
+        engine.slot.set_cpu(mpm::affinity::mask::current_cpu());
         engine.publish();
         if let Some(process) = &process {
             publish_cpu_times(process);

@@ -197,3 +197,15 @@ fn who_never_turned_stands_still_too() {
     slot.heartbeat(crate::scoreboard::now_us() + 60_000_000);
     assert_eq!(said(&mut machine, 2), [20104, 20106]);
 }
+
+#[test]
+fn what_loops_waited_and_moved_is_told() {
+    let mut machine = Machine::new("told");
+    machine.tree.write("proc/101/task/201/sched", "se.nr_migrations  :   17\n");
+    machine.turns(8, [(0.6, 0.02), (0.5, 0.5)], [0.6, 1.0]);
+    let snapshot = machine.board.snapshot();
+    let second = &snapshot.processes[1].loops[0];
+    assert_eq!((second.migrations, snapshot.processes[0].loops[0].migrations), (17, 0));
+    // Once a second: at the first of these turns, and at the fifth.
+    assert_eq!(second.run_delay_us, 5 * 125_000);
+}
