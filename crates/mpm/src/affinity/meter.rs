@@ -1,9 +1,9 @@
 //! What the kernel says of time: per thread what it ran, how long it waited to run and how often it
 //! was moved, per CPU how busy it was. Meters read files that stay open.
 //!
-//! Only the supervisor has them open. A process that reads files of its own threads below /proc
-//! leaves them to a thread that ends to clean up; who reaps the process meanwhile spins in the kernel
-//! until that thread has had its turn (`shrink_dcache_parent`), on a busy machine for seconds.
+//! Only the supervisor has them open. What a process has opened of its own threads below /proc is
+//! cleaned up by these threads when they end, and who reaps the process meanwhile spins in the
+//! kernel (`shrink_dcache_parent`) until they are done: seconds, on a busy machine.
 
 use std::collections::BTreeMap;
 use std::fs::File;

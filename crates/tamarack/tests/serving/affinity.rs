@@ -65,6 +65,11 @@ fn loops(site: &Site) -> Vec<String> {
     masks
 }
 
+/// Waits until there are as many loops as `masks`, which are theirs.
+fn wait_for_masks(site: &Site, masks: &[&str]) {
+    site.wait_until("loops with their masks", || loops(site) == masks);
+}
+
 #[test]
 fn loops_are_bound_and_nobody_else() {
     let Some([one, other]) = two() else { return };
@@ -72,16 +77,20 @@ fn loops_are_bound_and_nobody_else() {
     let mut site = Site::new("bound");
     site.configure(&format!("CPUAffinity {one},{other}\nCustomLog \"|/bin/cat\" common\n{TOLD}"));
     site.start();
-    assert_eq!(loops(&site), [one.to_string(), other.to_string()]);
+    wait_for_masks(&site, &[&one.to_string(), &other.to_string()]);
     let supervisor = site.supervisor().to_string();
     assert_eq!(mask(&supervisor), whole);
     for thread in threads(&site, "orders") {
         assert_eq!(mask(&thread), whole);
     }
     // The reader of the piped log, a child of the supervisor.
-    let children = site.children();
-    let reader = children.iter().find(|pid| status(&pid.to_string(), "Name") == "cat").unwrap();
-    assert_eq!(mask(&reader.to_string()), whole);
+    let mut reader = None;
+    site.wait_until("the reader", || {
+        let children = site.children();
+        reader = children.into_iter().find(|pid| status(&pid.to_string(), "Name") == "cat");
+        reader.is_some()
+    });
+    assert_eq!(mask(&reader.unwrap().to_string()), whole);
     site.wait_for_line(&format!("is bound to CPU {other}"));
 
     // A restart without it takes no stop.
@@ -112,7 +121,7 @@ fn a_mask_from_outside_is_kept_to() {
             site.start();
         });
     });
-    assert_eq!(loops(&site), [other.to_string()]);
+    wait_for_masks(&site, &[&other.to_string()]);
 }
 
 #[test]
@@ -154,6 +163,7 @@ fn bound_loops_do_not_migrate() {
     let mut site = Site::new("migrate");
     site.configure(&format!("CPUAffinity {one},{other}\nCPUAffinityAdapt Off"));
     site.start();
+    wait_for_masks(&site, &[&one.to_string(), &other.to_string()]);
     let migrations = || -> Option<u64> {
         let files = threads(&site, "loop-").into_iter().map(|of| {
             let text = fs::read_to_string(format!("/proc/{of}/sched")).ok()?;
@@ -275,7 +285,9 @@ fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
     within = Command::new("/bin/sh");
     within.arg("-c").arg(script).arg(&group.path).arg(crate::site::PROGRAM).args(arguments);
     site.start_by(within);
-    // One CPU's worth of time is one loop's; it may use it anywhere.
+    // One CPU's worth of time is one loop's, in however many processes; it may use it anywhere.
+    let children = site.children().len();
+    site.wait_until("loops", || children > 0 && children == loops(&site).len());
     assert!(loops(&site).iter().all(|mask| *mask == whole), "{:?}", loops(&site));
     site.configure(&format!("CPUAffinity {one},{other}\n{TOLD}"));
     site.restart_gracefully();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 
 use crate::client::{Client, PATIENCE};
+use crate::load::wait_for_their_end;
 use crate::site::Site;
 
 /// Places that show what the server tells of itself.
@@ -70,8 +71,10 @@ fn metrics_are_off_until_a_place_has_them_and_keep_to_require() {
     site.start();
     assert_eq!(site.get("/metrics").status, 404);
     site.configure(PLACES);
+    let old = site.children();
     site.restart_gracefully();
-    site.wait_until("they are on", || site.get("/metrics").status == 200);
+    wait_for_their_end(&site, &old);
+    assert_eq!(site.get("/metrics").status, 200);
     assert_eq!(site.get("/closed").status, 403);
     let answer = site.get("/metrics");
     assert_eq!(answer.field("Content-Type"), Some("text/plain; version=0.0.4; charset=utf-8"));

@@ -76,9 +76,11 @@ fn an_idle_connection_is_answered_after_a_restart() {
     let old = site.children();
     site.restart_gracefully();
     // The line is written before the old children are told.
-    thread::sleep(Duration::from_millis(300));
-    let answer = client.get("/").unwrap();
-    assert_eq!((answer.status, answer.closes()), (200, true), "{answer:?}");
+    site.wait_until("an answer that is the last", || {
+        let answer = client.get("/").unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.closes()
+    });
     assert!(client.is_closed());
     // With its last connection the old generation goes.
     drop(client);

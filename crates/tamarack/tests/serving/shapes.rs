@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::client::Client;
+use crate::client::{Client, PATIENCE};
 use crate::load::{under_load, wait_for_their_end};
 use crate::site::{PROGRAM, Site, is_root};
 
@@ -102,7 +102,7 @@ fn is_full(name: &str, mpm: &str, limits: &str, number: &str) {
     third.give_up_after(Duration::from_millis(300));
     assert!(third.answer().is_err(), "there is no room for it");
     busy.pop();
-    third.give_up_after(Duration::from_secs(8));
+    third.give_up_after(PATIENCE);
     assert_eq!(third.answer().unwrap().status, 200);
     // Once a minute, however often it happens.
     assert_eq!(site.count_lines(number), 1, "{}", site.error_log());
@@ -158,7 +158,8 @@ fn a_stop_waits_for_no_connection() {
         let begun = Instant::now();
         site.signal(Signal::SIGTERM);
         site.wait_until("the end", || !site.path("run.pid").exists());
-        assert!(begun.elapsed() < Duration::from_secs(3), "{mpm}: {:?}", begun.elapsed());
+        // KeepAliveTimeout is twice as long.
+        assert!(begun.elapsed() < Duration::from_secs(15), "{mpm}: {:?}", begun.elapsed());
         assert!(client.get("/").is_err());
     }
 }

