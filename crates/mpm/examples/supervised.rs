@@ -96,6 +96,7 @@ impl Configuration {
             spare: None,
             listener_buckets: 1,
             admitted: usize::MAX,
+            nearly_admitted: usize::MAX,
             blocking_threads: 1,
             thread_stack_bytes: None,
             affinity: Default::default(),

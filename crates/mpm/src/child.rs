@@ -118,6 +118,8 @@ const EXHAUSTED: u8 = b'X';
 const LOW: u8 = b'W';
 /// Byte of [`Control::full`].
 const FULL: u8 = b'F';
+/// Byte of [`Control::nearly_full`].
+const NEARLY_FULL: u8 = b'N';
 
 impl Order {
     pub(crate) fn byte(self) -> u8 {
@@ -162,6 +164,11 @@ impl Control {
     /// ([`Settings::admitted`]): the supervisor counts it and says so.
     pub fn full(&self) {
         self.report(FULL);
+    }
+
+    /// The same, when it will be so soon ([`Settings::nearly_admitted`]): the supervisor says so.
+    pub fn nearly_full(&self) {
+        self.report(NEARLY_FULL);
     }
 
     /// Too few threads wait for a connection.
@@ -236,6 +243,7 @@ pub(crate) enum Report {
     Exhausted,
     Low,
     Full,
+    NearlyFull,
 }
 
 /// The supervisor's end of the line to one child.
@@ -283,6 +291,7 @@ impl ControlLine {
                     EXHAUSTED => Some(Report::Exhausted),
                     LOW => Some(Report::Low),
                     FULL => Some(Report::Full),
+                    NEARLY_FULL => Some(Report::NearlyFull),
                     _ => None,
                 })),
                 Err(Errno::INTR) => {}

@@ -38,6 +38,8 @@ pub struct Settings {
     /// How many connections with a request all loops have together before they take no more
     /// (event, loop).
     pub admitted: usize,
+    /// With so many of them they are within `MinSpareThreads` of that.
+    pub nearly_admitted: usize,
     /// Threads of one process for work that would hold a loop up (event, loop).
     pub blocking_threads: usize,
     /// `ThreadStackSize`, bytes; `None` for the default.

@@ -46,6 +46,7 @@ pub fn of(server: &Server) -> Result<Settings, String> {
         }),
         listener_buckets: buckets(server),
         admitted: numbers.admitted(),
+        nearly_admitted: numbers.admitted().saturating_sub(numbers.min_spare),
         blocking_threads: numbers.threads_per_child,
         thread_stack_bytes: thread_stack(globals),
         server_limit: numbers.server_limit,

@@ -33,6 +33,7 @@ pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         spare: None,
         listener_buckets: 1,
         admitted: usize::MAX,
+        nearly_admitted: usize::MAX,
         blocking_threads: 1,
         thread_stack_bytes: None,
         affinity: Default::default(),

@@ -9,6 +9,7 @@ use std::time::Instant;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork};
 
+use super::full::Fullness;
 use super::inheritance::HandedChild;
 use super::upgrade::Upgrade;
 use super::{STOP_DEADLINE, Supervisor, signals};
@@ -292,7 +293,8 @@ impl Supervisor<'_> {
                     self.clear_start(generation, slot);
                 }
                 Report::Low => self.look_at_reserve(),
-                Report::Full => self.loop_is_full(),
+                Report::Full => self.loop_is_full(Fullness::Reached),
+                Report::NearlyFull => self.loop_is_full(Fullness::Near),
             }
         }
     }

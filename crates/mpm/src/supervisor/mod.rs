@@ -2,7 +2,7 @@
 //!
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
 //! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare`
-//! keeps as many idle threads as there are to be; `single` is `-X`; `upgrade` is `-k upgrade`,
+//! keeps as many idle threads as there are to be, `full` says when there are no more; `single` is `-X`; `upgrade` is `-k upgrade`,
 //! `inheritance` what one image of the program leaves to the next; `watchdog` sees loops that hang,
 //! `forks` is about processes that can't be started.
 
@@ -10,6 +10,7 @@ mod adapt;
 mod children;
 mod deaths;
 mod forks;
+mod full;
 mod generation;
 mod inheritance;
 mod signals;
@@ -40,10 +41,10 @@ use crate::settings::{Mode, Settings};
 use crate::shared::Shared;
 use children::ChildRecord;
 use forks::ForkLog;
+use full::FullLog;
 use generation::Generation;
 use inheritance::Role;
 use signals::Signals;
-use spare::FullLog;
 use upgrade::Upgrade;
 use watchdog::Watchdog;
 

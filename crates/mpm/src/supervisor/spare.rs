@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::Supervisor;
+use super::full::Fullness;
 use super::generation::{Generation, Place};
 use crate::child::Order;
 use crate::program::Level;
 use crate::scoreboard::Event;
-use crate::settings::{Settings, Spare};
+use crate::settings::Spare;
 use crate::shape::Shape;
 
 /// How often the reserve is looked at when nobody asks.
@@ -23,9 +24,6 @@ const CALM: Duration = Duration::from_secs(1);
 const SURPLUS_TICKS: u32 = 2;
 /// Processes ended in one tick at most.
 const ENDED_MAX: usize = 16;
-/// How often the log says that the shape is full.
-const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
-
 /// How the number of processes moves.
 #[derive(Default)]
 pub(super) struct Balance {
@@ -65,13 +63,6 @@ impl Balance {
             Some(past) => (1usize << past.min(8)).min(ENDED_MAX),
         }
     }
-}
-
-/// When the log said last that the shape is full, and how often it was since.
-#[derive(Default)]
-pub(super) struct FullLog {
-    told: Option<Instant>,
-    since: u64,
 }
 
 /// What there is of a generation's threads.
@@ -221,36 +212,9 @@ impl Supervisor<'_> {
         if count.idle == 0 && count.queued > 0 {
             self.board.count(Event::ShapeFull);
         }
-        let Some(generation) = &self.current else { return };
-        // With some threads left, worker has other words.
         let is_near = count.idle > 0 && count.idle < spare.least;
-        let text = full_text(&generation.settings, is_near);
-        self.tell_full(text, now);
-    }
-
-    /// A loop takes no more connections for now.
-    pub(super) fn loop_is_full(&mut self) {
-        self.board.count(Event::ShapeFull);
-        if let Some(generation) = self.current.as_ref().or(self.staged.as_ref()) {
-            let text = full_text(&generation.settings, false);
-            self.tell_full(text, Instant::now());
-        }
-    }
-
-    fn tell_full(&mut self, (number, text): (u32, &str), now: Instant) {
-        self.full.since += 1;
-        if self.full.told.is_some_and(|at| now.saturating_duration_since(at) < FULL_TOLD_EVERY) {
-            return;
-        }
-        let count = std::mem::take(&mut self.full.since);
-        self.full.told = Some(now);
-        match count {
-            1 => self.program.log(Level::Error, number, text),
-            _ => {
-                let text = format!("{text} (seen {count} times since this was said last)");
-                self.program.log(Level::Error, number, &text);
-            }
-        }
+        let how = if is_near { Fullness::Near } else { Fullness::Reached };
+        self.tell_full(how, now);
     }
 }
 
@@ -275,19 +239,6 @@ impl Generation {
             more -= 1;
         }
         self.places.resize(self.places.len() + more, Place::default());
-    }
-}
-
-fn full_text(settings: &Settings, is_near: bool) -> (u32, &'static str) {
-    const REACHED: &str =
-        "server reached MaxRequestWorkers setting, consider raising the MaxRequestWorkers setting";
-    const NEAR: &str = "server is within MinSpareThreads of MaxRequestWorkers, consider raising \
-                        the MaxRequestWorkers setting";
-    match (settings.shape, is_near) {
-        (Shape::Prefork { .. }, _) => (161, REACHED),
-        (Shape::Worker { .. }, false) => (286, REACHED),
-        (Shape::Worker { .. }, true) => (287, NEAR),
-        (Shape::Event { .. } | Shape::Loop, _) => (484, REACHED),
     }
 }
 

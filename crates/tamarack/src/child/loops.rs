@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mpm::LoopSeat;
+use mpm::{LoopSeat, Settings};
 use rt::{AcceptError, Acceptor, Handle};
 use server::connection;
 use server::engine::Engine;
@@ -21,14 +21,48 @@ pub(super) struct Seat {
     pub common: Common,
     /// The most connections that it holds open.
     pub room: usize,
-    /// The most connections that have a request.
-    pub admitted: usize,
+    /// How many connections have a request.
+    pub admission: Admission,
+}
+
+/// How many connections of a loop may have a request at the same time.
+#[derive(Clone, Copy)]
+pub(super) struct Admission {
+    /// So many at most.
+    pub most: usize,
+    /// So many are worth a word.
+    pub near: usize,
+}
+
+impl Admission {
+    /// The share of each of the shape's loops.
+    pub(super) fn of(settings: &Settings) -> Self {
+        let loops = settings.shape.total_loops().max(1);
+        let share = |all: usize| (all / loops).max(1);
+        Self { most: share(settings.admitted), near: share(settings.nearly_admitted) }
+    }
+
+    fn judge(self, busy: usize) -> Busy {
+        match busy {
+            busy if busy >= self.most => Busy::Full,
+            busy if busy >= self.near => Busy::Nearly,
+            _ => Busy::Little,
+        }
+    }
+}
+
+/// How busy a loop is, as its [`Admission`] has it.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Busy {
+    Little,
+    Nearly,
+    Full,
 }
 
 impl Seat {
     /// Runs the loop until it is told to end.
     pub(super) async fn run(self, handle: Handle, seat: LoopSeat) {
-        let Self { mut common, room, admitted } = self;
+        let Self { mut common, room, admission } = self;
         let engine = common.engine(&handle, &seat);
         let mut accepting = Vec::new();
         for socket in seat.sockets {
@@ -37,9 +71,9 @@ impl Seat {
                 engine: engine.clone(),
                 common: common.clone(),
                 room,
-                admitted,
+                admission,
                 told_at: None,
-                was_busy: false,
+                busy: Busy::Little,
             };
             accepting.push(handle.spawn_local(gate.accept(acceptor)));
         }
@@ -64,11 +98,11 @@ struct Gate {
     engine: Rc<Engine>,
     common: Common,
     room: usize,
-    admitted: usize,
+    admission: Admission,
     /// When it was said last that there is no room.
     told_at: Option<Instant>,
-    /// More connections had a request than are admitted, when it was looked last.
-    was_busy: bool,
+    /// How busy it was, when it was looked last.
+    busy: Busy,
 }
 
 impl Gate {
@@ -108,16 +142,18 @@ impl Gate {
     /// Whether connections have to wait; said to whom it concerns.
     fn is_shut(&mut self) -> bool {
         let connections = &self.engine.connections;
-        let is_busy = connections.busy() >= self.admitted;
-        if is_busy && !self.was_busy {
-            self.common.control.full();
+        let busy = self.admission.judge(connections.busy());
+        match busy {
+            busy if busy <= self.busy => {}
+            Busy::Full => self.common.control.full(),
+            Busy::Nearly | Busy::Little => self.common.control.nearly_full(),
         }
-        self.was_busy = is_busy;
+        self.busy = busy;
         let is_full = connections.open() >= self.room;
         if is_full {
             self.tell_full();
         }
-        is_busy || is_full
+        busy == Busy::Full || is_full
     }
 
     /// Says that connections have to wait, from time to time.

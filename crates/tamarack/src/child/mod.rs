@@ -82,7 +82,7 @@ fn start(
     // The pool's threads may run on any CPU, whichever loop they were started by.
     let blocking = Arc::new(BlockingPool::starting_with(limits, Some(unpin)));
     let room = room_for_connections(loops.len());
-    let admitted = (settings.admitted / settings.shape.total_loops().max(1)).max(1);
+    let admission = loops::Admission::of(&settings);
     let starting = Arc::new(AtomicUsize::new(loops.len()));
     let taken = Arc::new(AtomicU64::new(0));
     let mut threads = Vec::new();
@@ -113,7 +113,7 @@ fn start(
                 builder.jobs_in(seat.slot.jobs()).in_place().start(|handle| task.run(handle, seat))
             })
         } else {
-            let task = loops::Seat { common, room, admitted };
+            let task = loops::Seat { common, room, admission };
             thread.spawn(move || {
                 seat.take();
                 builder.start(|handle| task.run(handle, seat))

@@ -120,6 +120,102 @@ fn a_full_worker_queues_and_says_so() {
     is_full("worker-full", "worker", limits, "AH00286: server reached MaxRequestWorkers");
 }
 
+/// A client whose request is on its way, and stays so.
+fn busy(site: &Site) -> Client {
+    let mut client = site.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: local").unwrap();
+    client
+}
+
+fn finish(clients: Vec<Client>) {
+    for mut client in clients {
+        client.send(b"host\r\n\r\n").unwrap();
+        assert_eq!(client.answer().unwrap().status, 200);
+    }
+}
+
+#[test]
+fn a_nearly_full_worker_says_so() {
+    let limits = "StartServers 1\nThreadsPerChild 4\nMaxRequestWorkers 4\nMinSpareThreads 2\n";
+    let site = start("worker-near", "worker", limits);
+    let mut clients = ask_at_once(&site, 2);
+    sleep(Duration::from_millis(1500));
+    assert_eq!(site.count_lines("AH00287"), 0, "two are left, as many as there are to be");
+    clients.extend(ask_at_once(&site, 1));
+    site.wait_for_line("AH00287: server is within MinSpareThreads of MaxRequestWorkers");
+    clients.extend(ask_at_once(&site, 1));
+    let mut fifth = site.client();
+    fifth.ask("/").unwrap();
+    // That one has been said does not keep the other from being said.
+    site.wait_for_line("AH00286");
+    drop(clients);
+    assert_eq!(fifth.answer().unwrap().status, 200);
+    // Once a minute, however often it happens.
+    let _clients = ask_at_once(&site, 3);
+    assert_eq!(site.count_lines("AH00287"), 1, "{}", site.error_log());
+}
+
+/// `(AsyncRequestWorkerFactor + 1) × MaxRequestWorkers` requests at the same time.
+#[test]
+fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
+    const ADMITTED: usize = 2 * (1 + 2);
+    let limits = "ThreadsPerChild 2\nMaxRequestWorkers 2\nAsyncRequestWorkerFactor 2\n\
+                  MinSpareThreads 2\n";
+    let site = start("admission", "loop", limits);
+    let idle = ask_at_once(&site, 3 * ADMITTED);
+    assert_eq!(site.count_lines("MaxRequestWorkers"), 0, "{}", site.error_log());
+    let mut clients: Vec<Client> = (0..ADMITTED - 2).map(|_| busy(&site)).collect();
+    // The next to come sees them, once they have been read; and the one after it is answered.
+    site.wait_until("a word", || {
+        assert_eq!(site.get("/").status, 200);
+        site.count_lines("AH10159: server is within MinSpareThreads of MaxRequestWorkers") == 1
+    });
+    assert_eq!(site.count_lines("AH00484"), 0, "{}", site.error_log());
+    clients.extend([busy(&site), busy(&site)]);
+    // A loop that waits for a connection has not looked since the last one came: it takes one more.
+    site.wait_until("a full loop", || {
+        let next = busy(&site);
+        sleep(Duration::from_millis(20));
+        clients.push(next);
+        site.count_lines("AH00484: server reached MaxRequestWorkers") == 1
+    });
+    let taken = clients.len();
+    let mut late = site.client();
+    late.ask("/").unwrap();
+    late.give_up_after(Duration::from_millis(500));
+    assert!(late.answer().is_err(), "{taken} are busy");
+    late.give_up_after(crate::client::PATIENCE);
+    finish(clients);
+    assert_eq!(late.answer().unwrap().status, 200);
+    drop(idle);
+}
+
+/// Listening sockets on the site's port.
+fn listening(site: &Site) -> usize {
+    let shown = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let address = format!(" 0100007F:{:04X} 00000000:0000 0A ", site.port);
+    shown.lines().filter(|line| line.contains(&address)).count()
+}
+
+#[test]
+fn an_address_has_as_many_sockets_as_there_are_buckets() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    for (mpm, ratio) in [("prefork", 1), ("worker", 1), ("prefork", cpus), ("worker", 2 * cpus)] {
+        let limits = format!("ListenCoresBucketsRatio {ratio}\nStartServers 1\n");
+        let mut site = start("buckets", mpm, &limits);
+        let buckets = (cpus / ratio).max(1);
+        assert_eq!(listening(&site), buckets, "{mpm}, {ratio}");
+        // Each has a process that accepts from it, whichever the kernel chooses.
+        assert!(site.children().len() >= if mpm == "prefork" { buckets } else { 1 });
+        for _ in 0..20 {
+            assert_eq!(site.get("/").status, 200);
+        }
+        site.restart_gracefully();
+        assert_eq!(listening(&site), buckets, "{mpm}, {ratio}, after a restart");
+        site.assert_serves();
+    }
+}
+
 #[test]
 fn no_request_fails_when_the_shape_changes() {
     let mut site = start("shape-changes", "event", "");
