@@ -2,7 +2,8 @@
 //!
 //! The supervisor maps another segment before it forks a child that has no room in those there
 //! are, so old generations that take long to finish never keep a new one from starting (Apache:
-//! AH03490, AH00288: "scoreboard is full"). A child sees the segments that were there when it was forked.
+//! AH03490, AH00288: "scoreboard is full"). A child sees the segments that were there when it was
+//! forked.
 
 use std::io;
 use std::sync::OnceLock;

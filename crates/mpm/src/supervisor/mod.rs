@@ -2,9 +2,9 @@
 //!
 //! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
 //! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare`
-//! keeps as many idle threads as there are to be, `full` says when there are no more; `single` is `-X`; `upgrade` is `-k upgrade`,
-//! `inheritance` what one image of the program leaves to the next; `watchdog` sees loops that hang,
-//! `forks` is about processes that can't be started.
+//! keeps as many idle threads as there are to be, `full` says when there are no more; `single` is
+//! `-X`; `upgrade` is `-k upgrade`, `inheritance` what one image of the program leaves to the next;
+//! `watchdog` sees loops that hang, `forks` is about processes that can't be started.
 
 mod adapt;
 mod children;

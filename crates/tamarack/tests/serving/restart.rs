@@ -21,8 +21,8 @@ const CONNECTIONS: usize = 50;
 /// fifteenth.
 fn configuration(number: usize) -> String {
     let mpm = match number {
-        ..8 => "event",
-        ..15 => "worker",
+        ..=7 => "event",
+        8..=14 => "worker",
         _ => "prefork",
     };
     let modules = ["dir", "mime", "authz_core"];
