@@ -62,6 +62,8 @@ pub fn under_load_by(
         for _ in 0..connections {
             scope.spawn(|| ask_until(site.port, &connect, &seen, &is_over));
         }
+        let is_any = |count: &AtomicU64| count.load(Ordering::Relaxed) > 0;
+        site.wait_until("load", || is_any(&seen.answers) || is_any(&seen.failures));
         what();
     });
     seen
