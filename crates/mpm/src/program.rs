@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use crate::child::Child;
 use crate::logfile::LogOpener;
+use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -54,6 +55,15 @@ pub trait Program {
     /// their end of file, and are sent SIGTERM after
     /// [`READER_END_DEADLINE`](crate::pipes::READER_END_DEADLINE). `log` may still be called.
     fn close_logs(&mut self) {}
+
+    /// What another executable is to know that takes over (`-k upgrade`), and can read nowhere.
+    fn secrets(&self) -> Secrets {
+        Secrets::default()
+    }
+
+    /// What [`secrets`](Self::secrets) said in the image before. Called before the first `load`,
+    /// if there is anything.
+    fn take_secrets(&mut self, _secrets: Secrets) {}
 
     /// Called about once a minute from the supervisor: rotate TLS ticket keys and the like.
     fn maintain(&mut self, _shared: &Shared) {}

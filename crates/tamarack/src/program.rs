@@ -4,9 +4,10 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use modules::mpm::{Kind, Numbers};
+use modules::ssl::mod_ssl;
 use mpm::logfile::LogOpener;
 use mpm::order::{Sent, ServerOrder};
-use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Settings, Shared};
+use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Secrets, Settings, Shared};
 use server::host::Server;
 use server::log::LogLevels;
 use server::sink::Target;
@@ -214,6 +215,14 @@ impl Program for Tamarack {
         {
             let _ = rustix::stdio::dup2_stderr(&null);
         }
+    }
+
+    fn secrets(&self) -> Secrets {
+        Secrets::new(mod_ssl::kept_keys())
+    }
+
+    fn take_secrets(&mut self, secrets: Secrets) {
+        mod_ssl::adopt_keys(secrets.as_bytes());
     }
 
     fn maintain(&mut self, shared: &Shared) {

@@ -7,7 +7,7 @@ use pkcs8::EncryptedPrivateKeyInfo;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 
 use crate::legacy_key::{self, Failure};
-use crate::passphrase::{Passphrases, Question};
+use crate::passphrase::{Passphrases, Question, Unopened};
 use crate::pem::{self, Block};
 
 /// Why a private key could not be had.
@@ -19,6 +19,8 @@ pub enum KeyError {
     Unsupported(String),
     /// No pass phrase opened it.
     Locked,
+    /// It needs a pass phrase, and nobody gave one.
+    Unanswered,
 }
 
 impl fmt::Display for KeyError {
@@ -27,6 +29,11 @@ impl fmt::Display for KeyError {
             Self::Missing => write!(f, "there is no private key in it"),
             Self::Unsupported(what) => write!(f, "{what} is not supported"),
             Self::Locked => write!(f, "Pass phrase incorrect"),
+            Self::Unanswered => write!(
+                f,
+                "it needs a pass phrase, and there is nobody to ask: start the server anew at a \
+                 terminal, or use SSLPassPhraseDialog exec:"
+            ),
         }
     }
 }
@@ -64,7 +71,11 @@ pub fn load(
         // A wrong pass phrase can leave padding that looks right: one time in 256.
         starts_as_sequence(&der).then_some(der)
     });
-    let key = plain(label, der.ok_or(KeyError::Locked)?)?;
+    let der = der.map_err(|unopened| match unopened {
+        Unopened::Wrong => KeyError::Locked,
+        Unopened::Unanswered => KeyError::Unanswered,
+    })?;
+    let key = plain(label, der)?;
     passphrases.keep(file, &key);
     Ok(key)
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 
 mod source;
 
@@ -34,11 +34,76 @@ pub trait PassphraseSource {
     fn ask(&mut self, question: &Question<'_>, retry: Option<usize>) -> Option<Vec<u8>>;
 }
 
+/// Why no pass phrase opened something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// Those that were given were wrong.
+    Wrong,
+    /// None was given.
+    Unanswered,
+}
+
 /// Private keys that were decrypted, by the hash of the file they came from. The supervisor keeps
 /// them from one reading of the configuration to the next, so that a restart asks nobody.
 #[derive(Default)]
 pub struct KeptKeys {
     keys: HashMap<[u8; 32], PrivateKeyDer<'static>>,
+}
+
+impl KeptKeys {
+    /// All keys, for another program that is to have them: for each the hash of its file, its
+    /// form, its length, and the key.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let sizes = self.keys.values().map(|key| HEAD_BYTES + key.secret_der().len());
+        // Never moved while it is filled, so that nothing is left behind of what is in it.
+        let mut bytes = Vec::with_capacity(sizes.sum());
+        for (file, key) in &self.keys {
+            let form = match key {
+                PrivateKeyDer::Pkcs1(_) => PKCS1,
+                PrivateKeyDer::Sec1(_) => SEC1,
+                _ => PKCS8,
+            };
+            let der = key.secret_der();
+            let Ok(length) = u32::try_from(der.len()) else { continue };
+            bytes.extend_from_slice(file);
+            bytes.push(form);
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.extend_from_slice(der);
+        }
+        bytes
+    }
+
+    /// The keys of [`to_bytes`](Self::to_bytes), up to what can't be read.
+    pub fn from_bytes(mut bytes: &[u8]) -> Self {
+        let mut keys = HashMap::new();
+        while let Some((file, key, rest)) = take_key(bytes) {
+            keys.insert(file, key);
+            bytes = rest;
+        }
+        Self { keys }
+    }
+}
+
+/// Bytes before each key of [`KeptKeys::to_bytes`].
+const HEAD_BYTES: usize = 32 + 1 + 4;
+/// Its form.
+const PKCS1: u8 = 1;
+const SEC1: u8 = 2;
+const PKCS8: u8 = 8;
+
+fn take_key(bytes: &[u8]) -> Option<([u8; 32], PrivateKeyDer<'static>, &[u8])> {
+    let (file, rest) = bytes.split_first_chunk::<32>()?;
+    let (form, rest) = rest.split_first()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (der, rest) = rest.split_at_checked(u32::from_be_bytes(*length).try_into().ok()?)?;
+    let der = der.to_vec();
+    let key = match *form {
+        PKCS1 => PrivatePkcs1KeyDer::from(der).into(),
+        SEC1 => PrivateSec1KeyDer::from(der).into(),
+        PKCS8 => PrivatePkcs8KeyDer::from(der).into(),
+        _ => return None,
+    };
+    Some((*file, key, rest))
 }
 
 impl fmt::Debug for KeptKeys {
@@ -97,20 +162,22 @@ impl<'a> Passphrases<'a> {
         &mut self,
         question: &Question<'_>,
         mut attempt: impl FnMut(&[u8]) -> Option<T>,
-    ) -> Option<T> {
+    ) -> Result<T, Unopened> {
         if let Some(opened) = self.known.iter().find_map(|known| attempt(known)) {
-            return Some(opened);
+            return Ok(opened);
         }
-        let source = self.source.as_deref_mut()?;
+        let Some(source) = self.source.as_deref_mut() else { return Err(Unopened::Unanswered) };
         for tries in 0..=RETRIES {
             let retry = (tries > 0).then_some(RETRIES + 1 - tries);
-            let phrase = source.ask(question, retry)?;
+            let Some(phrase) = source.ask(question, retry) else {
+                return Err(if tries == 0 { Unopened::Unanswered } else { Unopened::Wrong });
+            };
             if let Some(opened) = attempt(&phrase) {
                 self.known.push(phrase);
-                return Some(opened);
+                return Ok(opened);
             }
         }
-        None
+        Err(Unopened::Wrong)
     }
 }
 
@@ -143,8 +210,8 @@ mod tests {
         let mut script = Script(vec!["wrong", "right"], vec![]);
         let mut phrases = Passphrases::new(&mut script);
         let attempt = |phrase: &[u8]| (phrase == b"right").then_some(1);
-        assert_eq!(phrases.open(&QUESTION, attempt), Some(1));
-        assert_eq!(phrases.open(&QUESTION, attempt), Some(1));
+        assert_eq!(phrases.open(&QUESTION, attempt), Ok(1));
+        assert_eq!(phrases.open(&QUESTION, attempt), Ok(1));
         drop(phrases);
         assert_eq!(script.1, [None, Some(5)]);
     }
@@ -152,8 +219,32 @@ mod tests {
     #[test]
     fn tries_end() {
         let mut script = Script(vec!["wrong"; 10], vec![]);
-        assert_eq!(Passphrases::new(&mut script).open(&QUESTION, |_| None::<()>), None);
+        let opened = Passphrases::new(&mut script).open(&QUESTION, |_| None::<()>);
+        assert_eq!(opened, Err(Unopened::Wrong));
         assert_eq!(script.1.len(), RETRIES + 1);
-        assert_eq!(Passphrases::none().open(&QUESTION, |_| Some(())), None);
+        let opened = Passphrases::none().open(&QUESTION, |_| Some(()));
+        assert_eq!(opened, Err(Unopened::Unanswered));
+    }
+
+    #[test]
+    fn kept_keys_go_to_another_program() {
+        let keys: [([u8; 32], PrivateKeyDer<'static>); 3] = [
+            ([1; 32], PrivatePkcs1KeyDer::from(vec![0x30, 1]).into()),
+            ([2; 32], PrivateSec1KeyDer::from(vec![0x30; 300]).into()),
+            ([3; 32], PrivatePkcs8KeyDer::from(Vec::new()).into()),
+        ];
+        let mut passphrases = Passphrases::none();
+        keys.iter().for_each(|(file, key)| passphrases.keep(*file, key));
+        let bytes = passphrases.into_kept().to_bytes();
+        assert_eq!(bytes.len(), bytes.capacity());
+        let there = Passphrases::none().with_kept(KeptKeys::from_bytes(&bytes));
+        for (file, key) in &keys {
+            assert_eq!(there.kept(file).as_ref(), Some(key));
+        }
+        // Whatever else may come makes no key, and no panic.
+        for end in 0..bytes.len() {
+            assert!(KeptKeys::from_bytes(&bytes[..end]).keys.len() < 3);
+        }
+        assert!(KeptKeys::from_bytes(&[0xff; 400]).keys.is_empty());
     }
 }

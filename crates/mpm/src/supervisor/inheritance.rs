@@ -57,6 +57,8 @@ pub(super) struct Inheritance {
     /// Sockets of systemd that nobody uses.
     pub spare: Vec<OwnedFd>,
     pub regions: Vec<HandedRegion>,
+    /// The pipe with the program's secrets.
+    pub secrets: Option<OwnedFd>,
     pub children: Vec<HandedChild<OwnedFd>>,
 }
 
@@ -154,6 +156,7 @@ impl Inheritance {
                     self.groups.push(HandedGroup { address, is_inherited, sockets });
                 }
             }
+            "secrets" => self.secrets = Some(descriptor(next()?)?),
             "spare" => self.spare.push(descriptor(next()?)?),
             "region" => self.regions.push(HandedRegion {
                 name: String::from_utf8(bytes(next()?)?).ok()?,
@@ -244,6 +247,12 @@ impl<'f> Testament<'f> {
     pub(super) fn spare(&mut self, socket: BorrowedFd<'f>) {
         let socket = self.descriptor(socket);
         self.line("spare", &[&socket]);
+    }
+
+    /// Only for who reads this line: others would leave the pipe open, for their children too.
+    pub(super) fn secrets(&mut self, pipe: BorrowedFd<'f>) {
+        let pipe = self.descriptor(pipe);
+        self.line("secrets", &[&pipe]);
     }
 
     pub(super) fn region(&mut self, region: &'f HandedRegion) {
@@ -340,7 +349,7 @@ mod tests {
     fn what_is_left_is_what_is_read() {
         let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let null = || OwnedFd::from(File::open("/dev/null").unwrap());
-        let (pid_file, line, file) = (null(), null(), Arc::new(null()));
+        let (pid_file, line, secrets, file) = (null(), null(), null(), Arc::new(null()));
         let name = "a b".to_owned();
         let region = HandedRegion { name, is_words: true, count: 3, file };
         let mut testament = Testament::new(7, Path::new("/usr/sbin/a b"));
@@ -350,6 +359,7 @@ mod tests {
             is_inherited: true,
             sockets: sockets.iter().collect(),
         });
+        testament.secrets(secrets.as_fd());
         testament.region(&region);
         let state = ProcessState::Quiescing;
         let pid = Pid::from_raw(41);
@@ -359,7 +369,7 @@ mod tests {
         let left = Inheritance::parse(&text).unwrap();
         assert_eq!((left.generation, left.executable.as_path()), (7, Path::new("/usr/sbin/a b")));
         assert_eq!(left.pid_file.unwrap().0, Path::new("/run/\u{e4}.pid"));
-        assert!(left.predecessor.is_none());
+        assert!(left.predecessor.is_none() && left.secrets.is_some());
         let group = &left.groups[0];
         assert_eq!((group.is_inherited, group.sockets.len()), (true, 2));
         assert_eq!(group.address, ListenAddress::Any { port: 80 });
@@ -367,7 +377,7 @@ mod tests {
         let child = &left.children[0];
         assert_eq!((child.pid, child.generation, child.slot, child.state), (pid, 6, 1, state));
         // What was read owns the descriptors now.
-        std::mem::forget((sockets, pid_file, region, line));
+        std::mem::forget((sockets, pid_file, secrets, region, line));
         assert!(Inheritance::parse("tamarack 0\ngeneration 7\n").is_none());
         assert!(Inheritance::parse("").is_none());
     }

@@ -28,6 +28,7 @@ use crate::listeners::Listeners;
 use crate::notify;
 use crate::pidfile::PidFile;
 use crate::program::{Level, LoadFailure, Program};
+use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -45,8 +46,9 @@ enum Step {
     Wanted,
     /// The new executable shows what it can.
     Trying(Trial),
-    /// It is to take over as soon as nothing else is under way.
-    Approved,
+    /// It is to take over as soon as nothing else is under way, with the program's secrets if it
+    /// has said that it takes them.
+    Approved { takes_secrets: bool },
     /// This is the new image, and the generation before still serves.
     TakingOver,
     /// It came to nothing: the predecessor is executed again.
@@ -67,6 +69,8 @@ pub(super) struct Upgrade {
     executable: Option<PathBuf>,
     /// The image before this one, until this one serves.
     predecessor: Option<OwnedFd>,
+    /// It has left secrets, and so takes them.
+    predecessor_takes_secrets: bool,
     /// Only children of the image before serve: there is no configuration to start others with.
     pub is_heir: bool,
 }
@@ -88,8 +92,9 @@ impl Upgrade {
 pub(super) fn try_out(program: &mut dyn Program) -> i32 {
     // Without a terminal: a pass phrase that it would have to ask for there is a failure.
     let _ = nix::unistd::setsid();
+    receive(program, io::stdin().as_fd());
     let (text, status) = match program.load(1, &Shared::new()) {
-        Ok(_) => (greeting(), 0),
+        Ok(_) => (format!("{TAKES_SECRETS}\n{}", greeting()), 0),
         Err(failure) => (failure.text, 1),
     };
     match writeln!(io::stdout(), "{}", text.trim_end()) {
@@ -97,6 +102,17 @@ pub(super) fn try_out(program: &mut dyn Program) -> i32 {
         Err(_) => 1,
     }
 }
+
+/// Gives the program what the image before has left it to know.
+fn receive(program: &mut dyn Program, pipe: BorrowedFd<'_>) {
+    let secrets = Secrets::from_pipe(pipe);
+    if !secrets.is_empty() {
+        program.take_secrets(secrets);
+    }
+}
+
+/// What an executable says that knows what to do with secrets.
+const TAKES_SECRETS: &str = "tamarack: takes secrets";
 
 /// What an executable says that can take over.
 fn greeting() -> String {
@@ -106,11 +122,16 @@ fn greeting() -> String {
 /// The rest of a successor's life; the exit status of the process.
 pub(super) fn succeed(program: &mut dyn Program, mut left: Inheritance) -> i32 {
     let number = left.generation.saturating_add(1);
+    let takes_secrets = left.secrets.is_some();
+    if let Some(pipe) = left.secrets.take() {
+        receive(program, pipe.as_fd());
+    }
     let shared = Shared::adopt(std::mem::take(&mut left.regions));
     let loaded = program.load(number, &shared);
     match Supervisor::adopt(program, shared, loaded.as_ref().ok(), left) {
         Ok(mut supervisor) => {
             supervisor.last_generation = number;
+            supervisor.upgrade.predecessor_takes_secrets = takes_secrets;
             let staged = loaded
                 .and_then(|settings| supervisor.stage_loaded(number, settings, Order::Graceful));
             if let Err(failure) = staged {
@@ -142,6 +163,7 @@ impl<'p> Supervisor<'p> {
             step: Step::TakingOver,
             executable: Some(left.executable),
             predecessor: left.predecessor,
+            predecessor_takes_secrets: false,
             is_heir: true,
         };
         for child in left.children {
@@ -170,7 +192,10 @@ impl<'p> Supervisor<'p> {
             }
             _ if self.stopping.is_some() => {}
             Step::Wanted => self.begin_trial(now),
-            Step::Approved if is_quiet => self.hand_over(),
+            Step::Approved { takes_secrets } if is_quiet => {
+                let takes_secrets = *takes_secrets;
+                self.hand_over(takes_secrets);
+            }
             Step::Returning if is_quiet => self.return_to_predecessor(),
             _ => {}
         }
@@ -181,7 +206,7 @@ impl<'p> Supervisor<'p> {
             self.refuse_upgrade("where it is can't be found out");
             return;
         };
-        match start_trial(&executable, now) {
+        match start_trial(&executable, self.program.secrets(), now) {
             Ok(trial) => self.upgrade.step = Step::Trying(trial),
             Err(error) => self.refuse_upgrade(&error.to_string()),
         }
@@ -200,7 +225,8 @@ impl<'p> Supervisor<'p> {
         let report = String::from_utf8_lossy(&report).into_owned();
         let is_able = death == Death::Exit(0) && report.lines().any(|line| line == greeting());
         if is_able {
-            self.upgrade.step = Step::Approved;
+            let takes_secrets = report.lines().any(|line| line == TAKES_SECRETS);
+            self.upgrade.step = Step::Approved { takes_secrets };
             return true;
         }
         for line in report.lines().filter(|line| !line.trim().is_empty()) {
@@ -232,14 +258,15 @@ impl<'p> Supervisor<'p> {
     }
 
     /// Executes the new image. Comes back only when that fails.
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, takes_secrets: bool) {
         let Some(executable) = self.upgrade.executable.clone() else { return };
         let text = format!("the executable {} takes over", executable.display());
         self.program.log(Level::Notice, 20012, &text);
         notify::reloading();
         // Without it a new image that fails has nothing to go back to.
         let own = File::open("/proc/self/exe").ok();
-        let error = self.execute(&Successor::Path(&executable), own.as_ref().map(AsFd::as_fd));
+        let successor = Successor::Path(&executable);
+        let error = self.execute(&successor, own.as_ref().map(AsFd::as_fd), takes_secrets);
         self.refuse_upgrade(&error.to_string());
         notify::ready(std::process::id(), "Serving: the new executable can't be used");
     }
@@ -248,7 +275,8 @@ impl<'p> Supervisor<'p> {
     fn return_to_predecessor(&mut self) {
         self.upgrade.step = Step::None;
         let Some(predecessor) = self.upgrade.predecessor.take() else { return };
-        let error = self.execute(&Successor::File(predecessor.as_fd()), None);
+        let takes_secrets = self.upgrade.predecessor_takes_secrets;
+        let error = self.execute(&Successor::File(predecessor.as_fd()), None, takes_secrets);
         let text = format!(
             "the executable before can't be executed again ({error}): its processes go on serving \
              until there is another restart"
@@ -256,7 +284,18 @@ impl<'p> Supervisor<'p> {
         self.program.log(Level::Alert, 20014, &text);
     }
 
-    fn execute(&self, successor: &Successor<'_>, predecessor: Option<BorrowedFd<'_>>) -> io::Error {
+    fn execute(
+        &self,
+        successor: &Successor<'_>,
+        predecessor: Option<BorrowedFd<'_>>,
+        takes_secrets: bool,
+    ) -> io::Error {
+        let secrets = takes_secrets.then(|| self.program.secrets());
+        let secrets = match secrets.filter(|secrets| !secrets.is_empty()).map(Secrets::into_pipe) {
+            Some(Err(error)) => return error,
+            Some(Ok(pipe)) => Some(pipe),
+            None => None,
+        };
         let regions = self.shared.to_hand_on();
         let (groups, spare) = self.listeners.to_hand_on();
         let executable = self.upgrade.executable.as_deref().unwrap_or(Path::new(""));
@@ -266,6 +305,9 @@ impl<'p> Supervisor<'p> {
         }
         if let Some(predecessor) = predecessor {
             testament.predecessor(predecessor);
+        }
+        if let Some(secrets) = &secrets {
+            testament.secrets(secrets.as_fd());
         }
         groups.iter().for_each(|group| testament.group(group));
         spare.iter().for_each(|socket| testament.spare(socket.as_fd()));
@@ -306,7 +348,7 @@ impl<'p> Supervisor<'p> {
             return;
         }
         let step = std::mem::take(&mut self.upgrade.step);
-        if let Step::Wanted | Step::Trying(_) | Step::Approved = step {
+        if let Step::Wanted | Step::Trying(_) | Step::Approved { .. } = step {
             self.upgrade.step = step;
         }
         self.upgrade.is_heir = false;
@@ -316,7 +358,12 @@ impl<'p> Supervisor<'p> {
     }
 }
 
-fn start_trial(executable: &Path, now: Instant) -> io::Result<Trial> {
+/// It reads the secrets from its standard input.
+fn start_trial(executable: &Path, secrets: Secrets, now: Instant) -> io::Result<Trial> {
+    let input = match secrets.is_empty() {
+        true => Stdio::null(),
+        false => Stdio::from(secrets.into_pipe()?),
+    };
     let (report, to_us) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&report, true)?;
     let mut words = std::env::args_os();
@@ -325,7 +372,7 @@ fn start_trial(executable: &Path, now: Instant) -> io::Result<Trial> {
         .arg0(words.next().unwrap_or_default())
         .args(words)
         .env(name, value)
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(Stdio::from(to_us))
         .spawn()?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -140,8 +140,36 @@ fn a_pass_phrase_is_asked_for_once() {
     site.restart_gracefully();
     assert_eq!(site.count_lines("resuming normal operations"), 2, "{}", site.error_log());
     assert_eq!(tls.get(site.port).0, 200);
-    // Another executable has neither: it does not take over.
+    // Another executable gets it from this one, and hands it on again.
+    let pipes = pipes_of(&site);
+    for taken in 1..=2 {
+        let old = site.children();
+        site.signal(nix::sys::signal::SIGUSR2);
+        site.wait_until("an upgrade", || site.count_lines("has taken over") == taken);
+        wait_for_their_end(&site, &old);
+        assert_eq!(tls.get(site.port).0, 200);
+    }
+    assert_eq!(pipes_of(&site), pipes, "what it came by is closed");
+    // A key that nobody has typed a phrase for stays closed, and it is said what can be done.
+    fs::copy(format!("{KEYS}/server-encrypted.key"), site.path("other.key")).unwrap();
+    fs::OpenOptions::new()
+        .append(true)
+        .open(site.path("other.key"))
+        .unwrap()
+        .write_all(b"\n")
+        .unwrap();
+    let other = Tls::configuration("server-encrypted.key")
+        .replace(&format!("{KEYS}/server-encrypted.key"), "other.key");
+    site.configure(&other);
     site.signal(nix::sys::signal::SIGUSR2);
     site.wait_for_line("AH20011");
+    assert_eq!(site.count_lines("start the server anew at a terminal"), 1, "{}", site.error_log());
     assert_eq!(tls.get(site.port).0, 200);
+}
+
+/// The pipes that the supervisor has open.
+fn pipes_of(site: &Site) -> Vec<PathBuf> {
+    let open = fs::read_dir(format!("/proc/{}/fd", site.supervisor())).unwrap().flatten();
+    let links = open.filter_map(|file| fs::read_link(file.path()).ok());
+    links.filter(|link| link.to_string_lossy().starts_with("pipe:")).collect()
 }

@@ -71,7 +71,7 @@ fn a_restart_asks_nobody() {
     let mut second = Passphrases::none().with_kept(first.into_kept());
     assert_eq!(load(&text, &QUESTION, &mut second).unwrap(), key);
     let changed = [&text[..], b"\n"].concat();
-    assert_eq!(load(&changed, &QUESTION, &mut second).unwrap_err(), KeyError::Locked);
+    assert_eq!(load(&changed, &QUESTION, &mut second).unwrap_err(), KeyError::Unanswered);
 }
 
 #[test]

@@ -32,6 +32,17 @@ use crate::mpm;
 /// no pass phrase again. The supervisor alone reads configurations, in its one thread.
 static KEPT: Mutex<Option<KeptKeys>> = Mutex::new(None);
 
+/// The keys that were decrypted so far, for another executable that takes over.
+pub fn kept_keys() -> Vec<u8> {
+    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.as_ref().map_or_else(Vec::new, KeptKeys::to_bytes)
+}
+
+/// The keys that another executable has decrypted: nobody is asked about their files.
+pub fn adopt_keys(keys: &[u8]) {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(KeptKeys::from_bytes(keys));
+}
+
 /// The one protocol that is spoken over TLS.
 const ALPN: &[u8] = b"http/1.1";
 

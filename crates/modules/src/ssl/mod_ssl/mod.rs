@@ -27,6 +27,7 @@ use tls::sessions::SessionCache;
 
 use crate::loggers::mod_log_config::LogItem;
 
+pub use make::{adopt_keys, kept_keys};
 pub use variables::lookup;
 
 /// What pass phrase dialogs call the server.
