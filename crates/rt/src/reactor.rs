@@ -174,6 +174,7 @@ impl Loop {
         state.load.begin(state.clock.now_us());
         let entered = Entered::new(state.clone());
         let handle = Handle { state: state.clone() };
+        let ended = state.clone();
         let output = runtime.block_on(async move {
             tokio::task::spawn_local(timers::drive(state.clone()));
             tokio::task::spawn_local(turn::drive(state));
@@ -182,6 +183,7 @@ impl Loop {
             main(handle).await
         });
         drop(runtime);
+        ended.before_wait();
         drop(entered);
         Ok(output)
     }

@@ -53,7 +53,7 @@ pub enum KeepAlive {
 }
 
 /// What is known of a TLS session. Small, because every idle connection keeps it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.
     pub protocol: &'static str,
@@ -78,7 +78,7 @@ pub struct TlsFacts {
 }
 
 /// The client's end of a TLS session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TlsPeer {
     /// Its certificates in DER, its own first.
     pub certificates: Vec<CertificateDer<'static>>,

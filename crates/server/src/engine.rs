@@ -9,7 +9,7 @@ use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
 use rt::{Handle, Pool};
 
-use crate::connection::Active;
+use crate::connection::{Active, Leaving};
 use crate::host::Server;
 use crate::log::Level;
 use crate::plan::PlanCache;
@@ -44,6 +44,8 @@ pub struct Engine {
     pub draining: Cell<bool>,
     /// Connections that are open.
     pub connections: Connections,
+    /// Which of them may go to another loop.
+    pub leaving: Leaving,
     /// The loop's slot in the scoreboard.
     pub slot: mpm::LoopSlot,
     /// The whole scoreboard, for status pages.
@@ -67,6 +69,8 @@ pub struct Connections {
     gauges: ConnectionGauges,
     /// Idle, with their buffers still.
     lingering: Cell<usize>,
+    /// In a burst of requests.
+    active: Cell<usize>,
 }
 
 /// A connection that is doing something; until it is dropped.
@@ -85,10 +89,17 @@ impl Drop for Doing {
     }
 }
 
-/// An idle connection that keeps its buffers; until it is dropped.
-pub(crate) struct Lingering<'c>(&'c Cell<usize>);
+/// One of those that a loop counts for itself alone; until it is dropped.
+pub(crate) struct Counted<'c>(&'c Cell<usize>);
 
-impl Drop for Lingering<'_> {
+impl<'c> Counted<'c> {
+    fn new(count: &'c Cell<usize>) -> Counted<'c> {
+        count.set(count.get() + 1);
+        Counted(count)
+    }
+}
+
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
     }
@@ -96,13 +107,20 @@ impl Drop for Lingering<'_> {
 
 impl Connections {
     fn new(slot: &LoopSlot) -> Connections {
-        Connections { slot: *slot, gauges: slot.connections(), lingering: Cell::new(0) }
+        let (lingering, active) = (Cell::new(0), Cell::new(0));
+        Connections { slot: *slot, gauges: slot.connections(), lingering, active }
     }
 
     /// One more.
     pub fn opened(&self) {
         self.gauges.open.up();
         self.slot.add_accepted(1);
+    }
+
+    /// One more, that another loop has accepted.
+    pub fn joined(&self) {
+        self.gauges.open.up();
+        self.slot.add_taken_over(1);
     }
 
     /// One less.
@@ -127,14 +145,25 @@ impl Connections {
     }
 
     /// One is idle and keeps its buffers for a while.
-    pub(crate) fn lingering(&self) -> Lingering<'_> {
-        self.lingering.set(self.lingering.get() + 1);
-        Lingering(&self.lingering)
+    pub(crate) fn lingering(&self) -> Counted<'_> {
+        Counted::new(&self.lingering)
     }
 
     /// How many are.
     pub(crate) fn lingering_now(&self) -> usize {
         self.lingering.get()
+    }
+
+    /// One has a request, or has had one a moment ago.
+    pub(crate) fn active(&self) -> Counted<'_> {
+        Counted::new(&self.active)
+    }
+
+    /// How many have: of those between two requests [`LINGERING_LIMIT`] at most.
+    ///
+    /// [`LINGERING_LIMIT`]: crate::connection::LINGERING_LIMIT
+    pub fn active_now(&self) -> usize {
+        self.active.get()
     }
 
     /// One is answering.
@@ -167,6 +196,7 @@ impl Engine {
             handle,
             draining: Cell::new(false),
             connections: Connections::new(&slot),
+            leaving: Leaving::default(),
             is_timed: is_timed(&server),
             hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
             slot,

@@ -19,7 +19,7 @@ use crate::hooks::{Answer, Bound, Verdict};
 use crate::request::Request;
 
 /// What the name server said of a connection's ends.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The client's name; `None` where its address has none.
     client: OnceCell<Option<Box<[u8]>>>,

@@ -220,7 +220,7 @@ impl LoopSlot {
         self.add(Counter::HandedOver, connections);
     }
 
-    /// Counts connections that another loop had accepted.
+    /// Counts connections that came from another loop, new or idle.
     pub fn add_taken_over(&self, connections: u64) {
         self.add(Counter::TakenOver, connections);
     }

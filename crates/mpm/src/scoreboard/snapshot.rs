@@ -61,6 +61,8 @@ pub struct Snapshot {
     pub run_delay_us: u64,
     /// Accepted connections that were handed to another loop, likewise.
     pub handed_over: u64,
+    /// Connections that came from another loop, new or idle, likewise.
+    pub taken_over: u64,
     /// Idle connections that went to another loop, likewise.
     pub moved: u64,
     /// User CPU time of the supervisor.
@@ -137,7 +139,7 @@ pub struct LoopSnapshot {
     pub run_delay_us: u64,
     /// Accepted connections handed to another loop.
     pub handed_over: u64,
-    /// Connections that another loop had accepted.
+    /// Connections that came from another loop, new or idle.
     pub taken_over: u64,
     /// Idle connections that went to another loop.
     pub moved: u64,
@@ -264,6 +266,7 @@ impl Scoreboard {
             migrations: sum(Counter::Migrations),
             run_delay_us: sum(Counter::RunDelayUs),
             handed_over: sum(Counter::HandedOver),
+            taken_over: sum(Counter::TakenOver),
             moved: sum(Counter::Moved),
             sums,
             ..snapshot

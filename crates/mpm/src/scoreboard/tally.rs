@@ -58,6 +58,10 @@ pub enum Decision {
     Avoided,
     /// A loop that stood still gets connections again.
     Readmitted,
+    /// A loop began to hand connections that it accepts to other loops of its process.
+    Handing,
+    /// A loop let idle connections go to another loop of its process.
+    Moving,
 }
 
 /// How many [`Decision`]s there are.
@@ -65,7 +69,7 @@ pub(super) const DECISIONS: usize = Decision::ALL.len();
 
 impl Decision {
     /// All, by number.
-    pub const ALL: [Decision; 7] = [
+    pub const ALL: [Decision; 9] = [
         Decision::Pinned,
         Decision::Widened,
         Decision::Returned,
@@ -73,6 +77,8 @@ impl Decision {
         Decision::Steered,
         Decision::Avoided,
         Decision::Readmitted,
+        Decision::Handing,
+        Decision::Moving,
     ];
 
     /// A word for metrics.
@@ -85,6 +91,8 @@ impl Decision {
             Decision::Steered => "steered",
             Decision::Avoided => "avoided",
             Decision::Readmitted => "readmitted",
+            Decision::Handing => "handing",
+            Decision::Moving => "moving",
         }
     }
 }
@@ -128,7 +136,7 @@ mod tests {
         }
         let snapshot = board.snapshot();
         assert_eq!(snapshot.event(Event::ShapeFull), 5);
-        assert_eq!(snapshot.decision(Decision::Readmitted), 7);
+        assert_eq!(snapshot.decision(Decision::Moving), 9);
         let all: Vec<u64> = Event::ALL.into_iter().map(|event| snapshot.event(event)).collect();
         assert_eq!(all, [1, 2, 3, 4, 5]);
     }

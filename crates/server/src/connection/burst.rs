@@ -1,6 +1,7 @@
 //! A burst: requests that follow each other closely, pipelined or not.
 
 use std::io;
+use std::task::Poll;
 use std::time::Duration;
 
 use rt::{Deadline, Pooled};
@@ -23,6 +24,7 @@ const INPUT_LIMIT: usize = 16 * 1024 * 1024;
 pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ended {
     let engine = connection.engine.clone();
     let mut active = engine.actives.take(Active::new);
+    let _active = engine.connections.active();
     let ended = requests(connection, &mut active, deadline).await;
     active.reset();
     ended
@@ -52,6 +54,7 @@ async fn requests(
                 return Ended::Close;
             }
             Next::Quiet => return Ended::Quiet(deadline),
+            Next::Leaving => return Ended::Leaving(deadline),
             Next::Unfinished(status) => return unfinished(connection, active, status).await,
             Next::Gone => return connection.ended(),
         }
@@ -69,6 +72,8 @@ enum Next {
     Refused(Box<HeadError>),
     /// Nothing came for a while.
     Quiet,
+    /// Nothing has come, and the connection may go to another loop.
+    Leaving,
     /// A part of a head came, and then the end (400) or nothing more (408).
     Unfinished(u16),
     /// The connection is broken, or over.
@@ -109,6 +114,7 @@ async fn fresh(
     deadline: Deadline,
 ) -> Result<Progress, Next> {
     let engine = connection.engine.clone();
+    let is_kept = connection.answered > 0;
     let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
     let connections = &engine.connections;
     let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
@@ -119,10 +125,16 @@ async fn fresh(
     let received = std::future::poll_fn(|cx| {
         let mut input = engine.input.borrow_mut();
         input.clear();
-        stream.poll_read_first(cx, &mut input, until)
+        let received = stream.poll_read_first(cx, &mut input, until);
+        let may_leave = received.is_pending() && engine.leaving.is_for_active();
+        if may_leave && is_kept && stream.is_quiet() {
+            return Poll::Ready(None);
+        }
+        received.map(Some)
     });
     let received = received.await;
     drop(lingering);
+    let Some(received) = received else { return Err(Next::Leaving) };
     match received {
         Ok(0) => return Err(Next::Gone),
         Ok(_) => {}

@@ -7,6 +7,7 @@
 mod burst;
 mod fast;
 mod learn;
+mod moving;
 mod pipe;
 mod secure;
 mod send;
@@ -28,6 +29,8 @@ use crate::log::Level;
 use crate::plan::Place;
 use crate::read_policy::Running;
 use crate::request::KnownHost;
+
+pub use moving::{Gift, Kept, Leaving, settle};
 
 /// How long a quiet connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
 pub const LINGER: Duration = Duration::from_secs(1);
@@ -97,6 +100,8 @@ impl Active {
 enum Ended {
     /// Nothing was received for a while; the connection stays open until the deadline.
     Quiet(Deadline),
+    /// The connection stays open until the deadline, and may go to another loop.
+    Leaving(Deadline),
     /// The connection is to be closed, the last answer having left.
     Close,
     /// The connection is broken, or there is nothing to wait for.
@@ -116,7 +121,7 @@ enum Serving {
     Connecting(Pin<Box<dyn Future<Output = Option<Connection>>>>),
     /// Nothing happens, until the deadline.
     Idle(Connection, Deadline),
-    Busy(Pin<Box<dyn Future<Output = Option<(Connection, Deadline)>>>>),
+    Busy(Pin<Box<dyn Future<Output = Option<Serving>>>>),
     Done,
 }
 
@@ -129,24 +134,25 @@ impl Future for Serving {
                 Serving::Connecting(connecting) => {
                     ready!(connecting.as_mut().poll(cx)).map(Connection::wait_first)
                 }
-                Serving::Busy(busy) => {
-                    ready!(busy.as_mut().poll(cx)).map(|(one, until)| Serving::Idle(one, until))
-                }
+                Serving::Busy(busy) => ready!(busy.as_mut().poll(cx)),
                 Serving::Idle(connection, deadline) => {
                     let Some(stream) = connection.stream.as_mut() else { return Poll::Ready(()) };
-                    let readable = ready!(stream.poll_readable(cx, *deadline)).is_ok();
-                    if readable {
-                        self.begin_burst()
-                    } else {
-                        connection.tell_slow(0);
-                        None
+                    match stream.poll_readable(cx, *deadline) {
+                        Poll::Ready(Ok(())) => self.begin_burst(),
+                        Poll::Ready(Err(_)) => {
+                            connection.tell_slow(0);
+                            None
+                        }
+                        Poll::Pending if connection.engine.leaving.is_for_any() => {
+                            ready!(self.leave())
+                        }
+                        Poll::Pending => return Poll::Pending,
                     }
                 }
                 Serving::Done => None,
             };
-            let is_over = next.is_none();
             *self = next.unwrap_or(Serving::Done);
-            if is_over {
+            if matches!(*self, Serving::Done) {
                 return Poll::Ready(());
             }
         }
@@ -163,12 +169,27 @@ impl Serving {
             _ => None,
         }
     }
+
+    /// Nothing has arrived at an idle connection, and it may go to another loop; pending where it
+    /// stays as it is.
+    fn leave(&mut self) -> Poll<Option<Serving>> {
+        match std::mem::replace(self, Serving::Done) {
+            Serving::Idle(connection, deadline) if connection.may_leave() => {
+                Poll::Ready(Some(connection.leave(deadline, false)))
+            }
+            other => {
+                *self = other;
+                Poll::Pending
+            }
+        }
+    }
 }
 
-/// Answers what arrives until it is quiet; the connection, if it stays open, and until when.
-async fn busy(mut connection: Connection, deadline: Deadline) -> Option<(Connection, Deadline)> {
+/// Answers what arrives until it is quiet; what becomes of the connection then, if it stays open.
+async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving> {
     match burst::run(&mut connection, deadline).await {
-        Ended::Quiet(until) => Some((connection, until)),
+        Ended::Quiet(until) => Some(Serving::Idle(connection, until)),
+        Ended::Leaving(until) => Some(connection.leave(until, true)),
         Ended::Abort => None,
         Ended::Close => {
             Box::pin(connection.close()).await;

@@ -1,14 +1,16 @@
 //! Loops with many connections each: event and loop.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpm::{LoopSeat, Settings};
-use rt::{AcceptError, Acceptor, Handle};
+use rt::{AcceptError, Accepted, Acceptor, Handle};
 use server::connection;
 use server::engine::Engine;
 use server::log::Level;
 
+use super::neighbours::{Giver, Limits, Neighbour};
 use super::{Common, State, heartbeat, report};
 
 /// How long a loop that has no room for connections waits before it looks again.
@@ -19,10 +21,9 @@ const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
 /// What a loop is started with.
 pub(super) struct Seat {
     pub common: Common,
-    /// The most connections that it holds open.
-    pub room: usize,
-    /// How many connections have a request.
-    pub admission: Admission,
+    pub limits: Limits,
+    /// The loops of the process, where there are several.
+    pub neighbours: Option<Arc<[Neighbour]>>,
 }
 
 /// How many connections of a loop may have a request at the same time.
@@ -62,25 +63,36 @@ enum Busy {
 impl Seat {
     /// Runs the loop until it is told to end.
     pub(super) async fn run(self, handle: Handle, seat: LoopSeat) {
-        let Self { mut common, room, admission } = self;
+        let Self { mut common, limits, neighbours } = self;
         let engine = common.engine(&handle, &seat);
+        let giver = neighbours.map(|all| Giver::new(all, seat.index, engine.clone()));
         let mut accepting = Vec::new();
         for socket in seat.sockets {
             let Ok(acceptor) = Acceptor::from_fd(socket.socket.into()) else { continue };
             let gate = Gate {
                 engine: engine.clone(),
                 common: common.clone(),
-                room,
-                admission,
+                giver: giver.clone(),
+                limits,
                 told_at: None,
                 busy: Busy::Little,
             };
             accepting.push(handle.spawn_local(gate.accept(acceptor)));
         }
         let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
+        let deciding = giver.clone().map(|giver| {
+            handle.spawn_local(giver.clone().receive());
+            handle.spawn_local(giver.decide())
+        });
         let told = common.state.changed().await;
         if told.is_ok() && matches!(*common.state.borrow(), State::Finish | State::Leave) {
             engine.draining.set(true);
+            if let Some(deciding) = &deciding {
+                deciding.abort();
+            }
+            if let Some(giver) = &giver {
+                giver.close();
+            }
             for task in accepting {
                 let _ = task.await;
             }
@@ -97,8 +109,8 @@ impl Seat {
 struct Gate {
     engine: Rc<Engine>,
     common: Common,
-    room: usize,
-    admission: Admission,
+    giver: Option<Rc<Giver>>,
+    limits: Limits,
     /// When it was said last that there is no room.
     told_at: Option<Instant>,
     /// How busy it was, when it was looked last.
@@ -122,8 +134,7 @@ impl Gate {
                 accepted = acceptor.accept(), if !is_shut => match accepted {
                     Ok(accepted) => {
                         self.common.counted();
-                        let served = connection::serve(self.engine.clone(), accepted);
-                        self.engine.handle.spawn_local(served);
+                        self.take(accepted);
                     }
                     Err(error) => {
                         report(&self.engine, &error);
@@ -139,17 +150,28 @@ impl Gate {
         }
     }
 
+    /// Serves a connection, or hands it to a loop that has less to do.
+    fn take(&self, accepted: Accepted) {
+        let accepted = match &self.giver {
+            Some(giver) => giver.pass_on(accepted),
+            None => Some(accepted),
+        };
+        if let Some(accepted) = accepted {
+            self.engine.handle.spawn_local(connection::serve(self.engine.clone(), accepted));
+        }
+    }
+
     /// Whether connections have to wait; said to whom it concerns.
     fn is_shut(&mut self) -> bool {
         let connections = &self.engine.connections;
-        let busy = self.admission.judge(connections.busy());
+        let busy = self.limits.admission.judge(connections.busy());
         match busy {
             busy if busy <= self.busy => {}
             Busy::Full => self.common.control.full(),
             Busy::Nearly | Busy::Little => self.common.control.nearly_full(),
         }
         self.busy = busy;
-        let is_full = connections.open() >= self.room;
+        let is_full = connections.open() >= self.limits.room;
         if is_full {
             self.tell_full();
         }
@@ -160,7 +182,7 @@ impl Gate {
     fn tell_full(&mut self) {
         if self.told_at.is_none_or(|at| at.elapsed() >= FULL_TOLD_EVERY) {
             self.told_at = Some(Instant::now());
-            let room = self.room;
+            let room = self.limits.room;
             self.engine.log_main(
                 Level::Error,
                 20003,

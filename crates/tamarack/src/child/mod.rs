@@ -1,6 +1,7 @@
 //! A child process: its loops, one per thread, and the orders it gets.
 
 mod loops;
+mod neighbours;
 mod threads;
 
 use std::rc::Rc;
@@ -17,6 +18,8 @@ use server::engine::Engine;
 use server::host::Server;
 use server::log::Level;
 use tokio::sync::watch;
+
+use neighbours::{Limits, Neighbour};
 
 /// Descriptors that are kept for files, logs and pipes: an eighth of all, within these bounds.
 const RESERVED_LEAST: usize = 8;
@@ -78,13 +81,16 @@ fn start(
     let watcher = if in_place { None } else { Watcher::new().ok().map(Arc::new) };
     // In place there is nobody whom a wait would hold up.
     let threads = if in_place { 0 } else { settings.blocking_threads.max(1) };
-    let limits = BlockingLimits { threads, ..BlockingLimits::default() };
+    let pool = BlockingLimits { threads, ..BlockingLimits::default() };
     // The pool's threads may run on any CPU, whichever loop they were started by.
-    let blocking = Arc::new(BlockingPool::starting_with(limits, Some(unpin)));
-    let room = room_for_connections(loops.len());
-    let admission = loops::Admission::of(&settings);
+    let blocking = Arc::new(BlockingPool::starting_with(pool, Some(unpin)));
     let starting = Arc::new(AtomicUsize::new(loops.len()));
     let taken = Arc::new(AtomicU64::new(0));
+    let limits = Limits {
+        room: room_for_connections(loops.len()),
+        admission: loops::Admission::of(&settings),
+    };
+    let neighbours = if in_place { None } else { Neighbour::all_of(&loops, limits) };
     let mut threads = Vec::new();
     for seat in loops {
         let common = Common {
@@ -113,7 +119,11 @@ fn start(
                 builder.jobs_in(seat.slot.jobs()).in_place().start(|handle| task.run(handle, seat))
             })
         } else {
-            let task = loops::Seat { common, room, admission };
+            let neighbours = neighbours.clone();
+            if let Some(own) = neighbours.as_ref().and_then(|all| all.get(seat.index)) {
+                builder = builder.load(own.load());
+            }
+            let task = loops::Seat { common, limits, neighbours };
             thread.spawn(move || {
                 seat.take();
                 builder.start(|handle| task.run(handle, seat))

@@ -69,7 +69,8 @@ pub fn under_load_by(
     seen
 }
 
-struct SetWhenDropped<'a>(&'a AtomicBool);
+/// Ends what goes on beside, also when a test fails meanwhile.
+pub struct SetWhenDropped<'a>(pub &'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
     fn drop(&mut self) {

@@ -14,6 +14,7 @@ mod descriptors;
 mod end;
 mod freshness;
 mod gone;
+mod handover;
 mod idle;
 mod limits;
 mod logs;

@@ -47,6 +47,7 @@ fn document(
         ("run_delay_us", board.run_delay_us),
         ("migrations", board.migrations),
         ("handed_over", board.handed_over),
+        ("taken_over", board.taken_over),
         ("moved", board.moved),
         ("log_lines_dropped", board.log_lines_dropped),
         ("cpus", cpus as u64),

@@ -114,6 +114,8 @@ fn write_processes(board: &Snapshot, page: &mut Exposition) {
     page.single("tamarack_cpu_migrations", Kind::Counter, help, board.migrations);
     let help = "Accepted connections that were handed to another loop.";
     page.single("tamarack_connections_handed_over", Kind::Counter, help, board.handed_over);
+    let help = "Connections that came from another loop, new or idle.";
+    page.single("tamarack_connections_taken_over", Kind::Counter, help, board.taken_over);
     let help = "Idle connections that were moved to another loop.";
     page.single("tamarack_connections_moved", Kind::Counter, help, board.moved);
 }
@@ -149,6 +151,9 @@ const LOOP_FAMILIES: &[OfLoop] = &[
     }),
     ("tamarack_loop_busy_seconds", Kind::Counter, "Time that it was not waiting.", |seen, _| {
         Some(seconds(seen.busy_us))
+    }),
+    ("tamarack_loop_taken_over", Kind::Counter, "Connections from another loop.", |seen, _| {
+        Some(seen.taken_over.to_string())
     }),
     (
         "tamarack_loop_run_delay_seconds",

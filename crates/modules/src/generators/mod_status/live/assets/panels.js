@@ -15,8 +15,9 @@ const WORDS = {
   crashed: "crashed", replaced: "replaced", hung: "hung", fork_failed: "fork failed",
   shape_full: "shape full", pinned: "pinned", widened: "widened", returned: "returned",
   replanned: "planned anew", steered: "steered", avoided: "avoided", readmitted: "readmitted",
+  handing: "began to hand over", moving: "moved some",
   log_lines_dropped: "log lines dropped", migrations: "CPU migrations",
-  handed_over: "handed over", moved: "idle moved",
+  handed_over: "handed over", taken_over: "taken over", moved: "idle moved",
 };
 
 const BAD = new Set(["crashed", "hung", "fork_failed", "shape_full", "log_lines_dropped"]);
@@ -230,8 +231,9 @@ function showGenerations(now) {
 }
 
 function countersOf(sample) {
-  const { log_lines_dropped, migrations, handed_over, moved } = sample;
-  return { ...sample.events, ...sample.decisions, handed_over, moved, migrations, log_lines_dropped };
+  const { log_lines_dropped, migrations, handed_over, taken_over, moved } = sample;
+  const went = { handed_over, taken_over, moved };
+  return { ...sample.events, ...sample.decisions, ...went, migrations, log_lines_dropped };
 }
 
 function showCounters(now) {
