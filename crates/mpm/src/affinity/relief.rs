@@ -95,8 +95,8 @@ pub struct Relief {
 }
 
 impl Relief {
-    /// What the loop gives away now. `own` is what was seen of it, `other` of the loop that it would
-    /// give to; `None` where no loop could take anything.
+    /// What the loop gives away now. `own` is what was seen of it, `other` of the loop that it
+    /// would give to; `None` where no loop could take anything.
     pub fn turn(&mut self, own: &Seen, other: Option<&Seen>) -> Giving {
         self.note_guests(own);
         let Some(other) = other else {
@@ -284,7 +284,11 @@ mod tests {
         #[test]
         fn nobody_gives_more_than_there_is(
             windows in proptest::collection::vec(
-                ((0.0..1.2f64, 0..5000usize, 0..200usize), (0.0..1.2f64, 0..5000usize), any::<bool>()),
+                (
+                    (0.0..1.2f64, 0..5000usize, 0..200usize),
+                    (0.0..1.2f64, 0..5000usize),
+                    any::<bool>(),
+                ),
                 1..40,
             ),
         ) {

@@ -224,8 +224,7 @@ impl Scoreboard {
 
     fn read(&self) -> Snapshot {
         let (fixed, tallies) = (&self.global.fixed, &self.global.tallies);
-        let before =
-            |counter: Counter| fixed.before_restart[counter as usize].load(Ordering::Relaxed);
+        let before = |at: Counter| fixed.before_restart[at as usize].load(Ordering::Relaxed);
         let mut snapshot = Snapshot {
             started_us: fixed.started_us.load(Ordering::Relaxed),
             restarted_us: fixed.restarted_us.load(Ordering::Relaxed),

@@ -61,8 +61,8 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    /// From now on so many connections may leave for `to`: of those that have had a request a moment
-    /// ago, and of those that have been quiet for longer. What was allowed before is not any more.
+    /// From now on so many connections may leave for `to`: of those that have had a request a
+    /// moment ago, and of those that have been quiet for longer. What was allowed before is over.
     pub fn allow(&self, to: Arc<Inbox<Gift>>, active: usize, quiet: usize) {
         self.active.set(active);
         self.quiet.set(quiet);
