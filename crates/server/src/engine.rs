@@ -171,6 +171,11 @@ impl Connections {
         Doing::new(self.gauges.writing)
     }
 
+    /// One that is answering waits for a name server.
+    pub(crate) fn resolving(&self) -> Doing {
+        Doing::new(self.gauges.resolving)
+    }
+
     /// One is closing.
     pub fn closing(&self) -> Doing {
         Doing::new(self.gauges.closing)

@@ -15,6 +15,7 @@ use rt::names;
 use crate::client::Client;
 use crate::core::Core;
 use crate::core::dir_config::{CanonicalName, HostnameLookups};
+use crate::engine::Engine;
 use crate::hooks::{Answer, Bound, Verdict};
 use crate::request::Request;
 
@@ -58,8 +59,7 @@ pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> A
         return Answer::DECLINED;
     }
     Answer::Wait(Box::pin(async move {
-        let pool = request.engine.handle.blocking().clone();
-        let name = names::ask(&pool, names::name_of, request.client.local.ip()).await;
+        let name = ask(&request.engine, names::name_of, request.client.local.ip()).await;
         let _ = names.own.set(name.and_then(Result::ok).map(lower_case));
         Verdict::Declined
     }))
@@ -118,8 +118,7 @@ async fn look_up_client(request: &mut Request, forget_unverified: bool) {
         return;
     }
     let address = request.useragent_addr.ip();
-    let pool = request.engine.handle.blocking().clone();
-    let asked = names::ask(&pool, names::name_of, address).await;
+    let asked = ask(&request.engine, names::name_of, address).await;
     let mut name = asked.and_then(Result::ok).map(lower_case);
     if let Some(found) = name.take_if(|_| forget_unverified) {
         let holds = has_address(request, found.to_vec(), address).await;
@@ -143,9 +142,18 @@ async fn verify(request: &mut Request) -> bool {
 
 /// Whether a name has an address, of which nothing is kept.
 pub async fn has_address(request: &Request, name: Vec<u8>, address: IpAddr) -> bool {
-    let pool = request.engine.handle.blocking().clone();
-    let asked = names::ask(&pool, move |address| names::has_address(&name, address), address);
-    asked.await.unwrap_or(false)
+    let holds = move |address| names::has_address(&name, address);
+    ask(&request.engine, holds, address).await.unwrap_or(false)
+}
+
+/// As [`names::ask`]; the scoreboard shows meanwhile what the connection waits for.
+async fn ask<T: Send + 'static>(
+    engine: &Engine,
+    look_up: impl FnOnce(IpAddr) -> T + Send + 'static,
+    address: IpAddr,
+) -> Option<T> {
+    let _resolving = engine.connections.resolving();
+    names::ask(engine.handle.blocking(), look_up, address).await
 }
 
 fn lower_case(mut name: Vec<u8>) -> Box<[u8]> {

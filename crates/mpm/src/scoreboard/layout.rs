@@ -129,6 +129,7 @@ pub(super) struct LoopCells {
     pub reading: AtomicU64,
     pub writing: AtomicU64,
     pub closing: AtomicU64,
+    pub resolving: AtomicU64,
     pub connection_accesses: AtomicU64,
     pub connection_bytes: AtomicU64,
     /// One more than the CPU that it ran on last; 0 where nobody knows.
@@ -193,6 +194,7 @@ impl LoopCells {
             &self.reading,
             &self.writing,
             &self.closing,
+            &self.resolving,
             &self.connection_accesses,
             &self.connection_bytes,
             &self.cpu,

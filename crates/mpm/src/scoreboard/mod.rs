@@ -496,6 +496,25 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_a_name_server_is_shown_where_nobody_else_is_answered() {
+        let board = board();
+        board.claim(1, 0, &threads(1));
+        let slot = board.loop_slot(0, 0).unwrap();
+        slot.set_status(Status::Ready);
+        let gauges = slot.connections();
+        let letter = || board.snapshot().processes[0].loops[0].status.letter();
+        for gauge in [gauges.open, gauges.writing, gauges.resolving] {
+            gauge.up();
+        }
+        assert_eq!(letter(), 'D');
+        gauges.writing.up();
+        assert_eq!(letter(), 'W');
+        gauges.writing.down();
+        gauges.resolving.down();
+        assert_eq!(letter(), 'W');
+    }
+
+    #[test]
     fn slots_outside_the_board_are_none() {
         let board = board();
         board.claim(1, 0, &threads(2));

@@ -69,6 +69,8 @@ pub struct ConnectionGauges {
     pub writing: Gauge,
     /// Closing (lingering).
     pub closing: Gauge,
+    /// Of those that send a response: waiting for a name server.
+    pub resolving: Gauge,
 }
 
 /// How many connections a loop has, by what they do, at one moment.
@@ -84,6 +86,8 @@ pub struct ConnectionCounts {
     pub keep_alive: u64,
     /// Closing (lingering).
     pub closing: u64,
+    /// Of those that send a response: waiting for a name server.
+    pub resolving: u64,
 }
 
 /// What `ExtendedStatus` shows of a request. Texts are cut to the slot's room.
@@ -108,6 +112,7 @@ impl LoopSlot {
             reading: Gauge(&cells.reading),
             writing: Gauge(&cells.writing),
             closing: Gauge(&cells.closing),
+            resolving: Gauge(&cells.resolving),
         }
     }
 

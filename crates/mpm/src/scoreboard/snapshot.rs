@@ -340,11 +340,11 @@ fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot 
 }
 
 fn connection_counts(cells: &LoopCells) -> ConnectionCounts {
-    let [total, reading, writing, closing] =
-        [&cells.connections, &cells.reading, &cells.writing, &cells.closing]
+    let [total, reading, writing, closing, resolving] =
+        [&cells.connections, &cells.reading, &cells.writing, &cells.closing, &cells.resolving]
             .map(|cell| cell.load(Ordering::Relaxed));
     let keep_alive = total.saturating_sub(reading + writing + closing);
-    ConnectionCounts { total, reading, writing, keep_alive, closing }
+    ConnectionCounts { total, reading, writing, keep_alive, closing, resolving }
 }
 
 /// The letter of a loop. In shapes whose loops have many connections, idle and closing ones take
@@ -360,6 +360,10 @@ fn shown(
     }
     match connections {
         _ if matches!(state, ProcessState::Quiescing | ProcessState::Stopping) => Status::Graceful,
+        // A loop that answers others meanwhile does that.
+        ConnectionCounts { writing: 1.., resolving, .. } if resolving >= connections.writing => {
+            Status::Dns
+        }
         ConnectionCounts { writing: 1.., .. } => Status::Writing,
         ConnectionCounts { reading: 1.., .. } => Status::Reading,
         _ if kind.is_async() => Status::Ready,

@@ -19,6 +19,7 @@ mod idle;
 mod limits;
 mod logs;
 mod metrics;
+mod names;
 mod notify;
 mod openssl;
 mod restart;
