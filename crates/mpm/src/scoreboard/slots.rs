@@ -90,6 +90,16 @@ pub struct ConnectionCounts {
     pub resolving: u64,
 }
 
+impl ConnectionCounts {
+    pub(super) fn of(cells: &LoopCells) -> Self {
+        let [total, reading, writing, closing, resolving] =
+            [&cells.connections, &cells.reading, &cells.writing, &cells.closing, &cells.resolving]
+                .map(|cell| cell.load(Ordering::Relaxed));
+        let keep_alive = total.saturating_sub(reading + writing + closing);
+        Self { total, reading, writing, keep_alive, closing, resolving }
+    }
+}
+
 /// What `ExtendedStatus` shows of a request. Texts are cut to the slot's room.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestNote<'a> {

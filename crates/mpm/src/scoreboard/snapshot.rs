@@ -325,7 +325,7 @@ fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot 
         last_duration_us: cells.last_duration_us.load(Ordering::Relaxed),
         last_used_us: cells.last_used_us.load(Ordering::Relaxed),
         heartbeat_us: cells.heartbeat_us.load(Ordering::Relaxed),
-        connections: connection_counts(cells),
+        connections: ConnectionCounts::of(cells),
         connection_accesses: cells.connection_accesses.load(Ordering::Relaxed),
         connection_bytes: cells.connection_bytes.load(Ordering::Relaxed),
         cpu: one_less(cells.cpu.load(Ordering::Relaxed)),
@@ -337,14 +337,6 @@ fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot 
         request,
         protocol,
     }
-}
-
-fn connection_counts(cells: &LoopCells) -> ConnectionCounts {
-    let [total, reading, writing, closing, resolving] =
-        [&cells.connections, &cells.reading, &cells.writing, &cells.closing, &cells.resolving]
-            .map(|cell| cell.load(Ordering::Relaxed));
-    let keep_alive = total.saturating_sub(reading + writing + closing);
-    ConnectionCounts { total, reading, writing, keep_alive, closing, resolving }
 }
 
 /// The letter of a loop. In shapes whose loops have many connections, idle and closing ones take
@@ -361,9 +353,7 @@ fn shown(
     match connections {
         _ if matches!(state, ProcessState::Quiescing | ProcessState::Stopping) => Status::Graceful,
         // A loop that answers others meanwhile does that.
-        ConnectionCounts { writing: 1.., resolving, .. } if resolving >= connections.writing => {
-            Status::Dns
-        }
+        ConnectionCounts { writing: all @ 1.., resolving, .. } if resolving >= all => Status::Dns,
         ConnectionCounts { writing: 1.., .. } => Status::Writing,
         ConnectionCounts { reading: 1.., .. } => Status::Reading,
         _ if kind.is_async() => Status::Ready,
