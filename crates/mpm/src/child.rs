@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -127,6 +127,20 @@ impl Order {
             Self::Graceful => GRACEFUL,
             Self::Leave => LEAVE,
             Self::Stop => STOP,
+        }
+    }
+
+    /// What is to be sent, and when, to a child for which another order may be waiting. A stop is
+    /// not taken back; and sockets that only this child has are drained, as late as they were to
+    /// be, though whoever came later shares all of its own with others.
+    pub(crate) fn after(self, waiting: Option<(Self, Instant)>, when: Instant) -> (Self, Instant) {
+        match (waiting, self) {
+            (Some((Self::Stop, at)), Self::Stop) => (Self::Stop, at.min(when)),
+            (Some((Self::Stop, at)), _) => (Self::Stop, at),
+            (Some((Self::Graceful, at)), Self::Graceful | Self::Leave) => {
+                (Self::Graceful, at.max(when))
+            }
+            _ => (self, when),
         }
     }
 }
@@ -337,6 +351,23 @@ mod tests {
         drop(line);
         assert!(control.is_orphan());
         assert_eq!(control.order(), Some(Order::Graceful));
+    }
+
+    #[test]
+    fn what_waits_is_not_weakened() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(1);
+        assert_eq!(Order::Leave.after(None, now), (Order::Leave, now));
+        // Two restarts, the first of which took an address away.
+        let draining = Some((Order::Graceful, later));
+        assert_eq!(Order::Leave.after(draining, now), (Order::Graceful, later));
+        assert_eq!(Order::Graceful.after(draining, now), (Order::Graceful, later));
+        assert_eq!(Order::Stop.after(draining, now), (Order::Stop, now));
+        let stopping = Some((Order::Stop, later));
+        assert_eq!(Order::Graceful.after(stopping, now), (Order::Stop, later));
+        assert_eq!(Order::Stop.after(stopping, now), (Order::Stop, now));
+        let leaving = Some((Order::Leave, now));
+        assert_eq!(Order::Graceful.after(leaving, later), (Order::Graceful, later));
     }
 
     #[test]

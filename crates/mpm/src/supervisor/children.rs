@@ -43,12 +43,12 @@ pub(super) struct ChildRecord {
 }
 
 impl ChildRecord {
-    /// Orders it to go at `when`. A stop is not taken back by a later graceful end.
+    /// Orders it to go at `when`. What waits for its time already is not weakened.
     pub(super) fn order_later(&mut self, order: Order, when: Instant) {
         match self.state {
             ProcessState::Stopping => {}
             ProcessState::Quiescing if order != Order::Stop => {}
-            _ => self.order = Some((order, when)),
+            _ => self.order = Some(order.after(self.order, when)),
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::signals::{Request, Signals};
-use super::{Supervisor, use_standard_error};
+use super::{DRAIN_DELAY, Supervisor, use_standard_error};
 use crate::child::{ControlLine, Order};
+use crate::listeners::Listeners;
 use crate::program::Level;
 use crate::shape::LOOPS_PER_PROCESS_MAX;
 
@@ -40,27 +42,67 @@ impl Supervisor<'_> {
         let (line, control) = ControlLine::pair()?;
         let child = self.make_child(generation.number, 0, board_slot, settings, control)?;
         self.announce();
-        let signals = Signals::block()?;
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || pass_signals_on(&signals, &line))?;
+        let orders = Orders {
+            signals: Signals::block()?,
+            line,
+            listeners: std::mem::take(&mut self.listeners),
+            limit: child.settings.graceful_shutdown_timeout,
+            stop_at: None,
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn(move || orders.pass_on())?;
         let status = self.run_child(child);
         self.board.release(board_slot);
         Ok(status)
     }
 }
 
-/// Turns signals into orders until the process ends. The signals are blocked in every thread.
-fn pass_signals_on(signals: &Signals, line: &ControlLine) {
-    loop {
-        let mut polled = [PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
-        let _ = poll(&mut polled, None);
-        for request in signals.read() {
-            match request {
-                Request::Stop => line.send(Order::Stop),
-                Request::GracefulStop => line.send(Order::Graceful),
-                Request::Restart | Request::Graceful | Request::Upgrade | Request::Reap => {}
+/// What turns signals into orders. They are blocked in every thread.
+struct Orders {
+    signals: Signals,
+    line: ControlLine,
+    /// The supervisor's handles on the listening sockets.
+    listeners: Listeners,
+    /// `GracefulShutdownTimeout`.
+    limit: Option<Duration>,
+    /// When a graceful end has taken long enough.
+    stop_at: Option<Instant>,
+}
+
+impl Orders {
+    /// Goes on until the process ends.
+    fn pass_on(mut self) {
+        loop {
+            self.wait();
+            if self.stop_at.is_some_and(|at| at <= Instant::now()) {
+                self.stop_at = None;
+                self.line.send(Order::Stop);
             }
+            for request in self.signals.read() {
+                match request {
+                    Request::Stop => self.line.send(Order::Stop),
+                    Request::GracefulStop => self.finish(),
+                    Request::Restart | Request::Graceful | Request::Upgrade | Request::Reap => {}
+                }
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let timeout = self.stop_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let mut polled = [PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        let _ = poll(&mut polled, timeout.as_ref());
+    }
+
+    /// As with children: who comes from now on is refused and does not wait in vain.
+    fn finish(&mut self) {
+        self.listeners.retire_all();
+        std::thread::sleep(DRAIN_DELAY);
+        self.listeners.close_retired();
+        self.line.send(Order::Graceful);
+        if self.stop_at.is_none() {
+            self.stop_at = self.limit.map(|limit| Instant::now() + limit);
         }
     }
 }

@@ -47,8 +47,8 @@ enum Step {
     /// The new executable shows what it can.
     Trying(Trial),
     /// It is to take over as soon as nothing else is under way, with the program's secrets if it
-    /// has said that it takes them.
-    Approved { takes_secrets: bool },
+    /// has said that it takes them: this file, and no other that has come to its place since.
+    Approved { tried: Identity, takes_secrets: bool },
     /// This is the new image, and the generation before still serves.
     TakingOver,
     /// It came to nothing: the predecessor is executed again.
@@ -59,12 +59,34 @@ struct Trial {
     pid: Pid,
     report: File,
     kill_at: Option<Instant>,
+    tried: Identity,
+}
+
+/// Which file it is: its device and inode, bytes, and when it was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    file: (u64, u64),
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(path: &Path) -> io::Result<Self> {
+        let file = std::fs::metadata(path)?;
+        Ok(Self {
+            file: (file.dev(), file.ino()),
+            size: file.size(),
+            changed: (file.mtime(), file.mtime_nsec()),
+        })
+    }
 }
 
 /// The supervisor's part for upgrades.
 #[derive(Default)]
 pub(super) struct Upgrade {
     step: Step,
+    /// Asked for while an upgrade was under way, perhaps to another executable by then.
+    is_wanted_again: bool,
     /// The path of the executable, as far as it is known.
     executable: Option<PathBuf>,
     /// The image before this one, until this one serves.
@@ -161,6 +183,7 @@ impl<'p> Supervisor<'p> {
         supervisor.pid_file = left.pid_file.map(|(path, file)| PidFile::adopt(path, file));
         supervisor.upgrade = Upgrade {
             step: Step::TakingOver,
+            is_wanted_again: false,
             executable: Some(left.executable),
             predecessor: left.predecessor,
             predecessor_takes_secrets: false,
@@ -176,9 +199,9 @@ impl<'p> Supervisor<'p> {
     pub(super) fn want_upgrade(&mut self) {
         let text = "SIGUSR2 received.  Trying the executable anew";
         self.program.log(Level::Notice, 20010, text);
-        let is_free = matches!(self.upgrade.step, Step::None);
-        if is_free && self.stopping.is_none() {
-            self.upgrade.step = Step::Wanted;
+        match self.upgrade.step {
+            Step::None => self.upgrade.step = Step::Wanted,
+            _ => self.upgrade.is_wanted_again = true,
         }
     }
 
@@ -192,11 +215,15 @@ impl<'p> Supervisor<'p> {
             }
             _ if self.stopping.is_some() => {}
             Step::Wanted => self.begin_trial(now),
-            Step::Approved { takes_secrets } if is_quiet => {
-                let takes_secrets = *takes_secrets;
-                self.hand_over(takes_secrets);
+            Step::Approved { tried, takes_secrets } if is_quiet => {
+                let (tried, takes_secrets) = (*tried, *takes_secrets);
+                self.hand_over(tried, takes_secrets);
             }
             Step::Returning if is_quiet => self.return_to_predecessor(),
+            Step::None if self.upgrade.is_wanted_again => {
+                self.upgrade.is_wanted_again = false;
+                self.begin_trial(now);
+            }
             _ => {}
         }
     }
@@ -226,7 +253,7 @@ impl<'p> Supervisor<'p> {
         let is_able = death == Death::Exit(0) && report.lines().any(|line| line == greeting());
         if is_able {
             let takes_secrets = report.lines().any(|line| line == TAKES_SECRETS);
-            self.upgrade.step = Step::Approved { takes_secrets };
+            self.upgrade.step = Step::Approved { tried: trial.tried, takes_secrets };
             return true;
         }
         for line in report.lines().filter(|line| !line.trim().is_empty()) {
@@ -257,9 +284,14 @@ impl<'p> Supervisor<'p> {
         self.upgrade.executable.as_deref().unwrap_or(Path::new("")).display().to_string()
     }
 
-    /// Executes the new image. Comes back only when that fails.
-    fn hand_over(&mut self, takes_secrets: bool) {
+    /// Executes the new image, unless it is no longer what was tried. Comes back only when that
+    /// fails.
+    fn hand_over(&mut self, tried: Identity, takes_secrets: bool) {
         let Some(executable) = self.upgrade.executable.clone() else { return };
+        if Identity::of(&executable).ok() != Some(tried) {
+            self.begin_trial(Instant::now());
+            return;
+        }
         let text = format!("the executable {} takes over", executable.display());
         self.program.log(Level::Notice, 20012, &text);
         notify::reloading();
@@ -368,6 +400,8 @@ fn start_trial(executable: &Path, secrets: Secrets, now: Instant) -> io::Result<
     rustix::io::ioctl_fionbio(&report, true)?;
     let mut words = std::env::args_os();
     let (name, value) = inheritance::trial_variable();
+    // Before it runs: what takes its place afterwards is another.
+    let tried = Identity::of(executable)?;
     let child = Command::new(executable)
         .arg0(words.next().unwrap_or_default())
         .args(words)
@@ -377,7 +411,7 @@ fn start_trial(executable: &Path, secrets: Secrets, now: Instant) -> io::Result<
         .spawn()?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     let kill_at = Some(now + TRIAL_DEADLINE);
-    Ok(Trial { pid: Pid::from_raw(pid), report: report.into(), kill_at })
+    Ok(Trial { pid: Pid::from_raw(pid), report: report.into(), kill_at, tried })
 }
 
 /// The path that the program was started by. Not what it led to: when that is a symbolic link,

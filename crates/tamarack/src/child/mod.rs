@@ -51,14 +51,19 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
         Ok(bell) => Arc::new(bell),
         Err(_) => return 1,
     };
+    // Before all others: a process that served and could not be told to end would stay for ever.
+    let obeying = std::thread::Builder::new().name("orders".to_owned());
+    let (line, rung) = (control.clone(), bell.clone());
+    if let Err(error) = obeying.spawn(move || obey(&line, &orders, &rung)) {
+        tell_no_thread(&server, &error);
+        return 1;
+    }
     let Some(threads) = start(server, child, &state, &bell) else { return 1 };
     drop(state);
     if !in_place {
         control.report_ready();
     }
-    let obeying = std::thread::Builder::new().name("orders".to_owned());
-    let obeying = obeying.spawn(move || obey(&control, &orders, &bell));
-    let mut status = i32::from(obeying.is_err());
+    let mut status = 0;
     for thread in threads {
         if !matches!(thread.join(), Ok(Ok(()))) {
             status = 1;
@@ -132,13 +137,17 @@ fn start(
         match started {
             Ok(thread) => threads.push(thread),
             Err(error) => {
-                let text = format!("child can't start a thread: {error}");
-                server::log::of_process(Some(&server), Level::Alert, 20022, &text);
+                tell_no_thread(&server, &error);
                 return None;
             }
         }
     }
     Some(threads)
+}
+
+fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
+    let text = format!("child can't start a thread: {error}");
+    server::log::of_process(Some(server), Level::Alert, 20022, &text);
 }
 
 fn unpin() {

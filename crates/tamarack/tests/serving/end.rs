@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::client::Client;
+use crate::client::{Client, PATIENCE};
 use crate::load::under_load;
 use crate::site::Site;
 
@@ -50,6 +50,39 @@ fn a_graceful_stop_lets_downloads_finish_in_time() {
     drop(slow);
     assert!(site.ended_within(LIMIT * 3), "{}", site.error_log());
     assert!(began.elapsed() >= LIMIT, "not before its time");
+    assert!(deaf.answer().is_err(), "who was not ready was cut");
+}
+
+#[test]
+fn a_process_alone_ends_gracefully_too() {
+    for mpm in ["event", "loop"] {
+        let mut site = site_with_large_file("alone");
+        let modules = ["authz_core", &format!("mpm_{mpm}")]
+            .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
+        site.configure(&modules.concat());
+        let mut command = site.command();
+        command.arg("-X");
+        site.start_by(command);
+        let mut slow = downloading(&site);
+        site.signal(Signal::SIGWINCH);
+        // Nobody waits for a server that takes no more connections.
+        site.wait_until("the port is closed", || Client::connect(site.port).is_err());
+        assert_eq!(slow.answer().unwrap().body.len(), LARGE, "{mpm}");
+        drop(slow);
+        assert!(site.ended_within(PATIENCE), "{mpm}: {}", site.error_log());
+    }
+}
+
+#[test]
+fn a_process_alone_has_its_time_to_end() {
+    let mut site = site_with_large_file("alone-in-time");
+    site.configure("GracefulShutdownTimeout 1");
+    let mut command = site.command();
+    command.arg("-X");
+    site.start_by(command);
+    let mut deaf = downloading(&site);
+    site.signal(Signal::SIGWINCH);
+    assert!(site.ended_within(PATIENCE), "{}", site.error_log());
     assert!(deaf.answer().is_err(), "who was not ready was cut");
 }
 

@@ -62,6 +62,20 @@ fn it_serves_when_no_process_can_be_started() {
 }
 
 #[test]
+fn a_child_that_could_take_no_orders_does_not_serve() {
+    let site = Site::new("no-orders");
+    // Threads that serve have a size of their own, for all others there is no memory.
+    let shape = "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\nThreadStackSize 1048576";
+    site.configure(shape);
+    let mut command = site.command();
+    command.env("RUST_MIN_STACK", (1u64 << 46).to_string());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}\n{}", site.error_log());
+    assert!(site.count_lines("child can't start a thread") > 0, "{}", site.error_log());
+    assert_eq!(site.count_lines("sending a SIGKILL"), 0, "{}", site.error_log());
+}
+
+#[test]
 fn it_serves_when_the_supervisor_has_no_descriptors() {
     let mut site = Site::new("no-descriptors");
     site.start();

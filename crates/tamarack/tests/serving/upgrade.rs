@@ -151,6 +151,43 @@ fn what_is_no_server_does_not_take_over() {
 }
 
 #[test]
+fn what_was_not_tried_does_not_take_over() {
+    let mut site = Site::new("upgrade-untried");
+    start(&mut site);
+    let (supervisor, children) = (site.supervisor(), site.children());
+    let (next, executable) = (site.path("next"), site.path("tamarack"));
+    site.write("next", "#!/bin/sh\nexit 1\n");
+    fs::set_permissions(&next, fs::Permissions::from_mode(0o755)).unwrap();
+    // While it is on trial another comes to its place.
+    let (next, executable) = (next.display(), executable.display());
+    install_script(&site, &format!("#!/bin/sh\nmv {next} {executable}\nexec {PROGRAM} \"$@\"\n"));
+    assert!(!upgrade(&site), "{}", site.error_log());
+    site.assert_serves();
+    assert_eq!((site.supervisor(), site.children()), (supervisor, children));
+}
+
+#[test]
+fn an_upgrade_that_is_asked_for_during_another_follows_it() {
+    const ASKED: &str = "SIGUSR2 received";
+    let mut site = Site::new("upgrade-again");
+    start(&mut site);
+    let root = site.root.display();
+    install_script(
+        &site,
+        &format!("#!/bin/sh\nwhile [ -d {root} -a ! -e {root}/go ]; do sleep 0.05; done\nexit 1\n"),
+    );
+    site.signal(Signal::SIGUSR2);
+    site.wait_for_line(ASKED);
+    install(&site, Path::new(PROGRAM));
+    site.signal(Signal::SIGUSR2);
+    site.wait_until("the second", || site.count_lines(ASKED) == 2);
+    site.write("go", "");
+    site.wait_for_line("has taken over");
+    assert_eq!(site.count_lines("AH20011"), 1, "the first: {}", site.error_log());
+    site.assert_serves();
+}
+
+#[test]
 fn an_executable_that_comes_to_nothing_gives_back() {
     let mut site = Site::new("upgrade-back");
     start(&mut site);
