@@ -9,6 +9,7 @@
 mod adapt;
 mod children;
 mod deaths;
+mod executable;
 mod forks;
 mod full;
 mod generation;

@@ -10,7 +10,6 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +20,7 @@ use nix::unistd::Pid;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::deaths::Death;
+use super::executable::{self, Identity};
 use super::inheritance::{self, HandedChild, Inheritance, Successor, Testament, VERSION};
 use super::{Supervisor, make_board};
 use crate::child::Order;
@@ -62,25 +62,6 @@ struct Trial {
     tried: Identity,
 }
 
-/// Which file it is: its device and inode, bytes, and when it was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    file: (u64, u64),
-    size: u64,
-    changed: (i64, i64),
-}
-
-impl Identity {
-    fn of(path: &Path) -> io::Result<Self> {
-        let file = std::fs::metadata(path)?;
-        Ok(Self {
-            file: (file.dev(), file.ino()),
-            size: file.size(),
-            changed: (file.mtime(), file.mtime_nsec()),
-        })
-    }
-}
-
 /// The supervisor's part for upgrades.
 #[derive(Default)]
 pub(super) struct Upgrade {
@@ -99,7 +80,7 @@ pub(super) struct Upgrade {
 
 impl Upgrade {
     pub(super) fn new() -> Self {
-        Self { executable: executable(), ..Self::default() }
+        Self { executable: executable::path(), ..Self::default() }
     }
 
     pub(super) fn next_turn(&self) -> Option<Instant> {
@@ -412,23 +393,4 @@ fn start_trial(executable: &Path, secrets: Secrets, now: Instant) -> io::Result<
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     let kill_at = Some(now + TRIAL_DEADLINE);
     Ok(Trial { pid: Pid::from_raw(pid), report: report.into(), kill_at, tried })
-}
-
-/// The path that the program was started by. Not what it led to: when that is a symbolic link,
-/// an upgrade is what the link shows to then.
-fn executable() -> Option<PathBuf> {
-    let own = std::fs::metadata("/proc/self/exe").ok()?;
-    let is_own = |path: &PathBuf| {
-        std::fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == (own.dev(), own.ino()))
-    };
-    let word = PathBuf::from(std::env::args_os().next()?);
-    let named = match word.components().count() {
-        0 => None,
-        1 if !word.has_root() => {
-            let folders = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&folders).map(|folder| folder.join(&word)).find(is_own)
-        }
-        _ => std::path::absolute(word).ok().filter(is_own),
-    };
-    named.or_else(|| std::env::current_exe().ok())
 }
