@@ -12,7 +12,7 @@ use rustix::net::SocketFlags;
 use tokio::io::Interest;
 
 use crate::reactor::Handle;
-use crate::socket::{self, Socket};
+use crate::socket::Socket;
 
 /// Connections accepted in a row before the other tasks of the loop have their turn.
 const ACCEPT_BATCH_MAX: u32 = 64;
@@ -67,7 +67,7 @@ impl Acceptor {
         rustix::io::ioctl_fionbio(&fd, true)?;
         // Not a TCP socket: nothing to set.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
-        let io = socket::register(fd, Interest::READABLE)?;
+        let io = Socket::register(fd, Interest::READABLE)?;
         Ok(Self {
             io,
             handle,
@@ -102,7 +102,7 @@ impl Acceptor {
     /// in by the kernel is reset.
     pub fn try_accept(&self) -> Result<Option<Accepted>, AcceptError> {
         loop {
-            match rustix::net::acceptfrom_with(self.io.get_ref(), ACCEPT_FLAGS) {
+            match rustix::net::acceptfrom_with(self.io.fd(), ACCEPT_FLAGS) {
                 Ok((fd, peer)) => {
                     if !self.inherited.get() {
                         // A connection that is dead already tells so at the first read.
@@ -137,12 +137,12 @@ impl Acceptor {
 
     /// Stops listening here and hands the socket back; dropping it closes this process's copy.
     pub fn close(self) -> OwnedFd {
-        self.io.into_inner()
+        self.io.into_fd()
     }
 
     /// The address it listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(SocketAddr::try_from(rustix::net::getsockname(self.io.get_ref())?)?)
+        Ok(SocketAddr::try_from(rustix::net::getsockname(self.io.fd())?)?)
     }
 
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<Result<Accepted, AcceptError>> {
@@ -177,7 +177,7 @@ impl Acceptor {
 
 impl AsFd for Acceptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.get_ref().as_fd()
+        self.io.fd().as_fd()
     }
 }
 

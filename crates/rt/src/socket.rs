@@ -1,19 +1,96 @@
-//! A descriptor that is registered with its loop's epoll.
+//! A descriptor and its place in its loop's epoll.
 
+use std::cell::OnceCell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
-/// A non-blocking descriptor and its readiness.
-pub(crate) type Socket = AsyncFd<OwnedFd>;
+/// A descriptor, and its readiness from when it is registered with the loop of its thread.
+pub(crate) struct Socket {
+    // Before the descriptor: it is taken off the epoll before it is closed.
+    registered: OnceCell<AsyncFd<RawFd>>,
+    fd: OwnedFd,
+}
 
-/// Registers `fd` with the loop of this thread. Errors: those of epoll_ctl(2).
-pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<Socket> {
-    // SAFETY: an OwnedFd always names the same open descriptor, and the AsyncFd that owns it
-    // deregisters before it lets the descriptor go.
-    #[allow(unsafe_code)]
-    let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
-    Ok(registered?)
+impl Socket {
+    /// Registers `fd` at once. Errors: those of epoll_ctl(2).
+    pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
+        let socket = Self::unregistered(fd);
+        socket.register_for(interest)?;
+        Ok(socket)
+    }
+
+    /// Registers `fd` at the first wait for its readiness, to read and to write. A socket that a
+    /// thread blocks at has nobody to tell, and each packet would tell the epoll.
+    pub(crate) fn unregistered(fd: OwnedFd) -> Self {
+        Self { registered: OnceCell::new(), fd }
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Takes it off the epoll.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        let Self { registered, fd, .. } = self;
+        drop(registered);
+        fd
+    }
+
+    /// As [`AsyncFd::poll_read_ready`].
+    pub(crate) fn poll_read_ready(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'_, RawFd>>> {
+        self.registered()?.poll_read_ready(cx)
+    }
+
+    /// Waits until it takes bytes, or is broken.
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut guard = ready!(self.registered()?.poll_write_ready(cx))?;
+        guard.retain_ready();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Runs `call`, which writes, where the socket may be ready for it; `WouldBlock` otherwise.
+    /// Nobody knows before it is registered, so that it is tried then.
+    pub(crate) fn try_output(
+        &self,
+        call: impl Fn(&OwnedFd) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        match self.registered.get() {
+            Some(registered) => registered.try_io(Interest::WRITABLE, |_| call(&self.fd)),
+            None => call(&self.fd),
+        }
+    }
+
+    /// Whether its readiness is known.
+    pub(crate) fn is_registered(&self) -> bool {
+        self.registered.get().is_some()
+    }
+
+    fn registered(&self) -> io::Result<&AsyncFd<RawFd>> {
+        match self.registered.get() {
+            Some(registered) => Ok(registered),
+            None => self.register_for(Interest::READABLE | Interest::WRITABLE),
+        }
+    }
+
+    fn register_for(&self, interest: Interest) -> io::Result<&AsyncFd<RawFd>> {
+        let raw = self.fd.as_raw_fd();
+        // SAFETY: the descriptor is open as long as `self`, which never gives another one out for
+        // it, and its registration ends before it does: in `into_fd`, or by the fields' order.
+        #[allow(unsafe_code)]
+        let registered = unsafe { AsyncFd::register_with_interest(raw, interest) }?;
+        Ok(self.registered.get_or_init(|| registered))
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }

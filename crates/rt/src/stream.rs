@@ -160,6 +160,11 @@ impl Stream {
         self.try_send(bytes, SendFlags::empty())
     }
 
+    /// As [`try_write`](Self::try_write), all parts in one system call.
+    pub fn try_write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.try_send_vectored(parts)
+    }
+
     /// Writes all of `bytes`. `timeout` is for one wait without any progress, as Apache's
     /// `Timeout` is.
     ///
@@ -300,7 +305,7 @@ impl Stream {
                 }
             };
             let outcome = rustix::net::recv(
-                guard.get_inner(),
+                self.io.fd(),
                 rustix::buffer::spare_capacity(buffer),
                 RecvFlags::DONTWAIT,
             );
@@ -334,12 +339,9 @@ impl Stream {
     }
 
     async fn writable_until(&mut self, deadline: Deadline) -> io::Result<()> {
-        std::future::poll_fn(|cx| match self.io.poll_write_ready(cx) {
-            Poll::Ready(guard) => {
-                guard?.retain_ready();
-                Poll::Ready(Ok(()))
-            }
+        std::future::poll_fn(|cx| match self.io.poll_writable(cx) {
             Poll::Pending => self.poll_deadline(cx, deadline),
+            ready => ready,
         })
         .await
     }
@@ -377,12 +379,12 @@ impl Drop for Berth {
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("fd", self.io.get_ref()).finish_non_exhaustive()
+        f.debug_struct("Stream").field("fd", self.io.fd()).finish_non_exhaustive()
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.get_ref().as_fd()
+        self.io.fd().as_fd()
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::Interest;
 
 use super::{Berth, Layer, Stream};
 use crate::reactor::Handle;
-use crate::socket;
+use crate::socket::Socket;
 
 /// A connection without a loop: nothing of the one that it was on, so that any thread may have it.
 pub struct Detached {
@@ -35,7 +35,7 @@ impl Stream {
     /// Takes the connection off its loop, with what its counters and its TLS session know.
     pub fn detach(self) -> Detached {
         let Self { io, layer, received, sent, .. } = self;
-        Detached { fd: io.into_inner(), layer, received, sent }
+        Detached { fd: io.into_fd(), layer, received, sent }
     }
 
     /// Brings a connection onto this thread's loop.
@@ -45,8 +45,12 @@ impl Stream {
     pub fn attach(detached: Detached) -> io::Result<Self> {
         let Detached { fd, layer, received, sent } = detached;
         let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
-        // What has arrived before makes it readable at once.
-        let io = socket::register(fd, Interest::READABLE | Interest::WRITABLE)?;
+        let io = if handle.state.in_place {
+            Socket::unregistered(fd)
+        } else {
+            // What has arrived before makes it readable at once.
+            Socket::register(fd, Interest::READABLE | Interest::WRITABLE)?
+        };
         Ok(Self {
             io,
             // In place, the first wait is in the system call that reads.

@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use tokio::io::Interest;
 
 use super::Stream;
 use crate::reactor::IN_PLACE_WAIT;
@@ -78,12 +77,12 @@ impl Stream {
         &self,
         call: impl Fn(&OwnedFd) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        if self.state.in_place {
-            match call(self.io.get_ref()) {
+        if self.state.in_place && self.io.is_registered() {
+            match call(self.io.fd()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
             }
         }
-        self.io.try_io(Interest::WRITABLE, call)
+        self.io.try_output(call)
     }
 }
