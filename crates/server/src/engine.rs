@@ -281,6 +281,9 @@ impl Engine {
             let host = usize::try_from(request.host.id).unwrap_or(usize::MAX);
             hosts.count(host, status, bytes, duration_us);
         }
+        for run in self.server.registry.hooks.answered() {
+            run(request);
+        }
     }
 }
 

@@ -307,6 +307,13 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.table.every_second.push(run);
     }
 
+    /// Called after each answer where answers are timed, for counters and notes: of the request its
+    /// head, its host and its client are sure to be known, and no more. Cheaper than a hook of
+    /// `LogTransaction`, for which an answer that was kept is told in full.
+    pub fn answered(&mut self, run: fn(&Request)) {
+        self.table.answered.push(run);
+    }
+
     /// Called by the supervisor before children are forked, at every start and restart.
     pub fn share(&mut self, hook: ShareHook) {
         self.table.shared.push(hook);

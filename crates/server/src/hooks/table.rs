@@ -10,6 +10,7 @@ use super::{HookDef, MaintainHook, Phase, PostConfig, ServerHook, ShareHook, Tls
 use crate::engine::Engine;
 use crate::filter::{FilterDef, InputFilterDef};
 use crate::read_policy::ReadPolicy;
+use crate::request::Request;
 use crate::slots::Slots;
 
 /// Everything that the active modules registered.
@@ -26,6 +27,7 @@ pub struct HookTable {
     pub(super) logs_opened: Vec<ServerHook>,
     pub(super) child_started: Vec<ServerHook>,
     pub(super) every_second: Vec<fn(&Engine)>,
+    pub(super) answered: Vec<fn(&Request)>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     pub(super) satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
     /// Some hook decides access by URI, not by configuration alone: then authorisation is never
@@ -92,6 +94,11 @@ impl HookTable {
     /// What each loop does every second, and at its end.
     pub fn every_second(&self) -> &[fn(&Engine)] {
         &self.every_second
+    }
+
+    /// What notes an answer that was timed.
+    pub fn answered(&self) -> &[fn(&Request)] {
+        &self.answered
     }
 
     /// What makes shared things before the fork.

@@ -12,7 +12,7 @@ mod page;
 mod report;
 
 use server::body::Body;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Answer, Bound, Hooks};
 use server::module::Module;
 use server::request::Request;
 use wire::{Method, MethodSet};
@@ -33,7 +33,7 @@ impl Module for Status {
         hooks.handler("application/x-httpd-status", handle);
         hooks.handler("tamarack-metrics", metrics::handle).shows_host_counts();
         hooks.handler("tamarack-status", live::handle).shows_host_counts();
-        hooks.on(Phase::LogTransaction, Rank::REALLY_LAST, server::hooks::always, note::after);
+        hooks.answered(note::after);
     }
 }
 

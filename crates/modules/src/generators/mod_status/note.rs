@@ -2,12 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 use mpm::scoreboard::RequestNote;
-use server::hooks::{Answer, Bound};
+use server::engine::Engine;
 use server::request::Request;
 
-use super::{Status, is_extended};
+use super::is_extended;
 
 /// The bytes of a request line that are shown.
 const SHOWN_BYTES: usize = 128;
@@ -19,30 +21,83 @@ thread_local! {
     /// The turn in which this loop last noted a request: its texts are written once a millisecond
     /// at most, because nobody can read them faster.
     static NOTED_MS: Cell<u64> = const { Cell::new(u64::MAX) };
-    static TEXTS: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// What this loop has noted.
+    static NOTED: RefCell<Noted> = const { RefCell::new(Noted::nothing()) };
 }
 
-/// Notes the request whose answer begins.
-pub(super) fn begin(request: &Request) {
-    TEXTS.with_borrow_mut(|(client, vhost)| {
-        for text in [&mut *client, &mut *vhost] {
+/// What stands on the scoreboard, so that nothing is written there that does already: a thread with
+/// one connection comes to the same texts with almost every request.
+struct Noted {
+    /// Of which engine, connection, host, client; and whether the client's name was known.
+    of: Option<(*const Engine, u64, u32, SocketAddr, bool)>,
+    client: Vec<u8>,
+    vhost: Vec<u8>,
+    /// The part of the request line that is shown.
+    line: Vec<u8>,
+    protocol: u16,
+}
+
+impl Noted {
+    const fn nothing() -> Self {
+        Self { of: None, client: Vec::new(), vhost: Vec::new(), line: Vec::new(), protocol: 0 }
+    }
+
+    /// Takes the request's texts over; whether any is another than before.
+    fn take(&mut self, request: &Request) -> bool {
+        let is_other = self.take_names(request);
+        let line = shown(request);
+        if !is_other && self.line == line && self.protocol == request.protocol {
+            return false;
+        }
+        self.line.clear();
+        self.line.extend_from_slice(line);
+        self.protocol = request.protocol;
+        true
+    }
+
+    fn take_names(&mut self, request: &Request) -> bool {
+        let name = request.known_client_name();
+        let of = Some((
+            Rc::as_ptr(&request.engine),
+            request.client.id,
+            request.host.id,
+            request.useragent_addr,
+            name.is_some(),
+        ));
+        if self.of == of {
+            return false;
+        }
+        self.of = of;
+        for text in [&mut self.client, &mut self.vhost] {
             text.clear();
             text.reserve(TEXT_BYTES);
         }
         // Writing to a Vec can't fail.
-        match request.known_client_name() {
-            Some(name) => client.extend_from_slice(name),
-            None => drop(write!(client, "{}", request.useragent_addr.ip())),
+        match name {
+            Some(name) => self.client.extend_from_slice(name),
+            None => drop(write!(self.client, "{}", request.useragent_addr.ip())),
         }
-        vhost.extend_from_slice(request.host.name());
-        let _ = write!(vhost, ":{}", request.client.local.port());
-        let protocol = match request.protocol {
+        self.vhost.extend_from_slice(request.host.name());
+        let _ = write!(self.vhost, ":{}", request.client.local.port());
+        true
+    }
+}
+
+/// Notes the request whose answer begins.
+pub(super) fn begin(request: &Request) {
+    NOTED.with_borrow_mut(|noted| {
+        let slot = &request.engine.slot;
+        if !noted.take(request) {
+            return slot.set_last_used_us(request.engine.handle.clock().wall_us());
+        }
+        let protocol = match noted.protocol {
             1001.. => &b"http/1.1"[..],
             1000 => b"http/1.0",
             _ => b"http/0.9",
         };
-        let note = RequestNote { client, vhost, request: shown(request), protocol };
-        request.engine.slot.request_begin(Some(&note));
+        let Noted { client, vhost, line, .. } = &*noted;
+        let note = RequestNote { client, vhost, request: line, protocol };
+        slot.request_begin(Some(&note));
     });
 }
 
@@ -53,21 +108,20 @@ fn shown(request: &Request) -> &[u8] {
     if globals.see_request_tail.or(false) {
         line.get(line.len().saturating_sub(SHOWN_BYTES)..).unwrap_or_default()
     } else {
-        line
+        line.get(..SHOWN_BYTES).unwrap_or(line)
     }
 }
 
 /// After the answer: what it was.
-pub(super) fn after<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn after(request: &Request) {
     if !is_extended(request) {
-        return Answer::DECLINED;
+        return;
     }
     let now_ms = request.engine.handle.clock().now_ms();
     if NOTED_MS.replace(now_ms) != now_ms {
         begin(request);
         connection(request);
     }
-    Answer::DECLINED
 }
 
 /// Notes what the connection has had so far.
