@@ -9,6 +9,7 @@ use wire::MethodRegistry;
 
 use crate::build::Build;
 use crate::canonical::Identity;
+use crate::contents::Contents;
 use crate::core::{Core, CoreServer};
 use crate::hooks::{DefinedProviders, Phase};
 use crate::read_policy::ReadPolicy;
@@ -137,6 +138,8 @@ pub struct Server {
     pub counts_hosts: bool,
     /// `RegexDefaultOptions`
     pub regex_flags: pcre::Flags,
+    /// What this process keeps in memory of files.
+    pub contents: Contents,
 }
 
 impl Server {
@@ -155,6 +158,7 @@ impl Server {
             })
             .collect();
         Server {
+            contents: Contents::default(),
             vhosts: VhostTable::new(&hosts),
             has_pre_translate: !registry.hooks.phase(Phase::PreTranslateName).is_empty(),
             registry,

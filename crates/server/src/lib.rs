@@ -7,6 +7,7 @@ pub mod build;
 pub mod canonical;
 pub mod client;
 pub mod connection;
+pub mod contents;
 pub mod core;
 pub mod directive;
 pub mod engine;

@@ -66,12 +66,19 @@ pub(super) fn answer(
     output.extend_from_slice(&resource.before);
     respond::write_connection(request, connection.answered, keep, &mut output);
     output.extend_from_slice(&resource.after);
-    let outcome = match &resource.content {
-        Content::Memory(bytes) if bytes.len() as u64 <= IN_MEMORY_BYTES => {
-            output.extend_from_slice(bytes);
-            stream.try_write(&output)
-        }
-        Content::Memory(_) | Content::File(_) => Ok(0),
+    let body = match &resource.content {
+        Content::Memory(bytes) if bytes.len() as u64 <= IN_MEMORY_BYTES => &**bytes,
+        Content::Memory(_) | Content::File(_) => &[],
+    };
+    // A thread with one connection finds its buffer cold: a copy costs it more than a second part.
+    let apart = engine.handle.works_in_place() && connection.client.tls.is_none();
+    let outcome = if body.is_empty() {
+        Ok(0)
+    } else if apart {
+        stream.try_write_vectored(&[io::IoSlice::new(&output), io::IoSlice::new(body)])
+    } else {
+        output.extend_from_slice(body);
+        stream.try_write(&output)
     };
     active.output.clear();
     let outcome = match outcome {
@@ -81,6 +88,10 @@ pub(super) fn answer(
     };
     let outcome = outcome.map(|count| {
         active.output.extend_from_slice(output.get(count..).unwrap_or_default());
+        if apart {
+            let sent = count.saturating_sub(output.len());
+            active.output.extend_from_slice(body.get(sent..).unwrap_or_default());
+        }
     });
     drop(output);
     Some(Sent { resource, keep, before, outcome })
@@ -113,12 +124,12 @@ pub(super) async fn finish(
     }
     connection.answered += 1;
     connection.client.keepalives.set(connection.answered);
+    connection.client.bytes_out.set(stream.sent() - before);
     connection.engine.count(request, 200, resource.body_bytes);
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {
         connection.client.aborted.set(outcome.is_err());
-        connection.client.bytes_out.set(stream.sent() - before);
         connection.client.first_byte_us.set(connection.engine.handle.clock().wall_us());
         request.take_over(&resource);
         process::run_all(request, Phase::LogTransaction).await;

@@ -54,9 +54,12 @@ pub(super) async fn remember(connection: &Connection, request: &mut Request, les
     };
     let Some(head) = respond::reusable_head(request) else { return };
     let content = match content {
-        Content::Memory(bytes) if head.chunked => Content::Memory(one_chunk(&bytes)),
+        Content::Memory(bytes) if head.chunked => {
+            Content::Memory(engine.server.contents.share(one_chunk(&bytes)))
+        }
         // It would have to leave in pieces, with something around each.
         Content::File(_) if head.chunked => return,
+        Content::Memory(bytes) => Content::Memory(engine.server.contents.share(bytes)),
         content => content,
     };
     let resource = Resource::new(request, head, content);
