@@ -8,6 +8,7 @@ import resource
 import socket
 import ssl
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,14 +34,15 @@ def wrk(cpu: int, url: str, seconds: float) -> Load:
 
 
 def wrk_anywhere(url: str, seconds: float, connections: int = CONNECTIONS,
-                 threads: int = 1) -> Load:
-    """The same, on whichever CPU the kernel likes."""
-    return _wrk([], url, seconds, connections, threads)
+                 threads: int = 1, is_short: bool = False) -> Load:
+    """The same, on whichever CPU the kernel likes; short: a connection for each request."""
+    headers = ["-H", "Connection: close"] if is_short else []
+    return _wrk([], url, seconds, connections, threads, headers)
 
 
 def _wrk(prefix: list[str], url: str, seconds: float, connections: int = CONNECTIONS,
-         threads: int = 1) -> Load:
-    command = [*prefix, "wrk", f"-t{threads}", f"-c{connections}",
+         threads: int = 1, headers: Sequence[str] = ()) -> Load:
+    command = [*prefix, "wrk", *headers, f"-t{threads}", f"-c{connections}",
                f"-d{max(1, round(seconds))}s", "-s", str(WRK_SCRIPT), url]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]

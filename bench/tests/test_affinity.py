@@ -5,13 +5,14 @@ from __future__ import annotations
 import unittest
 
 from bench import affinity
-from bench.affinity import ADAPTING, FREE, PINNED, Row
+from bench.affinity import (
+    ADAPTING, FREE, KEPT, MOVES, PINNED, QUOTA, QUOTA_TWO, ROUNDS_MAX, SHORT, Row)
 
 
-def rows(adapting: float, free: float, pinned: float, errors: int = 0) -> list[Row]:
-    """Ten rounds without any noise."""
+def rows(part: str, adapting: float, free: float, pinned: float, errors: int = 0) -> list[Row]:
+    """Rounds without any noise."""
     values = {ADAPTING: adapting, FREE: free, PINNED: pinned}
-    return [Row("busy", name, "requests/s", [value] * 10, errors)
+    return [Row(part, name, "requests/s", [value] * ROUNDS_MAX, errors)
             for name, value in values.items()]
 
 
@@ -23,24 +24,32 @@ class Judging(unittest.TestCase):
         return {one.what.removeprefix("affinity: "): one.met for one in affinity.judge(measured)}
 
     def test_adapting_is_compared_with_both(self) -> None:
-        """At least 0.95 of the unpinned server, and more than the pinned one."""
-        self.assertEqual(self.verdicts(rows(96, 100, 80)), {
-            "busy: adapting against unpinned": True, "busy: adapting against pinned": True})
-        self.assertEqual(self.verdicts(rows(94, 100, 95)), {
-            "busy: adapting against unpinned": False, "busy: adapting against pinned": False})
+        """At least 0.95 of the unpinned server, and clearly more than the pinned one."""
+        unpinned = f"{SHORT}: adapting against unpinned"
+        pinned = f"{SHORT}: adapting against pinned"
+        for measured, met in (((96, 100, 80), (True, True)), ((94, 100, 95), (False, False)),
+                              ((100, 100, 95), (True, False))):
+            self.assertEqual(self.verdicts(rows(SHORT, *measured)),
+                             dict(zip((unpinned, pinned), met, strict=True)))
+
+    def test_with_kept_connections_nothing_is_won(self) -> None:
+        """Both loops always have work: only that adapting costs nothing is judged."""
+        self.assertEqual(self.verdicts(rows(KEPT, 96, 100, 99)),
+                         {f"{KEPT}: adapting against unpinned": True})
 
     def test_errors_prove_nothing(self) -> None:
         """A target is not met by a server that made errors."""
-        self.assertFalse(any(self.verdicts(rows(100, 100, 50, errors=1)).values()))
+        self.assertFalse(any(self.verdicts(rows(SHORT, 100, 100, 50, errors=1)).values()))
 
     def test_migrations_and_quota_have_bounds(self) -> None:
         """Fewer than five in 100,000; at most one period in a hundred more."""
-        moved = [Row("migrations", PINNED, "", [4.0, 5.5, 4.5])]
+        moved = [Row(MOVES, PINNED, "", [4.0, 5.5, 4.5])]
         self.assertEqual(self.verdicts(moved), {"migrations of pinned loops": True})
-        for more, met in ((0.009, True), (0.02, False)):
-            quota = [Row("quota", ADAPTING, "", [0.1 + more] * 10),
-                     Row("quota", FREE, "", [0.1] * 10)]
-            self.assertEqual(self.verdicts(quota), {"quota: adapting against unpinned": met})
+        for part in (QUOTA, QUOTA_TWO):
+            for more, met in ((0.009, True), (0.02, False)):
+                quota = [Row(part, ADAPTING, "", [0.1 + more] * 10),
+                         Row(part, FREE, "", [0.1] * 10)]
+                self.assertEqual(self.verdicts(quota), {f"{part}: adapting against unpinned": met})
 
     def test_nothing_measured_is_nothing_shown(self) -> None:
         """A part that could not run has no row and no verdict."""

@@ -1,14 +1,29 @@
 //! Which loops new connections go to: weights from the loops' loads, changed only where it is worth
 //! it. The kernel spreads connections evenly by itself, which is right most of the time.
+//!
+//! Weights are found step by step: a loop that is busier than the others gets a little less, until
+//! all are as busy. Weights that were made from one look at the loads alone would send all that is
+//! new to the loop that just had nothing, and at the next look the other way round.
 
 /// Loops whose loads are further apart than this are steered to unevenly.
 const APART: f64 = 0.30;
-/// Steering ends when they are closer than this.
+/// Closer than this is as good as can be had; with parts that are nearly even steering ends.
 const CLOSE: f64 = 0.15;
-/// The weight of a loop that has all its time free.
-const WEIGHT_FULL: u32 = 16;
+/// A part that is no further than this from an even one, as a share of it, is nearly even: without
+/// it the loads would be a little further apart, but not so far that steering began again.
+const NEARLY_EVEN: f64 = 0.25;
+/// How much of what a loop is busier than the others it gets less, at each step.
+const GAIN: f64 = 0.5;
+/// How much of what was seen is seen at this turn; the rest is what was seen before.
+const FRESH: f64 = 0.5;
+/// With less than this share of a CPU for the busiest of them nothing is learnt.
+const IDLE: f64 = 0.10;
+/// The weight of an even part.
+const WEIGHT_EVEN: f64 = 16.0;
 /// The weight of a loop that has no time left: somebody has to ask it now and then.
 const WEIGHT_LEAST: u32 = 1;
+/// Weights that are no further than this from those that are set are not worth another program.
+const WEIGHT_STEP: u32 = 1;
 
 /// What is known of a loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +37,11 @@ pub(crate) struct Load {
 /// How connections are spread now.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steering {
-    /// A weight for each loop; empty where the kernel spreads evenly.
+    /// What was seen of the loops' loads, smoothed.
+    shares: Vec<f64>,
+    /// What each loop is to get, as a multiple of an even part; empty while the parts are even.
+    parts: Vec<f64>,
+    /// The weights that are set, one for each loop; empty where the kernel spreads evenly.
     weights: Vec<u32>,
 }
 
@@ -30,8 +49,13 @@ impl Steering {
     /// How connections are to be spread from now on, if that is another way than before: a weight
     /// for each loop, 0 for who is to get none; nothing where all are alike.
     pub(crate) fn turn(&mut self, loads: &[Load]) -> Option<&[u32]> {
+        self.learn(loads);
         let weights = self.wanted(loads);
-        if weights == self.weights {
+        let is_like = |(one, other): (&u32, &u32)| {
+            (*one == 0) == (*other == 0) && one.abs_diff(*other) <= WEIGHT_STEP
+        };
+        let is_same = weights.len() == self.weights.len();
+        if is_same && weights.iter().zip(&self.weights).all(is_like) {
             return None;
         }
         self.weights = weights;
@@ -40,7 +64,7 @@ impl Steering {
 
     /// Ends steering: no weights, if there were any.
     pub(crate) fn stop(&mut self) -> Option<Vec<u32>> {
-        let is_steering = !std::mem::take(&mut self.weights).is_empty();
+        let is_steering = !std::mem::take(self).weights.is_empty();
         is_steering.then(Vec::new)
     }
 
@@ -49,31 +73,58 @@ impl Steering {
         self.weights.iter().enumerate().filter(|(_, weight)| **weight == 0).map(|(at, _)| at)
     }
 
+    /// Moves the parts a step towards where all loops that turn are as busy.
+    fn learn(&mut self, loads: &[Load]) {
+        if self.shares.len() != loads.len() {
+            self.parts.clear();
+            self.shares = loads.iter().map(|load| load.share.clamp(0.0, 1.0)).collect();
+        }
+        for (share, load) in self.shares.iter_mut().zip(loads) {
+            *share += FRESH * (load.share.clamp(0.0, 1.0) - *share);
+        }
+        let seen = self.shares.iter().zip(loads);
+        let turning: Vec<f64> =
+            seen.filter(|(_, load)| !load.is_stalled).map(|(share, _)| *share).collect();
+        let busiest = turning.iter().copied().fold(0.0, f64::max);
+        let apart = busiest - turning.iter().copied().fold(1.0, f64::min);
+        if turning.len() < 2 || self.parts.is_empty() && apart < APART {
+            self.parts.clear();
+            return;
+        }
+        self.parts.resize(loads.len(), 1.0);
+        if apart < CLOSE && self.parts.iter().all(|part| (part - 1.0).abs() <= NEARLY_EVEN) {
+            self.parts.clear();
+        }
+        if self.parts.is_empty() || apart < CLOSE && busiest >= IDLE {
+            return;
+        }
+        let mean = turning.iter().sum::<f64>() / turning.len() as f64;
+        for ((part, share), load) in self.parts.iter_mut().zip(&self.shares).zip(loads) {
+            *part = match load.is_stalled || busiest < IDLE {
+                // Of old times: even is as good a guess as any.
+                true => *part + GAIN * (1.0 - *part),
+                false => *part * (1.0 - GAIN * (share - mean)),
+            };
+        }
+        let sum: f64 = self.parts.iter().sum();
+        let scale = self.parts.len() as f64 / sum.max(f64::MIN_POSITIVE);
+        self.parts.iter_mut().for_each(|part| *part *= scale);
+    }
+
     fn wanted(&self, loads: &[Load]) -> Vec<u32> {
-        let turning = || loads.iter().filter(|load| !load.is_stalled);
-        let count = turning().count();
+        let count = loads.iter().filter(|load| !load.is_stalled).count();
         // With nobody to send them to they may as well wait at any.
-        if loads.len() < 2 || count == 0 {
+        if loads.len() < 2 || count == 0 || self.parts.is_empty() && count == loads.len() {
             return Vec::new();
         }
-        let shares = || turning().map(|load| load.share.clamp(0.0, 1.0));
-        let apart = shares().fold(0.0, f64::max) - shares().fold(1.0, f64::min);
-        let bound = if self.weights.is_empty() { APART } else { CLOSE };
-        let is_even = apart < bound;
-        if is_even && count == loads.len() {
-            return Vec::new();
-        }
-        let weight = |load: &Load| match load.is_stalled {
+        let weight = |(at, load): (usize, &Load)| match load.is_stalled {
             true => 0,
-            false if is_even => WEIGHT_FULL,
             false => {
-                let free = 1.0 - load.share.clamp(0.0, 1.0);
-                // Rounded to a few steps, so that a little more or less is no other program.
-                let quarter = f64::from(WEIGHT_FULL) / 4.0;
-                ((free * 4.0).round() * quarter).max(f64::from(WEIGHT_LEAST)) as u32
+                let part = self.parts.get(at).copied().unwrap_or(1.0);
+                ((part * WEIGHT_EVEN).round() as u32).max(WEIGHT_LEAST)
             }
         };
-        loads.iter().map(weight).collect()
+        loads.iter().enumerate().map(weight).collect()
     }
 }
 
@@ -96,15 +147,64 @@ mod tests {
         assert_eq!(steering.stop(), None);
     }
 
+    /// Two loops, the second of which gets through half as much: what each is busy with, when so
+    /// much comes as one loop could do in `come` of its time.
+    fn half_as_fast(weights: &[u32], come: f64) -> Vec<Load> {
+        let parts = match weights {
+            [one, other] => {
+                [f64::from(*one), f64::from(*other)].map(|w| w / f64::from(one + other))
+            }
+            _ => [0.5; 2],
+        };
+        loads(&[parts[0] * come, parts[1] * come * 2.0])
+    }
+
     #[test]
-    fn uneven_loads_are_steered_until_they_are_close() {
+    fn uneven_loads_are_steered_until_all_are_as_busy() {
         let mut steering = Steering::default();
-        assert_eq!(steering.turn(&loads(&[0.9, 0.2])), Some(&[1, 12][..]));
-        assert_eq!(steering.turn(&loads(&[0.92, 0.22])), None);
-        // Neither far apart nor close: it stays.
-        assert_eq!(steering.turn(&loads(&[0.70, 0.50])), Some(&[4, 8][..]));
-        assert_eq!(steering.turn(&loads(&[0.62, 0.55])), Some(&[][..]));
-        assert_eq!(steering.turn(&loads(&[0.70, 0.50])), None);
+        let mut weights = Vec::new();
+        let mut firsts = Vec::new();
+        for _ in 0..60 {
+            if let Some(new) = steering.turn(&half_as_fast(&weights, 1.2)) {
+                weights = new.to_vec();
+                firsts.push(weights[0]);
+            }
+        }
+        let [one, other] = weights[..] else { panic!("{weights:?}") };
+        let ratio = f64::from(one) / f64::from(other);
+        assert!((1.5..2.5).contains(&ratio), "it gets half of what the other gets: {weights:?}");
+        assert!(firsts.is_sorted(), "a way there, and no swinging: {firsts:?}");
+        // Both are as fast again: back to even parts, and then to the kernel's.
+        let alike = |weights: &[u32]| match weights {
+            [one, other] => {
+                let sum = f64::from(one + other);
+                loads(&[f64::from(*one) / sum * 1.2, f64::from(*other) / sum * 1.2])
+            }
+            _ => loads(&[0.6, 0.6]),
+        };
+        for _ in 0..60 {
+            if let Some(new) = steering.turn(&alike(&weights)) {
+                weights = new.to_vec();
+            }
+        }
+        assert!(weights.is_empty(), "{weights:?}");
+        assert_eq!(steering.turn(&alike(&[])), None);
+    }
+
+    #[test]
+    fn one_turn_is_chance_and_idle_loops_teach_nothing() {
+        let mut steering = Steering::default();
+        assert_eq!(steering.turn(&loads(&[0.5, 0.5])), None);
+        assert_eq!(steering.turn(&loads(&[0.8, 0.4])), None, "seen once");
+        assert_eq!(steering.turn(&loads(&[0.5, 0.5])), None);
+        for _ in 0..8 {
+            steering.turn(&loads(&[0.9, 0.1]));
+        }
+        assert!(!steering.weights.is_empty());
+        for _ in 0..20 {
+            steering.turn(&loads(&[0.05, 0.0]));
+        }
+        assert!(steering.weights.is_empty(), "{:?}", steering.weights);
     }
 
     #[test]
