@@ -226,6 +226,8 @@ def _quota_two(variants: dict[str, type[Server]], served: Site, plan: Plan) -> l
 
 def _throttled(part: str, more: str, variants: dict[str, type[Server]], served: Site,
                plan: Plan) -> list[Row]:
+    # With what the client needs little for, the server could use both CPUs.
+    more += ROBOTS
     # Under a quota "pinned" is nothing else: nobody is bound to a CPU alone.
     own = {name: kind for name, kind in variants.items() if name in (ADAPTING, FREE)}
     with ExitStack() as groups:

@@ -124,7 +124,9 @@ impl Steering {
                 ((part * WEIGHT_EVEN).round() as u32).max(WEIGHT_LEAST)
             }
         };
-        loads.iter().enumerate().map(weight).collect()
+        let weights: Vec<u32> = loads.iter().enumerate().map(weight).collect();
+        let is_even = |weight: &u32| weight.abs_diff(WEIGHT_EVEN as u32) <= WEIGHT_STEP;
+        if weights.iter().all(is_even) { Vec::new() } else { weights }
     }
 }
 

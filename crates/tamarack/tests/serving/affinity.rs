@@ -245,6 +245,15 @@ impl Group {
         group.path.join("cpu.max").exists().then_some(group)
     }
 
+    /// Periods in which its processes ran, and those in which they had used up their time.
+    fn periods(&self) -> [u64; 2] {
+        let text = fs::read_to_string(self.path.join("cpu.stat")).unwrap();
+        ["nr_periods", "nr_throttled"].map(|name| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().parse().unwrap()
+        })
+    }
+
     /// Gives it a quota, in ms of 100 ms.
     fn limit(&self, quota_ms: Option<u32>) {
         let us = quota_ms.map(|ms| (ms * 1000).to_string());
@@ -268,6 +277,21 @@ impl Drop for Group {
     }
 }
 
+/// Serves for a while without using up its time: bound to one of two CPUs it would have half of it.
+fn assert_not_throttled(site: &Site, group: &Group) {
+    const PERIODS: u64 = 10;
+    let [before, throttled_before] = group.periods();
+    let mut client = site.client();
+    site.wait_until("periods", || {
+        assert_eq!(client.get("/index.html").unwrap().status, 200);
+        group.periods()[0] >= before + PERIODS
+    });
+    let [periods, throttled] = group.periods();
+    // Starting takes more than a loop has; this client does not.
+    let (periods, throttled) = (periods - before, throttled - throttled_before);
+    assert!(throttled <= 1 + periods / 100, "{throttled} of {periods}");
+}
+
 #[test]
 fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
     let Some([one, other]) = two() else { return };
@@ -289,6 +313,7 @@ fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
     let children = site.children().len();
     site.wait_until("loops", || children > 0 && children == loops(&site).len());
     assert!(loops(&site).iter().all(|mask| *mask == whole), "{:?}", loops(&site));
+    assert_not_throttled(&site, &group);
     site.configure(&format!("CPUAffinity {one},{other}\n{TOLD}"));
     site.restart_gracefully();
     let both = if other == one + 1 { format!("{one}-{other}") } else { format!("{one},{other}") };
