@@ -87,8 +87,30 @@ fn a_process_alone_has_its_time_to_end() {
 }
 
 #[test]
-fn children_finish_without_their_supervisor() {
-    let mut site = site_with_large_file("orphans");
+fn processes_of_event_finish_without_their_supervisor() {
+    children_finish_without_their_supervisor("event");
+}
+
+#[test]
+fn the_process_of_loop_finishes_without_its_supervisor() {
+    children_finish_without_their_supervisor("loop");
+}
+
+#[test]
+fn processes_of_worker_finish_without_their_supervisor() {
+    children_finish_without_their_supervisor("worker");
+}
+
+#[test]
+fn processes_of_prefork_finish_without_their_supervisor() {
+    children_finish_without_their_supervisor("prefork");
+}
+
+fn children_finish_without_their_supervisor(mpm: &str) {
+    let mut site = site_with_large_file(&format!("orphans-{mpm}"));
+    let modules = ["dir", "authz_core", &format!("mpm_{mpm}")]
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
+    site.configure(&modules.concat());
     site.start();
     let (supervisor, children) = (site.supervisor(), site.children());
     let mut idle = site.client();

@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
+use crate::client::{Client, PATIENCE};
 use crate::site::{PROGRAM, Site, copy_program, is_root};
 use crate::tls::Tls;
 
@@ -73,6 +75,34 @@ fn a_child_that_could_take_no_orders_does_not_serve() {
     assert_eq!(output.status.code(), Some(1), "{output:?}\n{}", site.error_log());
     assert!(site.count_lines("child can't start a thread") > 0, "{}", site.error_log());
     assert_eq!(site.count_lines("sending a SIGKILL"), 0, "{}", site.error_log());
+}
+
+#[test]
+fn prefork_serves_with_those_that_there_are() {
+    let mut site = Site::new("no-more-processes");
+    let modules = ["mpm_prefork", "dir", "authz_core"]
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
+    let limits = "StartServers 2\nMinSpareServers 1\nMaxSpareServers 2\n";
+    site.configure(&(modules.concat() + limits));
+    start_as_user(&mut site);
+    limit(&site, Some(USER), "--nproc=1:");
+    let supervisor = site.supervisor();
+    let mut clients: Vec<Client> = (0..6).map(|_| site.client()).collect();
+    clients.iter_mut().for_each(|client| client.ask("/").unwrap());
+    site.wait_for_line("Unable to fork new process");
+    let mut served = 0;
+    for client in &mut clients {
+        client.give_up_after(Duration::from_millis(300));
+        served += usize::from(client.answer().is_ok_and(|answer| answer.status == 200));
+        client.give_up_after(PATIENCE);
+    }
+    assert!((1..6).contains(&served), "{served} have a process");
+    // Those that wait are served as soon as there are processes again, or others have gone.
+    limit(&site, Some(USER), "--nproc=1000:");
+    site.wait_until("processes for all", || site.children().len() >= 6);
+    drop(clients);
+    site.assert_serves();
+    assert_eq!(site.supervisor(), supervisor);
 }
 
 #[test]

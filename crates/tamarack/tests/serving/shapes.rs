@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
-use crate::load::{under_load, wait_for_their_end};
+use crate::load::{at_once, under_load, wait_for_their_end};
 use crate::site::{PROGRAM, Site, is_root};
 
 /// How long a shape may take to shrink: one process more each second, then twice as many.
@@ -231,6 +231,41 @@ fn no_request_fails_when_the_shape_changes() {
         assert!(site.count_lines(number) > 0, "{number}\n{}", site.error_log());
     }
     site.assert_serves();
+}
+
+#[test]
+fn loop_is_one_process_with_one_loop() {
+    // Whatever event's numbers ask for.
+    let site = start("one-loop", "loop", "StartServers 4\nThreadsPerChild 8\n");
+    let children = site.children();
+    assert_eq!(children.len(), 1);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", children[0])).unwrap().flatten();
+    let name = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm"));
+    let loops =
+        threads.filter(|task| name(task.path()).is_ok_and(|name| name.starts_with("loop-")));
+    assert_eq!(loops.count(), 1);
+    // It has many connections all the same.
+    let mut clients = ask_at_once(&site, 200);
+    for client in &mut clients {
+        assert_eq!(client.get("/").unwrap().status, 200);
+    }
+}
+
+#[test]
+fn a_killed_process_is_replaced_in_every_shape() {
+    for mpm in ["worker", "prefork", "loop"] {
+        let site = start("killed", mpm, "StartServers 2\nMinSpareServers 1\nMinSpareThreads 1\n");
+        let children = site.children();
+        let victim = children[0];
+        nix::sys::signal::kill(victim, Signal::SIGKILL).unwrap();
+        let failures = at_once(site.port, 32);
+        // Who was being accepted by it in that moment may have been lost.
+        assert!(failures.len() <= 1, "{mpm}: {failures:#?}");
+        site.wait_until("its end", || !site.children().contains(&victim));
+        site.wait_until("a successor", || site.children().len() >= children.len());
+        assert_eq!(site.count_lines("exit signal Killed"), 1, "{mpm}: {}", site.error_log());
+        assert!(at_once(site.port, 32).is_empty(), "{mpm}");
+    }
 }
 
 #[test]
