@@ -1,5 +1,6 @@
 //! Threads with one connection each, which block in place: prefork and worker.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +17,11 @@ use super::{Common, State, heartbeat, report};
 const WAIT: Duration = Duration::from_secs(1);
 /// How long a thread waits after the system had no descriptor or memory for a connection.
 const NO_RESOURCES_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a thread that is to end and has a connection leaves what is queued to idle ones.
+const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
+/// Connections that it takes after that, at most: what a queue usually holds.
+const TAKEN_MAX: usize = 511;
 
 /// What a thread is started with.
 pub(super) struct Seat {
@@ -36,8 +42,8 @@ impl Seat {
         let engine = common.engine(&handle, &seat);
         let sockets = seat.sockets.into_iter().map(|socket| socket.socket.into()).collect();
         let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
-        let door = match Door::new(sockets, bell) {
-            Ok(door) => door,
+        let mut post = match Door::new(sockets, bell) {
+            Ok(door) => Post { door: Some(door), taken: VecDeque::new() },
             Err(error) => return report(&engine, &AcceptError::Broken(error)),
         };
         // Whatever else runs here begins.
@@ -48,13 +54,14 @@ impl Seat {
                 // Not before: who is said to serve and does not count as idle seems to be busy.
                 common.control.report_ready();
             }
+            let Some(door) = &post.door else { break };
             match door.wait(WAIT) {
                 Ok(Some(accepted)) => {
                     common.counted();
                     if let Some(waiting) = waiting {
                         waiting.took();
                     }
-                    serve(&engine, &mut common, accepted).await;
+                    serve(&engine, &mut common, accepted, &mut post).await;
                 }
                 Ok(None) => {
                     drop(waiting);
@@ -73,29 +80,67 @@ impl Seat {
         engine.draining.set(true);
         // Nobody else accepts what is queued: the sockets are about to be closed.
         while *common.state.borrow() == State::Finish {
-            let Ok(Some(accepted)) = door.try_accept() else { break };
-            serve(&engine, &mut common, accepted).await;
+            let Some(accepted) = post.next() else { break };
+            serve(&engine, &mut common, accepted, &mut post).await;
         }
         beat.abort();
         engine.every_second();
     }
 }
 
+/// Where a thread gets its connections.
+struct Post {
+    /// Closed when the process is to end: a thread that is busy for long holds no port.
+    door: Option<Door>,
+    /// Connections that were taken before it was closed.
+    taken: VecDeque<Accepted>,
+}
+
+impl Post {
+    fn is_open(&self) -> bool {
+        self.door.is_some()
+    }
+
+    /// A connection that there is already.
+    fn next(&mut self) -> Option<Accepted> {
+        let queued = || self.door.as_ref().and_then(|door| door.try_accept().ok().flatten());
+        queued().or_else(|| self.taken.pop_front())
+    }
+
+    /// Closes the door. What is queued still was taken by nobody: all others are as busy.
+    fn leave(&mut self, state: State) {
+        let Some(door) = self.door.take().filter(|_| state == State::Finish) else { return };
+        while self.taken.len() < TAKEN_MAX
+            && let Ok(Some(accepted)) = door.try_accept()
+        {
+            self.taken.push_back(accepted);
+        }
+    }
+}
+
 /// Serves a connection to its end, or until everything is to stop. What comes first of an order to
 /// finish is seen by the connection itself: its next answer is its last.
-async fn serve(engine: &Rc<Engine>, common: &mut Common, accepted: Accepted) {
+async fn serve(engine: &Rc<Engine>, common: &mut Common, accepted: Accepted, post: &mut Post) {
     // A task of its own, so that a panic ends the connection and not the thread.
     let mut served = engine.handle.spawn_local(connection::serve(engine.clone(), accepted));
+    let mut has_orders = true;
     loop {
+        let is_leaving = engine.draining.get() && post.is_open();
         tokio::select! {
             biased;
             _ = &mut served => return,
-            changed = common.state.changed() => match *common.state.borrow() {
-                State::Stop => return served.abort(),
-                _ if changed.is_err() => return served.abort(),
-                State::Serve => {}
-                State::Finish | State::Leave => engine.draining.set(true),
-            },
+            changed = common.state.changed(), if has_orders => {
+                match *common.state.borrow() {
+                    State::Stop => return served.abort(),
+                    State::Serve => {}
+                    State::Finish | State::Leave => engine.draining.set(true),
+                }
+                // Without a supervisor no more come: what there is is finished.
+                has_orders = changed.is_ok();
+            }
+            () = engine.handle.sleep(LEFT_TO_OTHERS), if is_leaving => {
+                post.leave(*common.state.borrow());
+            }
         }
     }
 }

@@ -87,6 +87,25 @@ fn a_process_alone_has_its_time_to_end() {
 }
 
 #[test]
+fn a_busy_process_takes_what_is_queued_before_it_lets_the_port_go() {
+    let mut site = site_with_large_file("queued-orphan");
+    let modules = ["dir", "authz_core", "mpm_prefork"]
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
+    let one = "StartServers 1\nServerLimit 1\nMaxRequestWorkers 1\n";
+    site.configure(&(modules.concat() + one));
+    site.start();
+    let mut slow = downloading(&site);
+    let mut queued = site.client();
+    queued.ask("/").unwrap();
+    kill(site.supervisor(), Signal::SIGKILL).unwrap();
+    site.wait_until("the port is free", || Client::connect(site.port).is_err());
+    assert_eq!(slow.answer().unwrap().body.len(), LARGE);
+    drop(slow);
+    let answer = queued.answer().unwrap();
+    assert_eq!((answer.status, answer.closes()), (200, true));
+}
+
+#[test]
 fn processes_of_event_finish_without_their_supervisor() {
     children_finish_without_their_supervisor("event");
 }

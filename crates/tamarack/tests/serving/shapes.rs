@@ -253,8 +253,10 @@ fn loop_is_one_process_with_one_loop() {
 
 #[test]
 fn a_killed_process_is_replaced_in_every_shape() {
-    for mpm in ["worker", "prefork", "loop"] {
-        let site = start("killed", mpm, "StartServers 2\nMinSpareServers 1\nMinSpareThreads 1\n");
+    for (mpm, spare) in
+        [("worker", "MinSpareThreads 1\n"), ("prefork", "MinSpareServers 1\n"), ("loop", "")]
+    {
+        let site = start("killed", mpm, &format!("StartServers 2\n{spare}"));
         let children = site.children();
         let victim = children[0];
         nix::sys::signal::kill(victim, Signal::SIGKILL).unwrap();
