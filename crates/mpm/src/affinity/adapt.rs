@@ -1,6 +1,7 @@
 //! The closed loop: what becomes of the serving loops and their CPUs is looked at several times a
 //! second, and who is held up is let go until its CPU is quiet again.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::cpu_set::CpuSet;
@@ -27,6 +28,8 @@ const STALLED: Duration = Duration::from_millis(2_500);
 /// Threads that are measured at most: each has two open files, of the 1024 that a process has where
 /// nobody gave it more.
 const METERS_MAX: usize = 256;
+/// Threads of processes that were told to go and still run, whose files stay open, at most.
+const LEAVING_MAX: usize = 64;
 /// Threads of one process that are measured; the others are taken to be like them.
 const METERS_PER_PROCESS_MAX: usize = 8;
 
@@ -72,6 +75,8 @@ struct Kept {
 #[derive(Default)]
 pub(crate) struct Adapter {
     kept: Vec<Kept>,
+    /// Of those that leave: closed before a thread ends, its files are left to it to clean up.
+    leaving: VecDeque<ThreadMeter>,
     cpus: Option<CpuMeter>,
     /// The CPUs' meter was read at the turn before.
     is_fresh: bool,
@@ -187,7 +192,10 @@ impl Adapter {
 
     /// Notices children that are new or gone; says where the new ones are bound to.
     fn know(&mut self, serving: &[Serving], plan: &Plan, board: &Scoreboard) -> Vec<(u32, String)> {
-        self.kept.retain(|kept| serving.contains(&kept.child));
+        let leaving = self.kept.extract_if(.., |kept| !serving.contains(&kept.child));
+        self.leaving.extend(leaving.flat_map(|kept| kept.meters).map(|(_, meter)| meter));
+        let surplus = self.leaving.len().saturating_sub(LEAVING_MAX);
+        self.leaving.drain(..surplus);
         let known = self.kept.len();
         for child in serving {
             if self.kept.iter().any(|kept| kept.child == *child) {
@@ -232,6 +240,7 @@ impl Adapter {
             kept.doing.run = times.run_us as f64 * scale;
             kept.doing.wait = times.wait_us as f64 * scale;
         }
+        self.leaving.retain_mut(|meter| meter.elapsed().is_some());
         if self.tell_at.is_none_or(|at| at <= now) {
             self.tell_at = Some(now + TELL_EVERY);
             self.kept.iter().for_each(Kept::tell);

@@ -136,7 +136,9 @@ impl Site {
     }
 
     pub fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let end = Instant::now() + PATIENCE;
+        // Of a busy machine's kernel it is known that it lets a supervisor wait for half a minute
+        // until a dead child is buried.
+        let end = Instant::now() + 3 * PATIENCE;
         while !is_so() {
             if Instant::now() > end {
                 let said = fs::read_to_string(self.path("logs/said")).unwrap_or_default();

@@ -133,6 +133,10 @@ fn children_come_and_go() {
     machine.turn(ALONE, [0.6, 0.6]);
     let gone = machine.serving.pop().unwrap();
     assert!(machine.turns(2, ALONE, [0.6, 0.6]).is_empty());
+    assert_eq!(machine.adapter.leaving.len(), 1, "it still runs");
+    machine.tree.write("proc/101/task/201/schedstat", "");
+    machine.adapter.leaving.retain_mut(|meter| meter.elapsed().is_some());
+    assert_eq!(machine.adapter.leaving.len(), 0);
     machine.serving.push(Serving { pid: 77, ..gone });
     let said = machine.turns(2, ALONE, [0.6, 0.6]);
     assert_eq!(said, ["loop 1 (process 77) is bound to CPU 1"]);
