@@ -1,5 +1,6 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::*;
@@ -40,9 +41,17 @@ pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
     }
 }
 
-/// A port that is free now: the kernel does not give it out again at once.
+/// A port that is free now.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    // Not one of those that the kernel gives away (from 32768 on, where nobody has changed that):
+    // a client's end of some connection could have it before the server.
+    const FIRST: usize = 10_240;
+    const COUNT: usize = 22_000;
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    let start = std::process::id() as usize * 97;
+    let next = || FIRST + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % COUNT;
+    let mut ports = (0..COUNT).filter_map(|_| u16::try_from(next()).ok());
+    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap()
 }
 
 fn loopback(port: u16) -> ListenAddress {
