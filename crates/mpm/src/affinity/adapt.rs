@@ -52,6 +52,8 @@ pub(crate) struct Decided {
     pub lines: Vec<(u32, String)>,
     /// How new connections are to be spread over the loops from now on; empty is evenly.
     pub weights: Option<Vec<u32>>,
+    /// The CPU of each loop where that has changed; none where loops do not have one each.
+    pub receivers: Option<Vec<usize>>,
 }
 
 /// What is kept of each loop (or process) that serves.

@@ -20,7 +20,17 @@ impl CpuSet {
         Self(parts.flat_map(|(first, last)| first..=last.min(CPU_NUMBERS - 1)).collect())
     }
 
-    /// The same format from a person; `None` where any part is wrong, or nothing is named.
+    /// The kernel's mask format: 32 bits in hexadecimal, the highest first, between commas.
+    pub fn from_kernel_mask(text: &str) -> Self {
+        let words = text.trim().rsplit(',').map(|word| u32::from_str_radix(word, 16).unwrap_or(0));
+        let bits = words.take(CPU_NUMBERS / 32).enumerate().flat_map(|(at, word)| {
+            (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 32 + bit)
+        });
+        bits.collect()
+    }
+
+    /// A list as in [`CpuSet::from_kernel`], from a person; `None` where any part is wrong, or
+    /// nothing is named.
     pub fn parse(text: &str) -> Option<Self> {
         let mut set = BTreeSet::new();
         for part in text.split(',') {

@@ -25,6 +25,8 @@ pub struct Roots {
     pub cgroup: PathBuf,
     /// `/sys/devices/system/cpu`
     pub cpu: PathBuf,
+    /// `/sys/class/net`
+    pub net: PathBuf,
 }
 
 impl Default for Roots {
@@ -33,6 +35,7 @@ impl Default for Roots {
             proc: "/proc".into(),
             cgroup: "/sys/fs/cgroup".into(),
             cpu: "/sys/devices/system/cpu".into(),
+            net: "/sys/class/net".into(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod meter;
 mod placement;
 pub mod plan;
 mod pressure;
+pub(crate) mod queues;
 pub mod relief;
 pub mod report;
 pub mod setting;

@@ -9,11 +9,12 @@ use super::cpu_set::CpuSet;
 use super::cpus::{Cpus, Roots};
 use super::mask;
 use super::plan::{Plan, Unit};
+use super::queues;
 use super::setting::Setting;
 use super::topology::Topology;
 use crate::child::Child;
 use crate::scoreboard::{Decision, Scoreboard};
-use crate::settings::Settings;
+use crate::settings::{ListenAddress, Settings};
 
 /// Plans of generations before the last ones are forgotten: their children are all forked.
 const PLANS_MAX: usize = 4;
@@ -27,6 +28,8 @@ pub(crate) struct Placement {
     cpus: Cpus,
     plans: Vec<(u32, Arc<Plan>)>,
     adapter: Adapter,
+    /// What was told last of the CPU that each loop of a generation has.
+    told: Option<(u32, Vec<usize>)>,
     look_at: Option<Instant>,
 }
 
@@ -35,7 +38,7 @@ impl Placement {
     pub(crate) fn new(roots: Roots) -> Self {
         let (topology, cpus) = look(&roots);
         let (plans, adapter) = (Vec::new(), Adapter::default());
-        Self { roots, topology, cpus, plans, adapter, look_at: None }
+        Self { roots, topology, cpus, plans, adapter, told: None, look_at: None }
     }
 
     /// Makes the plan of a generation, before its first child is forked.
@@ -68,6 +71,31 @@ impl Placement {
 
     /// Looks at the generation that serves and its children, when it is time to.
     pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        (generation, settings): (u32, &Settings),
+        serving: &[Serving],
+        board: &Scoreboard,
+    ) -> Decided {
+        let receivers = self.receivers(generation, settings);
+        let decided = self.decide(now, (generation, settings), serving, board);
+        Decided { receivers, ..decided }
+    }
+
+    /// Whether connections to `address` come in on all of `cpus`.
+    pub(crate) fn is_spread(&self, address: ListenAddress, cpus: &[usize]) -> bool {
+        queues::are_spread(&self.roots, address, cpus)
+    }
+
+    /// The CPU of each loop, if that is not what it was at the last call.
+    fn receivers(&mut self, generation: u32, settings: &Settings) -> Option<Vec<usize>> {
+        let cpus = queues::cpu_each(&self.plan(generation, settings)).unwrap_or_default();
+        let now = (generation, cpus);
+        let is_new = self.told.as_ref() != Some(&now);
+        is_new.then(|| self.told.insert(now).1.clone())
+    }
+
+    fn decide(
         &mut self,
         now: Instant,
         (generation, settings): (u32, &Settings),

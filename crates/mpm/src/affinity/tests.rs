@@ -32,6 +32,7 @@ impl Tree {
             proc: self.root.join("proc"),
             cgroup: self.root.join("cg"),
             cpu: self.root.join("cpu"),
+            net: self.root.join("net"),
         }
     }
 

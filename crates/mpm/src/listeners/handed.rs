@@ -27,7 +27,7 @@ impl Listeners {
         Self {
             groups: groups.into_iter().map(group).collect(),
             inherited: spare.into_iter().map(TcpListener::from).collect(),
-            retired: Vec::new(),
+            ..Self::default()
         }
     }
 

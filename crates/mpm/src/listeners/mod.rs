@@ -44,6 +44,11 @@ pub(crate) struct Listeners {
     inherited: Vec<TcpListener>,
     /// Removed addresses: new connections are no longer taken, what is queued is.
     retired: Vec<Group>,
+    /// How new connections are spread over the loops.
+    weights: Vec<u32>,
+    /// The CPU of each loop, and the addresses whose connections go to the loop of the CPU that
+    /// receives them, as long as there are no weights.
+    receivers: (Vec<usize>, Vec<ListenAddress>),
 }
 
 impl Listeners {
@@ -84,11 +89,36 @@ impl Listeners {
     }
 
     /// Has the kernel choose loop `i` for a new connection with the probability of `weights[i]`;
-    /// all alike without weights. For shapes whose loops have listeners of their own.
-    pub(crate) fn steer(&self, weights: &[u32]) -> std::io::Result<()> {
+    /// without weights all alike, or by the CPU that received it. For shapes whose loops have
+    /// listeners of their own.
+    pub(crate) fn steer(&mut self, weights: Vec<u32>) -> std::io::Result<()> {
+        self.weights = weights;
+        let (cpus, addresses) = &self.receivers;
         let groups = self.groups.iter().filter(|group| !group.is_inherited);
-        let mut firsts = groups.filter_map(|group| group.sockets.first());
-        firsts.try_for_each(|first| steering::steer(first, weights))
+        let mut firsts = groups.filter_map(|group| Some((group.address, group.sockets.first()?)));
+        firsts.try_for_each(|(address, first)| {
+            if self.weights.is_empty() && addresses.contains(&address) {
+                return steering::steer_by_cpu(first, cpus);
+            }
+            steering::steer(first, &self.weights)
+        })
+    }
+
+    /// `cpus[i]` is loop `i`'s from now on, nobody's where there are none. What comes in at
+    /// addresses of which `is_spread` says so goes to the loop of the CPU that receives it while
+    /// there are no weights. Returns them.
+    pub(crate) fn receive_by_cpu(
+        &mut self,
+        cpus: Vec<usize>,
+        is_spread: impl Fn(ListenAddress) -> bool,
+    ) -> std::io::Result<&[ListenAddress]> {
+        let addresses = self.groups.iter().map(|group| group.address);
+        let addresses = addresses.filter(|address| !cpus.is_empty() && is_spread(*address));
+        let addresses = addresses.collect();
+        self.receivers = (cpus, addresses);
+        let weights = std::mem::take(&mut self.weights);
+        self.steer(weights)?;
+        Ok(&self.receivers.1)
     }
 
     /// The generation that was prepared for serves: its children accept from all sockets.

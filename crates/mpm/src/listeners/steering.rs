@@ -1,5 +1,6 @@
 //! The program by which the kernel chooses one of an address's sockets for a new connection:
-//! classic BPF, at random by weight. It can keep no counts, so the supervisor replaces it.
+//! classic BPF, at random by weight, or by the CPU that received it. It can keep no counts, so the
+//! supervisor replaces it.
 
 use std::io;
 use std::net::TcpListener;
@@ -20,7 +21,18 @@ pub(super) fn steer(socket: &TcpListener, weights: &[u32]) -> io::Result<()> {
     if weights.is_empty() {
         return detach(socket);
     }
-    let mut program = program(weights);
+    attach(socket, program(weights))
+}
+
+/// Has the kernel choose socket `i` of the group of `socket` for what CPU `cpus[i]` has received;
+/// for what others have it chooses by the connection's addresses.
+///
+/// Errors: as [`steer`].
+pub(super) fn steer_by_cpu(socket: &TcpListener, cpus: &[usize]) -> io::Result<()> {
+    attach(socket, program_by_cpu(cpus))
+}
+
+fn attach(socket: &TcpListener, mut program: Vec<libc::sock_filter>) -> io::Result<()> {
     let filter =
         libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
     // The kernel checks and copies the program.
@@ -39,8 +51,6 @@ fn detach(socket: &TcpListener) -> io::Result<()> {
 /// it is the one.
 fn program(weights: &[u32]) -> Vec<libc::sock_filter> {
     let weights = weights.get(..weights.len().min(CHOICES_MAX)).unwrap_or_default();
-    let instruction =
-        |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
     let sum: u32 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
     let random = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
     let mut program = vec![
@@ -56,6 +66,23 @@ fn program(weights: &[u32]) -> Vec<libc::sock_filter> {
     // No such socket: the kernel chooses.
     program.push(instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0));
     program
+}
+
+/// The first socket whose CPU runs the program is the one.
+fn program_by_cpu(cpus: &[usize]) -> Vec<libc::sock_filter> {
+    let cpu = (libc::SKF_AD_OFF + libc::SKF_AD_CPU) as u32;
+    let mut program = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, cpu, 0, 0)];
+    for (index, cpu) in (0u32..).zip(cpus).take(CHOICES_MAX) {
+        let cpu = u32::try_from(*cpu).unwrap_or(u32::MAX);
+        program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, cpu, 0, 1));
+        program.push(instruction(libc::BPF_RET | libc::BPF_K, index, 0, 0));
+    }
+    program.push(instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0));
+    program
+}
+
+fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt, jf, k }
 }
 
 #[cfg(test)]
@@ -102,6 +129,33 @@ mod tests {
         steer(&sockets[0], &[]).unwrap();
         let taken = spread(&sockets, 100);
         assert!(taken.iter().all(|taken| *taken > 5), "{taken:?}");
+    }
+
+    #[test]
+    fn connections_follow_their_cpu() {
+        let allowed: Vec<usize> = crate::affinity::mask::current().unwrap().iter().collect();
+        let settings = settings(2, &[ListenAddress::Socket(([127, 0, 0, 1], 0).into())]);
+        let mut listener = settings.listeners[0].clone();
+        listener.accept_filter = AcceptFilter::None;
+        let first = open::first(&listener, false).unwrap();
+        let second = open::another(&first, &listener).unwrap();
+        let sockets = [first, second];
+        // On the loopback it is the sender's CPU: all that this process may use is the second's.
+        let none = 1 + allowed.iter().max().unwrap();
+        for cpu in &allowed {
+            steer_by_cpu(&sockets[0], &[none, *cpu]).unwrap();
+            let spread = std::thread::scope(|scope| {
+                let pinned = scope.spawn(|| {
+                    crate::affinity::mask::pin(&[*cpu].into_iter().collect()).unwrap();
+                    spread(&sockets, 20)
+                });
+                pinned.join().unwrap()
+            });
+            assert_eq!(spread, [0, 20]);
+        }
+        // Of CPUs that have no loop the kernel makes what it makes without a program.
+        steer_by_cpu(&sockets[0], &[none, none + 1]).unwrap();
+        assert_eq!(spread(&sockets, 20).iter().sum::<usize>(), 20);
     }
 
     #[test]

@@ -171,3 +171,47 @@ fn a_narrower_address_on_the_same_port_replaces_a_wider_one() {
     assert!(listeners.retire(&narrow));
     TcpStream::connect(("127.0.0.1", port)).unwrap();
 }
+
+#[test]
+fn weights_go_before_the_cpu_that_receives() {
+    let (port, other) = (free_port(), free_port());
+    let settings = settings(2, &[loopback(port), loopback(other)]);
+    let mut listeners = Listeners::new();
+    listeners.prepare(&settings).unwrap();
+    // No CPU has such numbers.
+    let far = vec![4000, 4001];
+    let chosen = listeners.receive_by_cpu(far, |address| address == loopback(port)).unwrap();
+    assert_eq!(chosen, [loopback(port)]);
+    listeners.steer(vec![0, 1]).unwrap();
+    let accepted = |listeners: &Listeners, loop_number: usize| {
+        let group = listeners.groups.iter().find(|group| group.address == loopback(port)).unwrap();
+        let socket = &group.sockets[loop_number];
+        socket.set_nonblocking(true).unwrap();
+        std::iter::from_fn(|| socket.accept().ok()).count()
+    };
+    let clients: Vec<_> =
+        (0..20).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    assert_eq!([accepted(&listeners, 0), accepted(&listeners, 1)], [0, 20]);
+    drop(clients);
+    // On one CPU of this process's all that it sends is received.
+    let mine = crate::affinity::mask::current().unwrap().first().unwrap();
+    listeners.receive_by_cpu(vec![mine, 4000], |_| true).unwrap();
+    let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let clients = |count: usize| {
+        std::thread::scope(|scope| {
+            let pinned = scope.spawn(|| {
+                crate::affinity::mask::pin(&[mine].into_iter().collect()).unwrap();
+                (0..count).map(|_| connect()).collect::<Vec<_>>()
+            });
+            pinned.join().unwrap()
+        })
+    };
+    let weighted = clients(20);
+    assert_eq!([accepted(&listeners, 0), accepted(&listeners, 1)], [0, 20]);
+    listeners.steer(Vec::new()).unwrap();
+    let received = clients(20);
+    assert_eq!([accepted(&listeners, 0), accepted(&listeners, 1)], [20, 0]);
+    // Without CPUs it is the kernel's business again.
+    listeners.receive_by_cpu(Vec::new(), |_| true).unwrap();
+    drop((weighted, received));
+}

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::Supervisor;
 use crate::affinity::Serving;
 use crate::program::Level;
+use crate::scoreboard::Decision;
 
 impl Supervisor<'_> {
     /// Looks at the serving children and their CPUs, when it is time to.
@@ -30,13 +31,37 @@ impl Supervisor<'_> {
             }
         }
         if let Some(weights) = decided.weights
-            && let Err(error) = self.listeners.steer(&weights)
+            && let Err(error) = self.listeners.steer(weights)
         {
-            let text = format!("new connections can't be steered: {error}");
-            self.program.log(Level::Debug, 20107, &text);
+            self.not_steered(&error);
+        }
+        if let Some(cpus) = decided.receivers {
+            self.receive_by_cpu(cpus);
         }
         for (number, line) in decided.lines {
             self.program.log(Level::Debug, number, &line);
         }
+    }
+
+    /// Connections go to the loop of the CPU that receives them, where they come in on all loops'.
+    fn receive_by_cpu(&mut self, cpus: Vec<usize>) {
+        let (placement, all) = (&self.placement, cpus.clone());
+        let is_spread = |address| placement.is_spread(address, &all);
+        match self.listeners.receive_by_cpu(cpus, is_spread) {
+            Ok([]) => {}
+            Ok(addresses) => {
+                let text = format!(
+                    "new connections to {addresses:?} go to the loop of the CPU that receives them"
+                );
+                self.board.count_decision(Decision::Steered);
+                self.program.log(Level::Debug, 20110, &text);
+            }
+            Err(error) => self.not_steered(&error),
+        }
+    }
+
+    fn not_steered(&mut self, error: &std::io::Error) {
+        let text = format!("new connections can't be steered: {error}");
+        self.program.log(Level::Debug, 20107, &text);
     }
 }
