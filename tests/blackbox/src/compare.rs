@@ -6,7 +6,10 @@ pub enum Rule {
     /// A connection's answers: the order of fields does not matter, `*` is any value, and a canned
     /// body only has to be there.
     Answer,
-    /// Logs, and commands on the program that was recorded: equal.
+    /// Logs of Tamarack: the order does not matter. A line is written when its answer has left, so
+    /// that the next connection, on another thread, may write before it.
+    Log,
+    /// Logs and commands of the program that was recorded: equal.
     Exact,
     /// Commands on Tamarack: as `Exact` where the command succeeds; where it fails, and on
     /// standard error, each recorded line has to appear, in this order.
@@ -16,6 +19,7 @@ pub enum Rule {
 /// `None` when they agree, else both sides as a coloured difference.
 pub fn difference(expected: &[String], got: &[String], rule: Rule) -> Option<String> {
     let agree = match rule {
+        Rule::Log => sorted(expected) == sorted(got),
         Rule::Exact => expected == got,
         Rule::Output => outputs_agree(expected, got),
         Rule::Answer => {
@@ -27,6 +31,12 @@ pub fn difference(expected: &[String], got: &[String], rule: Rule) -> Option<Str
         }
     };
     if agree { None } else { Some(show(expected, got)) }
+}
+
+fn sorted(lines: &[String]) -> Vec<&String> {
+    let mut lines: Vec<&String> = lines.iter().collect();
+    lines.sort();
+    lines
 }
 
 fn line_agrees(expected: &str, got: &str) -> bool {

@@ -255,7 +255,8 @@ impl<'a> Session<'a> {
                 let mut lines = Vec::new();
                 renderer.text(&text, &mut lines);
                 let shown = lines.join("\n");
-                self.judge(block, lines, &shown, Rule::Exact)
+                let rule = if self.program.is_apache() { Rule::Exact } else { Rule::Log };
+                self.judge(block, lines, &shown, rule)
             }
             Item::ErrorLog(_, must, text) => {
                 let log = match read("logs/error.log") {
