@@ -84,6 +84,11 @@ impl Future for Drained<'_> {
         let turn = &self.state.turn;
         match self.turn {
             None if self.state.watcher.is_none() => Poll::Ready(()),
+            None if self.state.in_place => {
+                // Nobody shares the turn.
+                self.state.drain_now();
+                Poll::Ready(())
+            }
             Some(joined) if turn.current.get() > joined => Poll::Ready(()),
             _ => {
                 let current = turn.current.get();

@@ -1,6 +1,5 @@
 //! Whether what was found in the file system once still stands there: by the file watch, or where
-//! there is none (in prefork and worker, and where the user's inotify instances are used up) by
-//! looking again.
+//! there is none (in prefork, and where the user's inotify instances are used up) by looking again.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};

@@ -83,7 +83,9 @@ fn start(
 ) -> Option<Vec<Thread>> {
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
-    let watcher = if in_place { None } else { Watcher::new().ok().map(Arc::new) };
+    // A user has few inotify instances: processes of one thread look at files instead.
+    let is_alone = in_place && loops.len() == 1;
+    let watcher = if is_alone { None } else { Watcher::new().ok().map(Arc::new) };
     // In place there is nobody whom a wait would hold up.
     let threads = if in_place { 0 } else { settings.blocking_threads.max(1) };
     let pool = BlockingLimits { threads, ..BlockingLimits::default() };
