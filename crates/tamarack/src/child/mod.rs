@@ -84,8 +84,8 @@ fn start(
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
     // A user has few inotify instances: processes of one thread look at files instead.
-    let is_alone = in_place && loops.len() == 1;
-    let watcher = if is_alone { None } else { Watcher::new().ok().map(Arc::new) };
+    let watcher = (!in_place || loops.len() > 1).then(Watcher::new).and_then(Result::ok);
+    let watcher = watcher.map(Arc::new);
     // In place there is nobody whom a wait would hold up.
     let threads = if in_place { 0 } else { settings.blocking_threads.max(1) };
     let pool = BlockingLimits { threads, ..BlockingLimits::default() };
