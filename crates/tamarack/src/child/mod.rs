@@ -83,9 +83,7 @@ fn start(
 ) -> Option<Vec<Thread>> {
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
-    // A user has few inotify instances: processes of one thread look at files instead.
-    let watcher = (!in_place || loops.len() > 1).then(Watcher::new).and_then(Result::ok);
-    let watcher = watcher.map(Arc::new);
+    let watcher = watcher(in_place && loops.len() == 1);
     // In place there is nobody whom a wait would hold up.
     let threads = if in_place { 0 } else { settings.blocking_threads.max(1) };
     let pool = BlockingLimits { threads, ..BlockingLimits::default() };
@@ -150,6 +148,12 @@ fn start(
 fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
     let text = format!("child can't start a thread: {error}");
     server::log::of_process(Some(server), Level::Alert, 20022, &text);
+}
+
+/// What sees files change, for all of the process. A user has few inotify instances: processes of
+/// one thread (`is_alone`) look at the files instead.
+fn watcher(is_alone: bool) -> Option<Arc<Watcher>> {
+    if is_alone { None } else { Watcher::new().ok().map(Arc::new) }
 }
 
 fn unpin() {
