@@ -157,7 +157,9 @@ impl Listeners {
     }
 
     fn refuse(&mut self, groups: Vec<Group>) {
-        for socket in groups.iter().flat_map(|group| &group.sockets) {
+        // What systemd has handed over it listens on, for whoever comes next.
+        let own = groups.iter().filter(|group| !group.is_inherited);
+        for socket in own.flat_map(|group| &group.sockets) {
             // Where it fails, a connection that comes in the last moment is reset, as in httpd.
             let _ = open::refuse_new_connections(socket);
         }

@@ -306,14 +306,26 @@ fn sockets_come_from_systemd() {
         // A connection that came before there was a server.
         let mut early = site.client();
         early.ask("/").unwrap();
-        let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
-        let mut command = Command::new("sh");
-        command.args(["-c", script, "sh", PROGRAM, "-f", "httpd.conf", "-d"]).arg(&site.root);
-        command.stdin(Stdio::from(OwnedFd::from(listener))).env_remove("NOTIFY_SOCKET");
-        site.start_by(command);
+        let start = |site: &mut Site| {
+            let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
+            let mut command = Command::new("sh");
+            command.args(["-c", script, "sh", PROGRAM, "-f", "httpd.conf", "-d"]).arg(&site.root);
+            let socket = OwnedFd::from(listener.try_clone().unwrap());
+            command.stdin(Stdio::from(socket)).env_remove("NOTIFY_SOCKET");
+            site.start_by(command);
+        };
+        start(&mut site);
         assert_eq!(early.answer().unwrap().status, 200, "{mpm}");
+        drop(early);
         site.restart_gracefully();
         site.assert_serves();
+        // Systemd listens on, for the next start.
+        site.signal(Signal::SIGWINCH);
+        assert!(site.ended_within(PATIENCE), "{mpm}: {}", site.error_log());
+        let mut early = site.client();
+        early.ask("/").unwrap();
+        start(&mut site);
+        assert_eq!(early.answer().unwrap().status, 200, "{mpm}");
     }
 }
 
