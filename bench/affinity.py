@@ -44,14 +44,12 @@ BUSY_CONNECTIONS = 16
 ROBOT_LINES = 1500
 ROBOTS = "".join(f'SetEnvIf User-Agent "Bad(bot|crawler|spider)[a-z]*{number}/[0-9.]+" robot\n'
                  for number in range(ROBOT_LINES))
-# A process for each of two CPUs, whatever the quota.
-TWO_PROCESSES = "ServerLimit 2\nStartServers 2\nMaxRequestWorkers 256\n"
 QUOTA_US = 100_000
 PERIOD_US = 100_000
 MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)", re.MULTILINE)
 # What each part is called, and the loads beside the busy program.
 MOVES, KEPT, SHORT = "migrations", "busy, kept connections", "busy, new connections"
-QUOTA, QUOTA_TWO = "quota, as planned", "quota, two processes"
+QUOTA, QUOTA_MANY = "quota, event", "quota, prefork"
 # Names of the tables' rows.
 PINNED, ADAPTING, FREE, APACHE = "pinned", "adapting", "unpinned", "apache"
 
@@ -122,7 +120,7 @@ def run(wanted: set[str], served: Site, plan: Plan) -> list[Row]:
     """All parts, for the servers that are wanted and installed."""
     rows: list[Row] = []
     plan = replace(plan, rounds=min(plan.rounds, ROUNDS_MAX))
-    for part in (_migrations, _busy, _quota, _quota_two):
+    for part in (_migrations, _busy, _quota, _quota_many):
         variants = {name: kind for name, kind in VARIANTS.items()
                     if kind.name in wanted and kind.path()}
         try:
@@ -158,7 +156,7 @@ def judge(rows: list[Row]) -> list[Verdict]:
                 lambda found: found.median >= 0.95)
     compare(SHORT, ADAPTING, PINNED, "≥ 1.1 ×, surely > 1 ×", lambda one, other: one / other,
             lambda found: found.median >= 1.1 and found.low > 1.0)
-    for part in (QUOTA, QUOTA_TWO):
+    for part in (QUOTA, QUOTA_MANY):
         compare(part, ADAPTING, FREE, "≤ + 0.01", lambda one, other: one - other,
                 lambda found: found.low <= 0.01)
     return verdicts
@@ -216,23 +214,22 @@ def _busy(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[R
 
 def _quota(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[Row]:
     """Two CPUs, and the time of one: one loop then, by plan."""
-    return _throttled(QUOTA, "", variants, served, plan)
+    return _throttled(QUOTA, "event", variants, served, plan)
 
 
-def _quota_two(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[Row]:
-    """The same with more loops than the quota has CPUs: they use it up before its time."""
-    return _throttled(QUOTA_TWO, TWO_PROCESSES, variants, served, plan)
+def _quota_many(variants: dict[str, type[Server]], served: Site, plan: Plan) -> list[Row]:
+    """The same with more processes than the quota has CPUs: they use it up before its time."""
+    return _throttled(QUOTA_MANY, "prefork", variants, served, plan)
 
 
-def _throttled(part: str, more: str, variants: dict[str, type[Server]], served: Site,
+def _throttled(part: str, mpm: str, variants: dict[str, type[Server]], served: Site,
                plan: Plan) -> list[Row]:
-    # With what the client needs little for, the server could use both CPUs.
-    more += ROBOTS
     # Under a quota "pinned" is nothing else: nobody is bound to a CPU alone.
     own = {name: kind for name, kind in variants.items() if name in (ADAPTING, FREE)}
     with ExitStack() as groups:
         held = {name: groups.enter_context(_group(name)) for name in own}
-        with _started(part, own, served, plan, held, more) as servers:
+        # With what the client needs little for, the server could use both CPUs.
+        with _started(part, own, served, plan, held, ROBOTS, mpm) as servers:
             def measure(server: Server, row: Row) -> float:
                 periods, throttled = held[row.variant].counts()
                 _load(server, row, plan)
@@ -268,13 +265,13 @@ def _load(server: Server, row: Row, plan: Plan,
 @contextmanager
 def _started(part: str, variants: dict[str, type[Server]], served: Site, plan: Plan,
              groups: dict[str, Group] | None = None,
-             more: str = "") -> Iterator[dict[str, Server]]:
+             more: str = "", mpm: str = "event") -> Iterator[dict[str, Server]]:
     servers: dict[str, Server] = {}
     both = ",".join(str(cpu) for cpu in plan.cpus)
     try:
         for name, kind in variants.items():
             folder = served.root / f"{NAME}-{part}-{name}".replace(", ", "-").replace(" ", "-")
-            server = kind(served, Setup(), folder, both)
+            server = kind(served, Setup(mpm=mpm), folder, both)
             if isinstance(server, Pinned):
                 server.more = more
             servers[name] = server

@@ -6,7 +6,7 @@ import unittest
 
 from bench import affinity
 from bench.affinity import (
-    ADAPTING, FREE, KEPT, MOVES, PINNED, QUOTA, QUOTA_TWO, ROUNDS_MAX, SHORT, Row)
+    ADAPTING, FREE, KEPT, MOVES, PINNED, QUOTA, QUOTA_MANY, ROUNDS_MAX, SHORT, Row)
 
 
 def rows(part: str, adapting: float, free: float, pinned: float, errors: int = 0) -> list[Row]:
@@ -45,7 +45,7 @@ class Judging(unittest.TestCase):
         """Fewer than five in 100,000; at most one period in a hundred more."""
         moved = [Row(MOVES, PINNED, "", [4.0, 5.5, 4.5])]
         self.assertEqual(self.verdicts(moved), {"migrations of pinned loops": True})
-        for part in (QUOTA, QUOTA_TWO):
+        for part in (QUOTA, QUOTA_MANY):
             for more, met in ((0.009, True), (0.02, False)):
                 quota = [Row(part, ADAPTING, "", [0.1 + more] * 10),
                          Row(part, FREE, "", [0.1] * 10)]

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::load::wait_for_their_end;
 use crate::site::Site;
 use crate::tls::{KEYS, Tls};
 
@@ -30,6 +31,13 @@ fn is_answered(shown: &str) -> bool {
     shown.contains("200 OK") && shown.contains("hello")
 }
 
+/// Restarts, and waits until nobody is left who has the keys of before.
+fn restart(site: &Site) {
+    let old = site.children();
+    site.restart_gracefully();
+    wait_for_their_end(site, &old);
+}
+
 #[test]
 fn servers_with_one_ticket_key_file_resume_each_others_sessions() {
     let (mut first, mut second) = (Site::new("tickets-1"), Site::new("tickets-2"));
@@ -50,7 +58,7 @@ fn servers_with_one_ticket_key_file_resume_each_others_sessions() {
         let resumed = ask(second.port, &[version, "-sess_in", session]);
         assert!(is_answered(&resumed) && resumed.contains("Reused, TLSv1."), "{resumed}");
     }
-    second.restart_gracefully();
+    restart(&second);
     assert!(ask(second.port, &["-tls1_3", "-sess_in", session]).contains("Reused, "));
     // All 48 bytes count.
     for place in [0, 16, 47] {
@@ -58,7 +66,7 @@ fn servers_with_one_ticket_key_file_resume_each_others_sessions() {
         other[place] ^= 1;
         fs::write(second.path("other.key"), other).unwrap();
         second.configure(&with(&second.path("other.key")));
-        second.restart_gracefully();
+        restart(&second);
         let shown = ask(second.port, &["-tls1_3", "-sess_in", session]);
         assert!(is_answered(&shown) && shown.contains("New, "), "{place}: {shown}");
     }
