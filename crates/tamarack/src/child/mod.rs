@@ -85,10 +85,7 @@ fn start(
     let in_place = settings.shape.blocks_in_place();
     let watcher = watcher(in_place && loops.len() == 1);
     // In place there is nobody whom a wait would hold up.
-    let threads = if in_place { 0 } else { settings.blocking_threads.max(1) };
-    let pool = BlockingLimits { threads, ..BlockingLimits::default() };
-    // The pool's threads may run on any CPU, whichever loop they were started by.
-    let blocking = Arc::new(BlockingPool::starting_with(pool, Some(unpin)));
+    let blocking = blocking_pool(if in_place { 0 } else { settings.blocking_threads.max(1) });
     let starting = Arc::new(AtomicUsize::new(loops.len()));
     let taken = Arc::new(AtomicU64::new(0));
     let limits = Limits {
@@ -154,6 +151,12 @@ fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
 /// one thread (`is_alone`) look at the files instead.
 fn watcher(is_alone: bool) -> Option<Arc<Watcher>> {
     if is_alone { None } else { Watcher::new().ok().map(Arc::new) }
+}
+
+/// Its threads may run on any CPU, whichever loop they were started by.
+fn blocking_pool(threads: usize) -> Arc<BlockingPool> {
+    let limits = BlockingLimits { threads, ..BlockingLimits::default() };
+    Arc::new(BlockingPool::starting_with(limits, Some(unpin)))
 }
 
 fn unpin() {
