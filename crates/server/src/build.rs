@@ -43,6 +43,8 @@ pub struct Build {
     pub for_real: bool,
     /// Whether a `DocumentRoot` that is not there is noticed: false for `-T`.
     pub check_document_root: bool,
+    /// Whether a server is running that this is a new configuration of.
+    pub is_restart: bool,
     /// `RegexDefaultOptions`
     pub regex_flags: pcre::Flags,
     /// Providers that the configuration itself makes.
@@ -69,6 +71,7 @@ impl Build {
             sinks: Arc::new(Sinks::default()),
             for_real,
             check_document_root: true,
+            is_restart: false,
             regex_flags: pcre::Flags::default(),
             defined: DefinedProviders::default(),
             methods: MethodRegistry::new(),

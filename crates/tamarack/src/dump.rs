@@ -12,7 +12,7 @@ use crate::{settings, startup};
 
 /// `-t`, with its dumps; the exit status.
 pub fn check(name: &str, arguments: &Arguments) -> i32 {
-    let loaded = load::load(name, arguments, false);
+    let loaded = load::load(name, arguments);
     report(name, arguments.least_level(), &loaded);
     let Some(server) = &loaded.server else { return 1 };
     let mut dumped = false;

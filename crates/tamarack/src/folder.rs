@@ -107,7 +107,7 @@ fn reason(error: &std::io::Error) -> String {
 }
 
 fn read(file: &Path) -> Loaded {
-    let how = How { for_real: true, check_document_root: true };
+    let how = How { for_real: true, check_document_root: true, is_restart: false };
     load::read(NAME, file, &Options::default(), how)
 }
 

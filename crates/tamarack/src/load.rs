@@ -52,8 +52,10 @@ pub struct ActiveModule {
 }
 
 /// What reading a configuration may do beside reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
+    /// Whether a server is running that this is a new configuration of: Apache says less then.
+    pub is_restart: bool,
     /// Whether anything may be done that has effects: make a certificate, ask a passphrase.
     pub for_real: bool,
     /// Whether document roots that are not there are noticed.
@@ -61,8 +63,17 @@ pub struct How {
 }
 
 /// Reads the configuration that the command line names; `name` is the program's, for messages.
-/// Nothing outside is changed unless `for_real`.
-pub fn load(name: &str, arguments: &Arguments, for_real: bool) -> Loaded {
+/// Nothing outside is changed.
+pub fn load(name: &str, arguments: &Arguments) -> Loaded {
+    load_as(name, arguments, How::default())
+}
+
+/// The same, to serve it.
+pub fn load_to_serve(name: &str, arguments: &Arguments, is_restart: bool) -> Loaded {
+    load_as(name, arguments, How { for_real: true, is_restart, ..How::default() })
+}
+
+fn load_as(name: &str, arguments: &Arguments, how: How) -> Loaded {
     let options = Options {
         before: strings(&arguments.before),
         after: strings(&arguments.after),
@@ -70,7 +81,7 @@ pub fn load(name: &str, arguments: &Arguments, for_real: bool) -> Loaded {
         server_root: arguments.server_root(),
         ..Options::default()
     };
-    let how = How { for_real, check_document_root: !arguments.skip_document_root };
+    let how = How { check_document_root: !arguments.skip_document_root, ..how };
     read(name, &arguments.config_file(), &options, how)
 }
 
@@ -90,6 +101,7 @@ pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
     let registry = Arc::new(Registry::new(modules.iter().map(|active| active.module).collect()));
     let mut build = Build::new(registry, &tree, how.for_real);
     build.check_document_root = how.check_document_root;
+    build.is_restart = how.is_restart;
     let (server, found, sources) = build.finish(&tree.nodes);
     diagnostics.splice(0..0, host.notes);
     diagnostics.extend(found);

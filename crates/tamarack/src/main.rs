@@ -63,7 +63,7 @@ fn run(name: &str, arguments: &Arguments) -> i32 {
             0
         }
         Action::Settings => {
-            let loaded = load::load(name, arguments, false);
+            let loaded = load::load(name, arguments);
             let numbers = loaded.server.as_deref().and_then(modules::mpm::Numbers::of);
             dump::print(&about::settings(arguments, numbers.map(|(kind, _)| kind)));
             0

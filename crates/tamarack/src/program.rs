@@ -42,7 +42,7 @@ pub fn start(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
 /// The same, unless a server with this pid file is running (`-k start`).
 pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
     // Warnings are told by the start itself.
-    let loaded = load::load(name, arguments, false);
+    let loaded = load::load(name, arguments);
     let Some(server) = &loaded.server else {
         dump::report(name, arguments.least_level(), &loaded);
         return 1;
@@ -65,7 +65,7 @@ pub fn run(name: &str, source: Source, mode: Mode) -> i32 {
 
 /// Tells a running server (`-k`); the exit status.
 pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder, mode: Mode) -> i32 {
-    let loaded = load::load(name, arguments, false);
+    let loaded = load::load(name, arguments);
     let Some(server) = &loaded.server else {
         dump::report(name, arguments.least_level(), &loaded);
         return 1;
@@ -101,7 +101,9 @@ impl Tamarack {
 
     fn read(&self) -> Loaded {
         match &self.source {
-            Source::Files(arguments) => load::load(&self.name, arguments, true),
+            Source::Files(arguments) => {
+                load::load_to_serve(&self.name, arguments, self.serving.is_some())
+            }
             Source::Text(read) => read(),
         }
     }

@@ -35,6 +35,11 @@ const LOGGED: [(&str, &str, Level); 24] = [
     ("AH00554", "core", Level::Error),
 ];
 
+/// Numbers of an MPM's remarks about its own numbers. At start httpd writes them as they are; at a
+/// restart the next number has a shorter text, and is a line of the log.
+const AT_RESTART: [(std::ops::RangeInclusive<u32>, &str); 3] =
+    [(175..=187, "mpm_prefork"), (300..=323, "mpm_worker"), (497..=520, "mpm_event")];
+
 /// What httpd says of names it gave up once only, before its log is open.
 const GIVEN_UP: [&str; 2] = ["AH00545", "AH00548"];
 
@@ -61,10 +66,18 @@ pub fn warning(found: &Diagnostic, least: Level) -> Option<String> {
         code => format!("{code}: {}", found.message),
     };
     let number = text.split(':').next().unwrap_or_default();
-    let Some((_, module, level)) = LOGGED.iter().find(|(known, _, _)| *known == number) else {
-        return Some(text);
-    };
-    (*level <= least).then(|| line(module, *level, &text))
+    let known = LOGGED.iter().find(|(known, _, _)| *known == number);
+    let known = known.map(|(_, module, level)| (*module, *level));
+    let Some((module, level)) = known.or_else(|| at_restart(&text)) else { return Some(text) };
+    (level <= least).then(|| line(module, level, &text))
+}
+
+/// The module of an MPM's remark at a restart.
+fn at_restart(text: &str) -> Option<(&'static str, Level)> {
+    let (number, said) = text.strip_prefix("AH")?.split_once(": ")?;
+    let number: u32 = number.parse().ok()?;
+    let (_, module) = AT_RESTART.iter().find(|(numbers, _)| numbers.contains(&number))?;
+    (!said.starts_with("WARNING: ")).then_some((module, Level::Warn))
 }
 
 /// A line in the error log's standard format.

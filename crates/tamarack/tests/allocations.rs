@@ -122,7 +122,7 @@ fn server(root: &Path, more: &str) -> Arc<Server> {
     );
     let file = root.join("httpd.conf");
     fs::write(&file, text).unwrap();
-    let how = load::How { for_real: false, check_document_root: true };
+    let how = load::How { check_document_root: true, ..load::How::default() };
     let loaded = load::read("test", &file, &conf::Options::default(), how);
     loaded.server.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics))
 }

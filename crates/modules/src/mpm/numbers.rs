@@ -33,9 +33,9 @@ impl Numbers {
     }
 
     /// What the directives come to, and what Apache says about them.
-    pub fn settle(kind: Kind, settings: &Settings) -> (Self, Vec<String>) {
+    pub fn settle(kind: Kind, settings: &Settings) -> (Self, Vec<Remark>) {
         let limits = Limits::of(kind);
-        let mut said = Said { first: limits.first_number, texts: Vec::new() };
+        let mut said = Said { first: limits.first_number, remarks: Vec::new() };
         let mut numbers = match kind {
             Kind::Prefork => prefork(settings, &limits, &mut said),
             Kind::Worker | Kind::Event | Kind::Loop => threaded(settings, &limits, &mut said),
@@ -45,7 +45,7 @@ impl Numbers {
         // Otherwise a process that is ended for being one too many would be missed at once.
         let least = numbers.min_spare + numbers.threads_per_child;
         numbers.max_spare = numbers.max_spare.max(least);
-        (numbers, said.texts)
+        (numbers, said.remarks)
     }
 
     /// Processes at most.
@@ -66,7 +66,8 @@ impl Numbers {
 pub(super) fn check(build: &mut Build) {
     listen::check(build);
     let Some((kind, settings)) = active(&build.registry, &build.main.server) else { return };
-    for text in Numbers::settle(kind, settings).1 {
+    for remark in Numbers::settle(kind, settings).1 {
+        let text = if build.is_restart { remark.at_restart } else { remark.at_start };
         build.warn(Span::default(), text);
     }
 }
@@ -121,21 +122,36 @@ const THREADS_PER_CHILD: i32 = 25;
 /// `AsyncRequestWorkerFactor`, where nothing is said.
 const ASYNC_FACTOR_THOUSANDTHS: u32 = 2000;
 
-/// Warnings so far.
+/// What Apache says about a number that it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// When the server starts.
+    pub at_start: String,
+    /// In the error log, at a restart.
+    pub at_restart: String,
+}
+
+/// Remarks so far.
 struct Said {
     first: u32,
-    texts: Vec<String>,
+    remarks: Vec<Remark>,
 }
 
 impl Said {
-    fn add(&mut self, number: u32, text: &str) {
-        self.texts.push(format!("AH{:05}: WARNING: {text}", self.first + number));
+    /// `what` is wrong, `start` and `restart` are how Apache goes on.
+    fn add(&mut self, number: u32, what: &str, start: &str, restart: &str) {
+        let number = self.first + number;
+        self.remarks.push(Remark {
+            at_start: format!("AH{number:05}: WARNING: {what}{start}"),
+            at_restart: format!("AH{:05}: {what}{restart}", number + 1),
+        });
     }
 
     /// At least 1.
     fn positive(&mut self, number: u32, name: &str, value: i32, more: &str) -> i32 {
         if value < 1 {
-            self.add(number, &format!("{name} of {value} not allowed, increasing to 1{more}."));
+            let what = format!("{name} of {value} not allowed, increasing to 1");
+            self.add(number, &what, &format!("{more}."), "");
         }
         value.max(1)
     }
@@ -143,16 +159,16 @@ impl Said {
     /// At most what Apache is built for, and at least 1.
     fn within(&mut self, number: u32, (name, what): (&str, &str), value: i32, most: i32) -> i32 {
         if value > most {
-            let text = format!(
-                "{name} of {value} exceeds compile-time limit of {most} {what}, decreasing to \
-                 {most}."
-            );
-            self.add(number, &text);
+            let text = format!("{name} of {value} exceeds compile-time limit of {most}");
+            self.add(number, &text, &format!(" {what}, decreasing to {most}."), MATCHING);
             return most;
         }
         self.positive(number + 2, name, value, "")
     }
 }
+
+/// How Apache's short remarks end.
+const MATCHING: &str = ", decreasing to match";
 
 /// What Apache adds where a reserve is 0.
 const FAILURE: &str = " to avoid almost certain server failure. Please read the documentation";
@@ -163,12 +179,13 @@ fn prefork(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
     let server_limit = said.within(0, ("ServerLimit", "servers"), wanted, limits.servers_most);
     let mut workers = settings.max_request_workers.0.or(limits.max_request_workers);
     if workers > server_limit {
-        let text = format!(
-            "MaxRequestWorkers of {workers} exceeds ServerLimit value of {server_limit} servers, \
-             decreasing MaxRequestWorkers to {server_limit}. To increase, please see the \
-             ServerLimit directive."
+        let what =
+            format!("MaxRequestWorkers of {workers} exceeds ServerLimit value of {server_limit}");
+        let start = format!(
+            " servers, decreasing MaxRequestWorkers to {server_limit}. To increase, please see \
+             the ServerLimit directive."
         );
-        said.add(5, &text);
+        said.add(5, &what, &start, MATCHING);
         workers = server_limit;
     }
     workers = said.positive(7, "MaxRequestWorkers", workers, "");
@@ -196,11 +213,12 @@ fn threaded(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
     let thread_limit = said.within(5, ("ThreadLimit", "threads"), wanted, limits.threads_most);
     let mut threads = settings.threads_per_child.0.or(THREADS_PER_CHILD);
     if threads > thread_limit {
-        let text = format!(
-            "ThreadsPerChild of {threads} exceeds ThreadLimit of {thread_limit} threads, \
-             decreasing to {thread_limit}. To increase, please see the ThreadLimit directive."
+        let what = format!("ThreadsPerChild of {threads} exceeds ThreadLimit of {thread_limit}");
+        let start = format!(
+            " threads, decreasing to {thread_limit}. To increase, please see the ThreadLimit \
+             directive."
         );
-        said.add(10, &text);
+        said.add(10, &what, &start, MATCHING);
         threads = thread_limit;
     }
     threads = said.positive(12, "ThreadsPerChild", threads, "");
@@ -224,33 +242,31 @@ fn threaded(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
 /// A whole number of processes, no more than there may be.
 fn max_request_workers(mut workers: i32, threads: i32, server_limit: i32, said: &mut Said) -> i32 {
     if workers < threads {
-        let text = format!(
-            "MaxRequestWorkers of {workers} is less than ThreadsPerChild of {threads}, increasing \
-             to {threads}. MaxRequestWorkers must be at least as large as the number of threads \
-             in a single server."
+        let what =
+            format!("MaxRequestWorkers of {workers} is less than ThreadsPerChild of {threads}");
+        let start = format!(
+            ", increasing to {threads}. MaxRequestWorkers must be at least as large as the number \
+             of threads in a single server."
         );
-        said.add(14, &text);
+        said.add(14, &what, &start, ", increasing to match");
         workers = threads;
     }
     let processes = workers / threads;
     if workers % threads != 0 {
         let nearest = processes * threads;
-        let text = format!(
+        let what = format!(
             "MaxRequestWorkers of {workers} is not an integer multiple of ThreadsPerChild of \
-             {threads}, decreasing to nearest multiple {nearest}, for a maximum of {processes} \
-             servers."
+             {threads}, decreasing to nearest multiple {nearest}"
         );
-        said.add(16, &text);
+        said.add(16, &what, &format!(", for a maximum of {processes} servers."), "");
         workers = nearest;
     }
     if processes > server_limit {
         let most = server_limit.saturating_mul(threads);
-        let text = format!(
-            "MaxRequestWorkers of {workers} would require {processes} servers and would exceed \
-             ServerLimit of {server_limit}, decreasing to {most}. To increase, please see the \
-             ServerLimit directive."
-        );
-        said.add(18, &text);
+        let what = format!("MaxRequestWorkers of {workers} would require {processes} servers and ");
+        let exceed = format!("exceed ServerLimit of {server_limit}, decreasing to {most}");
+        let start = format!("would {exceed}. To increase, please see the ServerLimit directive.");
+        said.add(18, &what, &start, &exceed);
         workers = most;
     }
     workers
@@ -264,7 +280,7 @@ fn size(number: i32) -> usize {
 mod tests {
     use super::*;
 
-    fn settled(kind: Kind, change: impl FnOnce(&mut Settings)) -> (Numbers, Vec<String>) {
+    fn settled(kind: Kind, change: impl FnOnce(&mut Settings)) -> (Numbers, Vec<Remark>) {
         let mut settings = Settings::default();
         change(&mut settings);
         Numbers::settle(kind, &settings)
@@ -290,11 +306,48 @@ mod tests {
         });
         assert_eq!((numbers.threads_per_child, numbers.max_request_workers), (64, 384));
         assert_eq!(said.len(), 2);
-        assert!(said[0].starts_with("AH00310: WARNING: ThreadsPerChild of 100 exceeds"));
-        assert!(said[1].starts_with("AH00316: WARNING: MaxRequestWorkers of 400 is not an"));
+        assert!(said[0].at_start.starts_with("AH00310: WARNING: ThreadsPerChild of 100 exceeds"));
+        assert!(
+            said[1].at_start.starts_with("AH00316: WARNING: MaxRequestWorkers of 400 is not an")
+        );
         let (numbers, said) = settled(Kind::Event, |settings| settings.server_limit.0.set(2));
         assert_eq!((numbers.max_request_workers, numbers.start_servers), (50, 2));
-        assert!(said[0].starts_with("AH00515: WARNING: MaxRequestWorkers of 400 would require 16"));
+        assert!(
+            said[0]
+                .at_start
+                .starts_with("AH00515: WARNING: MaxRequestWorkers of 400 would require 16")
+        );
+    }
+
+    #[test]
+    fn a_restart_has_shorter_texts() {
+        // As Apache 2.4.71 wrote them after SIGUSR1.
+        let (_, said) = settled(Kind::Worker, |settings| {
+            settings.server_limit.0.set(0);
+            settings.thread_limit.0.set(30_000);
+            settings.threads_per_child.0.set(40_000);
+            settings.max_request_workers.0.set(20_001);
+        });
+        let texts: Vec<&str> = said.iter().map(|remark| remark.at_restart.as_str()).collect();
+        let all = [
+            "AH00303: ServerLimit of 0 not allowed, increasing to 1",
+            "AH00306: ThreadLimit of 30000 exceeds compile-time limit of 20000, decreasing to \
+             match",
+            "AH00311: ThreadsPerChild of 40000 exceeds ThreadLimit of 20000, decreasing to match",
+            "AH00317: MaxRequestWorkers of 20001 is not an integer multiple of ThreadsPerChild of \
+             20000, decreasing to nearest multiple 20000",
+        ];
+        assert_eq!(texts, all);
+        let (_, said) = settled(Kind::Worker, |settings| settings.server_limit.0.set(1));
+        let text = "AH00319: MaxRequestWorkers of 400 would require 16 servers and exceed \
+                    ServerLimit of 1, decreasing to 25";
+        assert_eq!(said[0].at_restart, text);
+        let (_, said) = settled(Kind::Prefork, |settings| {
+            settings.max_request_workers.0.set(400_000);
+        });
+        let text = "AH00181: MaxRequestWorkers of 400000 exceeds ServerLimit value of 256, \
+                    decreasing to match";
+        assert_eq!(said[0].at_restart, text);
     }
 
     #[test]

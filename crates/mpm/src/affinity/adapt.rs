@@ -1,17 +1,19 @@
 //! The closed loop: what becomes of the serving loops and their CPUs is looked at several times a
 //! second, and who is held up is let go until its CPU is quiet again.
 
+mod kept;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::cpu_set::CpuSet;
 use super::cpus::Roots;
-use super::grip::{Change, Grip, Seen};
-use super::meter::{CpuMeter, ThreadMeter, Times};
+use super::grip::{Change, Grip};
+use super::meter::{CpuMeter, ThreadMeter};
 use super::plan::{Plan, Unit};
 use super::pressure::{self, Doing};
 use super::steer::{Load, Steering};
-use crate::scoreboard::{Decision, LoopSlot, Scoreboard};
+use crate::scoreboard::{Decision, Scoreboard};
+use kept::{Kept, MaskOf};
 
 /// Between two turns while loops have work.
 const TURN: Duration = Duration::from_millis(250);
@@ -21,17 +23,11 @@ const TURN_IDLE: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 /// With less than this share of a CPU a loop is idle.
 const IDLE: f64 = 0.02;
-/// A loop that says nothing for longer stands still; it says once a second that it turns. One that
-/// has said nothing yet has this time from when it was first seen: who hangs on the way to the
-/// first turn stands still as well.
-const STALLED: Duration = Duration::from_millis(2_500);
 /// Threads that are measured at most: each has two open files, of the 1024 that a process has where
 /// nobody gave it more.
 const METERS_MAX: usize = 256;
 /// Threads of processes that were told to go and still run, whose files stay open, at most.
 const LEAVING_MAX: usize = 64;
-/// Threads of one process that are measured; the others are taken to be like them.
-const METERS_PER_PROCESS_MAX: usize = 8;
 
 /// A child that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,23 +52,6 @@ pub(crate) struct Decided {
     pub receivers: Option<Vec<usize>>,
 }
 
-/// What is kept of each loop (or process) that serves.
-struct Kept {
-    child: Serving,
-    /// The loop's number over all processes; the process's place where whole processes are placed.
-    number: usize,
-    slots: Vec<LoopSlot>,
-    /// The threads that are measured, and their meters.
-    threads: Vec<u32>,
-    meters: Vec<(LoopSlot, ThreadMeter)>,
-    /// The plan's CPUs; `None` where the kernel chooses.
-    home: Option<CpuSet>,
-    grip: Grip,
-    doing: Doing,
-    /// The turn that measured it first.
-    first_seen: Option<Instant>,
-}
-
 /// The serving loops (or processes).
 #[derive(Default)]
 pub(crate) struct Adapter {
@@ -83,6 +62,7 @@ pub(crate) struct Adapter {
     /// The CPUs' meter was read at the turn before.
     is_fresh: bool,
     steering: Steering,
+    mask_of: MaskOf,
     last: Option<Instant>,
     tell_at: Option<Instant>,
     due: Option<Instant>,
@@ -273,6 +253,19 @@ impl Adapter {
             if kept.home.is_none() {
                 continue;
             }
+            let is_asked = kept.grip.is_wide() || Grip::is_held_up(&kept.doing);
+            if is_asked && let Some(mask) = kept.mask_of_others(plan, &self.mask_of) {
+                if !std::mem::replace(&mut kept.is_left, true) {
+                    let who = kept.name(plan);
+                    decided.lines.push((
+                        20111,
+                        format!("{who} was bound to CPUs {mask} from outside, and is left there"),
+                    ));
+                }
+                kept.grip.rest();
+                continue;
+            }
+            kept.is_left = false;
             if let Some(change) = kept.grip.turn(now, seen) {
                 kept.publish(plan);
                 decided.moved.push(kept.child.board_slot);
@@ -285,98 +278,6 @@ impl Adapter {
         }
         decided.moved.dedup();
         decided
-    }
-}
-
-impl Kept {
-    fn new(child: Serving, number: usize, slots: Vec<LoopSlot>, plan: &Plan) -> Self {
-        let home = plan.place(child.slot, number).map(|place| place.cpus.clone());
-        let of_home = home.clone().unwrap_or_else(|| plan.usable.clone());
-        let doing = Doing { run: 0.0, wait: 0.0, home: of_home, is_wide: home.is_none() };
-        let (threads, meters, grip) = (Vec::new(), Vec::new(), Grip::default());
-        let first_seen = None;
-        Self { child, number, slots, threads, meters, home, grip, doing, first_seen }
-    }
-
-    /// What its threads did since the last call, and how many of them were asked.
-    fn times(&mut self, roots: &Roots, room: usize) -> (Times, usize) {
-        let wanted = self.slots.len().min(METERS_PER_PROCESS_MAX).min(room);
-        let threads: Vec<u32> =
-            self.slots.iter().take(wanted).filter_map(LoopSlot::thread).collect();
-        if threads != self.threads {
-            let open = |slot: &LoopSlot| {
-                Some((*slot, ThreadMeter::open(roots, self.child.pid, slot.thread()?)?))
-            };
-            self.meters = self.slots.iter().take(wanted).filter_map(open).collect();
-            self.threads = threads;
-        }
-        let times = self.meters.iter_mut().filter_map(|(_, meter)| meter.elapsed());
-        let sum = times.fold(Times::default(), |sum, one| Times {
-            run_us: sum.run_us + one.run_us,
-            wait_us: sum.wait_us + one.wait_us,
-        });
-        (sum, self.meters.len())
-    }
-
-    /// What the measured threads have waited and moved, into the scoreboard.
-    fn tell(&self) {
-        for (slot, meter) in &self.meters {
-            slot.set_run_delay_us(meter.total().wait_us);
-            if let Some(migrations) = meter.migrations() {
-                slot.set_migrations(migrations);
-            }
-        }
-    }
-
-    /// Where it may run now, into the scoreboard.
-    fn publish(&mut self, plan: &Plan) {
-        let is_wide = self.grip.is_wide() || self.home.is_none();
-        let home = self.home.as_ref().unwrap_or(&plan.usable);
-        self.doing.home = home.clone();
-        self.doing.is_wide = is_wide;
-        let mask = if is_wide { &plan.usable } else { home };
-        let planned = home.first().filter(|_| home.len() == 1);
-        for slot in &self.slots {
-            slot.set_place(&mask.to_words(), planned, self.grip.is_wide());
-        }
-    }
-
-    fn load(&mut self, now: Instant, now_us: u64) -> Load {
-        let first_seen = *self.first_seen.get_or_insert(now);
-        let beat_us = self.slots.first().map_or(0, LoopSlot::heartbeat_us);
-        let silence = match beat_us {
-            0 => now.saturating_duration_since(first_seen),
-            beat_us => Duration::from_micros(now_us.saturating_sub(beat_us)),
-        };
-        let is_stalled = silence > STALLED;
-        Load { share: self.doing.run + self.doing.wait, is_stalled }
-    }
-
-    fn name(&self, plan: &Plan) -> String {
-        match plan.unit {
-            Unit::Loop => format!("loop {} (process {})", self.number, self.child.pid),
-            Unit::Process => format!("process {}", self.child.pid),
-        }
-    }
-
-    fn line(&self, change: Change, seen: &Seen, plan: &Plan) -> (u32, String) {
-        let percent = |share: f64| (share * 100.0).round();
-        let who = self.name(plan);
-        let home = &self.doing.home;
-        let foreign = percent(seen.foreign.unwrap_or(0.0));
-        let (waiting, all) = (percent(seen.waiting), &plan.usable);
-        match change {
-            Change::Widen => (
-                20100,
-                format!(
-                    "{who} waits {waiting}% of the time it could run, others use {foreign}% of \
-                     CPU {home}: it may run on CPUs {all} now"
-                ),
-            ),
-            Change::Return => {
-                (20101, format!("{who} is bound to CPU {home} again, others use {foreign}% of it"))
-            }
-        }
     }
 }
 

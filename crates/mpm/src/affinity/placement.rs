@@ -8,7 +8,7 @@ use super::adapt::{Adapter, Decided, Serving};
 use super::cpu_set::CpuSet;
 use super::cpus::{Cpus, Roots};
 use super::mask;
-use super::plan::{Plan, Unit};
+use super::plan::{Plan, Rule, Unit};
 use super::queues;
 use super::setting::Setting;
 use super::topology::Topology;
@@ -44,6 +44,18 @@ impl Placement {
     /// Makes the plan of a generation, before its first child is forked.
     pub(crate) fn prepare(&mut self, generation: u32, settings: &Settings) {
         self.plan(generation, settings);
+    }
+
+    /// What somebody who set `CPUAffinity` should know of its plan.
+    pub(crate) fn warning(&mut self, generation: u32, settings: &Settings) -> Option<String> {
+        let plan = self.plan(generation, settings);
+        let (setting, allowed) = (&settings.affinity.setting, &self.cpus.allowed);
+        (plan.rule == Rule::NoneListed).then(|| {
+            format!(
+                "CPUAffinity {setting}: none of these CPUs may be used, only {allowed}: nothing \
+                 is bound"
+            )
+        })
     }
 
     /// The CPUs of loop `number` of the process in `slot`; `None` where the kernel chooses.

@@ -175,8 +175,12 @@ impl Supervisor<'_> {
             child.order_later(farewell, farewell_at);
         }
         generation.balance.begin(now);
+        let unheeded = self.placement.warning(number, &generation.settings);
         self.current = Some(generation);
         self.announce();
+        if let Some(text) = unheeded {
+            self.program.log(Level::Warning, 20112, &text);
+        }
         self.heir_serves();
         if let Some(farewell) = self.pending.take() {
             self.restart(farewell);

@@ -381,3 +381,12 @@ fn a_loop_leaves_a_cpu_that_others_keep_busy() {
     });
     site.wait_for_line("of the time it could run, others use");
 }
+
+#[test]
+fn a_list_of_no_cpu_that_is_there_is_told() {
+    let mut site = Site::new("nowhere");
+    site.configure("CPUAffinity 1000-1001");
+    site.start();
+    site.wait_for_line("AH20112: CPUAffinity 1000-1001: none of these CPUs may be used");
+    assert_eq!(Client::connect(site.port).unwrap().get("/index.html").unwrap().status, 200);
+}

@@ -174,3 +174,18 @@ fn logs_that_were_moved_away_are_opened_anew() {
     let old = fs::read_to_string(site.path("logs/access.1")).unwrap();
     assert!(!old.contains("/index.html"), "{old}");
 }
+
+#[test]
+fn remarks_at_a_restart_are_lines_of_the_log() {
+    let mut site = Site::new("remarks");
+    site.configure("StartServers 0");
+    site.start();
+    // At start as Apache says it, and no line of a log.
+    assert_eq!(site.count_lines("AH00517: WARNING: StartServers of 0 not allowed"), 1);
+    site.restart_gracefully();
+    site.wait_for_line("AH00518: StartServers of 0 not allowed, increasing to 1");
+    let log = site.error_log();
+    let line = log.lines().find(|line| line.contains("AH00518")).unwrap();
+    assert!(line.contains("] [mpm_event:warn] [pid "), "{line}");
+    assert_eq!(site.count_lines("AH00517"), 1);
+}

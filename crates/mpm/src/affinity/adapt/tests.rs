@@ -1,6 +1,8 @@
+use std::io;
+
 use super::*;
 use crate::affinity::tests::Tree;
-use crate::affinity::{Cpus, Setting, Topology};
+use crate::affinity::{CpuSet, Cpus, Setting, Topology};
 use crate::shape::Shape;
 
 /// A server of two processes with a loop each, on two CPUs, whose time is written by hand.
@@ -33,7 +35,9 @@ impl Machine {
         });
         let serving = serving.collect();
         let now = Instant::now();
-        let adapter = Adapter::default();
+        // The threads are nobody's.
+        let mask_of = MaskOf(|_| Err(io::ErrorKind::NotFound.into()));
+        let adapter = Adapter { mask_of, ..Adapter::default() };
         let (loops, cpus) = ([(0, 0); 2], [(0, 0); 2]);
         let machine = Self { tree, board, plan, serving, adapter, now, loops, cpus };
         machine.write();
@@ -103,6 +107,26 @@ fn a_loop_leaves_the_cpu_that_another_program_takes_and_returns() {
     assert_eq!(snapshot.decision(Decision::Pinned), 2);
     assert_eq!(snapshot.decision(Decision::Widened), 1);
     assert_eq!(snapshot.decision(Decision::Returned), 1);
+}
+
+#[test]
+fn who_was_bound_from_outside_is_left_there() {
+    let mut machine = Machine::new("outside");
+    machine.turns(2, ALONE, [0.6, 0.6]);
+    // The plan has it on CPU 1.
+    machine.adapter.mask_of = MaskOf(|thread| match thread {
+        201 => Ok(CpuSet::from_kernel("0")),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    });
+    let held_up = [(0.6, 0.02), (0.5, 0.5)];
+    let said = machine.turns(8, held_up, [0.6, 1.0]);
+    let told = "loop 1 (process 101) was bound to CPUs 0 from outside, and is left there";
+    assert_eq!(said, [told]);
+    assert_eq!(machine.mask(1), "", "nothing was ordered");
+    // It is given back.
+    machine.adapter.mask_of = MaskOf(|_| Ok(CpuSet::from_kernel("1")));
+    let said = machine.turns(8, held_up, [0.6, 1.0]);
+    assert!(said[0].starts_with("loop 1 (process 101) waits 50% of the time"), "{said:?}");
 }
 
 #[test]
@@ -200,7 +224,7 @@ fn who_never_turned_stands_still_too() {
         decided.map(|(number, _)| number).filter(|number| *number > 20103).collect()
     };
     // It may have been forked a moment ago.
-    let turns = (STALLED.as_millis() / TURN.as_millis()) as u32;
+    let turns = (kept::STALLED.as_millis() / TURN.as_millis()) as u32;
     assert!(said(&mut machine, turns).is_empty());
     assert_eq!(said(&mut machine, 2), [20104, 20105]);
     slot.heartbeat(crate::scoreboard::now_us() + 60_000_000);

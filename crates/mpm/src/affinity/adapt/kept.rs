@@ -1,0 +1,149 @@
+//! One loop (or process) that serves: what is measured of it, and where it may run.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::Serving;
+use crate::affinity::cpu_set::CpuSet;
+use crate::affinity::cpus::Roots;
+use crate::affinity::grip::{Change, Grip, Seen};
+use crate::affinity::mask;
+use crate::affinity::meter::{ThreadMeter, Times};
+use crate::affinity::plan::{Plan, Unit};
+use crate::affinity::pressure::Doing;
+use crate::affinity::steer::Load;
+use crate::scoreboard::LoopSlot;
+
+/// A loop that says nothing for longer stands still; it says once a second that it turns. One that
+/// has said nothing yet has this time from when it was first seen: who hangs on the way to the
+/// first turn stands still as well.
+pub(super) const STALLED: Duration = Duration::from_millis(2_500);
+/// Threads of one process that are measured; the others are taken to be like them.
+const METERS_PER_PROCESS_MAX: usize = 8;
+
+/// What is kept of each loop (or process) that serves.
+pub(super) struct Kept {
+    pub child: Serving,
+    /// The loop's number over all processes; the process's place where whole processes are placed.
+    pub number: usize,
+    pub slots: Vec<LoopSlot>,
+    /// The threads that are measured, and their meters.
+    pub threads: Vec<u32>,
+    pub meters: Vec<(LoopSlot, ThreadMeter)>,
+    /// The plan's CPUs; `None` where the kernel chooses.
+    pub home: Option<CpuSet>,
+    pub grip: Grip,
+    pub doing: Doing,
+    /// The turn that measured it first.
+    pub first_seen: Option<Instant>,
+    /// Somebody else has bound it: it is left there.
+    pub is_left: bool,
+}
+
+/// Where a thread may run, as the kernel says.
+pub(super) struct MaskOf(pub fn(i32) -> io::Result<CpuSet>);
+
+impl Default for MaskOf {
+    fn default() -> Self {
+        Self(mask::of_thread)
+    }
+}
+
+impl Kept {
+    pub(super) fn new(child: Serving, number: usize, slots: Vec<LoopSlot>, plan: &Plan) -> Self {
+        let home = plan.place(child.slot, number).map(|place| place.cpus.clone());
+        let of_home = home.clone().unwrap_or_else(|| plan.usable.clone());
+        let doing = Doing { run: 0.0, wait: 0.0, home: of_home, is_wide: home.is_none() };
+        let (threads, meters, grip) = (Vec::new(), Vec::new(), Grip::default());
+        let (first_seen, is_left) = (None, false);
+        Self { child, number, slots, threads, meters, home, grip, doing, first_seen, is_left }
+    }
+
+    /// What its threads did since the last call, and how many of them were asked.
+    pub(super) fn times(&mut self, roots: &Roots, room: usize) -> (Times, usize) {
+        let wanted = self.slots.len().min(METERS_PER_PROCESS_MAX).min(room);
+        let threads: Vec<u32> =
+            self.slots.iter().take(wanted).filter_map(LoopSlot::thread).collect();
+        if threads != self.threads {
+            let open = |slot: &LoopSlot| {
+                Some((*slot, ThreadMeter::open(roots, self.child.pid, slot.thread()?)?))
+            };
+            self.meters = self.slots.iter().take(wanted).filter_map(open).collect();
+            self.threads = threads;
+        }
+        let times = self.meters.iter_mut().filter_map(|(_, meter)| meter.elapsed());
+        let sum = times.fold(Times::default(), |sum, one| Times {
+            run_us: sum.run_us + one.run_us,
+            wait_us: sum.wait_us + one.wait_us,
+        });
+        (sum, self.meters.len())
+    }
+
+    /// What the measured threads have waited and moved, into the scoreboard.
+    pub(super) fn tell(&self) {
+        for (slot, meter) in &self.meters {
+            slot.set_run_delay_us(meter.total().wait_us);
+            if let Some(migrations) = meter.migrations() {
+                slot.set_migrations(migrations);
+            }
+        }
+    }
+
+    /// The mask of its threads, where that is none that it was ever given here.
+    pub(super) fn mask_of_others(&self, plan: &Plan, mask_of: &MaskOf) -> Option<CpuSet> {
+        let thread = i32::try_from(*self.threads.first()?).ok()?;
+        let mask = (mask_of.0)(thread).ok()?;
+        (self.home.as_ref() != Some(&mask) && mask != plan.usable).then_some(mask)
+    }
+
+    /// Where it may run now, into the scoreboard.
+    pub(super) fn publish(&mut self, plan: &Plan) {
+        let is_wide = self.grip.is_wide() || self.home.is_none();
+        let home = self.home.as_ref().unwrap_or(&plan.usable);
+        self.doing.home = home.clone();
+        self.doing.is_wide = is_wide;
+        let mask = if is_wide { &plan.usable } else { home };
+        let planned = home.first().filter(|_| home.len() == 1);
+        for slot in &self.slots {
+            slot.set_place(&mask.to_words(), planned, self.grip.is_wide());
+        }
+    }
+
+    pub(super) fn load(&mut self, now: Instant, now_us: u64) -> Load {
+        let first_seen = *self.first_seen.get_or_insert(now);
+        let beat_us = self.slots.first().map_or(0, LoopSlot::heartbeat_us);
+        let silence = match beat_us {
+            0 => now.saturating_duration_since(first_seen),
+            beat_us => Duration::from_micros(now_us.saturating_sub(beat_us)),
+        };
+        let is_stalled = silence > STALLED;
+        Load { share: self.doing.run + self.doing.wait, is_stalled }
+    }
+
+    pub(super) fn name(&self, plan: &Plan) -> String {
+        match plan.unit {
+            Unit::Loop => format!("loop {} (process {})", self.number, self.child.pid),
+            Unit::Process => format!("process {}", self.child.pid),
+        }
+    }
+
+    pub(super) fn line(&self, change: Change, seen: &Seen, plan: &Plan) -> (u32, String) {
+        let percent = |share: f64| (share * 100.0).round();
+        let who = self.name(plan);
+        let home = &self.doing.home;
+        let foreign = percent(seen.foreign.unwrap_or(0.0));
+        let (waiting, all) = (percent(seen.waiting), &plan.usable);
+        match change {
+            Change::Widen => (
+                20100,
+                format!(
+                    "{who} waits {waiting}% of the time it could run, others use {foreign}% of \
+                     CPU {home}: it may run on CPUs {all} now"
+                ),
+            ),
+            Change::Return => {
+                (20101, format!("{who} is bound to CPU {home} again, others use {foreign}% of it"))
+            }
+        }
+    }
+}
