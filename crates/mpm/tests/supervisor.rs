@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,20 +15,12 @@ use mpm::order::{Sent, ServerOrder, send_to_running, wait_until_stopped};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-const PATIENCE: Duration = Duration::from_secs(8);
+#[path = "support/free_port.rs"]
+mod free_port;
 
-/// A port that nobody uses.
-fn free_port() -> u16 {
-    // Not one of those that the kernel gives away (from 32768 on, where nobody has changed that):
-    // a client's end of some connection could have it before the server.
-    const FIRST: usize = 10_240;
-    const COUNT: usize = 22_000;
-    static TAKEN: AtomicUsize = AtomicUsize::new(0);
-    let start = std::process::id() as usize * 97;
-    let next = || FIRST + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % COUNT;
-    let mut ports = (0..COUNT).filter_map(|_| u16::try_from(next()).ok());
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap()
-}
+use free_port::free_port;
+
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A server of its own directory and port. Killed when the test is over.
 struct Server {

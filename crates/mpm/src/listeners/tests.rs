@@ -1,11 +1,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::*;
 use crate::settings::{AcceptFilter, DEFAULT_BACKLOG};
 use crate::shape::Shape;
+use free_port::free_port;
+
+#[path = "../../tests/support/free_port.rs"]
+mod free_port;
 
 pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
     Settings {
@@ -39,19 +42,6 @@ pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         thread_stack_bytes: None,
         affinity: Default::default(),
     }
-}
-
-/// A port that is free now.
-fn free_port() -> u16 {
-    // Not one of those that the kernel gives away (from 32768 on, where nobody has changed that):
-    // a client's end of some connection could have it before the server.
-    const FIRST: usize = 10_240;
-    const COUNT: usize = 22_000;
-    static TAKEN: AtomicUsize = AtomicUsize::new(0);
-    let start = std::process::id() as usize * 97;
-    let next = || FIRST + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % COUNT;
-    let mut ports = (0..COUNT).filter_map(|_| u16::try_from(next()).ok());
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap()
 }
 
 fn loopback(port: u16) -> ListenAddress {

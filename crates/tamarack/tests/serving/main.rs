@@ -1,11 +1,13 @@
 //! The built program, started as its users start it, and treated badly: restarts under load, killed
 //! children, slow clients, full disks, no descriptors, files that change between two requests.
 //!
-//! Everything is on loopback, in folders under the temporary directory, on ports that the system
-//! picked. `TAMARACK_LONG=1` makes the long ones as long as they should be before a release.
+//! Everything is on loopback, in folders under the temporary directory, on ports that nobody
+//! uses. `TAMARACK_LONG=1` makes the long ones as long as they should be before a release.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod client;
+#[path = "../../../mpm/tests/support/free_port.rs"]
+mod free_port;
 mod load;
 mod site;
 

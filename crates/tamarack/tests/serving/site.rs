@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -14,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
+use crate::free_port::free_port;
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tamarack");
@@ -197,21 +197,6 @@ impl Drop for Site {
         }
         let _ = fs::remove_dir_all(&self.root);
     }
-}
-
-/// A port that nobody uses. Not one of those that the kernel gives away (from 32768 on, where
-/// nobody has changed that): some client's end of a connection could have it before the server.
-fn free_port() -> u16 {
-    const FIRST: usize = 10_240;
-    const COUNT: usize = 22_000;
-    static TAKEN: AtomicUsize = AtomicUsize::new(0);
-    // Where test programs run side by side each begins elsewhere.
-    let start = std::process::id() as usize * 97;
-    (0..COUNT)
-        .map(|_| FIRST + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % COUNT)
-        .filter_map(|port| u16::try_from(port).ok())
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .unwrap()
 }
 
 /// Whether the tests run as root.
