@@ -64,6 +64,16 @@ pub struct Pooled<T> {
     shelf: Rc<Shelf<T>>,
 }
 
+impl<T> Pooled<T> {
+    /// Takes the box out of the pool for good.
+    pub fn into_box(mut self) -> Box<T> {
+        match self.value.take() {
+            Some(value) => value,
+            None => unreachable!("a pooled box is emptied only by its drop"),
+        }
+    }
+}
+
 impl<T> Deref for Pooled<T> {
     type Target = T;
 
@@ -119,6 +129,13 @@ mod tests {
         drop(again);
         pool.shrink(0);
         assert_eq!(pool.idle(), 0);
+    }
+
+    #[test]
+    fn a_box_can_be_kept() {
+        let pool = Pool::new("test", 1);
+        let kept = pool.take(|| 7).into_box();
+        assert_eq!((*kept, pool.idle()), (7, 0));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod path;
 pub mod plan;
 pub mod process;
 pub mod read_policy;
+mod repeat;
 pub mod request;
 pub mod resource;
 pub mod respond;

@@ -226,12 +226,28 @@ impl Request {
 
     /// Begins a request that is blank, on `client`, under the configuration of `place`.
     pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
+        self.begin_again(client);
+        self.enter(place);
+    }
+
+    /// Begins the same request once more, on `client`.
+    pub(crate) fn begin_again(&mut self, client: &Rc<Client>) {
         if !Rc::ptr_eq(&self.client, client) {
             self.client = client.clone();
         }
         self.useragent_addr = client.peer;
         self.time_us = self.engine.handle.clock().wall_us();
-        self.enter(place);
+    }
+
+    /// Forgets what hooks have left on it after the answer, so that it can begin again.
+    pub(crate) fn forget_log(&mut self) {
+        for table in [&mut self.env, &mut self.notes] {
+            if !table.is_empty() {
+                table.clear();
+            }
+        }
+        self.extensions.clear();
+        self.log_mark.take();
     }
 
     /// Goes to another configuration, and to the host that it is of.

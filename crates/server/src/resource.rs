@@ -19,6 +19,7 @@ use crate::body::FileSlice;
 use crate::facet::Facets;
 use crate::freshness::Basis;
 use crate::plan::{Layer, Plan};
+use crate::repeat::Repeats;
 use crate::request::{FileInfo, Request};
 use crate::respond::ReusableHead;
 
@@ -31,6 +32,9 @@ pub const TARGET_LIMIT: usize = 512;
 
 /// The most bytes that a loop keeps in memory: file content, heads, and the names of both.
 pub const CONTENT_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The most heads that a loop knows by their bytes.
+pub const HEAD_LIMIT: usize = 512;
 
 /// The most files that a loop keeps open for resources that are not in memory.
 pub const OPEN_LIMIT: usize = 512;
@@ -149,14 +153,15 @@ pub struct Limits {
     entries: usize,
     bytes: usize,
     open: usize,
+    heads: usize,
 }
 
 impl Limits {
     /// For a loop with many connections.
     pub const LOOP: Limits =
-        Limits { entries: RESOURCE_LIMIT, bytes: CONTENT_LIMIT, open: OPEN_LIMIT };
+        Limits { entries: RESOURCE_LIMIT, bytes: CONTENT_LIMIT, open: OPEN_LIMIT, heads: HEAD_LIMIT };
     /// For a thread with one connection, of which a server can have hundreds.
-    pub const THREAD: Limits = Limits { entries: 512, bytes: 1024 * 1024, open: 16 };
+    pub const THREAD: Limits = Limits { entries: 512, bytes: 1024 * 1024, open: 16, heads: 16 };
 }
 
 /// The resources of one loop, by host and target.
@@ -164,6 +169,8 @@ pub struct Resources {
     kept: RefCell<HashMap<Key, Known>>,
     load: RefCell<Load>,
     limits: Limits,
+    /// Heads that some of them were given to.
+    pub(crate) repeats: Repeats,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -195,7 +202,8 @@ struct Load {
 impl Resources {
     /// None yet, and never more than `limits`.
     pub fn new(limits: Limits) -> Resources {
-        Resources { kept: RefCell::default(), load: RefCell::default(), limits }
+        let repeats = Repeats::new(limits.heads);
+        Resources { kept: RefCell::default(), load: RefCell::default(), limits, repeats }
     }
 
     /// The answer to a request for a target, if it is known.
@@ -289,6 +297,7 @@ impl Resources {
         };
         if full {
             self.kept.borrow_mut().clear();
+            self.repeats.clear();
             *self.load.borrow_mut() = Load::default();
         }
         let mut all = self.kept.borrow_mut();

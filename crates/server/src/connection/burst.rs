@@ -1,17 +1,19 @@
 //! A burst: requests that follow each other closely, pipelined or not.
 
 use std::io;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use rt::{Deadline, Pooled};
 use wire::{HeadError, HeadOptions, Progress};
 
-use super::{Active, Connection, Ended, LINGER, LINGERING_LIMIT, fast, learn, pipe, send};
+use super::{Active, Connection, Ended, LINGER, LINGERING_LIMIT, again, fast, learn, pipe, send};
 use crate::client::KeepAlive;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
 use crate::process;
+use crate::repeat::Repeat;
 use crate::request::Request;
 use crate::resource::Lesson;
 use crate::{errors, respond};
@@ -36,18 +38,14 @@ async fn requests(
     mut deadline: Deadline,
 ) -> Ended {
     loop {
-        match next_head(connection, active, deadline).await {
+        let answered = match next_head(connection, active, deadline).await {
             Next::Request { consumed } => {
                 connection.engine.handle.drained().await;
-                match answer(connection, active, consumed).await {
-                    Ok(true) => {}
-                    Ok(false) => return Ended::Close,
-                    Err(_) => return Ended::Abort,
-                }
-                active.parser.reset_for_next();
-                active.head.clear();
-                let timeout = connection.client.base_host.core.keep_alive_timeout();
-                deadline = connection.engine.handle.deadline(timeout);
+                answer(connection, active, consumed).await
+            }
+            Next::Repeat(repeat) => {
+                connection.engine.handle.drained().await;
+                again::answer(connection, active, repeat).await
             }
             Next::Refused(error) => {
                 refuse(connection, active, &error).await;
@@ -57,7 +55,17 @@ async fn requests(
             Next::Leaving => return Ended::Leaving(deadline),
             Next::Unfinished(status) => return unfinished(connection, active, status).await,
             Next::Gone => return connection.ended(),
+        };
+        match answered {
+            Ok(true) => {}
+            Ok(false) => return Ended::Close,
+            Err(_) => return Ended::Abort,
         }
+        active.parser.reset_for_next();
+        active.head.clear();
+        active.raw.clear();
+        let timeout = connection.client.base_host.core.keep_alive_timeout();
+        deadline = connection.engine.handle.deadline(timeout);
     }
 }
 
@@ -68,6 +76,8 @@ enum Next {
         /// Bytes of the head.
         consumed: usize,
     },
+    /// A head that was answered before.
+    Repeat(Rc<Repeat>),
     /// A head that can't be taken.
     Refused(Box<HeadError>),
     /// Nothing came for a while.
@@ -143,7 +153,11 @@ async fn fresh(
     }
     connection.head_began_ms = engine.handle.clock().now_ms();
     let input = engine.input.borrow();
+    let is_again = again::look(connection, &input).map_err(Next::Repeat)?;
     let progress = connection.parse(active, &input);
+    if is_again && progress == (Progress::Done { consumed: input.len() }) {
+        active.raw.extend_from_slice(&input);
+    }
     let left = match &progress {
         Progress::Done { consumed } => input.get(*consumed..).unwrap_or_default(),
         Progress::NeedMore => &input,
@@ -191,7 +205,7 @@ impl Connection {
     }
 
     /// Parses as much of a head as there is, under the limits of the address's own host.
-    fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
+    pub(super) fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
         let core = &self.client.base_host.core;
         let options = HeadOptions {
             strict: core.strict_protocol(),
@@ -203,7 +217,7 @@ impl Connection {
     }
 
     /// Notes what was received for a request's head: its bytes, or its records on TLS.
-    fn count_received(&mut self, consumed: usize) {
+    pub(super) fn count_received(&mut self, consumed: usize) {
         let Some(stream) = &self.stream else { return };
         if self.client.tls.is_none() {
             self.client.bytes_in.set(consumed as u64);
@@ -264,7 +278,7 @@ async fn refuse_with(
 }
 
 /// Answers the request whose head is complete; whether the connection stays open.
-async fn answer(
+pub(super) async fn answer(
     connection: &mut Connection,
     active: &mut Active,
     consumed: usize,
@@ -288,11 +302,18 @@ async fn answer(
     if verdict == Verdict::Ok
         && request.pure
         && fast::may(active)
-        && let Some(sent) = fast::answer(connection, active, &mut request)
+        && let Some(resource) = fast::find(connection, active, &request)
+        && let Some(sent) = fast::send(connection, active, &request, resource.clone())
     {
-        // Renewed even where the client has gone: the next to use it may be somebody else's.
+        let is_worth_keeping = !active.raw.is_empty() && again::may(&request, &resource);
+        // Made ready for another even where the client has gone: the next may be somebody else's.
         let outcome = fast::finish(connection, active, &mut request, sent).await;
-        request.renew();
+        if is_worth_keeping {
+            request.forget_log();
+            engine.resources.repeats.keep(&active.raw, request.into_box(), resource);
+        } else {
+            request.renew();
+        }
         return outcome;
     }
     Box::pin(full(connection, active, request, verdict)).await

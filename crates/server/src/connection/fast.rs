@@ -43,12 +43,12 @@ pub(super) struct Sent {
     outcome: io::Result<()>,
 }
 
-/// Sends the answer, if it is known and still true. It is put together in the loop's own buffer.
-pub(super) fn answer(
-    connection: &mut Connection,
-    active: &mut Active,
-    request: &mut Request,
-) -> Option<Sent> {
+/// The answer, if it is known and still true.
+pub(super) fn find(
+    connection: &Connection,
+    active: &Active,
+    request: &Request,
+) -> Option<Rc<Resource>> {
     let engine = &connection.engine;
     let watcher = engine.handle.watcher().map(|watcher| &**watcher);
     let resource = engine.resources.get(request, active.head.target())?;
@@ -56,6 +56,18 @@ pub(super) fn answer(
         engine.resources.forget(request.host.id, active.head.target());
         return None;
     }
+    Some(resource)
+}
+
+/// Sends the answer, which is put together in the loop's own buffer. `None` where there is no
+/// socket.
+pub(super) fn send(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &Request,
+    resource: Rc<Resource>,
+) -> Option<Sent> {
+    let engine = &connection.engine;
     let stream = connection.stream.as_mut()?;
     let before = stream.sent();
     let keep = respond::may_keep_alive(request, connection.answered, engine.draining.get());

@@ -4,6 +4,7 @@
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
 //! connection keeps as long as it is busy and gives back after [`LINGER`] without a request.
 
+mod again;
 mod burst;
 mod fast;
 mod learn;
@@ -61,6 +62,8 @@ pub(crate) struct Active {
     input: Vec<u8>,
     /// Bytes to send.
     output: Vec<u8>,
+    /// The head as it came, where it is worth keeping.
+    raw: Vec<u8>,
     head: RequestHead,
     parser: HeadParser,
     host: RequestHost,
@@ -76,6 +79,7 @@ impl Active {
         Active {
             input: Vec::new(),
             output: Vec::new(),
+            raw: Vec::new(),
             head: RequestHead::new(),
             parser: HeadParser::new(),
             host: RequestHost::new(),
@@ -88,6 +92,7 @@ impl Active {
     fn reset(&mut self) {
         self.input.clear();
         self.output.clear();
+        self.raw.clear();
         self.parser.reset();
         self.head.clear();
         self.host.clear();

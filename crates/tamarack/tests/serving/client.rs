@@ -66,6 +66,11 @@ impl Client {
         Ok(Client { stream, socket, received: Vec::new() })
     }
 
+    /// Its own port.
+    pub fn port(&self) -> u16 {
+        self.socket.local_addr().unwrap().port()
+    }
+
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
         self.stream.flush()

@@ -24,6 +24,7 @@ mod metrics;
 mod names;
 mod notify;
 mod openssl;
+mod repeated;
 mod restart;
 mod shapes;
 mod slow;

@@ -1,0 +1,67 @@
+//! The shortest way: a head that was answered before, byte for byte ([`crate::repeat`]).
+
+use std::io;
+use std::rc::Rc;
+
+use wire::Progress;
+
+use super::{Active, Connection, burst, fast};
+use crate::hooks::Phase;
+use crate::repeat::Repeat;
+use crate::request::Request;
+use crate::resource::{Content, IN_MEMORY_BYTES, Resource};
+
+/// Notices whether what was received is such a head. `Err` with it, if it is; otherwise whether it
+/// has come before and would be worth keeping.
+pub(super) fn look(connection: &Connection, input: &[u8]) -> Result<bool, Rc<Repeat>> {
+    // On TLS it also counts what the handshake was for.
+    if connection.client.tls.is_some() {
+        return Ok(false);
+    }
+    let repeats = &connection.engine.resources.repeats;
+    let Some(asked) = repeats.ask(input) else { return Ok(false) };
+    match repeats.find(asked, connection.client.local) {
+        Some(repeat) => Err(repeat),
+        None => Ok(repeats.is_again(asked)),
+    }
+}
+
+/// Answers it; whether the connection stays open.
+pub(super) async fn answer(
+    connection: &mut Connection,
+    active: &mut Active,
+    repeat: Rc<Repeat>,
+) -> io::Result<bool> {
+    let engine = connection.engine.clone();
+    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
+    let is_fresh = repeat.resource().is_fresh(watcher);
+    if !is_fresh {
+        engine.resources.repeats.forget(&repeat);
+    }
+    let request = if is_fresh { repeat.request(&connection.client) } else { None };
+    let Some(mut request) = request else {
+        return match connection.parse(active, repeat.bytes()) {
+            Progress::Done { consumed } => burst::answer(connection, active, consumed).await,
+            // What was a whole head once is one now.
+            Progress::NeedMore | Progress::Error(_) => Ok(false),
+        };
+    };
+    let _writing = engine.connections.writing();
+    connection.count_received(repeat.bytes().len());
+    let outcome = match fast::send(connection, active, &request, repeat.resource().clone()) {
+        Some(sent) => fast::finish(connection, active, &mut request, sent).await,
+        None => Ok(false),
+    };
+    request.forget_log();
+    repeat.put_back(request);
+    outcome
+}
+
+/// Whether an answer may be given again to the same bytes.
+pub(super) fn may(request: &Request, resource: &Resource) -> bool {
+    let is_small = match &resource.content {
+        Content::Memory(bytes) => bytes.len() as u64 <= IN_MEMORY_BYTES,
+        Content::File(_) => false,
+    };
+    is_small && request.plan.phase(Phase::PostReadRequest).is_empty()
+}

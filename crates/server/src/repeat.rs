@@ -1,0 +1,154 @@
+//! Heads that were answered before, byte for byte. Clients repeat themselves: who polls a document
+//! sends the same bytes each time, and so do health checks, proxies and programs that fetch.
+//!
+//! Bytes that came to the same address select the same host, make the same request and get the same
+//! answer, as long as that answer depends on nothing else ([`crate::resource`]) and no hook looks at
+//! a request before its host's configuration is known (`post_read_request`). So what the parser and
+//! the choice of a host made of them is kept with the answer, and done once.
+
+use std::cell::{Cell, RefCell};
+use std::hash::BuildHasher;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::client::Client;
+use crate::request::Request;
+use crate::resource::Resource;
+
+/// The longest head that is kept, bytes.
+const HEAD_LIMIT: usize = 2048;
+
+/// A head that was answered.
+pub(crate) struct Repeat {
+    /// The address that it came to.
+    local: SocketAddr,
+    bytes: Box<[u8]>,
+    resource: Rc<Resource>,
+    /// The request that it makes; away while one is being answered.
+    request: Cell<Option<Box<Request>>>,
+}
+
+impl Repeat {
+    /// The head's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The answer. It may not be true any more.
+    pub fn resource(&self) -> &Rc<Resource> {
+        &self.resource
+    }
+
+    /// The request, of this client and of now; `None` while another connection has it. To be given
+    /// back by [`Repeat::put_back`].
+    pub fn request(&self, client: &Rc<Client>) -> Option<Box<Request>> {
+        let mut request = self.request.take()?;
+        request.begin_again(client);
+        Some(request)
+    }
+
+    /// Gives the request back when it is answered.
+    pub fn put_back(&self, request: Box<Request>) {
+        self.request.set(Some(request));
+    }
+}
+
+/// The heads that a loop has answered.
+pub(crate) struct Repeats {
+    heads: RefCell<HashTable<Rc<Repeat>>>,
+    hasher: DefaultHashBuilder,
+    limit: usize,
+    /// Hashes of heads that came once: only what comes again is worth keeping.
+    once: Box<[Cell<u64>]>,
+}
+
+/// A head that is asked about, with its hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'b> {
+    bytes: &'b [u8],
+    hash: u64,
+}
+
+impl Repeats {
+    /// None yet, and never more than `limit`.
+    pub fn new(limit: usize) -> Repeats {
+        Repeats {
+            heads: RefCell::default(),
+            hasher: DefaultHashBuilder::default(),
+            limit,
+            once: std::iter::repeat_with(|| Cell::new(0)).take(limit).collect(),
+        }
+    }
+
+    /// Bytes that could be known: not too many, and no line end before the head, which is good or
+    /// bad depending on what came before.
+    pub fn ask<'b>(&self, bytes: &'b [u8]) -> Option<Asked<'b>> {
+        let first = bytes.first()?;
+        let may_be = bytes.len() <= HEAD_LIMIT && first.is_ascii_alphanumeric();
+        may_be.then(|| Asked { bytes, hash: self.hasher.hash_one(bytes) })
+    }
+
+    /// The head, if it was answered at this address before.
+    pub fn find(&self, asked: Asked<'_>, local: SocketAddr) -> Option<Rc<Repeat>> {
+        let is_it = |repeat: &Rc<Repeat>| repeat.local == local && *repeat.bytes == *asked.bytes;
+        self.heads.borrow().find(asked.hash, is_it).cloned()
+    }
+
+    /// Whether the head came before, a short while ago. It has come now.
+    pub fn is_again(&self, asked: Asked<'_>) -> bool {
+        let index = usize::try_from(asked.hash).unwrap_or(0) % self.once.len().max(1);
+        self.once.get(index).is_some_and(|once| once.replace(asked.hash) == asked.hash)
+    }
+
+    /// Keeps a head with the request that it made, which was answered by `resource`.
+    pub fn keep(&self, bytes: &[u8], request: Box<Request>, resource: Rc<Resource>) {
+        let Some(asked) = self.ask(bytes) else { return };
+        let local = request.client.local;
+        let request = Cell::new(Some(request));
+        let repeat = Rc::new(Repeat { local, bytes: bytes.into(), resource, request });
+        let mut heads = self.heads.borrow_mut();
+        if heads.len() >= self.limit {
+            heads.clear();
+        }
+        heads.insert_unique(asked.hash, repeat, |other| self.hasher.hash_one(&*other.bytes));
+    }
+
+    /// Forgets a head whose answer has changed.
+    pub fn forget(&self, repeat: &Rc<Repeat>) {
+        let hash = self.hasher.hash_one(&*repeat.bytes);
+        let mut heads = self.heads.borrow_mut();
+        if let Ok(found) = heads.find_entry(hash, |other| Rc::ptr_eq(other, repeat)) {
+            found.remove();
+        }
+    }
+
+    /// Forgets all heads.
+    pub fn clear(&self) {
+        self.heads.borrow_mut().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_again_is_worth_keeping() {
+        let repeats = Repeats::new(4);
+        let asked = |bytes| repeats.ask(bytes).unwrap();
+        assert!(!repeats.is_again(asked(b"GET / HTTP/1.1\r\n\r\n")));
+        assert!(repeats.is_again(asked(b"GET / HTTP/1.1\r\n\r\n")));
+        assert!(!repeats.is_again(asked(b"GET /a HTTP/1.1\r\n\r\n")));
+    }
+
+    #[test]
+    fn line_ends_before_a_head_and_long_heads_are_not_asked_about() {
+        let repeats = Repeats::new(4);
+        assert!(repeats.ask(b"").is_none());
+        assert!(repeats.ask(b"\nGET / HTTP/1.1\r\n\r\n").is_none());
+        assert!(repeats.ask(&[b'G'; HEAD_LIMIT + 1]).is_none());
+        assert!(repeats.ask(&[b'G'; HEAD_LIMIT]).is_some());
+    }
+}
