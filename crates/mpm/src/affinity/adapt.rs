@@ -242,13 +242,13 @@ impl Adapter {
         if self.cpus.is_none() {
             self.cpus = CpuMeter::open(roots);
         }
-        let busy = self.cpus.as_mut().and_then(CpuMeter::busy).unwrap_or_default();
+        let times = self.cpus.as_mut().and_then(CpuMeter::times).unwrap_or_default();
         // What was read longer ago than a turn tells of another time.
         if !std::mem::replace(&mut self.is_fresh, true) {
             return decided;
         }
         let doing: Vec<Doing> = self.kept.iter().map(|kept| kept.doing.clone()).collect();
-        let seen = pressure::see(&doing, &busy, &plan.usable);
+        let seen = pressure::see(&doing, &times, &plan.usable);
         for (kept, seen) in self.kept.iter_mut().zip(&seen) {
             if kept.home.is_none() {
                 continue;
@@ -272,7 +272,7 @@ impl Adapter {
                 decided.lines.push(kept.line(change, seen, plan));
                 board.count_decision(match change {
                     Change::Widen => Decision::Widened,
-                    Change::Return => Decision::Returned,
+                    Change::Return | Change::Retreat => Decision::Returned,
                 });
             }
         }

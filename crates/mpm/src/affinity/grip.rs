@@ -1,5 +1,6 @@
-//! Whether a loop (or process) holds on to its CPU: let go when others use it, taken again when it
-//! is quiet. A function of what was seen, with hysteresis.
+//! Whether a loop (or process) holds on to its CPU: let go when others use it and there is time left
+//! elsewhere, taken again when it is quiet, or when nothing is left elsewhere. A function of what
+//! was seen, with hysteresis.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +12,28 @@ const WANTED_LEAST: f64 = 0.10;
 const WAITING_MOST: f64 = 0.20;
 /// Others than this server's loops have this share of the CPU.
 const FOREIGN_MOST: f64 = 0.15;
-/// Another CPU would give it this much more.
-const RELIEF_LEAST: f64 = 0.10;
+/// This share of another CPU is left over. Where all CPUs are used up, who is bound to one gets
+/// the part of it that the kernel owes him; who may run anywhere meets the server's other loops,
+/// and leaves it to the others.
+const ROOM_LEAST: f64 = 0.15;
+/// With less than this left over elsewhere it is no better off there.
+const ROOM_NONE: f64 = 0.05;
 /// So many turns in a row have to say the same.
 const TURNS: u32 = 2;
+/// So many turns in a row nothing was left over elsewhere.
+const TURNS_CROWDED: u32 = 3;
+/// How long it stays on its CPU after that, at first.
+const STAY_FIRST: Duration = Duration::from_secs(1);
+/// The longest that it stays.
+const STAY_MAX: Duration = Duration::from_secs(64);
 /// Below this share of others a CPU is quiet.
 const FOREIGN_QUIET: f64 = 0.08;
 /// How long it has to be quiet, at first.
 const QUIET_FIRST: Duration = Duration::from_secs(2);
 /// The longest that it may have to be quiet.
 const QUIET_MAX: Duration = Duration::from_secs(64);
-/// Who has to let go again within this time of its return came back too early.
+/// Who has to let go again within this time of its return came back too early; who finds nothing
+/// left over again within this time of having stayed has not stayed long enough.
 const RELAPSE: Duration = Duration::from_secs(15);
 
 /// What one turn has seen of a loop and its CPU. Shares are of a CPU.
@@ -33,8 +45,8 @@ pub(crate) struct Seen {
     pub waiting: f64,
     /// What others than this server's loops use of its CPU; `None` where nobody knows.
     pub foreign: Option<f64>,
-    /// How much less the least used of the other CPUs is in demand than its own.
-    pub relief: f64,
+    /// What is left over of the least used of the other CPUs; `None` where nobody knows.
+    pub room: Option<f64>,
 }
 
 /// What is to be done.
@@ -42,18 +54,24 @@ pub(crate) struct Seen {
 pub(crate) enum Change {
     /// Let it run on all CPUs that the server may use.
     Widen,
-    /// Bind it to its CPU again.
+    /// Bind it to its CPU again, which is quiet.
     Return,
+    /// Bind it to its CPU again: there is nothing left over elsewhere.
+    Retreat,
 }
 
 /// How a loop holds on to its CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Grip {
     is_wide: bool,
+    /// Turns in a row that spoke for a change.
     turns: u32,
     quiet_since: Option<Instant>,
     quiet_needed: Duration,
     returned: Option<Instant>,
+    /// How long it stays, and until when it does.
+    stay: Duration,
+    stays_until: Option<Instant>,
 }
 
 impl Default for Grip {
@@ -64,6 +82,8 @@ impl Default for Grip {
             quiet_since: None,
             quiet_needed: QUIET_FIRST,
             returned: None,
+            stay: STAY_FIRST,
+            stays_until: None,
         }
     }
 }
@@ -97,7 +117,8 @@ impl Grip {
         let is_pressed = seen.wanted >= WANTED_LEAST
             && seen.waiting >= WAITING_MOST
             && seen.foreign.is_some_and(|share| share >= FOREIGN_MOST)
-            && seen.relief >= RELIEF_LEAST;
+            && seen.room.is_some_and(|share| share >= ROOM_LEAST)
+            && self.stays_until.is_none_or(|until| now >= until);
         self.turns = if is_pressed { self.turns + 1 } else { 0 };
         if self.turns < TURNS {
             return None;
@@ -112,17 +133,29 @@ impl Grip {
     }
 
     fn wait(&mut self, now: Instant, seen: &Seen) -> Option<Change> {
-        if seen.foreign.is_none_or(|share| share >= FOREIGN_QUIET) {
-            self.quiet_since = None;
+        let is_quiet = seen.foreign.is_some_and(|share| share < FOREIGN_QUIET);
+        let quiet_since = is_quiet.then(|| self.quiet_since.unwrap_or(now));
+        self.quiet_since = quiet_since;
+        if quiet_since.is_some_and(|since| now.duration_since(since) >= self.quiet_needed) {
+            self.returned = Some(now);
+            return Some(self.bind(Change::Return));
+        }
+        let is_crowded =
+            seen.wanted >= WANTED_LEAST && seen.room.is_some_and(|share| share < ROOM_NONE);
+        self.turns = if is_crowded { self.turns + 1 } else { 0 };
+        if self.turns < TURNS_CROWDED {
             return None;
         }
-        let since = *self.quiet_since.get_or_insert(now);
-        if now.duration_since(since) < self.quiet_needed {
-            return None;
-        }
+        let is_again = self.stays_until.is_some_and(|at| now.duration_since(at) < RELAPSE);
+        self.stay = if is_again { (self.stay * 2).min(STAY_MAX) } else { STAY_FIRST };
+        self.stays_until = Some(now + self.stay);
+        Some(self.bind(Change::Retreat))
+    }
+
+    fn bind(&mut self, change: Change) -> Change {
         self.is_wide = false;
-        self.returned = Some(now);
-        Some(Change::Return)
+        self.turns = 0;
+        change
     }
 }
 
@@ -131,8 +164,9 @@ mod tests {
     use super::*;
 
     const TURN: Duration = Duration::from_millis(250);
-    const PRESSED: Seen = Seen { wanted: 1.0, waiting: 0.5, foreign: Some(0.5), relief: 0.5 };
-    const QUIET: Seen = Seen { wanted: 0.5, waiting: 0.02, foreign: Some(0.01), relief: 0.0 };
+    const PRESSED: Seen = Seen { wanted: 1.0, waiting: 0.5, foreign: Some(0.5), room: Some(0.5) };
+    const QUIET: Seen = Seen { wanted: 0.5, waiting: 0.02, foreign: Some(0.01), room: Some(0.5) };
+    const CROWDED: Seen = Seen { room: Some(0.01), ..PRESSED };
 
     /// What came of showing `seen` for `turns` turns, and the time after them.
     fn show(grip: &mut Grip, now: &mut Instant, seen: &Seen, turns: u32) -> Vec<Change> {
@@ -177,7 +211,8 @@ mod tests {
             Seen { waiting: 0.1, ..PRESSED },
             Seen { foreign: Some(0.05), ..PRESSED },
             Seen { foreign: None, ..PRESSED },
-            Seen { relief: 0.0, ..PRESSED },
+            Seen { room: Some(0.1), ..PRESSED },
+            Seen { room: None, ..PRESSED },
         ] {
             let (mut grip, mut now) = (Grip::default(), Instant::now());
             assert_eq!(show(&mut grip, &mut now, &seen, 40), [], "{seen:?}");
@@ -201,5 +236,29 @@ mod tests {
         assert_eq!(show(&mut grip, &mut now, &QUIET, 100), []);
         show(&mut grip, &mut now, &PRESSED, 2);
         assert_eq!(show(&mut grip, &mut now, &QUIET, 9), [Change::Return]);
+    }
+
+    #[test]
+    fn where_nothing_is_left_over_it_is_better_off_at_home() {
+        let (mut grip, mut now) = (Grip::default(), Instant::now());
+        let mut stays = Vec::new();
+        for _ in 0..9 {
+            let mut turns = 0;
+            while show(&mut grip, &mut now, &PRESSED, 1).is_empty() {
+                turns += 1;
+            }
+            stays.push((TURN * turns).as_secs());
+            // A moment does not count, nor does a loop without work.
+            assert_eq!(show(&mut grip, &mut now, &CROWDED, 2), []);
+            assert_eq!(show(&mut grip, &mut now, &Seen { wanted: 0.0, ..CROWDED }, 9), []);
+            assert_eq!(show(&mut grip, &mut now, &PRESSED, 9), []);
+            assert_eq!(show(&mut grip, &mut now, &CROWDED, 2), []);
+            assert_eq!(show(&mut grip, &mut now, &CROWDED, 1), [Change::Retreat]);
+            assert!(!grip.is_wide());
+        }
+        assert_eq!(stays, [0, 1, 2, 4, 8, 16, 32, 64, 64], "it stays longer each time");
+        // A long time of peace makes it forget.
+        assert_eq!(show(&mut grip, &mut now, &QUIET, 400), []);
+        assert_eq!(show(&mut grip, &mut now, &PRESSED, 2), [Change::Widen]);
     }
 }

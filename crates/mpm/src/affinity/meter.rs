@@ -81,12 +81,28 @@ impl ThreadMeter {
     }
 }
 
+/// What became of a CPU's time, in shares of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CpuTime {
+    /// Programs ran.
+    pub busy: f64,
+    /// Nobody had anything to do.
+    pub idle: f64,
+}
+
+/// Ticks of a CPU since the machine started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    busy: u64,
+    idle: u64,
+    all: u64,
+}
+
 /// `/proc/stat`
 #[derive(Debug)]
 pub(crate) struct CpuMeter {
     file: File,
-    /// Ticks of each CPU: busy and all.
-    last: BTreeMap<usize, (u64, u64)>,
+    last: BTreeMap<usize, Ticks>,
 }
 
 impl CpuMeter {
@@ -94,38 +110,43 @@ impl CpuMeter {
     pub(crate) fn open(roots: &Roots) -> Option<Self> {
         let file = File::open(roots.proc.join("stat")).ok()?;
         let mut meter = Self { file, last: BTreeMap::new() };
-        meter.busy()?;
+        meter.times()?;
         Some(meter)
     }
 
-    /// How busy each CPU was since the last call, from 0 to 1. A CPU of which no tick has passed
-    /// is left out.
-    pub(crate) fn busy(&mut self) -> Option<BTreeMap<usize, f64>> {
+    /// What became of each CPU's time since the last call. A CPU of which no tick has passed is
+    /// left out.
+    pub(crate) fn times(&mut self) -> Option<BTreeMap<usize, CpuTime>> {
         let mut bytes = vec![0; STAT_BYTES];
         let length = self.file.read_at(&mut bytes, 0).ok()?;
         let text = String::from_utf8_lossy(bytes.get(..length)?);
-        let now: BTreeMap<usize, (u64, u64)> = text.lines().filter_map(ticks).collect();
-        let share = |(cpu, (busy, all)): (&usize, &(u64, u64))| {
-            let (busy_before, all_before) = self.last.get(cpu)?;
-            let passed = all.saturating_sub(*all_before);
-            let busy = busy.saturating_sub(*busy_before);
-            (passed > 0).then(|| (*cpu, (busy as f64 / passed as f64).min(1.0)))
+        let now: BTreeMap<usize, Ticks> = text.lines().filter_map(ticks).collect();
+        let since = |(cpu, now): (&usize, &Ticks)| {
+            let last = self.last.get(cpu)?;
+            let passed = now.all.saturating_sub(last.all);
+            let share = |now: u64, last: u64| {
+                (now.saturating_sub(last) as f64 / passed as f64).min(1.0)
+            };
+            let time =
+                CpuTime { busy: share(now.busy, last.busy), idle: share(now.idle, last.idle) };
+            (passed > 0).then_some((*cpu, time))
         };
-        let shares = now.iter().filter_map(share).collect();
+        let times = now.iter().filter_map(since).collect();
         self.last = now;
-        Some(shares)
+        Some(times)
     }
 }
 
 /// `cpu1 user nice system idle iowait irq softirq steal guest guest_nice` (proc(5)); guests' time
 /// is in user's already. Busy is what programs use: interrupts are mostly of this server's own
 /// connections, and what a hypervisor takes is not to be had on another CPU either.
-fn ticks(line: &str) -> Option<(usize, (u64, u64))> {
+fn ticks(line: &str) -> Option<(usize, Ticks)> {
     let mut words = line.strip_prefix("cpu")?.split(' ');
     let cpu = words.next()?.parse().ok()?;
     let ticks: Vec<u64> = words.take(8).filter_map(|word| word.parse().ok()).collect();
     let busy = ticks.iter().take(3).sum();
-    Some((cpu, (busy, ticks.iter().sum())))
+    let idle = ticks.iter().skip(3).take(2).sum();
+    Some((cpu, Ticks { busy, idle, all: ticks.iter().sum() }))
 }
 
 #[cfg(test)]
@@ -167,7 +188,8 @@ mod tests {
         let tree = Tree::new("stat", &[("proc/stat", before)]);
         let mut meter = CpuMeter::open(&tree.roots()).unwrap();
         tree.write("proc/stat", after);
-        assert_eq!(meter.busy().unwrap(), BTreeMap::from([(0, 0.4)]));
+        let passed = CpuTime { busy: 0.4, idle: 0.55 };
+        assert_eq!(meter.times().unwrap(), BTreeMap::from([(0, passed)]));
     }
 
     #[test]

@@ -144,6 +144,10 @@ impl Kept {
             Change::Return => {
                 (20101, format!("{who} is bound to CPU {home} again, others use {foreign}% of it"))
             }
+            Change::Retreat => (
+                20101,
+                format!("{who} is bound to CPU {home} again, no other CPU has time left over"),
+            ),
         }
     }
 }

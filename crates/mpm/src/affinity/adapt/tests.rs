@@ -110,6 +110,22 @@ fn a_loop_leaves_the_cpu_that_another_program_takes_and_returns() {
 }
 
 #[test]
+fn a_loop_stays_on_a_shared_cpu_while_all_cpus_are_used_up() {
+    let mut machine = Machine::new("used-up");
+    machine.turns(8, ALONE, [0.6, 0.6]);
+    // Another program takes half of CPU 1, a client what the first loop leaves of CPU 0.
+    let held_up = [(0.6, 0.2), (0.5, 0.5)];
+    assert!(machine.turns(40, held_up, [1.0, 1.0]).is_empty());
+    // The client needs less: there is time left over, until both loops run on it.
+    let said = machine.turns(2, held_up, [0.7, 1.0]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    let said = machine.turns(4, [(0.5, 0.3), (0.5, 0.5)], [1.0, 1.0]);
+    let told = "loop 1 (process 101) is bound to CPU 1 again, no other CPU has time left over";
+    assert_eq!(said, [told]);
+    assert_eq!(machine.mask(1), "1");
+}
+
+#[test]
 fn who_was_bound_from_outside_is_left_there() {
     let mut machine = Machine::new("outside");
     machine.turns(2, ALONE, [0.6, 0.6]);
