@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use crate::listener::{AcceptError, Accepted, classify, is_of_one_connection};
+use crate::listener::{AcceptError, Accepted, classify, is_of_one_connection, only_address};
 use crate::reactor::{Handle, IN_PLACE_WAIT};
 
 /// Events fetched at once: more listening sockets than this take turns.
@@ -47,7 +47,8 @@ impl Bell {
 /// One thread's way to connections: listening sockets that it shares with others.
 pub struct Door {
     epoll: OwnedFd,
-    sockets: Vec<OwnedFd>,
+    /// With [`Accepted::local`] of their connections.
+    sockets: Vec<(OwnedFd, Option<SocketAddr>)>,
     handle: Handle,
     /// Where the search for a connection begins, so that no socket waits behind a busy one.
     next: Cell<usize>,
@@ -73,6 +74,11 @@ impl Door {
             epoll::add(&epoll, socket, EventData::new_u64(number), flags)?;
         }
         epoll::add(&epoll, &bell.fd, EventData::new_u64(BELL), EventFlags::IN)?;
+        let with_address = |socket: OwnedFd| {
+            let local = only_address(&socket);
+            (socket, local)
+        };
+        let sockets = sockets.into_iter().map(with_address).collect();
         Ok(Self { epoll, sockets, handle, next: Cell::new(0), _bell: bell })
     }
 
@@ -108,8 +114,8 @@ impl Door {
     pub fn try_accept(&self) -> Result<Option<Accepted>, AcceptError> {
         let start = self.next.get();
         let (before, from) = self.sockets.split_at(start.min(self.sockets.len()));
-        for (at, socket) in from.iter().chain(before).enumerate() {
-            if let Some(accepted) = accept(socket)? {
+        for (at, (socket, local)) in from.iter().chain(before).enumerate() {
+            if let Some(accepted) = accept(socket, *local)? {
                 self.next.set((start + at + 1) % self.sockets.len().max(1));
                 return Ok(Some(accepted));
             }
@@ -118,12 +124,12 @@ impl Door {
     }
 }
 
-fn accept(socket: &OwnedFd) -> Result<Option<Accepted>, AcceptError> {
+fn accept(socket: &OwnedFd, local: Option<SocketAddr>) -> Result<Option<Accepted>, AcceptError> {
     loop {
         match rustix::net::acceptfrom_with(socket, SocketFlags::CLOEXEC) {
             Ok((fd, peer)) => {
                 if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
-                    return Ok(Some(Accepted { fd, peer }));
+                    return Ok(Some(Accepted { fd, peer, local }));
                 }
             }
             Err(Errno::WOULDBLOCK) => return Ok(None),

@@ -30,6 +30,14 @@ pub struct Accepted {
     pub fd: OwnedFd,
     /// The client's address, as the kernel reported it.
     pub peer: SocketAddr,
+    /// The address that it came to, where the listening socket has but one.
+    pub local: Option<SocketAddr>,
+}
+
+/// The address of all connections of a listening socket; `None` where it listens at any.
+pub(crate) fn only_address(socket: impl AsFd) -> Option<SocketAddr> {
+    let address = rustix::net::getsockname(socket).ok()?;
+    SocketAddr::try_from(address).ok().filter(|address| !address.ip().is_unspecified())
 }
 
 /// Why there is no connection.
@@ -47,6 +55,8 @@ pub enum AcceptError {
 /// A listening socket on one loop.
 pub struct Acceptor {
     io: Socket,
+    /// [`Accepted::local`]
+    local: Option<SocketAddr>,
     handle: Handle,
     batch: Cell<u32>,
     /// The queue has been empty since TCP_NODELAY was set, so that all in it have inherited it.
@@ -67,9 +77,11 @@ impl Acceptor {
         rustix::io::ioctl_fionbio(&fd, true)?;
         // Not a TCP socket: nothing to set.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+        let local = only_address(&fd);
         let io = Socket::register(fd, Interest::READABLE)?;
         Ok(Self {
             io,
+            local,
             handle,
             batch: Cell::new(0),
             inherited: Cell::new(false),
@@ -109,7 +121,7 @@ impl Acceptor {
                         let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
                     }
                     if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
-                        return Ok(Some(Accepted { fd, peer }));
+                        return Ok(Some(Accepted { fd, peer, local: self.local }));
                     }
                 }
                 Err(Errno::WOULDBLOCK) => {

@@ -27,6 +27,9 @@ const TASKS_PER_TURN: u32 = 256;
 /// every loop does, so that timers and orders are heard.
 pub const IN_PLACE_WAIT: Duration = Duration::from_millis(200);
 
+/// The other tasks of a loop that works in place have their turn after so many µs at the latest.
+const TURN_US: u64 = 500_000;
+
 thread_local! {
     static CURRENT: RefCell<Option<Rc<LoopState>>> = const { RefCell::new(None) };
 }
@@ -56,6 +59,16 @@ impl LoopState {
         if let Some(watcher) = &self.watcher {
             watcher.drain();
         }
+    }
+
+    /// Whether the other tasks are to have their turn: they had none for long. They have it now.
+    pub fn is_turn_due(&self) -> bool {
+        let now_us = self.clock.now_us();
+        let is_due = now_us.saturating_sub(self.turned_us.get()) >= TURN_US;
+        if is_due {
+            self.turned_us.set(now_us);
+        }
+        is_due
     }
 
     /// The time up to now was work.
@@ -269,6 +282,14 @@ impl Handle {
     /// The file watch of the process; `None` where every look-up has to stat.
     pub fn watcher(&self) -> Option<&Arc<Watcher>> {
         self.state.watcher.as_ref()
+    }
+
+    /// Lets the loop's other tasks have their turn, when they had none for half a second. For a main
+    /// future that never waits for anything but system calls.
+    pub async fn give_turn(&self) {
+        if self.state.is_turn_due() {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Whether the thread has one connection at a time and blocks where it stands.

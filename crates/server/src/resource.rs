@@ -158,8 +158,12 @@ pub struct Limits {
 
 impl Limits {
     /// For a loop with many connections.
-    pub const LOOP: Limits =
-        Limits { entries: RESOURCE_LIMIT, bytes: CONTENT_LIMIT, open: OPEN_LIMIT, heads: HEAD_LIMIT };
+    pub const LOOP: Limits = Limits {
+        entries: RESOURCE_LIMIT,
+        bytes: CONTENT_LIMIT,
+        open: OPEN_LIMIT,
+        heads: HEAD_LIMIT,
+    };
     /// For a thread with one connection, of which a server can have hundreds.
     pub const THREAD: Limits = Limits { entries: 512, bytes: 1024 * 1024, open: 16, heads: 16 };
 }

@@ -124,9 +124,8 @@ impl CpuMeter {
         let since = |(cpu, now): (&usize, &Ticks)| {
             let last = self.last.get(cpu)?;
             let passed = now.all.saturating_sub(last.all);
-            let share = |now: u64, last: u64| {
-                (now.saturating_sub(last) as f64 / passed as f64).min(1.0)
-            };
+            let share =
+                |now: u64, last: u64| (now.saturating_sub(last) as f64 / passed as f64).min(1.0);
             let time =
                 CpuTime { busy: share(now.busy, last.busy), idle: share(now.idle, last.idle) };
             (passed > 0).then_some((*cpu, time))

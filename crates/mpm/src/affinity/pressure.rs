@@ -81,7 +81,8 @@ mod tests {
     fn loops_alone_are_nobody_foreign() {
         let allowed = CpuSet::from_kernel("0-3");
         let time = |busy: f64| CpuTime { busy, idle: 1.0 - busy };
-        let times = BTreeMap::from([(0, time(1.0)), (1, time(0.1)), (2, time(1.0)), (3, time(1.0))]);
+        let times =
+            BTreeMap::from([(0, time(1.0)), (1, time(0.1)), (2, time(1.0)), (3, time(1.0))]);
         let loops = [
             doing(0.5, 0.5, "0", false),
             doing(0.5, 0.5, "0", false),

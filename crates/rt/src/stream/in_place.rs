@@ -16,8 +16,6 @@ use crate::timers::Deadline;
 
 /// [`IN_PLACE_WAIT`] in ms.
 const WAIT_MS: u64 = IN_PLACE_WAIT.as_millis() as u64;
-/// The loop's other tasks have their turn after so many µs at the latest.
-const TURN_US: u64 = 500_000;
 
 impl Stream {
     /// As [`poll_read`](Self::poll_read), between two requests, when nothing else happens on this
@@ -44,9 +42,7 @@ impl Stream {
         deadline: Deadline,
     ) -> Option<Poll<io::Result<usize>>> {
         let state = &self.state;
-        let now_us = state.clock.now_us();
-        if now_us.saturating_sub(state.turned_us.get()) >= TURN_US {
-            state.turned_us.set(now_us);
+        if state.is_turn_due() {
             // Behind the loop's main future too. A task that wakes itself has all the turns up to
             // the next look at events, and orders would not be seen for minutes.
             let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(cx.waker()));

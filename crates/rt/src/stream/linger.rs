@@ -38,9 +38,12 @@ impl Stream {
         }
     }
 
+    /// Receives and forgets; a thread that has no other connection waits in place first.
     fn poll_discard(&mut self, cx: &mut Context<'_>, next: Deadline) -> Poll<io::Result<usize>> {
         let state = self.state.clone();
         let mut scratch = state.scratch.borrow_mut();
+        // Most clients close at once.
+        self.blocks = state.in_place;
         self.poll_recv(cx, scratch.receive(), next)
     }
 }

@@ -214,9 +214,13 @@ impl Drop for Open {
 
 async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
     let engine = &open.0;
-    let peer = accepted.peer;
+    let (peer, local) = (accepted.peer, accepted.local);
     let stream = Stream::new(accepted).ok()?;
-    let client = client(engine, peer, stream.local_addr().ok()?);
+    let local = match local {
+        Some(local) => local,
+        None => stream.local_addr().ok()?,
+    };
+    let client = client(engine, peer, local);
     let mut connection = match engine.server.registry.hooks.tls() {
         Some(hook) if (hook.is_on)(&client, &engine.server) => {
             secure::handshake(engine.clone(), stream, client, hook).await?

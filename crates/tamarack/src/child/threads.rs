@@ -1,9 +1,13 @@
 //! Threads with one connection each, which block in place: prefork and worker.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use mpm::{LoopSeat, Reserve};
@@ -62,6 +66,7 @@ impl Seat {
                         waiting.took();
                     }
                     serve(&engine, &mut common, accepted, &mut post).await;
+                    handle.give_turn().await;
                 }
                 Ok(None) => {
                     drop(waiting);
@@ -121,8 +126,12 @@ impl Post {
 /// Serves a connection to its end, or until everything is to stop. What comes first of an order to
 /// finish is seen by the connection itself: its next answer is its last.
 async fn serve(engine: &Rc<Engine>, common: &mut Common, accepted: Accepted, post: &mut Post) {
-    // A task of its own, so that a panic ends the connection and not the thread.
-    let mut served = engine.handle.spawn_local(connection::serve(engine.clone(), accepted));
+    let mut serving = pin!(connection::serve(engine.clone(), accepted));
+    let mut served = poll_fn(move |cx| {
+        // A panic ends the connection and not the thread.
+        let polled = catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
+        polled.unwrap_or(Poll::Ready(()))
+    });
     let mut has_orders = true;
     loop {
         let is_leaving = engine.draining.get() && post.is_open();
@@ -131,7 +140,7 @@ async fn serve(engine: &Rc<Engine>, common: &mut Common, accepted: Accepted, pos
             _ = &mut served => return,
             changed = common.state.changed(), if has_orders => {
                 match *common.state.borrow() {
-                    State::Stop => return served.abort(),
+                    State::Stop => return,
                     State::Serve => {}
                     State::Finish | State::Leave => engine.draining.set(true),
                 }

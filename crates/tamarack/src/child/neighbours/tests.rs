@@ -24,7 +24,8 @@ fn neighbours(count: usize) -> Neighbours {
 fn gift() -> Gift {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    Gift::Accepted(Accepted { fd: client.into(), peer: listener.local_addr().unwrap() })
+    let peer = listener.local_addr().unwrap();
+    Gift::Accepted(Accepted { fd: client.into(), peer, local: None })
 }
 
 /// Runs `what` while a loop with this load stands still: it is in the middle of one long turn.
