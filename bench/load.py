@@ -15,6 +15,7 @@ from pathlib import Path
 CONNECTIONS = 64
 HANDSHAKE_CLIENTS = 4
 WRK_SCRIPT = Path(__file__).parent / "wrk.lua"
+HEADS_SCRIPT = Path(__file__).parent / "heads.lua"
 S_TIME_COUNT = re.compile(r"^(\d+) connections in \d+ real seconds", re.MULTILINE)
 
 
@@ -28,9 +29,9 @@ class Load:
     complaint: str = ""
 
 
-def wrk(cpu: int, url: str, seconds: float) -> Load:
+def wrk(cpu: int, url: str, seconds: float, script: Path = WRK_SCRIPT) -> Load:
     """Keep-alive requests over 64 connections."""
-    return _wrk(["taskset", "-c", str(cpu)], url, seconds)
+    return _wrk(["taskset", "-c", str(cpu)], url, seconds, script=script)
 
 
 def wrk_anywhere(url: str, seconds: float, connections: int = CONNECTIONS,
@@ -41,9 +42,9 @@ def wrk_anywhere(url: str, seconds: float, connections: int = CONNECTIONS,
 
 
 def _wrk(prefix: list[str], url: str, seconds: float, connections: int = CONNECTIONS,
-         threads: int = 1, headers: Sequence[str] = ()) -> Load:
+         threads: int = 1, headers: Sequence[str] = (), script: Path = WRK_SCRIPT) -> Load:
     command = [*prefix, "wrk", *headers, f"-t{threads}", f"-c{connections}",
-               f"-d{max(1, round(seconds))}s", "-s", str(WRK_SCRIPT), url]
+               f"-d{max(1, round(seconds))}s", "-s", str(script), url]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:

@@ -20,6 +20,7 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 # Row labels; a scenario with variants has one row for each.
 LABELS = {
     ("plain", ""): "1 KiB file",
+    ("heads", ""): "1 KiB file, no two heads alike",
     ("tls", ""): "1 KiB file over TLS",
     ("handshakes", ""): "full TLS handshake",
     ("log", "on"): "1 KiB file, combined log",

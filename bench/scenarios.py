@@ -42,6 +42,10 @@ def _wrk(cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.wrk(cpu, server.url(path), seconds)
 
 
+def _wrk_heads(cpu: int, server: Server, path: str, seconds: float) -> Load:
+    return load.wrk(cpu, server.url(path), seconds, load.HEADS_SCRIPT)
+
+
 def _wrk_anywhere(_cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.wrk_anywhere(server.url(path), seconds)
 
@@ -69,6 +73,8 @@ _PEERS = ("tamarack", "h2o", "nginx", "apache")
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("plain", "1 KiB file, keep-alive, no log", site.SMALL, (_plain(),),
              ("floor", *_PEERS), _wrk),
+    Scenario("heads", "the same, and no two heads are alike", site.SMALL, (_plain(),),
+             _PEERS, _wrk_heads),
     Scenario("tls", "1 KiB file over TLS, keep-alive, no log", site.SMALL, (_TLS,),
              _PEERS, _wrk),
     Scenario("handshakes", "full TLS handshakes, ECDSA P-256, one request each", site.SMALL,

@@ -6,7 +6,7 @@ import unittest
 
 from bench import affinity
 from bench.affinity import (
-    ADAPTING, FREE, KEPT, MOVES, PINNED, QUOTA, QUOTA_MANY, ROUNDS_MAX, SHORT, Row)
+    ADAPTING, CROWDED, FREE, KEPT, MOVES, PINNED, QUOTA, QUOTA_MANY, ROUNDS_MAX, SHORT, Row)
 
 
 def rows(part: str, adapting: float, free: float, pinned: float, errors: int = 0) -> list[Row]:
@@ -25,12 +25,13 @@ class Judging(unittest.TestCase):
 
     def test_adapting_is_compared_with_both(self) -> None:
         """At least 0.95 of the unpinned server, and clearly more than the pinned one."""
-        unpinned = f"{SHORT}: adapting against unpinned"
-        pinned = f"{SHORT}: adapting against pinned"
-        for measured, met in (((96, 100, 80), (True, True)), ((94, 100, 95), (False, False)),
-                              ((100, 100, 95), (True, False))):
-            self.assertEqual(self.verdicts(rows(SHORT, *measured)),
-                             dict(zip((unpinned, pinned), met, strict=True)))
+        for part in (SHORT, CROWDED):
+            unpinned = f"{part}: adapting against unpinned"
+            pinned = f"{part}: adapting against pinned"
+            for measured, met in (((96, 100, 80), (True, True)), ((94, 100, 95), (False, False)),
+                                  ((100, 100, 95), (True, False))):
+                self.assertEqual(self.verdicts(rows(part, *measured)),
+                                 dict(zip((unpinned, pinned), met, strict=True)))
 
     def test_with_kept_connections_nothing_is_won(self) -> None:
         """Both loops always have work: only that adapting costs nothing is judged."""

@@ -78,7 +78,7 @@ impl Configuration {
             identity: id("user").zip(id("group")).map(|(user, group)| Identity {
                 user,
                 group,
-                user_name: None,
+                groups: Vec::new(),
             }),
             chroot: None,
             core_dump_directory: None,

@@ -4,7 +4,7 @@ use std::io;
 
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::unistd::{Gid, Uid, chdir, chroot, initgroups, setgid, setgroups, setuid};
+use nix::unistd::{Gid, Uid, chdir, chroot, setgid, setgroups, setuid};
 
 use crate::settings::{Identity, Settings};
 
@@ -61,14 +61,9 @@ fn become_user(identity: &Identity) -> Result<(), PrivilegeFailure> {
         move |errno| PrivilegeFailure { number, text, source: io::Error::from(errno) }
     };
     setgid(group).map_err(failure(2156, format!("setgid: unable to set group id to {group}")))?;
-    match &identity.user_name {
-        Some(name) => initgroups(name, group).map_err(failure(
-            2157,
-            format!("initgroups: unable to set groups for user {}", name.to_string_lossy()),
-        ))?,
-        None => setgroups(&[group])
-            .map_err(failure(2157, format!("setgroups: unable to set group {group}")))?,
-    }
+    let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
+    setgroups(&groups)
+        .map_err(failure(2157, format!("setgroups: unable to set the groups of user {user}")))?;
     setuid(user).map_err(failure(2162, format!("setuid: unable to change to uid: {user}")))?;
     if !user.is_root() && setuid(Uid::from_raw(0)).is_ok() {
         return Err(PrivilegeFailure {

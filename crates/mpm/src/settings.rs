@@ -1,6 +1,5 @@
 //! What the supervisor needs to know of a configuration.
 
-use std::ffi::CString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -154,6 +153,7 @@ pub struct Identity {
     pub user: u32,
     /// Group id.
     pub group: u32,
-    /// The user's name, for its supplementary groups (initgroups); `None` when the id has none.
-    pub user_name: Option<CString>,
+    /// All groups of the user, this one among them. Looked up when the configuration is read: a
+    /// child that did it would load the libraries for it, each anew.
+    pub groups: Vec<u32>,
 }

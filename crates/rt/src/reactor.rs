@@ -284,8 +284,8 @@ impl Handle {
         self.state.watcher.as_ref()
     }
 
-    /// Lets the loop's other tasks have their turn, when they had none for half a second. For a main
-    /// future that never waits for anything but system calls.
+    /// Lets the loop's other tasks have their turn, when they had none for half a second. For a
+    /// main future that never waits for anything but system calls.
     pub async fn give_turn(&self) {
         if self.state.is_turn_due() {
             tokio::task::yield_now().await;

@@ -2,9 +2,9 @@
 //! sends the same bytes each time, and so do health checks, proxies and programs that fetch.
 //!
 //! Bytes that came to the same address select the same host, make the same request and get the same
-//! answer, as long as that answer depends on nothing else ([`crate::resource`]) and no hook looks at
-//! a request before its host's configuration is known (`post_read_request`). So what the parser and
-//! the choice of a host made of them is kept with the answer, and done once.
+//! answer, as long as it depends on nothing else ([`crate::resource`]) and no hook looks at a request
+//! before its host's configuration is known (`post_read_request`). So what the parser and the choice
+//! of a host made of them is kept with the answer, and done once.
 
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::client::Client;
+use crate::client::{Client, TlsFacts};
 use crate::request::Request;
 use crate::resource::Resource;
 
@@ -25,6 +25,10 @@ pub(crate) struct Repeat {
     /// The address that it came to.
     local: SocketAddr,
     bytes: Box<[u8]>,
+    /// The host that it is for, by the number that handshakes know it by.
+    host: u32,
+    /// It names that host.
+    is_named: bool,
     resource: Rc<Resource>,
     /// The request that it makes; away while one is being answered.
     request: Cell<Option<Box<Request>>>,
@@ -39,6 +43,12 @@ impl Repeat {
     /// The answer. It may not be true any more.
     pub fn resource(&self) -> &Rc<Resource> {
         &self.resource
+    }
+
+    /// Whether a client may ask for the host: one on TLS has been let in for it by the long way.
+    pub fn admits(&self, client: &Client) -> bool {
+        let admitted = |tls: &Rc<TlsFacts>| self.is_named && tls.admitted.get() == Some(self.host);
+        client.tls.as_ref().is_none_or(admitted)
     }
 
     /// The request, of this client and of now; `None` while another connection has it. To be given
@@ -105,9 +115,14 @@ impl Repeats {
     /// Keeps a head with the request that it made, which was answered by `resource`.
     pub fn keep(&self, bytes: &[u8], request: Box<Request>, resource: Rc<Resource>) {
         let Some(asked) = self.ask(bytes) else { return };
-        let local = request.client.local;
-        let request = Cell::new(Some(request));
-        let repeat = Rc::new(Repeat { local, bytes: bytes.into(), resource, request });
+        let repeat = Rc::new(Repeat {
+            local: request.client.local,
+            bytes: bytes.into(),
+            host: request.host.id,
+            is_named: request.hostname.is_some(),
+            resource,
+            request: Cell::new(Some(request)),
+        });
         let mut heads = self.heads.borrow_mut();
         if heads.len() >= self.limit {
             heads.clear();

@@ -12,6 +12,7 @@ use modules::mpm::{self as mpms, Kind, Listen, Numbers};
 use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
 use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spare};
+use nix::unistd::{Gid, getgrouplist};
 use server::core::server_config::Globals;
 use server::host::Server;
 use server::module::Module;
@@ -147,8 +148,11 @@ fn identity(server: &Server) -> Option<Identity> {
     let unixd = unixd(server)?;
     let user = unixd.user.0.get()?;
     let group = unixd.group.0.get().copied().unwrap_or(user.id);
-    let user_name = user.name.as_deref().and_then(|name| CString::new(name).ok());
-    Some(Identity { user: user.id, group, user_name })
+    let name = user.name.as_deref().and_then(|name| CString::new(name).ok());
+    let groups = name.and_then(|name| getgrouplist(&name, Gid::from_raw(group)).ok());
+    let groups =
+        groups.map_or_else(|| vec![group], |all| all.iter().map(|one| one.as_raw()).collect());
+    Some(Identity { user: user.id, group, groups })
 }
 
 /// `PidFile`

@@ -1,4 +1,4 @@
-//! Whether a loop (or process) holds on to its CPU: let go when others use it and there is time left
+//! Whether a loop (or process) holds on to its CPU: let go when others use it and time is left
 //! elsewhere, taken again when it is quiet, or when nothing is left elsewhere. A function of what
 //! was seen, with hysteresis.
 

@@ -14,14 +14,12 @@ use crate::resource::{Content, IN_MEMORY_BYTES, Resource};
 /// Notices whether what was received is such a head. `Err` with it, if it is; otherwise whether it
 /// has come before and would be worth keeping.
 pub(super) fn look(connection: &Connection, input: &[u8]) -> Result<bool, Rc<Repeat>> {
-    // On TLS it also counts what the handshake was for.
-    if connection.client.tls.is_some() {
-        return Ok(false);
-    }
     let repeats = &connection.engine.resources.repeats;
     let Some(asked) = repeats.ask(input) else { return Ok(false) };
     match repeats.find(asked, connection.client.local) {
-        Some(repeat) => Err(repeat),
+        Some(repeat) if repeat.admits(&connection.client) => Err(repeat),
+        // It is there, for others.
+        Some(_) => Ok(false),
         None => Ok(repeats.is_again(asked)),
     }
 }

@@ -3,8 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
@@ -324,62 +323,6 @@ fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
     group.limit(Some(100));
     site.wait_until("the loop is free", || loops(&site) == [both.clone()]);
     drop(site);
-}
-
-/// Programs that keep a CPU busy until they are dropped.
-struct Hogs(Vec<Child>);
-
-impl Hogs {
-    fn new(cpu: usize, count: usize) -> Hogs {
-        let spin = || {
-            let mut command = Command::new("taskset");
-            command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
-            command.stdin(Stdio::null()).spawn()
-        };
-        Hogs((0..count).filter_map(|_| spin().ok()).collect())
-    }
-}
-
-impl Drop for Hogs {
-    fn drop(&mut self) {
-        for hog in &mut self.0 {
-            let _ = hog.kill();
-            let _ = hog.wait();
-        }
-    }
-}
-
-#[test]
-fn a_loop_leaves_a_cpu_that_others_keep_busy() {
-    let Some([_, other]) = two() else { return };
-    let whole = mask("self");
-    let mut site = Site::new("leave");
-    site.configure(&format!("StartServers 2\n{TOLD}"));
-    site.start();
-    let hogs = Hogs::new(other, 3);
-    if hogs.0.len() < 3 {
-        println!("no taskset (1 skipped)");
-        return;
-    }
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let mut client = Client::connect(site.port).unwrap();
-                while !is_over.load(Ordering::Relaxed) {
-                    assert_eq!(client.get("/index.html").unwrap().status, 200);
-                }
-            });
-        }
-        let is_loose = || loops(&site).contains(&whole);
-        let end = std::time::Instant::now() + 3 * crate::client::PATIENCE;
-        while !is_loose() && std::time::Instant::now() < end {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        is_over.store(true, Ordering::Relaxed);
-        assert!(is_loose(), "{:?}\n{}", loops(&site), site.error_log());
-    });
-    site.wait_for_line("of the time it could run, others use");
 }
 
 #[test]

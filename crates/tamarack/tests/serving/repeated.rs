@@ -6,6 +6,7 @@ use std::fs;
 use crate::client::{Answer, Client};
 use crate::free_port::free_port;
 use crate::site::Site;
+use crate::tls::Tls;
 
 /// More than it takes until a head is known.
 const TIMES: usize = 12;
@@ -47,6 +48,25 @@ fn each_line_of_the_log_is_of_its_own_request() {
             let line = format!("{port} {number} 200 6 test GET /a.txt HTTP/1.1");
             assert_eq!(log().lines().filter(|other| **other == line).count(), 1, "{line}");
         }
+    }
+}
+
+#[test]
+fn on_tls_too() {
+    let format = "CustomLog logs/access.log \"%k %{HTTPS}e %r\"\nStartServers 1\n";
+    let site = site("again-tls", &(Tls::configuration("server.key") + format));
+    let tls = Tls::new();
+    for _ in 0..3 {
+        let mut client = tls.connect(site.port).unwrap();
+        for _ in 0..TIMES {
+            assert_eq!(ask(&mut client).text(), "first\n");
+        }
+    }
+    let log = || fs::read_to_string(site.path("logs/access.log")).unwrap_or_default();
+    site.wait_until("all lines", || log().lines().count() == 3 * TIMES);
+    for number in 0..TIMES {
+        let line = format!("{number} on GET /a.txt HTTP/1.1");
+        assert_eq!(log().lines().filter(|other| **other == line).count(), 3, "{line}");
     }
 }
 
