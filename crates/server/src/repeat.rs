@@ -2,9 +2,9 @@
 //! sends the same bytes each time, and so do health checks, proxies and programs that fetch.
 //!
 //! Bytes that came to the same address select the same host, make the same request and get the same
-//! answer, as long as it depends on nothing else ([`crate::resource`]) and no hook looks at a request
-//! before its host's configuration is known (`post_read_request`). So what the parser and the choice
-//! of a host made of them is kept with the answer, and done once.
+//! answer, as long as it depends on nothing else ([`crate::resource`]) and no hook looks at a
+//! request before its host's configuration is known (`post_read_request`). So what the parser and
+//! the choice of a host made of them is kept with the answer, and done once.
 
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
