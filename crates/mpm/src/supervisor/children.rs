@@ -274,9 +274,11 @@ impl Supervisor<'_> {
             return CHILD_FATAL;
         }
         self.placement.pin_process(&child);
-        if matches!(child.settings.shape, Shape::Prefork { .. }) {
-            // One page of 2 MiB for what is no more than a hundred small ones: a second of CPU time
-            // and half a gigabyte for 256 processes. Programs inherit it: undo it before exec.
+        if matches!(child.settings.shape, Shape::Prefork { .. } | Shape::Worker { .. }) {
+            // The allocator asks for pages of 2 MiB, and each thread would get one of its own for
+            // what is no more than a hundred small ones: clearing it takes longer than all else
+            // of a start, and 256 threads have half a gigabyte. Programs inherit it: undo it
+            // before exec.
             let _ = nix::sys::prctl::set_thp_disable(true);
         }
         // A panic must not unwind into the supervisor's frames, which this process has a copy of.
