@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from . import experiment as experiments
-from . import packages
+from . import packages, reading
 from .cpus import FEW
 from .errors import Absent, LabError
 from .journal import Journal
@@ -221,22 +221,15 @@ def errors_in(samples: list[Sample]) -> str:
 
 
 def _floor(run: Run, metric: Metric, twin: Planned) -> NoiseFloor | None:
-    first = [_value(one, metric) for one in _samples(run, twin, twin=False)]
-    second = [_value(one, metric) for one in _samples(run, twin, twin=True)]
+    """None where a start has no such figure, or an error spoils one of the two measurements."""
+    pair = [_samples(run, twin, twin=False), _samples(run, twin, twin=True)]
+    if any(errors_in(given) for given in pair):
+        return None
+    first, second = ([reading.value(one, metric) for one in given] for given in pair)
     kept = [[value for value in values if value is not None] for values in (first, second)]
     if not all(kept):
         return None
     return NoiseFloor(key=twin.key, metric=metric, first=kept[0], second=kept[1])
-
-
-def _value(one: Sample, metric: str) -> float | None:
-    if metric.startswith("latency_") and one.latency:
-        name = metric.removeprefix("latency_").removesuffix("_us")
-        kept = one.latency
-        return {"mean": kept.mean_us, "max": kept.max_us}.get(name) or kept.percentiles_us.get(
-            {"median": "50", "p99": "99", "p999": "99.9"}.get(name, ""))
-    value = getattr(one, metric, None)
-    return float(value) if isinstance(value, (int, float)) else None
 
 
 def _samples(run: Run, planned: Planned, twin: bool = False) -> list[Sample]:

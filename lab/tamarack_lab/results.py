@@ -18,9 +18,9 @@ FORMAT = 1
 # An axis value: the shape's name, the number of clients, of CPUs, the file's size…
 Value = str | int | float
 Metric = Literal[
-    "requests_per_s", "cpu_us_per_request", "latency_mean_us", "latency_median_us",
-    "latency_p99_us", "latency_p999_us", "latency_max_us", "bytes_per_connection",
-    "migrations_per_100k", "context_switches_per_request", "share_over_100ms", "share_over_1s",
+    "requests_per_s", "cpu_us_per_request", "latency_mean_us", "latency_stdev_us",
+    "latency_median_us", "latency_p99_us", "latency_p999_us", "latency_max_us", "pss_bytes",
+    "bytes_per_connection", "migrations_per_100k", "context_switches_per_request", "share_over_100ms", "share_over_1s",
     "share_over_10s"]
 
 

@@ -86,6 +86,8 @@ class FakeTool(Tool):
     def __init__(self) -> None:
         self.runs: list[Order] = []
         self.errors_at: set[int] = set()
+        # Milliseconds → how many answers took longer.
+        self.over: dict[int, int] = {}
 
     def version(self, side: Side) -> str:
         return "fetch 1"
@@ -97,7 +99,7 @@ class FakeTool(Tool):
         errors = int(order.seed // 100 in self.errors_at)
         return Count(len(order.pages), 0.01, errors, 0, "read 1" if errors else "",
                      percentiles_us={"50": 100.0, "90": 200.0, "99": 300.0}, mean_us=120.0,
-                     max_us=400.0)
+                     max_us=400.0, over=self.over)
 
 
 def experiment(folder: Path, servers: list[str], more: str = "") -> Path:

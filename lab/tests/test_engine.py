@@ -62,6 +62,30 @@ def test_one_error_marks_the_cell(tmp_path: Path, tool: FakeTool) -> None:
     assert not made.experiments[0].floors
 
 
+def test_an_error_in_the_second_measurement_of_a_twin_leaves_no_floor(
+        tmp_path: Path, tool: FakeTool) -> None:
+    run(tmp_path, ["fake"])
+    journal = tmp_path / "out" / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    next(line for line in lines if line.get("twin"))["sample"]["errors"] = 1
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.GOOD and not made.experiments[0].floors
+
+
+def test_the_floor_knows_every_metric(tmp_path: Path, tool: FakeTool) -> None:
+    path = experiment(tmp_path, ["fake"])
+    text = path.read_text().replace('["requests_per_s"]', '["context_switches_per_request", '
+                                    '"migrations_per_100k", "share_over_1s"]')
+    path.write_text(text)
+    tool.over = {1000: 1}
+    status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
+                       "--out", str(tmp_path / "out")])
+    assert status == cli.GOOD
+    floors = {floor.metric for floor in results.read(tmp_path / "out").experiments[0].floors}
+    assert "context_switches_per_request" in floors and "share_over_1s" in floors
+
+
 def test_an_interrupted_run_goes_on(tmp_path: Path, tool: FakeTool,
                                     monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = measure.sample, []

@@ -6,13 +6,16 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
-from tamarack_lab.report import build, charts, figures, metrics, theme
+from tamarack_lab import reading
+from tamarack_lab.experiment import load
+from tamarack_lab.report import build, charts, figures, metrics, tables, theme
 from tamarack_lab.report.charts import chart
 from tamarack_lab.report.findings import findings
 from tamarack_lab.report.page import page
-from tamarack_lab.results import Experiment, Results, read
+from tamarack_lab.results import Experiment, Metric, Results, read
 
 EXAMPLE = Path(__file__).parent / "data" / "example"
 
@@ -170,3 +173,26 @@ def test_small_shares_are_not_nought() -> None:
     assert metrics.percent(0.0001) == "<0.1 %"
     assert metrics.percent(0) == "0.0 %"
     assert metrics.signed_percent(0.9) == "−10.0 %"
+
+
+def test_memory_stands_in_the_tables_in_megabytes(results: Results) -> None:
+    one = experiment(results, "p1-keepalive").model_copy(deep=True)
+    one.metrics = [*one.metrics, "pss_bytes"]
+    for cell in one.cells:
+        for sample in cell.samples:
+            sample.pss_bytes = 20_400_000
+    table = tables.cells(one, quick=True)
+    assert "Memory, MB" in table and ">20.4<" in table
+    for name in ("peers", "p3-concurrency"):
+        assert "pss_bytes" in load(name).metrics
+
+
+def test_idle_connections_have_no_throughput(results: Results) -> None:
+    sample = results.experiments[0].cells[0].samples[0].model_copy()
+    assert reading.value(sample, "requests_per_s") == sample.requests_per_s
+    sample.bytes_per_connection = 1056.0
+    assert reading.value(sample, "requests_per_s") is None
+
+
+def test_every_metric_has_a_meaning_and_a_value() -> None:
+    assert set(reading.TAKEN) == set(metrics.MEANINGS) == set(get_args(Metric))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from tamarack_lab.results import Cell, Latency, Metric, Sample
+from tamarack_lab import reading
+from tamarack_lab.results import Cell, Metric
 
 MICROSECONDS = "µs"
+# The report writes bytes of memory so.
+MEGABYTES = "MB"
 
 
 @dataclass(frozen=True)
@@ -17,47 +19,25 @@ class Meaning:
     title: str
     unit: str
     more_is_better: bool
-    take: Callable[[Sample], float | None]
-
-
-def _percentile(name: str) -> Callable[[Sample], float | None]:
-    return lambda one: one.latency.percentiles_us.get(name) if one.latency else None
-
-
-def _latency(take: Callable[[Latency], float | None]) -> Callable[[Sample], float | None]:
-    return lambda one: take(one.latency) if one.latency else None
-
-
-def _per_request(one: Sample) -> float | None:
-    voluntary, involuntary = one.context_switches_voluntary, one.context_switches_involuntary
-    if voluntary is None or involuntary is None or not one.requests:
-        return None
-    return (voluntary + involuntary) / one.requests
-
-
-def _migrations(one: Sample) -> float | None:
-    if one.migrations is None or not one.requests:
-        return None
-    return one.migrations * 100_000 / one.requests
 
 
 MEANINGS: dict[Metric, Meaning] = {
-    "requests_per_s": Meaning("Throughput", "requests/s", True, lambda one: one.requests_per_s),
-    "cpu_us_per_request": Meaning(
-        "CPU time per request", MICROSECONDS, False, lambda one: one.cpu_us_per_request),
-    "latency_mean_us": Meaning("Mean latency", MICROSECONDS, False, _latency(lambda l: l.mean_us)),
-    "latency_median_us": Meaning("Median latency", MICROSECONDS, False, _percentile("50")),
-    "latency_p99_us": Meaning("p99 latency", MICROSECONDS, False, _percentile("99")),
-    "latency_p999_us": Meaning("p99.9 latency", MICROSECONDS, False, _percentile("99.9")),
-    "latency_max_us": Meaning("Longest latency", MICROSECONDS, False, _latency(lambda l: l.max_us)),
-    "bytes_per_connection": Meaning(
-        "Memory per idle connection", "bytes", False, lambda one: one.bytes_per_connection),
-    "migrations_per_100k": Meaning("Migrations", "per 100,000 requests", False, _migrations),
-    "context_switches_per_request": Meaning(
-        "Context switches", "per request", False, _per_request),
-    "share_over_100ms": Meaning("Over 100 ms", "%", False, _latency(lambda l: l.over_100ms)),
-    "share_over_1s": Meaning("Over 1 s", "%", False, _latency(lambda l: l.over_1s)),
-    "share_over_10s": Meaning("Over 10 s", "%", False, _latency(lambda l: l.over_10s)),
+    "requests_per_s": Meaning("Throughput", "requests/s", True),
+    "cpu_us_per_request": Meaning("CPU time per request", MICROSECONDS, False),
+    "latency_mean_us": Meaning("Mean latency", MICROSECONDS, False),
+    "latency_stdev_us": Meaning("Deviation of latency", MICROSECONDS, False),
+    "latency_median_us": Meaning("Median latency", MICROSECONDS, False),
+    "latency_p99_us": Meaning("p99 latency", MICROSECONDS, False),
+    "latency_p999_us": Meaning("p99.9 latency", MICROSECONDS, False),
+    "latency_max_us": Meaning("Longest latency", MICROSECONDS, False),
+    # Proportional set size of all the server's processes, at the end of the load.
+    "pss_bytes": Meaning("Memory", MEGABYTES, False),
+    "bytes_per_connection": Meaning("Memory per idle connection", "bytes", False),
+    "migrations_per_100k": Meaning("Migrations", "per 100,000 requests", False),
+    "context_switches_per_request": Meaning("Context switches", "per request", False),
+    "share_over_100ms": Meaning("Over 100 ms", "%", False),
+    "share_over_1s": Meaning("Over 1 s", "%", False),
+    "share_over_10s": Meaning("Over 10 s", "%", False),
 }
 
 
@@ -68,8 +48,7 @@ def values(cell: Cell, metric: Metric) -> list[float]:
 
 def raw_values(cell: Cell, metric: Metric) -> list[float]:
     """The same, of marked cells too: for the raw tables only."""
-    take = MEANINGS[metric].take
-    taken = (take(sample) for sample in cell.samples)
+    taken = (reading.value(sample, metric) for sample in cell.samples)
     return [value for value in taken if value is not None]
 
 
@@ -82,6 +61,8 @@ def written(value: float, metric: Metric) -> str:
         return percent(value)
     if unit == MICROSECONDS:
         return f"{number(value)} µs"
+    if unit == MEGABYTES:
+        return number(value / 1e6)
     return f"{number(value)} {unit}" if unit == "bytes" else number(value)
 
 

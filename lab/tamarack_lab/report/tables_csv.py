@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tamarack_lab import reading
 from tamarack_lab.results import Experiment, Metric, Results, Value
 
 from .figures import floor_of, interval_of
@@ -17,15 +18,15 @@ CELL_HEADS = ["experiment", "key", "server", "label", "tool", "status", "reason"
 
 def write(results: Results, folder: Path) -> list[Path]:
     """Writes both files; the files written. Nothing marked has a figure in cells.csv."""
-    cells, samples = folder / "cells.csv", folder / "samples.csv"
+    cells, starts = folder / "cells.csv", folder / "samples.csv"
     _write(cells, CELL_HEADS, (row for one in results.experiments
                                for row in _cells(one, results.quick)))
     metrics: list[Metric] = list(MEANINGS)
     heads = ["experiment", "key", "server", "status", "start", "order", "at", "duration_s",
              "requests", "errors", "wrong_bytes", "complaint", *metrics, "server_busy",
-             "load_busy", "pss_bytes", "rss_bytes"]
-    _write(samples, heads, (row for one in results.experiments for row in _samples(one, metrics)))
-    return [cells, samples]
+             "load_busy", "rss_bytes"]
+    _write(starts, heads, (row for one in results.experiments for row in _samples(one, metrics)))
+    return [cells, starts]
 
 
 def _cells(one: Experiment, quick: bool) -> Iterable[list[Value | None]]:
@@ -46,11 +47,11 @@ def _cells(one: Experiment, quick: bool) -> Iterable[list[Value | None]]:
 def _samples(one: Experiment, metrics: Sequence[Metric]) -> Iterable[list[Value | None]]:
     for cell in one.cells:
         for sample in cell.samples:
-            taken = [MEANINGS[metric].take(sample) for metric in metrics]
+            taken = [reading.value(sample, metric) for metric in metrics]
             yield [one.name, cell.key, cell.server, cell.status, sample.start, sample.order,
                    sample.at.isoformat(), sample.duration_s, sample.requests, sample.errors,
                    sample.wrong_bytes, sample.complaint, *taken, sample.server_busy,
-                   sample.load_busy, sample.pss_bytes, sample.rss_bytes]
+                   sample.load_busy, sample.rss_bytes]
 
 
 def _write(file: Path, heads: Sequence[str], rows: Iterable[Sequence[Value | None]]) -> None:

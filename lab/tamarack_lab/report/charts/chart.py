@@ -9,7 +9,7 @@ from typing import Any
 from tamarack_lab.results import Cell, Experiment, Metric
 
 from ..figures import floor_of, interval_of
-from ..metrics import MEANINGS, MICROSECONDS, percent, written
+from ..metrics import MEANINGS, MEGABYTES, MICROSECONDS, percent, written
 
 Row = dict[str, Any]
 Spec = dict[str, Any]
@@ -85,6 +85,8 @@ def axis(metric: Metric, **more: Any) -> Spec:
         labels = {"labelExpr": DURATION}
     elif metric == "cpu_us_per_request":
         labels = {"format": ".4~r"}
+    elif MEANINGS[metric].unit == MEGABYTES:
+        labels = {"labelExpr": "format(datum.value / 1e6, '~s')"}
     elif MEANINGS[metric].unit == "%":
         labels = {"format": "~%"}
     return {**labels, "tickCount": 5, **more}
