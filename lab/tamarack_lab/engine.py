@@ -16,7 +16,7 @@ from .errors import Absent, LabError
 from .journal import Journal
 from .load import TOOLS
 from .load.side import Side
-from .measure import Stage, peak, sample
+from .measure import Stage, sample
 from .plan import Plan, Planned
 from .progress import Progress
 from .results import (
@@ -158,21 +158,11 @@ def _one(run: Run, plan: Plan, task: Task, stage: Stage, progress: Progress) -> 
     progress.now(f"{cell.label} {' '.join(map(str, cell.axes.values()))}"
                  f"{' A/A' if cell.twin else ''}")
     try:
-        most = _peak(run, cell, stage) if cell.tool == "open" else None
-        run.journal.add(name, cell.key, cell.twin,
-                        sample(cell, task.start, task.order, most, stage))
+        run.journal.add(name, cell.key, cell.twin, sample(cell, task.start, task.order, stage))
     except LabError as error:
         run.marks[name, cell.key] = str(error)
         run.note(f"{name}: {cell.key}: {error}")
     progress.done(cost)
-
-
-def _peak(run: Run, cell: Planned, stage: Stage) -> float:
-    """Measured once per server of an experiment, before its first open loop."""
-    place = (cell.experiment, cell.server)
-    if place not in run.journal.peaks:
-        run.journal.add_peak(*place, peak(cell, stage))
-    return run.journal.peaks[place]
 
 
 def _cost_s(task: Task, plan: Plan) -> float:
@@ -186,14 +176,11 @@ def _experiment(run: Run, plan: Plan) -> Experiment:
     floors = [floor for twin in plan.twins if twin.key in good
               for metric in dict.fromkeys((plan.headline, *spec.metrics))
               if (floor := _floor(run, metric, twin)) is not None]
-    left_out = list(plan.left_out)
-    for (name, server), most in sorted(run.journal.peaks.items()):
-        if name == spec.name:
-            left_out.append(f"{server}: 100 % are {most:,.0f} requests/s, its measured peak")
     return Experiment(
         name=spec.name, title=spec.title, about=spec.about.strip(), x=spec.x, axes=spec.axes,
         headline=plan.headline, metrics=spec.metrics, planned=len(plan.cells), cells=cells,
-        floors=floors, published=spec.published, ratios=spec.ratios, left_out=left_out)
+        floors=floors, published=spec.published, ratios=spec.ratios,
+        left_out=list(plan.left_out))
 
 
 def _cell(run: Run, planned: Planned) -> Cell | None:

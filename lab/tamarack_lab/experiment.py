@@ -77,6 +77,8 @@ class Block(Model):
     # Open loop: the rate, in per cent of the measured peak.
     load_percent: Numbers = [100]
     keep_alive: bool = True
+    # No two heads are alike (a number in each): what a server does for a new head is measured.
+    unlike: bool = False
     # Sizes of the server's pools: fit (to the load), or a study's: p1, p3, p3-prespawned, p4.
     profile: Literal["fit", "p1", "p3", "p3-prespawned", "p4"] = "fit"
     # Threads of the load tool; 0: one per load CPU.

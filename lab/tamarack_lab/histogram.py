@@ -54,10 +54,11 @@ class Histogram:
         return self.sum_us / self.total if self.total else 0.0
 
     def share_over(self, limit_us: float) -> float:
-        """The share of answers slower than the limit, 0 to 1."""
+        """The share of answers slower than the limit, 0 to 1: those in buckets wholly above it."""
         if not self.total:
             return 0.0
-        return sum(count for bound, count in self.counts.items() if bound > limit_us) / self.total
+        return sum(count for bound, count in self.counts.items()
+                   if bound - _step(bound) >= limit_us) / self.total
 
     def pairs(self) -> list[tuple[int, int]]:
         """[upper bound in µs, count], ascending: how results.json keeps it."""
@@ -92,6 +93,10 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
 def upper_bound(latency_us: float) -> int:
     """The bucket's bound: the least number with seven leading bits that is not below."""
     whole = max(1, math.ceil(latency_us))
-    shift = max(0, (whole - 1).bit_length() - KEPT_BITS)
-    step = 1 << shift
+    step = _step(whole)
     return -(-whole // step) * step
+
+
+def _step(whole: int) -> int:
+    """How wide the bucket is in which so many microseconds fall."""
+    return 1 << max(0, (whole - 1).bit_length() - KEPT_BITS)

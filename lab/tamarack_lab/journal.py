@@ -24,8 +24,6 @@ class Journal:
     header: dict[str, Any]
     # (experiment, key, twin) → samples by start.
     samples: dict[tuple[str, str, bool], dict[int, Sample]] = field(default_factory=dict)
-    # (experiment, server) → measured peaks in requests/s.
-    peaks: dict[tuple[str, str], float] = field(default_factory=dict)
     resumed: bool = False
 
     @property
@@ -38,11 +36,6 @@ class Journal:
         self.samples.setdefault((experiment, key, twin), {})[sample.start] = sample
         self._write({"experiment": experiment, "key": key, "twin": twin,
                      "sample": sample.model_dump(mode="json", exclude_defaults=True)})
-
-    def add_peak(self, experiment: str, server: str, value: float) -> None:
-        """Keeps a peak."""
-        self.peaks[experiment, server] = value
-        self._write({"experiment": experiment, "server": server, "peak": value})
 
     def has(self, experiment: str, key: str, twin: bool, start: int) -> bool:
         """Whether this start was measured."""
@@ -78,8 +71,6 @@ def open_in(folder: Path, header: dict[str, Any]) -> Journal:
             sample = Sample.model_validate(line["sample"])
             place = (line["experiment"], line["key"], line["twin"])
             journal.samples.setdefault(place, {})[sample.start] = sample
-        elif "peak" in line:
-            journal.peaks[line["experiment"], line["server"]] = float(line["peak"])
     if lines and not path.read_text().endswith("\n"):
         path.write_text("\n".join(lines[:-1]) + "\n")
     return journal

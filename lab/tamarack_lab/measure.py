@@ -13,7 +13,7 @@ from pathlib import Path
 from . import cpus, proc
 from .cpus import CpuError, Sides
 from .errors import LabError
-from .load import TOOLS, Count, Order
+from .load import TOOLS, Count, Order, answer
 from .load.idle import Idle
 from .load.side import Local, Side
 from .load.tool import Tool
@@ -25,6 +25,8 @@ from .site import Page, Site
 
 # P5 has so many users that their first requests come at once: one round of them warms up.
 WARM_UP_MIN_S = 0.3
+# A peak that is looked for more shortly is chance.
+PEAK_MIN_S = 1.0
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Stage:
         return (self.tools or TOOLS)[name]
 
 
-def sample(cell: Planned, start: int, order: int, peak: float | None, stage: Stage) -> Sample:
+def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
     """Measures once. LabError: one line why there is no figure."""
     sides = stage.sides
     try:
@@ -61,7 +63,9 @@ def sample(cell: Planned, start: int, order: int, peak: float | None, stage: Sta
     with _started(cell, sides, stage) as server, _load_on(sides, stage) as side:
         pages = stage.site.pages[cell.page]
         tool = stage.tool(cell.tool)
-        wanted = order_of(cell, pages, server, side, stage, start, peak)
+        if cell.block.unlike and not tool.unlike_heads:
+            raise LabError(f"{tool.name} sends the same head each time")
+        wanted = order_of(cell, pages, server, side, stage, start)
         # Children that still load an application would keep the check waiting.
         server.settle()
         server.check(pages)
@@ -69,7 +73,13 @@ def sample(cell: Planned, start: int, order: int, peak: float | None, stage: Sta
             server.pin()
         if isinstance(tool, Idle):
             return _idle(tool, wanted, server, side, start, order)
-        _warm_up(cell, tool, wanted, side, stage)
+        if tool.sums_bytes:
+            wanted = replace(wanted, answer_bytes=answer.lengths(wanted))
+        if cell.tool == "open":
+            wanted = replace(wanted, rate=_peak(cell, tool, wanted, side, stage)
+                             * cell.load_percent / 100)
+        else:
+            _warm_up(cell, tool, wanted, side, stage)
         if cell.affinity == "taskset":
             # Processes that came with the load.
             server.pin()
@@ -78,33 +88,17 @@ def sample(cell: Planned, start: int, order: int, peak: float | None, stage: Sta
         return made
 
 
-def peak(cell: Planned, stage: Stage) -> float:
-    """The most requests/s that the cell's server gives to as many clients in a closed loop."""
-    with _started(cell, stage.sides, stage) as server, _load_on(stage.sides, stage) as side:
-        pages = stage.site.pages[cell.page]
-        tool = stage.tool(cell.tool)
-        wanted = order_of(cell, pages, server, side, stage, 0, None)
-        server.settle()
-        server.check(pages)
-        _warm_up(cell, tool, wanted, side, stage)
-        count = tool.run(wanted, side)
-        if not count.requests:
-            raise LabError(f"{cell.label} answered nothing while its peak was looked for")
-        return count.requests / count.duration_s
-
-
 def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side, stage: Stage,
-             start: int, peak: float | None) -> Order:
-    """The load of a cell."""
+             start: int) -> Order:
+    """The load of a cell; that of an open loop gets its rate when the peak is known."""
     block = cell.block
     return Order(
         scheme=server.scheme, host=server.setup.host, port=server.setup.port, pages=pages,
         clients=cell.concurrency, seconds=stage.seconds,
         threads=block.threads or side.cpu_count(), keep_alive=block.keep_alive,
         requests=block.requests or None, requests_each=block.requests_each,
-        rate=None if peak is None else peak * cell.load_percent / 100,
         connections=block.connections, timeline=cell.tool == "users",
-        seed=start * 100 + 1)
+        seed=start * 100 + 1, unlike=block.unlike)
 
 
 @contextmanager
@@ -155,6 +149,18 @@ def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage)
     tool.run(warm, side)
 
 
+def _peak(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage) -> float:
+    """The warm-up of an open loop: the most requests/s that this start gives in a closed one.
+
+    Each start has its own: a machine whose speed moves would make 95 % of an old peak a load that
+    nobody can serve, or none at all.
+    """
+    count = tool.run(replace(wanted, seconds=max(PEAK_MIN_S, stage.warm_up_s)), side)
+    if not count.requests:
+        raise LabError(f"{cell.label} answered nothing while its peak was looked for")
+    return count.requests / count.duration_s
+
+
 def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Sides, start: int,
               order: int) -> Sample:
     at = datetime.now(UTC)
@@ -183,14 +189,9 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
 def _idle(tool: Idle, wanted: Order, server: Server, side: Side, start: int,
           order: int) -> Sample:
     at = datetime.now(UTC)
-
-    def memory() -> int:
-        return proc.memory_bytes(server.pids())[0]
-
-    count, growth = tool.grow(wanted, side, memory)
-    proportional, resident = proc.memory_bytes(server.pids())
-    return Sample(**_counted(count, start, order, at), pss_bytes=proportional,
-                  rss_bytes=resident, bytes_per_connection=growth)
+    growth = tool.grow(wanted, side, lambda: proc.memory_bytes(server.pids()))
+    return Sample(**_counted(growth.count, start, order, at), pss_bytes=growth.pss_bytes,
+                  rss_bytes=growth.rss_bytes, bytes_per_connection=growth.each_bytes)
 
 
 def _counted(count: Count, start: int, order: int, at: datetime) -> dict[str, object]:

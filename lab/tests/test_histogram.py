@@ -51,6 +51,11 @@ def test_shares_over_a_limit() -> None:
     assert recorded([50.0, 150.0, 1500.0, 20.0]).share_over(100) == 0.5
 
 
+def test_what_may_be_under_the_limit_is_not_over_it() -> None:
+    # 99.5 ms and 100.2 ms share a bucket whose bound is over 100 ms.
+    assert recorded([99_500.0, 99_500.0, 101_000.0, 250_000.0]).share_over(100_000) == 0.5
+
+
 def test_pairs_go_there_and_back() -> None:
     histogram = recorded(latencies(4, 100))
     pairs = json.loads(json.dumps(histogram.pairs()))

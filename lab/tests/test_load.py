@@ -6,14 +6,17 @@ import http.server
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tamarack_lab import packages
 from tamarack_lab.histogram import Histogram, upper_bound
-from tamarack_lab.load import ab, h2load, jmeter, oha, wrk
+from tamarack_lab.load import ab, answer, h2load, jmeter, oha, wrk
 from tamarack_lab.load.hammer import Hammer, Open, Users
 from tamarack_lab.load.side import Local, Several, Side
 from tamarack_lab.load.tool import Count, Order, Tool, together
+from tamarack_lab.load.wrk import Wrk
 from tamarack_lab.site import Page, fnv1a
 
 PAGE = Page("/1k.html", b"x" * 1024)
@@ -25,19 +28,38 @@ def order(**more: object) -> Order:
     return Order(**{**given, **more})  # type: ignore[arg-type]
 
 
+def wrk_said() -> dict[str, Any]:
+    return {"requests": 1000, "duration_us": 2_000_000, "bytes": 1_300_000, "connect": 0,
+            "read": 2, "write": 0, "status": 0, "timeout": 1, "counted": 1000, "mean_us": 150.0,
+            "stdev_us": 10.0, "max_us": 900, "over_100ms": 0, "over_1s": 0, "over_10s": 0,
+            "histogram": [[100, 990], [912, 10]]}
+
+
 def test_wrk() -> None:
-    said = {"requests": 1000, "duration_us": 2_000_000, "bytes": 1_300_000, "connect": 0,
-            "read": 2, "write": 0, "status": 0, "timeout": 1, "mean_us": 150.0,
-            "stdev_us": 10.0, "max_us": 900, "percentiles": [[50.0, 100], [99.0, 200]]}
-    count = wrk.count(said, order())  # type: ignore[arg-type]
+    count = wrk.count(wrk_said(), order(answer_bytes=(1300,)))
     assert (count.requests, count.duration_s, count.errors) == (1000, 2.0, 3)
     assert count.complaint == "read 2, timeout 1" and count.wrong_bytes == 0
     latency = count.latency()
     assert latency is not None and latency.count == 1000
     assert latency.percentiles_us["50"] == 100 and latency.max_us == 900
+    assert latency.percentiles_us["99.9"] == 900
     assert latency.mean_us == pytest.approx(150.0)
-    said["bytes"] = 10_000
-    assert wrk.count(said, order()).wrong_bytes == 1  # type: ignore[arg-type]
+
+
+def test_wrk_shows_no_latencies_that_are_not_those_of_its_requests() -> None:
+    count = wrk.count({**wrk_said(), "counted": 1011}, order())
+    assert count.requests == 1000 and count.latency() is None
+    assert wrk.count({**wrk_said(), "counted": 1009}, order()).latency() is not None
+
+
+@pytest.mark.parametrize(("received", "wrong"), [
+    # Two answers are still under way, and a head may be some bytes shorter.
+    (1_300_000, 0), (1_302_600, 0), (1_293_000, 0),
+    # All bodies are there and all heads are not; or there is too much of it.
+    (1_024_000, 1), (1_290_000, 1), (1_350_000, 1)])
+def test_wrong_bytes_show_in_the_sum(received: int, wrong: int) -> None:
+    said = {**wrk_said(), "bytes": received}
+    assert wrk.count(said, order(answer_bytes=(1300,))).wrong_bytes == wrong
 
 
 AB = """\
@@ -132,14 +154,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # Set by tests: chunked bodies, a body of other bytes, a pause at one request.
     chunked = wrong = False
     stall_at, stall_s, count = 0, 0.0, 0
+    # Request heads, where a test wants them.
+    heads: list[str] | None = None
 
     def do_GET(self) -> None:
         kind = type(self)
+        if kind.heads is not None:
+            kind.heads.append(f"{self.requestline}\n{self.headers}")
         kind.count += 1
         if kind.count == kind.stall_at:
             time.sleep(kind.stall_s)
         body = b"y" * 1024 if kind.wrong else PAGE.body or b""
         self.send_response(200)
+        if self.headers["Connection"] == "close":
+            self.send_header("Connection", "close")
         if kind.chunked:
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
@@ -164,6 +192,61 @@ def served() -> Iterator[tuple[int, type[Handler]]]:
     yield server.server_address[1], Fresh
     server.shutdown()
     server.server_close()
+
+
+needs_wrk = pytest.mark.skipif(not packages.which("wrk"), reason="no wrk")
+
+
+@needs_wrk
+@pytest.mark.parametrize(("clients", "threads"), [(4, 1), (7, 3)])
+def test_wrk_tells_of_no_answers_that_it_invented(
+        served: tuple[int, type[Handler]], clients: int, threads: int) -> None:
+    port, handler = served
+    # For the others this one is a pause; wrk would add an answer for each interval of it.
+    handler.stall_at, handler.stall_s = 20, 0.4
+    wanted = order(port=port, clients=clients, threads=threads, seconds=1)
+    count = Wrk().run(replace(wanted, answer_bytes=answer.lengths(wanted)), Local(()))
+    assert count.errors == 0 and count.wrong_bytes == 0, count.complaint
+    kept = count.histogram
+    assert kept is not None and kept.total == count.requests
+    # Little's law: no more requests are under way than there are connections.
+    assert kept.mean_us() / 1e6 * count.requests / count.duration_s <= clients * 1.05
+    assert count.over[100] >= 1 and count.over[1000] == 0
+    assert kept.maximum_us >= 400_000
+    # The script's buckets are those of histogram.py.
+    assert all(upper_bound(bound) == bound for bound, _ in kept.pairs())
+
+
+@needs_wrk
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("pages", [(PAGE,), (PAGE, Page("/other", PAGE.body))])
+def test_wrk_sends_no_two_heads_alike(served: tuple[int, type[Handler]], keep: bool,
+                                      pages: tuple[Page, ...]) -> None:
+    port, handler = served
+    handler.heads = []
+    count = Wrk().run(order(port=port, pages=pages, threads=2, keep_alive=keep, unlike=True,
+                            seconds=1), Local(()))
+    assert count.requests > 10 and count.errors == 0, count.complaint
+    assert len(set(handler.heads)) == len(handler.heads) >= count.requests
+    for head in handler.heads:
+        assert f"\nHost: 127.0.0.1:{port}\n" in head and "\nX-Request-ID: " in head
+        assert ("\nConnection: close\n" in head) != keep
+    assert {head.split()[1] for head in handler.heads} == {page.path for page in pages}
+    handler.heads = []
+    Wrk().run(order(port=port, seconds=1), Local(()))
+    assert len(set(handler.heads)) == 1
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_whole_answer_is_measured(served: tuple[int, type[Handler]], chunked: bool,
+                                    keep: bool) -> None:
+    port, handler = served
+    handler.chunked = chunked
+    wanted = order(port=port, pages=(PAGE, PAGE), keep_alive=keep)
+    long, _ = answer.lengths(wanted)
+    assert 1100 < long < 1250
+    assert answer.lengths(replace(wanted, pages=(PAGE, Page("/time", None)))) == ()
 
 
 needs_compiler = pytest.mark.skipif(not packages.which("cc"), reason="no C compiler")

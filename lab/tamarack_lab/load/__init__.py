@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import answer
 from .ab import Ab
 from .h2load import H2load
 from .hammer import Open, Users, Hammer
@@ -15,4 +16,4 @@ from .wrk import Wrk
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Wrk(), Ab(), H2load(), Oha(), Hammer(), Open(), Users(), Jmeter(), Handshakes(), Idle())}
 
-__all__ = ["TOOLS", "Count", "Order", "Tool"]
+__all__ = ["TOOLS", "Count", "Order", "Tool", "answer"]

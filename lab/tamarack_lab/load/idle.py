@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..errors import LabError
 from .side import Local, Side
@@ -14,6 +15,21 @@ from .tool import Count, Order, Tool
 
 # Connections that come before the first reading: pools and arenas exist then.
 WARM_UP = 500
+
+# Proportional and resident memory, in bytes.
+Memory = Callable[[], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What the connections took."""
+
+    count: Count
+    # Of proportional memory, for each connection.
+    each_bytes: float
+    # Of the server with all connections open.
+    pss_bytes: int
+    rss_bytes: int
 
 
 class Idle(Tool):
@@ -30,8 +46,8 @@ class Idle(Tool):
         """Only for the warm-up: nothing."""
         return Count(0, 0.0)
 
-    def grow(self, order: Order, side: Side, memory: Callable[[], int]) -> tuple[Count, float]:
-        """Opens the connections; the growth of the server's memory for each, in bytes."""
+    def grow(self, order: Order, side: Side, memory: Memory) -> Growth:
+        """Opens the connections, reads the server's memory while they are open, closes them."""
         if not isinstance(side, Local) or side.namespace:
             raise LabError("idle connections are opened from this machine only")
         idle = _Connections(order)
@@ -52,17 +68,17 @@ class Idle(Tool):
         lost = wanted - alive
         count = Count(wanted, time.monotonic() - began, lost, 0,
                       f"{lost} of {wanted} connections were closed" if lost else "")
-        return count, (after - before) / order.connections
+        return Growth(count, (after[0] - before[0]) / order.connections, *after)
 
 
-def settled(memory: Callable[[], int], limit_s: float = 3.0) -> int:
+def settled(memory: Memory, limit_s: float = 3.0) -> tuple[int, int]:
     """The memory when it has stopped to move, or after the limit."""
     deadline = time.monotonic() + limit_s
     last = memory()
     while time.monotonic() < deadline:
         time.sleep(0.3)
         now = memory()
-        if abs(now - last) <= 4096:
+        if abs(now[0] - last[0]) <= 4096:
             return now
         last = now
     return last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -12,6 +13,8 @@ from .side import Side
 
 # Longer than any answer should take, so that a hang is an error and not the end of the run.
 REQUEST_TIMEOUT_S = 30
+# What the head of one right answer may be longer or shorter than that of another.
+HEAD_SLACK_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Order:
     connections: int = 0
     timeline: bool = False
     seed: int = 1
+    # No two heads are alike.
+    unlike: bool = False
+    # Whole answers, head and body, by page; empty: not known.
+    answer_bytes: tuple[int, ...] = ()
 
     def url(self, page: Page) -> str:
         """As a tool wants it."""
@@ -101,6 +108,10 @@ def together(counts: list[Count]) -> Count:
     whole.wrong_bytes = sum(count.wrong_bytes for count in counts)
     whole.complaint = "; ".join(count.complaint for count in counts if count.complaint)
     whole.corrected = any(count.corrected for count in counts)
+    whole.stdev_us = _deviation(counts)
+    if all(count.over for count in counts):
+        whole.over = {limit: sum(count.over[limit] for count in counts)
+                      for limit in counts[0].over}
     if all(count.bytes is not None for count in counts):
         whole.bytes = sum(count.bytes or 0 for count in counts)
     kept = [count.histogram for count in counts if count.histogram]
@@ -111,6 +122,21 @@ def together(counts: list[Count]) -> Count:
     return whole
 
 
+def _deviation(counts: list[Count]) -> float | None:
+    """Of all answers together: their squares add up."""
+    requests = sum(count.requests for count in counts)
+    total = squares = 0.0
+    for count in counts:
+        if count.stdev_us is None or count.histogram is None:
+            return None
+        mean = count.histogram.mean_us()
+        total += mean * count.requests
+        squares += (count.stdev_us ** 2 + mean ** 2) * count.requests
+    if not requests:
+        return None
+    return math.sqrt(max(0.0, squares / requests - (total / requests) ** 2))
+
+
 class Tool:
     """A load tool."""
 
@@ -119,6 +145,10 @@ class Tool:
     packages: ClassVar[tuple[str, ...]] = ()
     # Whether it can take several pages.
     many_pages: ClassVar[bool] = False
+    # Whether it compares no body, but all bytes with those of whole answers.
+    sums_bytes: ClassVar[bool] = False
+    # Whether it can send heads of which no two are alike.
+    unlike_heads: ClassVar[bool] = False
     # False: it takes seconds to start, in which the server's idle CPU time would be counted.
     starts_at_once: ClassVar[bool] = True
 
@@ -140,6 +170,18 @@ class Tool:
     def run_one(self, order: Order, side: Side) -> Count:
         """Runs it on one machine."""
         raise NotImplementedError
+
+
+def wrong_sum(order: Order, answers: int, received: int) -> bool:
+    """Whether so many bytes can't be so many right answers, and those still under way at the end.
+
+    Heads differ by some bytes: `Keep-Alive: max=99` is shorter than what came before it.
+    """
+    if not order.answer_bytes:
+        return False
+    least = answers * (min(order.answer_bytes) - HEAD_SLACK_BYTES)
+    most = (answers + order.clients) * (max(order.answer_bytes) + HEAD_SLACK_BYTES)
+    return not least <= received <= most
 
 
 def complaint(counted: dict[str, int]) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ..errors import LabError
 from ..histogram import Histogram
 from .side import Side
-from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint
+from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint, wrong_sum
 
 SCRIPT = Path(__file__).parent / "wrk.lua"
 ERRORS = ("connect", "read", "write", "status", "timeout")
+# Latencies whose number is farther from that of the requests are not shown.
+LOST_MAX = 0.01
 
 
 class Wrk(Tool):
@@ -21,6 +24,8 @@ class Wrk(Tool):
     program = "wrk"
     packages = ("wrk",)
     many_pages = True
+    sums_bytes = True
+    unlike_heads = True
 
     def version(self, side: Side) -> str:
         """Without its copyright."""
@@ -33,7 +38,8 @@ class Wrk(Tool):
             ["wrk", f"-t{threads}", f"-c{order.clients}", f"-d{max(1, round(order.seconds))}s",
              "--timeout", f"{REQUEST_TIMEOUT_S}s", "-s", side.put(SCRIPT),
              order.url(order.pages[0]), "--", str(order.seed),
-             "keep" if order.keep_alive else "close", *(page.path for page in order.pages)],
+             "keep" if order.keep_alive else "close", str(order.clients),
+             "unlike" if order.unlike else "alike", *(page.path for page in order.pages)],
             order.seconds + REQUEST_TIMEOUT_S)
         lines = [line for line in output.splitlines() if line.startswith("{")]
         if not lines:
@@ -41,27 +47,17 @@ class Wrk(Tool):
         return count(json.loads(lines[-1]), order)
 
 
-def count(said: dict[str, float], order: Order) -> Count:
-    """What wrk.lua printed. Bytes below what the bodies alone take are wrong bytes."""
-    requests = int(said["requests"])
+def count(said: dict[str, Any], order: Order) -> Count:
+    """What wrk.lua printed."""
+    requests, received = int(said["requests"]), int(said["bytes"])
     counted = {kind: int(said[kind]) for kind in ERRORS}
-    least = min((page.length for page in order.pages), default=0)
-    wrong = int(least > 0 and said["bytes"] < requests * least)
-    return Count(
-        requests, said["duration_us"] / 1e6, sum(counted.values()), wrong, complaint(counted),
-        int(said["bytes"]), _histogram(said, requests), said["stdev_us"])
-
-
-def _histogram(said: dict[str, float], requests: int) -> Histogram:
-    """From percentiles: between two of them lie as many answers as their difference says."""
-    kept = Histogram()
-    points: list[list[float]] = said["percentiles"]  # type: ignore[assignment]
-    before = 0
-    for percent, value in points:
-        until = int(requests * percent / 100)
-        kept.record(value, max(0, until - before))
-        before = max(before, until)
-    kept.record(said["max_us"], requests - before)
-    # wrk's own mean is exact.
-    kept.sum_us = said["mean_us"] * kept.total
-    return kept
+    made = Count(requests, said["duration_us"] / 1e6, sum(counted.values()),
+                 int(wrong_sum(order, requests, received)), complaint(counted), received)
+    # Where wrk's correction can't be taken back, no latency is better than an invented one.
+    if abs(int(said["counted"]) - requests) <= requests * LOST_MAX:
+        made.histogram = Histogram.of_pairs(
+            said["histogram"], float(said["mean_us"]), float(said["max_us"]))
+        made.stdev_us = float(said["stdev_us"])
+        made.over = {100: int(said["over_100ms"]), 1000: int(said["over_1s"]),
+                     10_000: int(said["over_10s"])}
+    return made
