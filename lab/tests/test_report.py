@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import vl_convert
 from tamarack_lab import reading
 from tamarack_lab.experiment import load
 from tamarack_lab.report import build, charts, figures, metrics, tables, theme
 from tamarack_lab.report.charts import chart
+from tamarack_lab.report.charts.curves import drawing as curves_of
 from tamarack_lab.report.findings import findings
 from tamarack_lab.report.page import page
 from tamarack_lab.results import Experiment, Metric, Results, read
@@ -196,3 +198,15 @@ def test_idle_connections_have_no_throughput(results: Results) -> None:
 
 def test_every_metric_has_a_meaning_and_a_value() -> None:
     assert set(reading.TAKEN) == set(metrics.MEANINGS) == set(get_args(Metric))
+
+
+@pytest.mark.parametrize("places", [(50, 80, 95), (1, 25, 150), (1, 2, 4)])
+def test_places_on_the_running_axis_are_written_out(
+        results: Results, places: tuple[int, ...]) -> None:
+    rows = [{"label": "nginx", "x_load": place, "median": 5.0, "low": 4.0, "high": 6.0,
+             "band_low": 4.0, "band_high": 6.0, "text": "5", "ends": ""} for place in places]
+    drawn = curves_of(rows, ["nginx"], "load", "requests_per_s",
+                      theme.looks_of({"nginx": "nginx"}), "")
+    svg = vl_convert.vegalite_to_svg(theme.painted({**drawn, "width": 400}, "light"))
+    for place in places:
+        assert f">{place}<" in svg

@@ -19,6 +19,10 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 DURATION = ("datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' s' : datum.value >= 1e3 ? "
             "format(datum.value / 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' µs'")
 
+# Places as they are. A "format" of ~g would be cut to the digits that tell the marks apart:
+# 50, 80 and 95 would read 5e+1, 8e+1 and 1e+2.
+PLAIN = "'' + datum.value"
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -86,7 +90,7 @@ def axis(metric: Metric, **more: Any) -> Spec:
     elif metric == "cpu_us_per_request":
         labels = {"format": ".4~r"}
     elif MEANINGS[metric].unit == MEGABYTES:
-        labels = {"labelExpr": "format(datum.value / 1e6, '~s')"}
+        labels = {"labelExpr": "format(datum.value / 1e6, '~g')"}
     elif MEANINGS[metric].unit == "%":
         labels = {"format": "~%"}
     return {**labels, "tickCount": 5, **more}

@@ -10,7 +10,7 @@ from tamarack_lab.results import Cell, Experiment, Published
 from ..figures import floor_of, groups
 from ..metrics import percent, values
 from ..theme import Look, series
-from .chart import Chart, Row, floor_words, interval_words, spec
+from .chart import PLAIN, Chart, Row, floor_words, interval_words, spec
 
 HEIGHT = 240
 # The running axis by which an experiment is one of cores.
@@ -89,7 +89,7 @@ def _chart(
     ticks = sorted({row["cpus"] for row in [*rows, *there]})
     x = {"field": "cpus", "type": "quantitative", "title": "CPUs",
          "scale": {"type": "log", "base": 2, "domain": [0.9, most * 1.1], "nice": False},
-         "axis": {"values": ticks, "grid": False, "format": "~g"}}
+         "axis": {"values": ticks, "grid": False, "labelExpr": PLAIN}}
     y = {"type": "quantitative", "scale": {"domain": [0, top], "clamp": True}}
     colour = {"field": "label", "type": "nominal", "legend": None,
               "scale": series(labels, drawn, "color")}

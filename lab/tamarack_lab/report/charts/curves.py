@@ -11,7 +11,7 @@ from ..metrics import MEANINGS
 from ..theme import Look, series
 from .bars import bar_chart
 from .chart import (
-    Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, point, spec,
+    PLAIN, Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, point, spec,
     tooltip)
 
 HEIGHT = 280
@@ -95,7 +95,7 @@ def across(rows: list[Row], x: str) -> Spec:
     wide = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
     return {**base, "type": "quantitative",
             "scale": {"type": "log", "base": 2} if wide else {"zero": False, "padding": 12},
-            "axis": {"values": numbers, "grid": False, "labelOverlap": True, "format": "~g"}}
+            "axis": {"values": numbers, "grid": False, "labelOverlap": True, "labelExpr": PLAIN}}
 
 
 def _ends(rows: list[Row], labels: list[str], x: str) -> str:
