@@ -178,9 +178,9 @@ def _experiment(run: Run, plan: Plan) -> Experiment:
               if (floor := _floor(run, metric, twin)) is not None]
     return Experiment(
         name=spec.name, title=spec.title, about=spec.about.strip(), x=spec.x, axes=spec.axes,
-        headline=plan.headline, metrics=spec.metrics, planned=len(plan.cells), cells=cells,
-        floors=floors, published=spec.published, ratios=spec.ratios,
-        left_out=list(plan.left_out))
+        headline=plan.headline, metrics=spec.metrics, seconds=spec.seconds,
+        planned=len(plan.cells), cells=cells, floors=floors, published=spec.published,
+        ratios=spec.ratios, left_out=list(plan.left_out))
 
 
 def _cell(run: Run, planned: Planned) -> Cell | None:
@@ -190,8 +190,8 @@ def _cell(run: Run, planned: Planned) -> Cell | None:
     if not samples and not reason:
         return None
     return Cell(key=planned.key, server=planned.server, label=planned.label, axes=planned.axes,
-                tool=planned.tool, status="marked" if reason else "ok", reason=reason,
-                samples=samples)
+                tool=planned.tool, load=planned.load, status="marked" if reason else "ok",
+                reason=reason, samples=samples)
 
 
 def errors_in(samples: list[Sample]) -> str:

@@ -62,6 +62,22 @@ class Planned:
         return cost + (self.block.prespawned * APPLICATION_S if prespawned else 0.0)
 
     @property
+    def load(self) -> str:
+        """The load in words: the tool, how many at once, what they ask for."""
+        block = self.block
+        if self.tool == "idle":
+            return f"{block.connections:,} connections that ask for nothing"
+        if self.tool == "handshakes":
+            return f"{self.concurrency} clients, a full handshake each time"
+        if block.requests_each:
+            return f"{self.tool}: {self.concurrency} users, {block.requests_each} requests each"
+        who = (f"{self.concurrency} connections" if block.keep_alive
+               else f"{self.concurrency} clients, a new connection for each request")
+        what = "pages in random order" if self.page == "mixed" else "one request repeated"
+        pace = f", at {self.load_percent} % of the peak" if self.tool == "open" else ""
+        return f"{self.tool}: {who}, {what}{pace}"
+
+    @property
     def needs(self) -> list[str]:
         """What its server has to have beside a static file."""
         return needs(self.page, self.scheme, self.log, self.htaccess)

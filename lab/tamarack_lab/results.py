@@ -97,6 +97,8 @@ class Cell(Model):
     # All axes beside the server, in the experiment's order; numbers stay numbers.
     axes: dict[str, Value]
     tool: str
+    # The load in words: "wrk: 64 connections, one request repeated"; older results have none.
+    load: str = ""
     status: Literal["ok", "marked"]
     # For a marked cell: missing server, does not start, errors, wrong bytes… One line.
     reason: str = ""
@@ -163,6 +165,8 @@ class Experiment(Model):
     headline: Metric
     # Further metrics worth a plot or a column.
     metrics: list[Metric]
+    # Of measured load per start; None in older results.
+    seconds: float | None = None
     # What the cells are, server by server and axis by axis, was planned so: len(cells) may be
     # smaller while a run is unfinished.
     planned: int

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from tamarack_lab.report import PublishError, publish
+from tamarack_lab.report.publish import section
 from tamarack_lab.results import Results, read
 
 EXAMPLE = Path(__file__).parent / "data" / "example"
@@ -16,6 +18,8 @@ def peers() -> Results:
     first = results.experiments[0].model_copy(update={"name": "peers"})
     first.cells[1] = first.cells[1].model_copy(
         update={"status": "marked", "reason": "does not start"})
+    for cell in first.cells:
+        cell.load = "wrk: 64 connections, one request repeated"
     return results.model_copy(update={"experiments": [first]})
 
 
@@ -45,3 +49,36 @@ def test_a_readme_without_the_markers_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(PublishError, match="lab:begin"):
         publish(peers(), tmp_path, readme)
     assert readme.read_text() == "nothing here\n"
+    assert not list(tmp_path.glob("*.svg")), "nothing is written before the marks are found"
+
+
+def test_the_section_says_how_it_is_to_be_read() -> None:
+    text = section(peers(), "lab/results/mine")
+    for words in (
+            "Less is better in every column.",
+            "server on CPU 0, load on CPU 1; wrk: 64 connections, one request repeated.",
+            "medians of 3 fresh starts of 2 s.",
+            "Noise floor of CPU time per request ±",
+            "by the A/A run of Apache event, scheme http, log off."):
+        assert words in text, words
+    assert "| memory under scheme http, log off, MB |" in text
+    row = next(line for line in text.splitlines() if line.startswith("| nginx"))
+    assert row.split(" | ")[-1] == "31.5 |"
+    alt = re.search(r'alt="([^"]*)"', text)
+    assert alt and re.match(r"CPU time per request, scheme http, log off: \w.* µs; ", alt[1])
+
+
+def test_more_is_better_where_it_is() -> None:
+    results = peers()
+    results.experiments[0].headline = "requests_per_s"
+    text = section(results, "mine")
+    assert "More is better in requests/s, less in the other columns." in text
+
+
+def test_an_unfinished_run_is_not_published(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- lab:begin --><!-- lab:end -->\n")
+    unfinished = peers().model_copy(update={"finished": None})
+    with pytest.raises(PublishError, match="unfinished.*goes on with it"):
+        publish(unfinished, tmp_path, readme)
+    assert list(tmp_path.iterdir()) == [readme]

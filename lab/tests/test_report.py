@@ -210,3 +210,42 @@ def test_places_on_the_running_axis_are_written_out(
     svg = vl_convert.vegalite_to_svg(theme.painted({**drawn, "width": 400}, "light"))
     for place in places:
         assert f">{place}<" in svg
+
+
+def busy(one: Experiment, key: str, load: float, server: float) -> None:
+    cell = next(cell for cell in one.cells if cell.key == key)
+    for sample in cell.samples:
+        sample.load_busy, sample.server_busy = load, server
+
+
+def test_where_the_load_tool_was_the_limit_the_report_says_so(results: Results) -> None:
+    one = experiment(results, "p1-keepalive").model_copy(deep=True)
+    assert not any("load tool" in line for line in findings(one, True))
+    busy(one, "server=nginx scheme=http log=off", 0.99, 0.7)
+    busy(one, "server=tamarack-event scheme=http log=off", 0.99, 0.99)
+    assert ("Here the load tool was the limit, its CPUs over 90 % busy and the server's not: "
+            "scheme http, log off: nginx.") in findings(one, True)
+    table = tables.cells(one, True)
+    assert "load busy" in table and table.count("the limit") == 1
+    captions = {drawn.place: drawn.caption for drawn in charts.of(one, theme.looks(results), True)
+                if drawn.kind == "bars"}
+    assert "Here the load tool was the limit: nginx." in captions["scheme http, log off"]
+    assert "load tool" not in captions["scheme https, log off"]
+
+
+def test_a_caption_says_whose_noise_floor_it_is(results: Results) -> None:
+    drawn = charts.of(experiment(results, "p1-keepalive"), theme.looks(results), True)
+    captions = {one.place: one.caption for one in drawn if one.kind == "bars"}
+    owner = "A/A run of Apache event, scheme http, log off"
+    assert f", the {owner}" in captions["scheme http, log off"]
+    assert f", borrowed from the {owner}" in captions["scheme https, log off"]
+
+
+def test_a_ratio_within_the_noise_is_said_to_be(results: Results) -> None:
+    one = experiment(results, "p1-keepalive").model_copy(deep=True)
+    assert "within the noise" not in " ".join(findings(one, True))
+    one.floors[0].second = [2 * value for value in one.floors[0].second]
+    said = findings(one, True)[0]
+    assert re.search(r"here \(Apache event\) \(within the noise, ±1\d\d\.\d %\), 29\.2 %", said)
+    assert "3 of them within the noise" in said
+    assert "within the noise" in tables.ratios(one, True)

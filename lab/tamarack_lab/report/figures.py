@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tamarack_lab import statistics
@@ -14,6 +15,9 @@ from .metrics import values
 # Published throughput belongs to machines with CPUs to spare for the load. Where the load has to
 # share, what a CPU second yields is the throughput that the server itself could reach.
 YIELD: dict[Metric, Metric] = {"requests_per_s": "cpu_us_per_request"}
+
+# CPUs that are busier have nothing left to give.
+BUSY = 0.9
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class RatioRow:
     # In the form's own terms: 0.23 for "costs 23 %". By the ratio's metric, and by CPU time.
     measured: Interval
     by_cpu: Interval | None
-    reason: str = ""
+    # The noise floor that the ratio does not exceed; None where it does, or no floor is known.
+    noise: float | None = None
 
 
 def interval_of(cell: Cell, metric: Metric, quick: bool) -> Interval | None:
@@ -45,17 +50,36 @@ def interval_of(cell: Cell, metric: Metric, quick: bool) -> Interval | None:
     return statistics.interval(samples, quick) if samples else None
 
 
+@dataclass(frozen=True)
+class Floor:
+    """A noise floor with where it comes from."""
+
+    # Relative: 0.02 is two per cent.
+    value: float
+    # The metric that the A/A run told it by: the wanted one, or its stand-in.
+    metric: Metric
+    # Keys of the cells that were measured twice.
+    keys: tuple[str, ...]
+
+
 def floor_of(experiment: Experiment, metric: Metric) -> float | None:
-    """The experiment's noise floor for a metric, relative; None where no A/A run tells it.
+    """The experiment's noise floor for a metric, relative; None where no A/A run tells it."""
+    found = floor_from(experiment, metric)
+    return found.value if found else None
+
+
+def floor_from(experiment: Experiment, metric: Metric) -> Floor | None:
+    """The same with its source.
 
     Throughput and CPU time per request of a closed loop stand for each other where one is
     missing.
     """
     for wanted in (metric, *STAND_INS.get(metric, ())):
-        pairs = [(floor.first, floor.second) for floor in experiment.floors
-                 if floor.metric == wanted and _usable(floor.first) and _usable(floor.second)]
-        if pairs:
-            return statistics.noise_floor(pairs)
+        told = [floor for floor in experiment.floors
+                if floor.metric == wanted and _usable(floor.first) and _usable(floor.second)]
+        if told:
+            value = statistics.noise_floor([(floor.first, floor.second) for floor in told])
+            return Floor(value, wanted, tuple(floor.key for floor in told))
     return None
 
 
@@ -65,10 +89,33 @@ STAND_INS: dict[Metric, tuple[Metric, ...]] = {
 }
 
 
+def floor_owners(experiment: Experiment, floor: Floor) -> str:
+    """Whose A/A run it is: "nginx, small file and Apache event, small file"."""
+    named = {cell.key: ", ".join(filter(None, (cell.label, place_of(cell))))
+             for cell in experiment.cells}
+    return " and ".join(named.get(key, key) for key in floor.keys)
+
+
 def floors(results: Results) -> list[tuple[str, Metric, float]]:
     """Experiment, headline metric and noise floor, of every experiment that has one."""
     found = ((one.name, one.headline, floor_of(one, one.headline)) for one in results.experiments)
     return [(name, metric, floor) for name, metric, floor in found if floor is not None]
+
+
+def load_busy(cell: Cell) -> float | None:
+    """Median busy share of the load's CPUs; None for a marked cell and where it is unknown."""
+    return _busy([sample.load_busy for sample in cell.samples] if cell.status == "ok" else [])
+
+
+def load_was_limit(cell: Cell) -> bool:
+    """Whether the load tool had no CPU time left while the server still had some."""
+    load, server = load_busy(cell), _busy([sample.server_busy for sample in cell.samples])
+    return load is not None and server is not None and load > BUSY >= server
+
+
+def _busy(shares: Iterable[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return statistics.interval(known).median if known else None
 
 
 def published_rows(experiment: Experiment, quick: bool) -> list[PublishedRow]:
@@ -101,7 +148,16 @@ def _rows_of(experiment: Experiment, ratio: Ratio, quick: bool) -> Iterator[Rati
         inverse = YIELD.get(ratio.metric) if ratio.form != "times" else None
         by_cpu = _ratio(ratio, under, over, inverse, quick) if inverse else None
         text = ", ".join(f"{name} {value}" for name, value in place)
-        yield RatioRow(ratio, over.server, over.label, text, measured, by_cpu)
+        yield RatioRow(ratio, over.server, over.label, text, measured, by_cpu,
+                       _noise(ratio, measured.median, floor_of(experiment, ratio.metric)))
+
+
+def _noise(ratio: Ratio, value: float, floor: float | None) -> float | None:
+    """The floor if the ratio is no larger."""
+    times = plain(ratio, value)
+    if floor is None or times <= 0 or abs(math.log(times)) > math.log1p(floor):
+        return None
+    return floor
 
 
 def _ratio(
@@ -120,6 +176,13 @@ def in_form(ratio: Ratio, times: Interval) -> Interval:
     sign, shift = (-1.0, 1.0) if ratio.form == "cost" else (1.0, -1.0)
     ends = sorted((sign * times.low + shift, sign * times.high + shift))
     return Interval(sign * times.median + shift, ends[0], ends[1], times.kind, times.count)
+
+
+def plain(ratio: Ratio, value: float) -> float:
+    """The plain ratio of/to behind a value in the form's terms."""
+    if ratio.form == "times":
+        return value
+    return 1 - value if ratio.form == "cost" else 1 + value
 
 
 def matching(experiment: Experiment, wanted: Mapping[str, Value]) -> list[Cell]:

@@ -6,15 +6,16 @@ from tamarack_lab.results import Experiment, Ratio
 
 from .charts.bars import ranked
 from .charts.chart import Row, metric_for
-from .figures import RatioRow, groups, ratio_rows
-from .metrics import MEANINGS
+from .figures import BUSY, RatioRow, groups, load_was_limit, ratio_rows
+from .metrics import MEANINGS, lower, percent
 from .tables import said
 
 MOST_GROUPS = 8
 
 
 def findings(experiment: Experiment, quick: bool) -> list[str]:
-    """Sentences: ratios against the published ones first, then who leads where."""
+    """Sentences: ratios against the published ones, who leads where, where the load was the limit.
+    """
     rows = ratio_rows(experiment, quick)
     lines = [_ratio(ratio, [row for row in rows if row.ratio is ratio])
              for ratio in experiment.ratios if any(row.ratio is ratio for row in rows)]
@@ -23,7 +24,22 @@ def findings(experiment: Experiment, quick: bool) -> list[str]:
                   if (metric := metric_for(experiment, cells, quick))
                   and (line := _leader(place, MEANINGS[metric].title, MEANINGS[metric]
                                        .more_is_better, ranked(experiment, cells, metric, quick)))]
-    return lines
+    return [*lines, *_limited(experiment)]
+
+
+def _limited(experiment: Experiment) -> list[str]:
+    """Where requests/s and latency are the load tool's rather than the server's."""
+    places = []
+    for place, cells in groups(experiment):
+        names = list(dict.fromkeys(cell.label for cell in cells if load_was_limit(cell)))
+        if names:
+            every = len(names) > 1 and all(load_was_limit(cell) for cell in cells)
+            who = "every server" if every else ", ".join(names)
+            places.append(f"{place}: {who}" if place else who)
+    if not places:
+        return []
+    return [f"Here the load tool was the limit, its CPUs over {BUSY * 100:.0f} % busy and "
+            f"the server's not: {'; '.join(places)}."]
 
 
 def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
@@ -31,6 +47,8 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
     first = rows[0]
     where = f", {first.place}" if first.place else ""
     line = f"{ratio.label} {said(first, first.measured.median)} here ({first.label}{where})"
+    if first.noise is not None:
+        line += f" (within the noise, ±{percent(first.noise)})"
     if ratio.published:
         line += ", " + ", ".join(f"{said(first, value)} there ({machine})"
                                  for machine, value in ratio.published.items())
@@ -39,6 +57,8 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
         every = [first.measured.median, *others]
         line += (f"; over all {len(every)} servers and places {said(first, min(every))} to "
                  f"{said(first, max(every))}")
+        quiet = sum(row.noise is not None for row in rows)
+        line += f", {quiet} of them within the noise" if quiet else ""
     return line + "."
 
 
@@ -57,9 +77,5 @@ def _leader(place: str, metric: str, more_is_better: bool, rows: list[Row]) -> s
     if len(alike) == len(rows) - 1:
         return f"{where}{metric} tells no server from another."
     other, off = ("least", "times less") if more_is_better else ("most", "times as much")
-    return (f"{where}{word} {_lower(metric)} by {leader}{tied}; {other} by {last['label']} "
+    return (f"{where}{word} {lower(metric)} by {leader}{tied}; {other} by {last['label']} "
             f"({last['text']}), {times:.1f} {off}.")
-
-
-def _lower(title: str) -> str:
-    return title if title[:2].isupper() else title[0].lower() + title[1:]

@@ -97,3 +97,8 @@ def percent(share: float) -> str:
 def signed_percent(ratio: float) -> str:
     """A ratio as a change: 1.1 is "+10.0 %"."""
     return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
+
+
+def lower(title: str) -> str:
+    """A metric's title inside a sentence: "CPU time" stays as it is."""
+    return title if title[:2].isupper() else title[0].lower() + title[1:]

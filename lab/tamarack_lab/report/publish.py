@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from html import escape
 from pathlib import Path
 
 from tamarack_lab.results import Cell, Experiment, Metric, Results
 
 from .charts.chart import metric_for
-from .figures import floor_of, groups, interval_of
-from .metrics import MEANINGS, number, percent
-from .svg import pictures
+from .figures import floor_from, floor_owners, groups, interval_of, load_was_limit
+from .metrics import MEANINGS, lower, percent, written
+from .svg import picture, pictures
 
 BEGIN, END = "<!-- lab:begin -->", "<!-- lab:end -->"
 TABLE = "peers"
@@ -24,11 +25,14 @@ class PublishError(Exception):
 
 def publish(results: Results, folder: Path, readme: Path) -> list[Path]:
     """Writes the pictures beside the result and the section of the README; the files written."""
-    files = pictures(results, folder)
+    if results.finished is None:
+        raise PublishError(f"{folder}: the run is unfinished: lab/run {' '.join(results.command)} "
+                           "goes on with it")
     text = readme.read_text(encoding="utf-8")
     found = re.search(f"{re.escape(BEGIN)}.*?{re.escape(END)}", text, re.DOTALL)
     if found is None:
         raise PublishError(f"{readme}: no {BEGIN} … {END}")
+    files = pictures(results, folder)
     home = os.path.relpath(folder, readme.parent)
     content = f"{BEGIN}\n{section(results, home)}\n{END}"
     readme.write_text(text[:found.start()] + content + text[found.end():], encoding="utf-8")
@@ -38,18 +42,20 @@ def publish(results: Results, folder: Path, readme: Path) -> list[Path]:
 def section(results: Results, home: str) -> str:
     """The Markdown between the markers; `home` is the result's folder, seen from the README."""
     named = {one.name: one for one in results.experiments}
-    parts = [_picture(named[name], home) for name in PICTURES if name in named]
+    parts = [_picture(results, named[name], home) for name in PICTURES if name in named]
     if TABLE in named:
-        parts.append(table(named[TABLE], results.quick))
-    parts.append(_source(results, home, named.get(TABLE)))
+        parts += [table(named[TABLE], results.quick), _reading(results, named[TABLE])]
+    parts.append(_source(results, home))
     return "\n\n".join(parts)
+
+
+# A place, its cells and what they are judged by.
+Column = tuple[str, list[Cell], Metric]
 
 
 def table(experiment: Experiment, quick: bool) -> str:
     """A row for each server, a column for each place: medians of what the place is judged by."""
-    columns: list[tuple[str, list[Cell], Metric]] = [
-        (place, cells, metric) for place, cells in groups(experiment)
-        if (metric := metric_for(experiment, cells, quick)) is not None]
+    columns = _columns(experiment, quick)
     labels = list(dict.fromkeys(cell.label for cell in experiment.cells))
     heads = [f"{place}, {MEANINGS[metric].unit}" for place, _, metric in columns]
     lines = [f"| {' | '.join(['', *heads])} |", "|---" + "|--:" * len(columns) + "|"]
@@ -60,28 +66,90 @@ def table(experiment: Experiment, quick: bool) -> str:
     return "\n".join(lines)
 
 
+def _columns(experiment: Experiment, quick: bool) -> list[Column]:
+    """The places, and the memory that the first of them takes."""
+    columns: list[Column] = [
+        (place, cells, metric) for place, cells in groups(experiment)
+        if (metric := metric_for(experiment, cells, quick)) is not None]
+    memory: list[Column] = [
+        (f"memory under {place}", cells, "pss_bytes") for place, cells, _ in columns
+        if any(interval_of(cell, "pss_bytes", quick) for cell in cells)]
+    return [*columns, *memory[:1]]
+
+
 def _figure(label: str, cells: list[Cell], metric: Metric, quick: bool) -> str:
     cell = next((cell for cell in cells if cell.label == label), None)
     if cell is None:
         return "–"
     found = interval_of(cell, metric, quick)
-    return number(found.median) if found else "✗"
+    if found is None:
+        return "✗"
+    return written(found.median, metric).removesuffix(f" {MEANINGS[metric].unit}")
 
 
-def _picture(experiment: Experiment, home: str) -> str:
+def _picture(results: Results, experiment: Experiment, home: str) -> str:
     light, dark = (f"{home}/{experiment.name}-{scheme}.svg" for scheme in ("light", "dark"))
+    drawn = picture(results, experiment)
+    words = drawn["description"] if drawn else experiment.title
     return (f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-            f'<img alt="{experiment.title}" src="{light}"></picture>')
+            f'<img alt="{escape(words)}" src="{light}"></picture>')
 
 
-def _source(results: Results, home: str, peers: Experiment | None) -> str:
+def _reading(results: Results, experiment: Experiment) -> str:
+    """How the table is to be read: which way is better, under which load, beside which noise."""
+    columns = _columns(experiment, results.quick)
+    return " ".join(filter(None, (_ways([metric for _, _, metric in columns]), _loads(
+        results, columns), _noise(experiment), _limited(experiment))))
+
+
+def _ways(metrics: list[Metric]) -> str:
+    meanings = [MEANINGS[one] for one in metrics]
+    more = list(dict.fromkeys(one.unit for one in meanings if one.more_is_better))
+    unit = "µs are CPU time per request. " if "cpu_us_per_request" in metrics else ""
+    if not more:
+        return f"{unit}Less is better in every column."
+    if all(one.more_is_better for one in meanings):
+        return f"{unit}More is better in every column."
+    return f"{unit}More is better in {', '.join(more)}, less in the other columns."
+
+
+def _loads(results: Results, columns: list[Column]) -> str:
+    """The load of each column, said once for those that share it, and where it came from."""
+    places: dict[str, list[str]] = {}
+    for place, cells, metric in columns:
+        load = next((cell.load for cell in cells if cell.load), "")
+        if load and metric != "pss_bytes":
+            places.setdefault(load, []).append(place)
+    each = [load if len(places) == 1 else f"{', '.join(some)}: {load}"
+            for load, some in places.items()]
+    return f"Load {results.load.text}{'; ' if each else ''}{'; '.join(each)}."
+
+
+def _noise(experiment: Experiment) -> str:
+    floor = floor_from(experiment, experiment.headline)
+    if floor is None:
+        return "No A/A run tells the noise floor."
+    return (f"Noise floor of {lower(MEANINGS[floor.metric].title)} ±{percent(floor.value)}, by "
+            f"the A/A run of {floor_owners(experiment, floor)}.")
+
+
+def _limited(experiment: Experiment) -> str:
+    """Throughput is the load tool's where its CPUs were the limit; CPU time is not."""
+    if experiment.headline != "requests_per_s":
+        return ""
+    limited = [f"{cell.label}, {place}" for place, cells in groups(experiment) for cell in cells
+               if load_was_limit(cell)]
+    return f"The load tool was the limit of {'; '.join(limited)}." if limited else ""
+
+
+def _source(results: Results, home: str) -> str:
+    """Machine, date, how often and how long, and where everything else stands."""
     machine = results.environment
-    floor = floor_of(peers, peers.headline) if peers else None
-    noise = f"; noise floor ±{percent(floor)}" if floor is not None else ""
     kind = "quick run, " if results.quick else ""
-    unit = ("Times are CPU time per request. "
-            if peers and peers.headline == "cpu_us_per_request" else "")
-    return (f"{unit}{results.started:%Y-%m-%d}, {machine.cpu}, {machine.cpus} CPUs; {kind}medians "
-            f"of {results.starts} fresh starts{noise}. ✗: marked, with its reason in the report; "
-            f"–: not measured. [Report]({home}/report.html), "
+    named = [one for one in results.experiments if one.name in (TABLE, *PICTURES)]
+    lengths = sorted({one.seconds or results.seconds for one in named} or {results.seconds})
+    seconds = " or ".join(f"{length:g}" for length in lengths)
+    return (f"{results.started:%Y-%m-%d}, {machine.cpu}, {machine.cpus} CPUs; {kind}medians of "
+            f"{results.starts} fresh starts of {seconds} s. ✗: marked, with its reason in the "
+            f"report; –: not measured. [Report]({home}/report.html), "
             f"[raw results]({home}/results.json).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,18 @@ from tamarack_lab.results import Cell, Experiment, Results
 
 from .charts.bars import drawing as bars_of
 from .charts.bars import ranked
-from .charts.chart import floor_of, floor_words, metric_for, point
+from .charts.bars import told as bars_told
+from .charts.chart import floor_of, floor_words, limit_words, metric_for, point
 from .charts.curves import drawing as curves_of
+from .charts.curves import told as curves_told
 from .figures import groups
 from .metrics import MEANINGS
 from .page import SCHEMES
 from .theme import config, looks, painted
 
 WIDTH = 720
+# Letters of a subtitle that have room in it.
+WRAP = 108
 # Labels are measured without the reader's font: room for a wider one.
 MARGIN = {"left": 28, "top": 12, "right": 16, "bottom": 12}
 
@@ -55,19 +60,21 @@ def _group(results: Results, experiment: Experiment, where: str, cells: list[Cel
     look = looks(results)
     if experiment.x is None:
         rows = ranked(experiment, cells, metric, results.quick)
-        spec = bars_of(rows, metric, look, experiment.title)
+        spec = bars_of(rows, metric, look, bars_told(experiment, where, metric, rows))
     else:
         floor = floor_of(experiment, metric)
         rows = [row for cell in cells
                 if (row := point(cell, metric, floor, results.quick)) is not None]
         labels = list(dict.fromkeys(row["label"] for row in rows))
         legend = {"orient": "right", "symbolSize": 90, "symbolOpacity": 1, "labelLimit": 200}
-        spec = curves_of(rows, labels, experiment.x, metric, look, experiment.title, legend)
+        words = curves_told(experiment, where, metric, rows)
+        spec = curves_of(rows, labels, experiment.x, metric, look, words, legend)
     along = f" against {experiment.x}" if experiment.x else ""
     title = {"text": f"{MEANINGS[metric].title}{along}" + (f": {where}" if where else ""),
              "subtitle": [f"{results.environment.cpu}, {results.started:%Y-%m-%d}. "
                           f"{'Range' if results.quick else '95 % interval'} of "
-                          f"{results.starts} starts.", floor_words(experiment, metric)],
+                          f"{results.starts} starts.", *textwrap.wrap(
+                              floor_words(experiment, metric, cells) + limit_words(cells), WRAP)],
              "offset": 14}
     return {**spec, "width": WIDTH if experiment.x is None else WIDTH - 180, "title": title,
             "autosize": {"type": "pad"}, "padding": MARGIN, "config": config()}

@@ -6,25 +6,27 @@ from tamarack_lab import statistics
 from tamarack_lab.results import Cell, Experiment, Metric, Published
 
 from .charts.cores import AXIS
-from .figures import RatioRow, interval_of, place_of, published_rows, ratio_rows
+from .figures import (
+    RatioRow, interval_of, load_busy, load_was_limit, place_of, plain, published_rows, ratio_rows)
 from .markup import NOTHING, Field, attribute, figure, table, text
-from .metrics import MEANINGS, number, values, written
+from .metrics import MEANINGS, number, percent, values, written
 
 MIDDLES: tuple[Metric, ...] = ("latency_median_us", "latency_mean_us")
 SHARES: tuple[Metric, ...] = ("share_over_100ms", "share_over_1s", "share_over_10s")
 
 
 def cells(experiment: Experiment, quick: bool) -> str:
-    """Every cell: the medians of all metrics, the headline with its interval."""
+    """Every cell: the medians of all metrics, the headline with its interval, the load's CPUs."""
     metrics = [metric for metric in dict.fromkeys((experiment.headline, *experiment.metrics))
                if any(values(cell, metric) for cell in experiment.cells)]
-    heads = ["server", *experiment.axes, *(_head(metric) for metric in metrics), "starts"]
+    heads = ["server", *experiment.axes, *(_head(metric) for metric in metrics), "load busy",
+             "starts"]
     rows = []
     for cell in experiment.cells:
         row = [text(cell.label), *(_axis(cell, axis) for axis in experiment.axes)]
         row += [_measured(cell, metric, quick, metric == experiment.headline)
                 for metric in metrics]
-        rows.append([*row, _starts(cell)])
+        rows.append([*row, _load(cell), _starts(cell)])
     ends = "range of the starts" if quick else "bootstrap 95 % interval"
     return table(f"Every cell: medians; in brackets the {ends}", heads, rows)
 
@@ -67,14 +69,15 @@ def ratios(experiment: Experiment, quick: bool) -> str:
         here = row.measured
         fields = [text(row.ratio.label.rstrip(",")), text(row.label), text(row.place),
                   figure(said(row, here.median), here.median,
-                         f"[{said(row, here.low)} – {said(row, here.high)}]")]
+                         f"[{said(row, here.low)} – {said(row, here.high)}]"
+                         + ("" if row.noise is None else ", within the noise"))]
         fields.append(figure(said(row, row.by_cpu.median), row.by_cpu.median)
                       if row.by_cpu else NOTHING)
         there = [f"{said(row, value)} ({machine})"
                  for machine, value in row.ratio.published.items()]
         fields.append(text("; ".join(there) or "not published"))
-        compared = [plain(row, here.median) / plain(row, value)
-                    for value in row.ratio.published.values() if plain(row, value)]
+        compared = [plain(row.ratio, here.median) / plain(row.ratio, value)
+                    for value in row.ratio.published.values() if plain(row.ratio, value)]
         fields.append(figure(" · ".join(number(one) for one in compared), compared[0])
                       if compared else NOTHING)
         rows.append(fields)
@@ -87,13 +90,6 @@ def ratios(experiment: Experiment, quick: bool) -> str:
 def said(row: RatioRow, value: float) -> str:
     """A ratio in its form's terms: "23 %", "6.3 times"."""
     return f"{value:.2f} times" if row.ratio.form == "times" else f"{value * 100:.1f} %"
-
-
-def plain(row: RatioRow, value: float) -> float:
-    """The plain ratio of/to behind a value in the form's terms."""
-    if row.ratio.form == "times":
-        return value
-    return 1 - value if row.ratio.form == "cost" else 1 + value
 
 
 def shares(experiment: Experiment, quick: bool) -> str:
@@ -212,6 +208,14 @@ def _measured(cell: Cell, metric: Metric, quick: bool, ends: bool) -> Field:
         return NOTHING
     note = f"[{written(found.low, metric)} – {written(found.high, metric)}]" if ends else ""
     return figure(written(found.median, metric), found.median, note)
+
+
+def _load(cell: Cell) -> Field:
+    """How busy the load's CPUs were: at 100 % the figures may be the tool's own."""
+    share = load_busy(cell)
+    if share is None:
+        return NOTHING
+    return figure(percent(share), share, "the limit" if load_was_limit(cell) else "")
 
 
 def _starts(cell: Cell) -> Field:

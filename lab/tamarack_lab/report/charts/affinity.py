@@ -7,7 +7,7 @@ from tamarack_lab.results import Experiment, Metric
 from ..metrics import MEANINGS
 from ..theme import Look
 from .bars import STEP, drawing
-from .chart import Chart, Row, floor_of, floor_words, interval_words, listed, point
+from .chart import Chart, Row, floor_of, floor_words, interval_words, limit_words, listed, point
 
 AXIS = "affinity"
 METRICS: tuple[Metric, ...] = (
@@ -27,7 +27,8 @@ def affinity(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> lis
         alternative = f"{title} by affinity: " + listed(
             [{**row, "label": row["name"]} for row in rows])
         found.append(Chart(
-            "affinity", title, "", f"{interval_words(quick)} {floor_words(experiment, metric)}",
+            "affinity", title, "", f"{interval_words(quick)} {floor_words(experiment, metric)}"
+            f"{limit_words(experiment.cells)}",
             alternative, drawing(rows, metric, drawn, alternative, "name"),
             height=STEP * len(rows) + 50))
     return found

@@ -8,8 +8,8 @@ from ..figures import groups
 from ..metrics import MEANINGS
 from ..theme import Look, series
 from .chart import (
-    Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, listed, metric_for,
-    point, spec, tooltip)
+    Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, limit_words, listed,
+    metric_for, point, spec, tooltip)
 
 STEP = 30
 # Room for the figure behind the longest bar.
@@ -35,10 +35,16 @@ def bar_chart(
         return None
     rows = ranked(experiment, cells, metric, quick)
     title = MEANINGS[metric].title
-    alternative = f"{title}, {place or experiment.title}: {listed(rows)}."
-    caption = f"{interval_words(quick)} {floor_words(experiment, metric)}"
+    alternative = told(experiment, place, metric, rows)
+    caption = (f"{interval_words(quick)} {floor_words(experiment, metric, cells)}"
+               f"{limit_words(cells)}")
     return Chart("bars", title, place, caption, alternative,
                  drawing(rows, metric, drawn, alternative), height=STEP * len(rows) + 50)
+
+
+def told(experiment: Experiment, place: str, metric: Metric, rows: list[Row]) -> str:
+    """What the chart shows, for who can't see it."""
+    return f"{MEANINGS[metric].title}, {place or experiment.title}: {listed(rows)}."
 
 
 def ranked(

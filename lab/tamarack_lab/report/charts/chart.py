@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tamarack_lab.results import Cell, Experiment, Metric
 
-from ..figures import floor_of, interval_of
+from ..figures import (
+    floor_from, floor_of, floor_owners, interval_of, load_was_limit)
 from ..metrics import MEANINGS, MEGABYTES, MICROSECONDS, percent, written
 
 Row = dict[str, Any]
@@ -96,13 +98,28 @@ def axis(metric: Metric, **more: Any) -> Spec:
     return {**labels, "tickCount": 5, **more}
 
 
-def floor_words(experiment: Experiment, metric: Metric) -> str:
-    """The sentence about the noise floor that belongs under every chart."""
-    floor = floor_of(experiment, metric)
+def floor_words(experiment: Experiment, metric: Metric, cells: Sequence[Cell] = ()) -> str:
+    """The sentence under a chart of these cells (none: all) about the noise floor and whose it is.
+
+    An A/A run of other cells is said to be borrowed.
+    """
+    floor = floor_from(experiment, metric)
     if floor is None:
+        if any(one.metric == metric for one in experiment.floors):
+            return "The A/A run has starts that count none of it, so it tells no noise floor."
         return "No A/A run tells this metric's noise floor."
-    return (f"Grey or pale band: noise floor of the A/A run, ±{percent(floor)}; "
+    own = not cells or any(cell.key in floor.keys for cell in cells)
+    by = "" if floor.metric == metric else f", by its {MEANINGS[floor.metric].title}"
+    return (f"Grey or pale band: noise floor ±{percent(floor.value)}, "
+            f"{'the' if own else 'borrowed from the'} A/A run of "
+            f"{floor_owners(experiment, floor)}{by}; "
             "marks whose bands overlap are not told apart.")
+
+
+def limit_words(cells: Sequence[Cell]) -> str:
+    """With a space before it, whose figures are the load tool's; empty where no tool was it."""
+    names = list(dict.fromkeys(cell.label for cell in cells if load_was_limit(cell)))
+    return f" Here the load tool was the limit: {', '.join(names)}." if names else ""
 
 
 def interval_words(quick: bool) -> str:
@@ -142,4 +159,4 @@ def _is_time(metric: Metric) -> bool:
 
 
 __all__ = ["Chart", "Row", "Spec", "axis", "axis_title", "decades", "floor_of", "floor_words",
-           "interval_words", "listed", "metric_for", "point", "spec", "tooltip"]
+           "interval_words", "limit_words", "listed", "metric_for", "point", "spec", "tooltip"]

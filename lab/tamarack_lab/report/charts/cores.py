@@ -10,7 +10,7 @@ from tamarack_lab.results import Cell, Experiment, Published
 from ..figures import floor_of, groups
 from ..metrics import percent, values
 from ..theme import Look, series
-from .chart import PLAIN, Chart, Row, floor_words, interval_words, spec
+from .chart import PLAIN, Chart, Row, floor_words, interval_words, limit_words, spec
 
 HEIGHT = 240
 # The running axis by which an experiment is one of cores.
@@ -119,6 +119,6 @@ def _chart(
     ]
     published = " Grey strokes: published." if there else ""
     caption = (f"100 %: as many times the throughput as CPUs.{published} {interval_words(quick)} "
-               f"{floor_words(experiment, 'requests_per_s')}")
+               f"{floor_words(experiment, 'requests_per_s', cells)}{limit_words(cells)}")
     return Chart("cores", "Efficiency per core", place, caption, alternative,
                  spec(HEIGHT, alternative, layer=layers), key=tuple(labels), height=HEIGHT + 50)

@@ -11,8 +11,8 @@ from ..metrics import MEANINGS
 from ..theme import Look, series
 from .bars import bar_chart
 from .chart import (
-    PLAIN, Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, point, spec,
-    tooltip)
+    PLAIN, Chart, Row, Spec, axis, axis_title, floor_of, floor_words, interval_words, limit_words,
+    point, spec, tooltip)
 
 HEIGHT = 280
 # From this ratio of the largest to the smallest place on, the axis is logarithmic.
@@ -47,11 +47,19 @@ def curve(
         return None
     labels = list(dict.fromkeys(row["label"] for row in rows))
     title = f"{MEANINGS[metric].title} against {experiment.x}"
-    alternative = f"{title}, {place or experiment.title}: {_ends(rows, labels, experiment.x)}."
-    caption = f"{interval_words(quick)} {floor_words(experiment, metric)}"
+    alternative = told(experiment, place, metric, rows)
+    caption = (f"{interval_words(quick)} {floor_words(experiment, metric, cells)}"
+               f"{limit_words(cells)}")
     return Chart("curves-" + metric, title, place, caption, alternative,
                  drawing(rows, labels, experiment.x, metric, drawn, alternative),
                  key=tuple(labels), height=HEIGHT + 50)
+
+
+def told(experiment: Experiment, place: str, metric: Metric, rows: list[Row]) -> str:
+    """What the chart shows, for who can't see it."""
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    return (f"{MEANINGS[metric].title} against {experiment.x}, {place or experiment.title}: "
+            f"{_ends(rows, labels, experiment.x or '')}.")
 
 
 def drawing(

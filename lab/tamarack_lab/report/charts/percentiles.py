@@ -8,7 +8,8 @@ from tamarack_lab.results import Cell, Experiment, Latency
 from ..figures import floor_of, place_of
 from ..metrics import duration
 from ..theme import Look, series
-from .chart import DURATION, Chart, Row, decades, floor_words, interval_words, listed, spec
+from .chart import (
+    DURATION, Chart, Row, decades, floor_words, interval_words, limit_words, listed, spec)
 
 HEIGHT = 260
 MAXIMUM = "longest"
@@ -62,7 +63,8 @@ def _chart(
                   "color": {"field": "label", "type": "nominal", "legend": None,
                             "scale": series(labels, drawn, "color")}})
     caption = ("Open loop: each request counts from when it was due, so waiting is not hidden. "
-               f"{interval_words(quick)} {floor_words(experiment, 'latency_p99_us')}")
+               f"{interval_words(quick)} {floor_words(experiment, 'latency_p99_us', cells)}"
+               f"{limit_words(cells)}")
     return Chart("percentiles", "Latency by percentile", place, caption, alternative, drawing,
                  key=tuple(labels), height=HEIGHT + 40)
 

@@ -13,7 +13,7 @@ from tamarack_lab.results import Cell, Experiment
 from ..figures import floor_of, place_of
 from ..metrics import duration, percent
 from ..theme import Look, series
-from .chart import DURATION, Chart, Row, spec
+from .chart import DURATION, Chart, Row, floor_words, limit_words, spec
 
 HEIGHT = 240
 LIMITS_MS = ((100.0, "noticed"), (1000.0, "interrupts"), (10000.0, "user lost"))
@@ -46,8 +46,7 @@ def _chart(
     last, lowest, highest = limits
     points = _points(cell)
     middle = median(took for _, took in points)
-    floor = floor_of(experiment, "latency_median_us") or floor_of(experiment, experiment.headline)
-    around = floor or 0.0
+    around = floor_of(experiment, "latency_median_us") or 0.0
     shares = ", ".join(f"{percent(sum(took > limit for _, took in points) / len(points))} over "
                        f"{duration(limit * 1000)}" for limit, _ in LIMITS_MS)
     words = f"{cell.label}: median {duration(middle * 1000)}, {shares}"
@@ -81,7 +80,8 @@ def _chart(
                   "x": "width"},
          "encoding": {"y": {**y, "field": "y"}, "text": {"field": "text"}}},
     ]
-    caption = f"{words}.{left_out} Grey band: the median and its noise floor."
+    caption = (f"{words}.{left_out} "
+               f"{floor_words(experiment, 'latency_median_us', [cell])}{limit_words([cell])}")
     return Chart("scatter", cell.label, place_of(cell), caption, words,
                  spec(HEIGHT, words, layer=layers), height=HEIGHT + 50, canvas=True)
 

@@ -9,7 +9,7 @@ from tamarack_lab.results import Cell, Experiment, Metric
 from ..figures import floor_of, groups
 from ..metrics import MEANINGS, values, written
 from ..theme import Look, series
-from .chart import Chart, Row, axis, axis_title, floor_words, metric_for, spec
+from .chart import Chart, Row, axis, axis_title, floor_words, limit_words, metric_for, spec
 
 STEP = 24
 # Quartiles of fewer starts would be the starts themselves.
@@ -61,8 +61,8 @@ def _chart(
     what = ("Box: quartiles; its line: the median; whiskers: least and most; each start a ring."
             if boxed else "Each start a dot.")
     return Chart("spread", f"Every start: {MEANINGS[metric].title}", place,
-                 f"{what} {floor_words(experiment, metric)}", alternative, drawing,
-                 folded=True, height=STEP * len(names) + 50)
+                 f"{what} {floor_words(experiment, metric, cells)}{limit_words(cells)}",
+                 alternative, drawing, folded=True, height=STEP * len(names) + 50)
 
 
 def _name(cell: Cell, x: str | None) -> str:

@@ -8,7 +8,9 @@ from tamarack_lab.results import Cell, Experiment, Metric
 
 from ..figures import groups
 from ..theme import Look
-from .chart import DURATION, Chart, Row, Spec, decades, floor_of, interval_words, point, spec
+from .chart import (
+    DURATION, Chart, Row, Spec, decades, floor_of, floor_words, interval_words, limit_words, point,
+    spec)
 from .curves import across
 
 HEIGHT = 210
@@ -31,8 +33,8 @@ def twins(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[C
         if not latest or not rates:
             continue
         limits = _limits(rates, latest)
-        found += [_chart(experiment, place, label, one, limits, quick)
-                  for label, one in rows.items() if one[0] and one[1]]
+        found += [_chart(experiment, place, [cell for cell in cells if cell.label == label], one,
+                         limits, quick) for label, one in rows.items() if one[0] and one[1]]
     return found
 
 
@@ -59,10 +61,11 @@ def _limits(rates: list[Row], latencies: list[Row]) -> tuple[list[float], list[f
 
 
 def _chart(
-    experiment: Experiment, place: str, label: str, rows: tuple[list[Row], list[Row]],
+    experiment: Experiment, place: str, cells: list[Cell], rows: tuple[list[Row], list[Row]],
     limits: tuple[list[float], list[float]], quick: bool
 ) -> Chart:
     rates, latencies = rows
+    label = cells[0].label
     best = max(rates, key=lambda row: float(row["median"]))
     longest = max(latencies, key=lambda row: float(row["median"]))
     assert experiment.x is not None
@@ -71,7 +74,8 @@ def _chart(
         f"{experiment.x} {best[f'x_{experiment.x}']}; longest answer {longest['text']} at "
         f"{experiment.x} {longest[f'x_{experiment.x}']}.")
     caption = (f"Solid: throughput, left. Dashed: mean latency; dotted: the longest; right, "
-               f"logarithmic. {interval_words(quick)} Pale bands: noise floor.")
+               f"logarithmic. {interval_words(quick)} "
+               f"{floor_words(experiment, 'requests_per_s', cells)}{limit_words(cells)}")
     return Chart("twins", label, place, caption, alternative,
                  _drawing(rates, latencies, experiment.x, limits, alternative),
                  height=HEIGHT + 50)
