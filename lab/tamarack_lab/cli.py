@@ -204,7 +204,7 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     plans = [plan.make(_timed(spec, options), kinds, options.quick, count, len(sides.server),
                        only) for spec in specs]
     missing = [] if options.no_install else engine.install(plans, kinds, load, _say)
-    starts = options.starts or (QUICK_STARTS if options.quick else STARTS_MIN)
+    starts = _starts(options)
     used = {cell.server: kinds[cell.server] for one in plans for cell in one.cells}
     tools = sorted({cell.tool for one in plans for cell in one.cells})
     environment = machine.describe(list(used.values()), tools, load)
@@ -246,12 +246,19 @@ def _injected(given: str, kinds: dict[str, type[servers.Server]]) -> dict[str, i
 def _timed(spec: Spec, options: argparse.Namespace) -> Spec:
     """The experiment with the times of this run, and a line for what was shortened."""
     seconds = options.seconds or (QUICK_SECONDS if options.quick else spec.seconds)
-    if seconds == spec.seconds:
-        return spec
-    warm_up = QUICK_WARM_UP_S if options.quick else min(spec.warm_up_s, max(0.5, seconds / 4))
-    line = f"{seconds:g} s of load per start instead of {spec.seconds:g}"
+    lines = []
+    if (starts := _starts(options)) < STARTS_MIN:
+        lines.append(f"{starts} fresh starts per cell, a test each, instead of {STARTS_MIN}")
+    warm_up = spec.warm_up_s
+    if seconds != spec.seconds:
+        warm_up = QUICK_WARM_UP_S if options.quick else min(warm_up, max(0.5, seconds / 4))
+        lines.append(f"{seconds:g} s of load per start instead of {spec.seconds:g}")
     return spec.model_copy(update={"seconds": seconds, "warm_up_s": warm_up,
-                                   "left_out": [*spec.left_out, line]})
+                                   "left_out": [*spec.left_out, *lines]})
+
+
+def _starts(options: argparse.Namespace) -> int:
+    return int(options.starts or (QUICK_STARTS if options.quick else STARTS_MIN))
 
 
 def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds: float,

@@ -38,6 +38,8 @@ def test_what_works_is_measured_and_the_rest_is_marked(tmp_path: Path, tool: Fak
     assert cells["fake-absent"].reason == "absent server is missing: no absentd"
     assert sum("absent server" in line for line in made.notes) == 1
     assert made.finished and made.headline_reason and made.load.text
+    assert ("3 fresh starts per cell, a test each, instead of 10"
+            in made.experiments[0].left_out)
     floor = made.experiments[0].floors[0]
     assert len(floor.first) == len(floor.second) == 3
     assert engine.filled(made) == (1, 3, 4)

@@ -26,6 +26,11 @@ def test_every_experiment_names_known_servers_tools_and_cells(name: str) -> None
     cells = plan.make(spec, kinds, False, 8, 4).cells
     for figure in spec.published:
         assert any(plan._fits(cell, figure.cell) for cell in cells), figure.label
+    if name != "p4-cores":
+        # Of as many CPUs as a machine may not have.
+        for ratio in spec.ratios:
+            for side in (ratio.of, ratio.to):
+                assert any(plan._fits(cell, side) for cell in cells), ratio.label
 
 
 def test_a_full_quick_run_fits_into_its_time() -> None:
@@ -97,3 +102,13 @@ def test_a_cell_says_its_load_in_words() -> None:
     mixed = next(cell for cell in made.cells if cell.axes["scenario"] == "mixed sizes")
     assert mixed.load == ("hammer: 25 clients, a new connection for each request, "
                           "pages in random order")
+
+
+def test_p3_compares_its_architectures_and_p5_its_deviations() -> None:
+    found = experiment.load("p3-concurrency").ratios
+    assert {"worker", "prefork", "one", "three"} <= {
+        word.strip("'s") for ratio in found for word in ratio.label.split()}
+    there = {(figure.cell["server"], figure.value) for figure in experiment.load(
+        "p5-naive").published if figure.metric == "latency_stdev_us"}
+    assert there == {("apache-prefork", 465000), ("naive", 160000)}
+    assert "latency_stdev_us" in experiment.load("p5-naive").metrics

@@ -237,7 +237,7 @@ def test_a_caption_says_whose_noise_floor_it_is(results: Results) -> None:
     drawn = charts.of(experiment(results, "p1-keepalive"), theme.looks(results), True)
     captions = {one.place: one.caption for one in drawn if one.kind == "bars"}
     owner = "A/A run of Apache event, scheme http, log off"
-    assert f", the {owner}" in captions["scheme http, log off"]
+    assert f", from the {owner}" in captions["scheme http, log off"]
     assert f", borrowed from the {owner}" in captions["scheme https, log off"]
 
 

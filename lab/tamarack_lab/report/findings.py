@@ -46,7 +46,8 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
     """ "HTTPS costs 23 % here (Apache event), 29 % there (Yitian 710)."""
     first = rows[0]
     where = f", {first.place}" if first.place else ""
-    line = f"{ratio.label} {said(first, first.measured.median)} here ({first.label}{where})"
+    label = ratio.label[0].upper() + ratio.label[1:]
+    line = f"{label} {said(first, first.measured.median)} here ({first.label}{where})"
     if first.noise is not None:
         line += f" (within the noise, ±{percent(first.noise)})"
     if ratio.published:

@@ -70,7 +70,7 @@ def drawing(
         STEP * len(rows), alternative, data={"values": rows},
         encoding={"y": {"field": name, "type": "nominal", "title": None,
                         "sort": [row[name] for row in rows],
-                        "axis": {"labelExpr": TWO_LINES, "labelLimit": 130, "labelFontSize": 12,
+                        "axis": {"labelExpr": TWO_LINES, "labelLimit": 160, "labelFontSize": 12,
                                  "labelColor": "token:ink", "labelLineHeight": 13}},
                   "tooltip": tooltip(metric)},
         layer=[

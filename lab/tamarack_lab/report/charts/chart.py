@@ -111,7 +111,7 @@ def floor_words(experiment: Experiment, metric: Metric, cells: Sequence[Cell] = 
     own = not cells or any(cell.key in floor.keys for cell in cells)
     by = "" if floor.metric == metric else f", by its {MEANINGS[floor.metric].title}"
     return (f"Grey or pale band: noise floor ±{percent(floor.value)}, "
-            f"{'the' if own else 'borrowed from the'} A/A run of "
+            f"{'from the' if own else 'borrowed from the'} A/A run of "
             f"{floor_owners(experiment, floor)}{by}; "
             "marks whose bands overlap are not told apart.")
 
