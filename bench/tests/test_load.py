@@ -45,8 +45,6 @@ class Latencies(unittest.TestCase):
                 said = json.loads([line for line in done.stdout.splitlines()
                                    if line.startswith("{")][-1])
                 self.assertEqual(said["counted"], said["requests"])
-                # One of many was slow: with what wrk adds for it, it would be one of ten or more.
-                self.assertLess(said["p99_us"], 400_000)
                 self.assertLessEqual(said["p50_us"], said["p99_us"])
         finally:
             server.shutdown()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import http.server
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tamarack_lab import packages
+from tamarack_lab import packages, site
+from tamarack_lab.errors import LabError
 from tamarack_lab.histogram import Histogram, upper_bound
-from tamarack_lab.load import ab, answer, h2load, jmeter, oha, wrk
+from tamarack_lab.load import ab, answer, h2load, handshakes, idle, jmeter, oha, wrk
 from tamarack_lab.load.hammer import Hammer, Open, Users
+from tamarack_lab.load.handshakes import Handshakes
+from tamarack_lab.load.idle import Idle
 from tamarack_lab.load.side import Local, Several, Side
 from tamarack_lab.load.tool import Count, Order, Tool, together
 from tamarack_lab.load.wrk import Wrk
@@ -300,6 +305,97 @@ def test_an_open_loop_counts_what_a_stall_makes_wait(served: tuple[int, type[Han
     # would have seen a single slow answer.
     slow = sum(number for bound, number in count.histogram.pairs() if bound > 100_000)
     assert slow > 15
+
+
+@needs_compiler
+def test_answers_of_an_open_loop_that_came_late_count_over_the_time_they_took(
+        served: tuple[int, type[Handler]]) -> None:
+    port, handler = served
+    handler.stall_at, handler.stall_s = 30, 4.0
+    count = Open().run(order(port=port, clients=1, rate=100.0, seconds=0.6), Local(()))
+    # The stall is longer than the time; all that were due are answered after it.
+    assert (count.requests, count.errors) == (60, 0), count.complaint
+    assert 4.0 < count.duration_s < 20
+
+
+SAID = "227 connections in 0.37s; 613.51 connections/user sec, bytes read 258326\n" \
+       "227 connections in 2 real seconds, {} bytes read per connection\n"
+
+
+def test_handshakes_are_divided_by_the_time_they_took() -> None:
+    count = handshakes.count([SAID.format(1138)] * 2, 1.9, order())
+    assert (count.requests, count.duration_s, count.wrong_bytes) == (454, 1.9, 0)
+    assert handshakes.count([SAID.format(1138), SAID.format(900)], 1.9, order()).wrong_bytes == 1
+    with pytest.raises(LabError, match="no figures"):
+        handshakes.count([SAID.format(1138), "connect: refused"], 1.9, order())
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[tuple[int, type[Handler]]]:
+    """The same server behind TLS."""
+    class Fresh(Handler):
+        pass
+
+    made = site.make(tmp_path)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
+    terms = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    terms.load_cert_chain(made.certificate, made.key)
+    server.socket = terms.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1], Fresh
+    server.shutdown()
+    server.server_close()
+
+
+def test_handshakes(secured: tuple[int, type[Handler]]) -> None:
+    port, handler = secured
+    # s_time speaks HTTP/1.0 and reads until the end.
+    handler.protocol_version = "HTTP/1.0"
+    began = time.monotonic()
+    count = Handshakes().run(order(port=port, scheme="https", seconds=1), Local(()))
+    took = time.monotonic() - began
+    assert count.requests > 0 and count.wrong_bytes == 0
+    assert count.requests <= handler.count
+    # It runs one to two seconds: which, is no figure of the server's.
+    assert took * 0.9 < count.duration_s <= took
+    other = order(port=port, scheme="https", seconds=1, pages=(Page("/100k", b"z" * 102_400),))
+    assert Handshakes().run(other, Local(())).wrong_bytes == 2
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_idle_connections_are_open_while_memory_is_read(
+        served: tuple[int, type[Handler]], secured: tuple[int, type[Handler]], tls: bool,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    port = (secured if tls else served)[0]
+    monkeypatch.setattr(idle, "WARM_UP", 5)
+    seen: list[int] = []
+
+    def memory() -> tuple[int, int]:
+        seen.append(established(port))
+        return 1_000_000 + 2000 * seen[-1], 2_000_000 + 2000 * seen[-1]
+
+    growth = Idle().grow(order(port=port, scheme="https" if tls else "http", connections=20),
+                         Local(()), memory)
+    assert (min(seen), max(seen)) == (5, 25)
+    assert growth.each_bytes == pytest.approx(2000)
+    assert (growth.pss_bytes, growth.rss_bytes) == (1_050_000, 2_050_000)
+    assert (growth.count.requests, growth.count.errors) == (25, 0)
+
+
+def established(port: int) -> int:
+    """Open connections to a port, by the kernel's table."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(1 for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "01")
+
+
+def test_idle_connections_that_the_server_closes_are_errors(
+        served: tuple[int, type[Handler]], monkeypatch: pytest.MonkeyPatch) -> None:
+    port, handler = served
+    monkeypatch.setattr(idle, "WARM_UP", 2)
+    handler.timeout = 0.2
+    growth = Idle().grow(order(port=port, connections=2), Local(()), lambda: (1, 1))
+    assert growth.count.errors == 4
+    assert growth.count.complaint == "4 of 4 connections were closed"
 
 
 def test_fnv() -> None:
