@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,7 +23,7 @@ from rich.table import Table
 from . import cpus, engine, experiment, machine, measure, plan, results, servers, site
 from .errors import LabError
 from .experiment import ExperimentError, Spec
-from .journal import open_in
+from .journal import claim, open_in
 from .load.side import Local, Several, Side, Ssh
 from .progress import Progress
 
@@ -51,6 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
         return _run(options, sys.argv[1:] if arguments is None else arguments)
     except (LabError, ExperimentError, cpus.CpuError) as error:
         _say(str(error))
+        return USELESS
+    except KeyboardInterrupt:
+        _say("interrupted before anything was measured")
+        return INTERRUPTED
+    except OSError as error:
+        _say(f"{error.filename or 'the lab'}: {error.strerror or error}")
         return USELESS
 
 
@@ -86,6 +94,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="a fixed port (for firewalls)")
     parser.add_argument("--inject", default="", metavar="SERVER=US", help=(
         "let each answer of that server cost so many µs more: --compare has to find it"))
+    parser.add_argument("--retry", action="store_true", help=(
+        "begin the marked cells of the run in --out anew; the report says so"))
     parser.add_argument("--no-install", action="store_true",
                         help="don't install missing packages, also as root")
     options = parser.parse_intermixed_args(arguments)
@@ -104,7 +114,7 @@ def _list() -> int:
     side = len(cpus.sides().server)
     for name in experiment.names():
         try:
-            spec = experiment.load(name)
+            spec = _load(name)
         except ExperimentError as error:
             _say(str(error))
             status = USELESS
@@ -155,7 +165,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def _run(options: argparse.Namespace, command: list[str]) -> int:
-    specs, broken = _specs(options.experiments)
+    specs, files, broken = _specs(options.experiments)
     if not specs:
         return USELESS
     if options.tamarack:
@@ -165,7 +175,7 @@ def _run(options: argparse.Namespace, command: list[str]) -> int:
         sides = cpus.sides(options.server_cpus, options.load_cpus, bool(options.load_host))
         if isinstance(load, Local):
             load.mask = sides.load
-        run, stage = _prepare(options, command, specs, sides, load)
+        run, stage = _prepare(options, command, specs, files, sides, load)
         try:
             return max(_measure(run, stage), MARKED if broken else GOOD)
         finally:
@@ -174,16 +184,33 @@ def _run(options: argparse.Namespace, command: list[str]) -> int:
         load.close()
 
 
-def _specs(names: list[str]) -> tuple[list[Spec], bool]:
+def _specs(names: list[str]) -> tuple[list[Spec], dict[str, str], bool]:
+    """The experiments, each one's file and its SHA-256, and whether one could not be read."""
     specs: list[Spec] = []
+    files: dict[str, str] = {}
     broken = False
     for name in dict.fromkeys(names):
         try:
-            specs.append(experiment.load(name))
+            specs.append(_load(name))
+            file = _file(name)
+            files[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
         except ExperimentError as error:
             broken = True
             _say(str(error))
-    return specs, broken
+    return specs, files, broken
+
+
+def _load(name: str) -> Spec:
+    try:
+        return experiment.load(name)
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{_file(name)}: not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise ExperimentError(f"{_file(name)}: {error.strerror}") from None
+
+
+def _file(name: str) -> Path:
+    return Path(name) if name.endswith(".toml") else experiment.FOLDER / f"{name}.toml"
 
 
 def _load_side(options: argparse.Namespace) -> Side:
@@ -196,13 +223,17 @@ def _load_side(options: argparse.Namespace) -> Side:
 
 
 def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
-             sides: cpus.Sides, load: Side) -> tuple[engine.Run, measure.Stage]:
+             files: dict[str, str], sides: cpus.Sides, load: Side,
+             ) -> tuple[engine.Run, measure.Stage]:
     kinds, count = servers.kinds(), engine.cpu_count()
     only = frozenset(filter(None, options.servers.split(",")))
     if unknown := only - set(kinds):
         raise LabError(f"no server {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
     plans = [plan.make(_timed(spec, options), kinds, options.quick, count, len(sides.server),
                        only) for spec in specs]
+    _without_cells(plans, options.servers)
+    folder = options.out or engine.default_folder()
+    claim(folder)
     missing = [] if options.no_install else engine.install(plans, kinds, load, _say)
     starts = _starts(options)
     used = {cell.server: kinds[cell.server] for one in plans for cell in one.cells}
@@ -211,14 +242,14 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     where = measure.text_of(sides, load, options.quick)
     seconds = options.seconds or (
         QUICK_SECONDS if options.quick else max(spec.seconds for spec in specs))
-    folder = options.out or engine.default_folder()
-    journal = open_in(folder, _header(specs, options, starts, seconds, where, environment, only))
+    journal = open_in(folder, {
+        **_header(specs, options, starts, seconds, where, environment, only), "files": files})
     if journal.resumed:
         _say(f"going on in {folder}")
     slowed = _injected(options.inject, kinds)
     work = Path(tempfile.mkdtemp(prefix="tamarack-lab-"))
     stage = measure.Stage(
-        site.make(work), work, sides, load, _address(options), options.port, seconds,
+        _site(work), work, sides, load, _address(options), options.port, seconds,
         QUICK_WARM_UP_S, kinds, slowed)
     run = engine.Run(
         plans, journal, environment, _load_record(options, sides, where),
@@ -227,7 +258,38 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     for line in [*missing, *(f"{name}: each answer was made to cost {cost / 1000:g} µs more"
                              for name, cost in slowed.items())]:
         run.note(line)
+    if (begun := journal.header.get("commit")) != environment.commit:
+        run.note(f"begun at commit {begun}, gone on with at {environment.commit}")
+    if options.retry:
+        engine.retry(run)
     return run, stage
+
+
+def _without_cells(plans: list[plan.Plan], chosen: str) -> None:
+    """Says which experiments have nothing to measure. LabError when none has."""
+    lines = []
+    for one in plans:
+        if not one.cells:
+            there = dict.fromkeys(name for block in one.spec.cells for name in block.servers)
+            lines.append(f"{one.spec.name} has no cells"
+                         + (f" of {chosen}; its servers are {', '.join(there)}" if chosen else ""))
+    if len(lines) == len(plans):
+        raise LabError("\n".join(lines))
+    for line in lines:
+        _say(line)
+
+
+def _site(folder: Path) -> site.Site:
+    """The pages and the certificate; nothing is left behind where they can't be made."""
+    try:
+        return site.make(folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, FileNotFoundError) and error.filename == "openssl":
+            raise LabError("openssl is missing: apt-get install openssl") from None
+        said = error.stderr.decode(errors="replace").strip().splitlines()[-1:] \
+            if isinstance(error, subprocess.CalledProcessError) else [str(error)]
+        raise LabError(f"the pages can't be made: {' '.join(said)}") from None
 
 
 def _injected(given: str, kinds: dict[str, type[servers.Server]]) -> dict[str, int]:
@@ -265,7 +327,7 @@ def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds
             where: str, environment: results.Environment, only: frozenset[str]) -> dict[str, Any]:
     header = {"experiments": [spec.name for spec in specs], "quick": options.quick,
               "starts": starts, "seconds": seconds, "only": sorted(only), "load": where,
-              "servers": environment.servers, "inject": options.inject,
+              "servers": environment.servers, "tools": environment.tools, "inject": options.inject,
               "commit": environment.commit}
     return dict(json.loads(json.dumps(header)))
 
@@ -315,6 +377,10 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
         status = _report(made, run.folder)
     good, faults, planned = engine.filled(made)
     _say(f"{good} of {planned} cells have a figure, {faults} are marked for a fault")
+    if run.journal.marks:
+        _say("the same command with --retry begins the marked ones anew")
+    if status != INTERRUPTED and not good:
+        return USELESS
     return status or (MARKED if faults else GOOD)
 
 

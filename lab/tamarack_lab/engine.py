@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from .servers import Server
 # Reasons that begin so are a row kept to show that it waits: no fault of this run.
 EXPECTED = "absent:"
 SEED = 20
+# Letters of an error that nobody foresaw.
+MOST_SAID = 200
 
 
 @dataclass
@@ -92,6 +95,11 @@ def install(plans: list[Plan], kinds: dict[str, type[Server]], load: Side,
 def measure(run: Run, stage: Stage, progress: Progress) -> None:
     """Measures everything that is not in the journal yet."""
     total = 0.0
+    for line in run.journal.lifted:
+        run.note(line)
+    for (name, key), reason in run.journal.marks.items():
+        run.marks[name, key] = reason
+        run.note(f"{name}: {key}: {reason}")
     for plan in run.plans:
         _mark_missing(run, plan, stage)
         total += sum(_cost_s(task, plan) for task in _open_tasks(run, plan))
@@ -104,6 +112,17 @@ def measure(run: Run, stage: Stage, progress: Progress) -> None:
             _one(run, plan, task, stage, progress)
         write(results(run, finished=False), run.folder)
     progress.end()
+
+
+def retry(run: Run) -> None:
+    """Lifts the marks of what was tried before; such cells begin anew, with all their starts."""
+    reasons = dict(run.journal.marks)
+    for plan in run.plans:
+        for cell in plan.cells:
+            place = (plan.spec.name, cell.key)
+            if place not in reasons and (reason := errors_in(_samples(run, cell))):
+                reasons[place] = reason
+    run.journal.lift(reasons)
 
 
 def results(run: Run, finished: bool) -> Results:
@@ -158,11 +177,30 @@ def _one(run: Run, plan: Plan, task: Task, stage: Stage, progress: Progress) -> 
     progress.now(f"{cell.label} {' '.join(map(str, cell.axes.values()))}"
                  f"{' A/A' if cell.twin else ''}")
     try:
-        run.journal.add(name, cell.key, cell.twin, sample(cell, task.start, task.order, stage))
+        made = sample(cell, task.start, task.order, stage)
     except LabError as error:
-        run.marks[name, cell.key] = str(error)
-        run.note(f"{name}: {cell.key}: {error}")
+        _mark(run, name, cell, str(error))
+    except Exception as error:
+        # A tool's output that its parser does not know, a program that can't be run: one cell's
+        # fault, and not the end of a run of hours.
+        _mark(run, name, cell, _told(error))
+    else:
+        run.journal.add(name, cell.key, cell.twin, made)
     progress.done(cost)
+
+
+def _mark(run: Run, name: str, cell: Planned, reason: str) -> None:
+    run.marks[name, cell.key] = reason
+    run.journal.mark(name, cell.key, reason)
+    run.note(f"{name}: {cell.key}: {reason}")
+
+
+def _told(error: Exception) -> str:
+    """An error that nobody foresaw, in one line, with the place where it arose."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    said = " ".join(str(error).split())[:MOST_SAID]
+    return f"the lab failed: {type(error).__name__}: {said}{place}"
 
 
 def _cost_s(task: Task, plan: Plan) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,8 @@ from .results import Sample
 
 NAME = "journal.jsonl"
 # What has to be the same for a run to go on in a folder.
-SAME = ("experiments", "quick", "starts", "seconds", "only", "load", "servers", "inject")
+SAME = ("experiments", "files", "quick", "starts", "seconds", "only", "load", "servers", "tools",
+        "inject")
 
 
 @dataclass
@@ -24,6 +26,11 @@ class Journal:
     header: dict[str, Any]
     # (experiment, key, twin) → samples by start.
     samples: dict[tuple[str, str, bool], dict[int, Sample]] = field(default_factory=dict)
+    # (experiment, key) → why the cell has no figure. Kept, so that who runs the command again
+    # until a cell works has not chosen the starts that did.
+    marks: dict[tuple[str, str], str] = field(default_factory=dict)
+    # A line for each mark that was lifted.
+    lifted: list[str] = field(default_factory=list)
     resumed: bool = False
 
     @property
@@ -37,19 +44,57 @@ class Journal:
         self._write({"experiment": experiment, "key": key, "twin": twin,
                      "sample": sample.model_dump(mode="json", exclude_defaults=True)})
 
+    def mark(self, experiment: str, key: str, reason: str) -> None:
+        """Keeps why a cell has no figure."""
+        self.marks[experiment, key] = reason
+        self._write({"experiment": experiment, "key": key, "mark": reason})
+
+    def lift(self, reasons: dict[tuple[str, str], str]) -> None:
+        """Begins these cells anew: their marks go, and their samples too, good and bad."""
+        for (experiment, key), reason in reasons.items():
+            self._forget(experiment, key, reason)
+            self._write({"experiment": experiment, "key": key, "lifted": reason})
+
     def has(self, experiment: str, key: str, twin: bool, start: int) -> bool:
         """Whether this start was measured."""
         return start in self.samples.get((experiment, key, twin), {})
+
+    def _forget(self, experiment: str, key: str, reason: str) -> None:
+        self.marks.pop((experiment, key), None)
+        for twin in (False, True):
+            self.samples.pop((experiment, key, twin), None)
+        self.lifted.append(f"{experiment}: {key}: tried again (--retry) after: {reason}")
+
+    def _take(self, line: dict[str, Any]) -> None:
+        """What a line of the journal says."""
+        if "sample" in line:
+            sample = Sample.model_validate(line["sample"])
+            place = (line["experiment"], line["key"], line["twin"])
+            self.samples.setdefault(place, {})[sample.start] = sample
+        elif "mark" in line:
+            self.marks[line["experiment"], line["key"]] = line["mark"]
+        elif "lifted" in line:
+            self._forget(line["experiment"], line["key"], line["lifted"])
 
     def _write(self, line: dict[str, Any]) -> None:
         with open(self.path, "a") as file:
             file.write(json.dumps(line) + "\n")
 
 
+def claim(folder: Path) -> None:
+    """Makes the folder of a run. LabError where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise LabError(f"{folder}: nothing can be written there: {error.strerror}") from None
+
+
 def open_in(folder: Path, header: dict[str, Any]) -> Journal:
     """A new journal, or the one that lies there if it is of the same run. LabError if not."""
     path = folder / NAME
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder)
     header = {"started": datetime.now(UTC).isoformat(), **header}
     if not path.exists():
         if (folder / "results.json").exists():
@@ -62,15 +107,11 @@ def open_in(folder: Path, header: dict[str, Any]) -> Journal:
     for name in SAME:
         if before.get(name) != header.get(name):
             raise LabError(f"{folder} holds another run ({_difference(name, before, header)}): "
-                           "choose another --out")
+                           "to begin anew choose another --out, or remove that folder")
     journal = Journal(path, before, resumed=True)
     for number, text in enumerate(lines[1:], 2):
         # The last line may be cut off where the power went.
-        line = _parsed(text, path, number, last=number == len(lines))
-        if "sample" in line:
-            sample = Sample.model_validate(line["sample"])
-            place = (line["experiment"], line["key"], line["twin"])
-            journal.samples.setdefault(place, {})[sample.start] = sample
+        journal._take(_parsed(text, path, number, last=number == len(lines)))
     if lines and not path.read_text().endswith("\n"):
         path.write_text("\n".join(lines[:-1]) + "\n")
     return journal
@@ -81,7 +122,11 @@ def _difference(name: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             if old.get(key) != new.get(key):
+                if name == "files":
+                    return f"{key} was edited since"
                 return f"{key}: {old.get(key)} then, {new.get(key)} now"
+    if name == "files":
+        return "begun by an older lab"
     return f"{name}: {old} then, {new} now"
 
 

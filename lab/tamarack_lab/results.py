@@ -20,8 +20,8 @@ Value = str | int | float
 Metric = Literal[
     "requests_per_s", "cpu_us_per_request", "latency_mean_us", "latency_stdev_us",
     "latency_median_us", "latency_p99_us", "latency_p999_us", "latency_max_us", "pss_bytes",
-    "bytes_per_connection", "migrations_per_100k", "context_switches_per_request", "share_over_100ms", "share_over_1s",
-    "share_over_10s"]
+    "bytes_per_connection", "migrations_per_100k", "context_switches_per_request",
+    "share_over_100ms", "share_over_1s", "share_over_10s"]
 
 
 class Model(BaseModel):

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from tamarack_lab import cli, engine, measure, results
+from tamarack_lab.errors import LabError
 from tamarack_lab.load import TOOLS
+from tamarack_lab.plan import Planned
 from tests.fakes import FakeTool, experiment
 
 
@@ -57,7 +59,8 @@ def test_one_error_marks_the_cell(tmp_path: Path, tool: FakeTool) -> None:
     tool.errors_at = {1}
     status, made = run(tmp_path, ["fake"])
     cell = made.experiments[0].cells[0]
-    assert status == cli.MARKED and cell.status == "marked"
+    # Its only cell: nothing could be run.
+    assert status == cli.USELESS and cell.status == "marked"
     assert cell.reason == "1 errors in 1 of 3 starts (read 1)"
     assert [one.errors for one in cell.samples] == [0, 1, 0]
     # A noise floor of a cell with errors is none.
@@ -111,6 +114,127 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, tool: FakeTool,
     assert len(calls) == 7
 
 
+def test_a_failed_start_stays_a_mark_until_it_is_lifted(
+        tmp_path: Path, tool: FakeTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = measure.sample, []
+
+    def fails_once(*given: object) -> results.Sample:
+        calls.append(given)
+        if len(calls) == 3:
+            raise LabError("fake server does not start: by chance")
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "sample", fails_once)
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.USELESS and len(calls) == 3
+    again, made = run(tmp_path, ["fake"])
+    assert again == status and len(calls) == 3, "it is not tried until it works"
+    assert made.experiments[0].cells[0].reason == "fake server does not start: by chance"
+    status, made = run(tmp_path, ["fake"], "--retry")
+    assert status == cli.GOOD and len(calls) == 3 + 6, "all its starts are made anew"
+    lifted = ("small: server=fake concurrency=2: tried again (--retry) after: "
+              "fake server does not start: by chance")
+    assert lifted in made.notes
+    status, made = run(tmp_path, ["fake"])
+    assert status == cli.GOOD and len(calls) == 9 and lifted in made.notes
+
+
+def test_a_cell_with_errors_begins_anew_on_retry(tmp_path: Path, tool: FakeTool) -> None:
+    tool.errors_at = {1}
+    run(tmp_path, ["fake"])
+    tool.errors_at = set()
+    assert run(tmp_path, ["fake"])[0] == cli.USELESS
+    status, made = run(tmp_path, ["fake"], "--retry")
+    assert status == cli.GOOD
+    assert any("after: 1 errors in 1 of 3 starts" in line for line in made.notes)
+
+
+@pytest.mark.parametrize("error", [
+    ValueError("no such\nfigure: 'x'"), KeyError("p99"), FileNotFoundError(2, "No such file")])
+def test_an_error_that_nobody_foresaw_costs_one_cell(
+        tmp_path: Path, tool: FakeTool, monkeypatch: pytest.MonkeyPatch,
+        error: Exception) -> None:
+    real = measure.sample
+
+    def fails(cell: Planned, *given: object) -> results.Sample:
+        if cell.server == "fake-wrong":
+            raise error
+        return real(cell, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "sample", fails)
+    status, made = run(tmp_path, ["fake", "fake-wrong"])
+    cells = {cell.server: cell for cell in made.experiments[0].cells}
+    assert status == cli.MARKED and cells["fake"].status == "ok"
+    assert cells["fake-wrong"].reason.startswith(f"the lab failed: {type(error).__name__}: ")
+    assert "test_engine.py:" in cells["fake-wrong"].reason
+    assert "\n" not in cells["fake-wrong"].reason
+
+
+def test_a_folder_that_can_not_be_written_is_said(
+        tmp_path: Path, tool: FakeTool, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").write_text("a file")
+    path = experiment(tmp_path, ["fake"])
+    assert cli.main([str(path), "--no-install", "--out", str(tmp_path / "out")]) == cli.USELESS
+    assert "out: nothing can be written there: " in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_utf_8_is_said(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'name = "caf\xe9"\n')
+    assert cli.main([str(path), "--out", str(tmp_path / "out")]) == cli.USELESS
+    assert f"{path}: not UTF-8 at byte 11" in capsys.readouterr().err.replace("\n", "")
+
+
+def test_a_missing_openssl_is_said(tmp_path: Path, tool: FakeTool,
+                                   monkeypatch: pytest.MonkeyPatch,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(folder: Path) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "openssl")
+
+    monkeypatch.setattr(cli.site, "make", missing)
+    path = experiment(tmp_path, ["fake"])
+    assert cli.main([str(path), "--no-install", "--out", str(tmp_path / "out")]) == cli.USELESS
+    assert "openssl is missing: apt-get install openssl\n" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_packages_are_installed_is_one_line(
+        tmp_path: Path, tool: FakeTool, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*given: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "install", interrupted)
+    path = experiment(tmp_path, ["fake"])
+    assert cli.main([str(path), "--out", str(tmp_path / "out")]) == cli.INTERRUPTED
+    assert capsys.readouterr().err == "interrupted before anything was measured\n"
+
+
+def test_an_experiment_without_cells_is_said(tmp_path: Path, tool: FakeTool,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    path = experiment(tmp_path, ["fake"])
+    out = ["--no-install", "--out", str(tmp_path / "out")]
+    assert cli.main([str(path), "--servers", "fake-absent", *out]) == cli.USELESS
+    assert "small has no cells of fake-absent; its servers are fake\n" in capsys.readouterr().err
+
+
+def test_an_edited_experiment_is_another_run(tmp_path: Path, tool: FakeTool,
+                                             monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, ["fake"])
+    path = tmp_path / "small.toml"
+    path.write_text(path.read_text() + "# edited\n")
+    arguments = [str(path), "--quick", "--seconds", "0.01", "--no-install",
+                 "--out", str(tmp_path / "out")]
+    assert cli.main(arguments) == cli.USELESS
+    said = capsys.readouterr().err
+    assert "(small.toml was edited since): to begin anew choose another --out" in said
+    monkeypatch.setattr(FakeTool, "version", lambda self, side: "fetch 2")
+    status, _ = run(tmp_path, ["fake"])
+    assert status == cli.USELESS
+    assert "fetch: fetch 1 then, fetch 2 now" in capsys.readouterr().err
+
+
 def test_another_run_in_the_folder_is_refused(tmp_path: Path, tool: FakeTool,
                                               capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, ["fake"])
@@ -147,7 +271,7 @@ def test_a_port_in_use_and_a_mask_beyond_the_machine_are_said(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         status, made = run(tmp_path, ["fake"], "--port", str(taken.getsockname()[1]))
-    assert status == cli.MARKED
+    assert status == cli.USELESS
     assert "is in use" in made.experiments[0].cells[0].reason
     path = experiment(tmp_path, ["fake"])
     assert cli.main([str(path), "--server-cpus", "4095"]) == cli.USELESS
