@@ -78,7 +78,7 @@ impl Configuration {
             identity: id("user").zip(id("group")).map(|(user, group)| Identity {
                 user,
                 group,
-                groups: Vec::new(),
+                groups: vec![group],
             }),
             chroot: None,
             core_dump_directory: None,

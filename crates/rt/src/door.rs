@@ -47,13 +47,21 @@ impl Bell {
 /// One thread's way to connections: listening sockets that it shares with others.
 pub struct Door {
     epoll: OwnedFd,
-    /// With [`Accepted::local`] of their connections.
-    sockets: Vec<(OwnedFd, Option<SocketAddr>)>,
+    sockets: Vec<Shared>,
     handle: Handle,
     /// Where the search for a connection begins, so that no socket waits behind a busy one.
     next: Cell<usize>,
     // Kept open as long as the epoll knows it.
     _bell: Arc<Bell>,
+}
+
+/// A listening socket.
+struct Shared {
+    fd: OwnedFd,
+    /// [`Accepted::local`] of its connections.
+    local: Option<SocketAddr>,
+    /// The queue has been empty since options were set here, so that all in it have inherited them.
+    inherited: Cell<bool>,
 }
 
 impl Door {
@@ -67,18 +75,14 @@ impl Door {
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
         for (number, socket) in (0..).zip(&sockets) {
             rustix::io::ioctl_fionbio(socket, true)?;
-            // Connections inherit both, so that they cost nothing.
-            let _ = rustix::net::sockopt::set_tcp_nodelay(socket, true);
-            set_socket_timeout(socket, Timeout::Recv, Some(IN_PLACE_WAIT))?;
-            set_socket_timeout(socket, Timeout::Send, Some(IN_PLACE_WAIT))?;
+            // Connections inherit them, so that they cost nothing.
+            set_options(socket)?;
             epoll::add(&epoll, socket, EventData::new_u64(number), flags)?;
         }
         epoll::add(&epoll, &bell.fd, EventData::new_u64(BELL), EventFlags::IN)?;
-        let with_address = |socket: OwnedFd| {
-            let local = only_address(&socket);
-            (socket, local)
-        };
-        let sockets = sockets.into_iter().map(with_address).collect();
+        let shared =
+            |fd: OwnedFd| Shared { local: only_address(&fd), fd, inherited: Cell::new(false) };
+        let sockets = sockets.into_iter().map(shared).collect();
         Ok(Self { epoll, sockets, handle, next: Cell::new(0), _bell: bell })
     }
 
@@ -114,8 +118,8 @@ impl Door {
     pub fn try_accept(&self) -> Result<Option<Accepted>, AcceptError> {
         let start = self.next.get();
         let (before, from) = self.sockets.split_at(start.min(self.sockets.len()));
-        for (at, (socket, local)) in from.iter().chain(before).enumerate() {
-            if let Some(accepted) = accept(socket, *local)? {
+        for (at, socket) in from.iter().chain(before).enumerate() {
+            if let Some(accepted) = accept(socket)? {
                 self.next.set((start + at + 1) % self.sockets.len().max(1));
                 return Ok(Some(accepted));
             }
@@ -124,15 +128,30 @@ impl Door {
     }
 }
 
-fn accept(socket: &OwnedFd, local: Option<SocketAddr>) -> Result<Option<Accepted>, AcceptError> {
+/// What connections need in place: no call blocks for longer than [`IN_PLACE_WAIT`].
+fn set_options(socket: &OwnedFd) -> rustix::io::Result<()> {
+    let _ = rustix::net::sockopt::set_tcp_nodelay(socket, true);
+    set_socket_timeout(socket, Timeout::Recv, Some(IN_PLACE_WAIT))?;
+    set_socket_timeout(socket, Timeout::Send, Some(IN_PLACE_WAIT))
+}
+
+fn accept(socket: &Shared) -> Result<Option<Accepted>, AcceptError> {
+    let local = socket.local;
     loop {
-        match rustix::net::acceptfrom_with(socket, SocketFlags::CLOEXEC) {
+        match rustix::net::acceptfrom_with(&socket.fd, SocketFlags::CLOEXEC) {
             Ok((fd, peer)) => {
+                // One that was queued before the options were set.
+                if !socket.inherited.get() && set_options(&fd).is_err() {
+                    continue;
+                }
                 if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
                     return Ok(Some(Accepted { fd, peer, local }));
                 }
             }
-            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(Errno::WOULDBLOCK) => {
+                socket.inherited.set(true);
+                return Ok(None);
+            }
             Err(errno) if is_of_one_connection(errno) => {}
             Err(errno) => return Err(classify(errno)),
         }

@@ -37,7 +37,10 @@ pub struct Accepted {
 /// The address of all connections of a listening socket; `None` where it listens at any.
 pub(crate) fn only_address(socket: impl AsFd) -> Option<SocketAddr> {
     let address = rustix::net::getsockname(socket).ok()?;
-    SocketAddr::try_from(address).ok().filter(|address| !address.ip().is_unspecified())
+    SocketAddr::try_from(address).ok().filter(|address| {
+        // `[::ffff:0.0.0.0]` is any address, too.
+        !address.ip().to_canonical().is_unspecified()
+    })
 }
 
 /// Why there is no connection.

@@ -51,17 +51,40 @@ impl Repeat {
         client.tls.as_ref().is_none_or(admitted)
     }
 
-    /// The request, of this client and of now; `None` while another connection has it. To be given
-    /// back by [`Repeat::put_back`].
-    pub fn request(&self, client: &Rc<Client>) -> Option<Box<Request>> {
+    /// The request, of this client and of now; `None` while another connection has it.
+    pub fn request(self: &Rc<Self>, client: &Rc<Client>) -> Option<Lent> {
         let mut request = self.request.take()?;
         request.begin_again(client);
-        Some(request)
+        Some(Lent { request: Some(request), of: self.clone() })
     }
+}
 
-    /// Gives the request back when it is answered.
-    pub fn put_back(&self, request: Box<Request>) {
-        self.request.set(Some(request));
+/// A kept request that is being answered; it goes back to its place when dropped.
+pub(crate) struct Lent {
+    // Always there until the drop.
+    request: Option<Box<Request>>,
+    of: Rc<Repeat>,
+}
+
+impl Lent {
+    /// The request.
+    pub fn request(&mut self) -> &mut Request {
+        match &mut self.request {
+            Some(request) => request,
+            None => unreachable!("it is given back only by the drop"),
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(mut request) = self.request.take() else { return };
+        if std::thread::panicking() {
+            // Half done: whoever has the same head makes another.
+            return request.engine.resources.repeats.forget(&self.of);
+        }
+        request.forget_log();
+        self.of.request.set(Some(request));
     }
 }
 
@@ -113,8 +136,10 @@ impl Repeats {
     }
 
     /// Keeps a head with the request that it made, which was answered by `resource`.
-    pub fn keep(&self, bytes: &[u8], request: Box<Request>, resource: Rc<Resource>) {
+    pub fn keep(&self, bytes: &[u8], mut request: Box<Request>, resource: Rc<Resource>) {
         let Some(asked) = self.ask(bytes) else { return };
+        request.forget_log();
+        request.fit();
         let repeat = Rc::new(Repeat {
             local: request.client.local,
             bytes: bytes.into(),
@@ -124,6 +149,12 @@ impl Repeats {
             request: Cell::new(Some(request)),
         });
         let mut heads = self.heads.borrow_mut();
+        // Several connections may have come with it at the same time.
+        let is_it = |other: &Rc<Repeat>| other.local == repeat.local && other.bytes == repeat.bytes;
+        if let Ok(mut known) = heads.find_entry(asked.hash, is_it) {
+            *known.get_mut() = repeat;
+            return;
+        }
         if heads.len() >= self.limit {
             heads.clear();
         }
@@ -137,6 +168,11 @@ impl Repeats {
         if let Ok(found) = heads.find_entry(hash, |other| Rc::ptr_eq(other, repeat)) {
             found.remove();
         }
+    }
+
+    /// Forgets the heads that were answered by something that has changed.
+    pub fn forget_answer(&self, resource: &Rc<Resource>) {
+        self.heads.borrow_mut().retain(|repeat| !Rc::ptr_eq(&repeat.resource, resource));
     }
 
     /// Forgets all heads.

@@ -274,6 +274,11 @@ impl Resources {
     pub fn forget(&self, host: u32, target: &[u8]) {
         if let Some(removed) = self.kept.borrow_mut().remove(&Sought { host, target }) {
             self.load.borrow_mut().take_off(removed.weight(target));
+            for (_, kept) in &removed.variants {
+                if let Kept::Ready(resource) = kept {
+                    self.repeats.forget_answer(resource);
+                }
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spar
 use nix::unistd::{Gid, getgrouplist};
 use server::core::server_config::Globals;
 use server::host::Server;
+use server::log::Level;
 use server::module::Module;
 
 /// `PidFile`, where nobody names one.
@@ -149,9 +150,17 @@ fn identity(server: &Server) -> Option<Identity> {
     let user = unixd.user.0.get()?;
     let group = unixd.group.0.get().copied().unwrap_or(user.id);
     let name = user.name.as_deref().and_then(|name| CString::new(name).ok());
-    let groups = name.and_then(|name| getgrouplist(&name, Gid::from_raw(group)).ok());
-    let groups =
-        groups.map_or_else(|| vec![group], |all| all.iter().map(|one| one.as_raw()).collect());
+    let groups = name.map(|name| getgrouplist(&name, Gid::from_raw(group)));
+    let groups = match groups {
+        Some(Ok(groups)) => groups.iter().map(|group| group.as_raw()).collect(),
+        None => vec![group],
+        Some(Err(errno)) => {
+            let name = user.name.as_deref().unwrap_or_default();
+            let text = format!("getgrouplist: unable to find the groups of user {name}: {errno}");
+            server::log::of_process(Some(server), Level::Error, 2157, &text);
+            vec![group]
+        }
+    };
     Some(Identity { user: user.id, group, groups })
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::cpus::Roots;
-use super::grip::{Change, Grip};
+use super::grip::{Change, Grip, Seen};
 use super::meter::{CpuMeter, ThreadMeter};
 use super::plan::{Plan, Unit};
 use super::pressure::{self, Doing};
@@ -218,14 +218,33 @@ impl Adapter {
             }
             let (times, measured) = kept.times(roots, room);
             room = room.saturating_sub(measured);
+            kept.is_measured = measured > 0;
             let scale = kept.slots.len().max(1) as f64 / measured.max(1) as f64 / passed_us;
             kept.doing.run = times.run_us as f64 * scale;
             kept.doing.wait = times.wait_us as f64 * scale;
         }
+        self.assume();
         self.leaving.retain_mut(|meter| meter.elapsed().is_some());
         if self.tell_at.is_none_or(|at| at <= now) {
             self.tell_at = Some(now + TELL_EVERY);
             self.kept.iter().for_each(Kept::tell);
+        }
+    }
+
+    /// Those that are too many to be measured are taken to do what the others do: what they really
+    /// do would count as somebody else's.
+    fn assume(&mut self) {
+        let bound = |kept: &&Kept| kept.home.is_some();
+        let known: Vec<&Doing> = (self.kept.iter().filter(bound))
+            .filter(|kept| kept.is_measured)
+            .map(|kept| &kept.doing)
+            .collect();
+        let count = known.len().max(1) as f64;
+        let run = known.iter().map(|doing| doing.run).sum::<f64>() / count;
+        let wait = known.iter().map(|doing| doing.wait).sum::<f64>() / count;
+        let unknown = |kept: &&mut Kept| kept.home.is_some() && !kept.is_measured;
+        for kept in self.kept.iter_mut().filter(unknown) {
+            (kept.doing.run, kept.doing.wait) = (run, wait);
         }
     }
 
@@ -249,6 +268,8 @@ impl Adapter {
         }
         let doing: Vec<Doing> = self.kept.iter().map(|kept| kept.doing.clone()).collect();
         let seen = pressure::see(&doing, &times, &plan.usable);
+        // Of the time that is left over elsewhere: what those need who let go in this turn.
+        let mut taken = 0.0;
         for (kept, seen) in self.kept.iter_mut().zip(&seen) {
             if kept.home.is_none() {
                 continue;
@@ -266,7 +287,11 @@ impl Adapter {
                 continue;
             }
             kept.is_left = false;
+            let seen = &Seen { room: seen.room.map(|room| room - taken), ..*seen };
             if let Some(change) = kept.grip.turn(now, seen) {
+                if change == Change::Widen {
+                    taken += seen.wanted * seen.waiting;
+                }
                 kept.publish(plan);
                 decided.moved.push(kept.child.board_slot);
                 decided.lines.push(kept.line(change, seen, plan));

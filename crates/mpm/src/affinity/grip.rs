@@ -20,12 +20,14 @@ const ROOM_LEAST: f64 = 0.15;
 const ROOM_NONE: f64 = 0.05;
 /// So many turns in a row have to say the same.
 const TURNS: u32 = 2;
-/// So many turns in a row nothing was left over elsewhere.
-const TURNS_CROWDED: u32 = 3;
+/// How long nothing has to be left over elsewhere, at first.
+const CROWDED_FIRST: Duration = Duration::from_millis(500);
 /// How long it stays on its CPU after that, at first.
 const STAY_FIRST: Duration = Duration::from_secs(1);
-/// The longest that it stays.
-const STAY_MAX: Duration = Duration::from_secs(64);
+/// The longest of both.
+const TRIAL_MAX: Duration = Duration::from_secs(64);
+/// The server ran so much more while it had let go: what was left over nowhere, the server used.
+const GAIN_LEAST: f64 = 0.05;
 /// Below this share of others a CPU is quiet.
 const FOREIGN_QUIET: f64 = 0.08;
 /// How long it has to be quiet, at first.
@@ -47,6 +49,8 @@ pub(crate) struct Seen {
     pub foreign: Option<f64>,
     /// What is left over of the least used of the other CPUs; `None` where nobody knows.
     pub room: Option<f64>,
+    /// What all loops of the server ran.
+    pub total: f64,
 }
 
 /// What is to be done.
@@ -69,6 +73,11 @@ pub(crate) struct Grip {
     quiet_since: Option<Instant>,
     quiet_needed: Duration,
     returned: Option<Instant>,
+    /// How long nothing has to be left over elsewhere, and since when there is nothing.
+    crowded_needed: Duration,
+    crowded_since: Option<Instant>,
+    /// What the server ran then.
+    total_wide: f64,
     /// How long it stays, and until when it does.
     stay: Duration,
     stays_until: Option<Instant>,
@@ -82,6 +91,9 @@ impl Default for Grip {
             quiet_since: None,
             quiet_needed: QUIET_FIRST,
             returned: None,
+            crowded_needed: CROWDED_FIRST,
+            crowded_since: None,
+            total_wide: 0.0,
             stay: STAY_FIRST,
             stays_until: None,
         }
@@ -126,9 +138,11 @@ impl Grip {
         let is_relapse = self.returned.is_some_and(|at| now.duration_since(at) < RELAPSE);
         self.quiet_needed =
             if is_relapse { (self.quiet_needed * 2).min(QUIET_MAX) } else { QUIET_FIRST };
+        self.judge_stay(now, seen);
         self.is_wide = true;
         self.turns = 0;
         self.quiet_since = None;
+        self.crowded_since = None;
         Some(Change::Widen)
     }
 
@@ -142,14 +156,27 @@ impl Grip {
         }
         let is_crowded =
             seen.wanted >= WANTED_LEAST && seen.room.is_some_and(|share| share < ROOM_NONE);
-        self.turns = if is_crowded { self.turns + 1 } else { 0 };
-        if self.turns < TURNS_CROWDED {
+        let crowded_since = is_crowded.then(|| self.crowded_since.unwrap_or(now));
+        self.crowded_since = crowded_since;
+        if crowded_since.is_none_or(|since| now.duration_since(since) < self.crowded_needed) {
             return None;
         }
-        let is_again = self.stays_until.is_some_and(|at| now.duration_since(at) < RELAPSE);
-        self.stay = if is_again { (self.stay * 2).min(STAY_MAX) } else { STAY_FIRST };
+        self.total_wide = seen.total;
         self.stays_until = Some(now + self.stay);
         Some(self.bind(Change::Retreat))
+    }
+
+    /// It is about to let go again: whether it was right to have gone back before. Nothing is left
+    /// over elsewhere either because the loop only pushes others aside there, or because it uses
+    /// what there was. What the server runs as a whole tells which.
+    fn judge_stay(&mut self, now: Instant, seen: &Seen) {
+        let is_trial = self.stays_until.is_some_and(|at| now.duration_since(at) < RELAPSE);
+        let was_better_off = seen.total + GAIN_LEAST < self.total_wide;
+        (self.stay, self.crowded_needed) = match (is_trial, was_better_off) {
+            (false, _) => (STAY_FIRST, CROWDED_FIRST),
+            (true, false) => ((self.stay * 2).min(TRIAL_MAX), CROWDED_FIRST),
+            (true, true) => (STAY_FIRST, (self.crowded_needed * 2).min(TRIAL_MAX)),
+        };
     }
 
     fn bind(&mut self, change: Change) -> Change {
@@ -164,8 +191,9 @@ mod tests {
     use super::*;
 
     const TURN: Duration = Duration::from_millis(250);
-    const PRESSED: Seen = Seen { wanted: 1.0, waiting: 0.5, foreign: Some(0.5), room: Some(0.5) };
-    const QUIET: Seen = Seen { wanted: 0.5, waiting: 0.02, foreign: Some(0.01), room: Some(0.5) };
+    const PRESSED: Seen =
+        Seen { wanted: 1.0, waiting: 0.5, foreign: Some(0.5), room: Some(0.5), total: 1.0 };
+    const QUIET: Seen = Seen { wanted: 0.5, waiting: 0.02, foreign: Some(0.01), ..PRESSED };
     const CROWDED: Seen = Seen { room: Some(0.01), ..PRESSED };
 
     /// What came of showing `seen` for `turns` turns, and the time after them.
@@ -260,5 +288,23 @@ mod tests {
         // A long time of peace makes it forget.
         assert_eq!(show(&mut grip, &mut now, &QUIET, 400), []);
         assert_eq!(show(&mut grip, &mut now, &PRESSED, 2), [Change::Widen]);
+    }
+
+    #[test]
+    fn who_uses_what_there_is_goes_back_less_and_less_often() {
+        let (mut grip, mut now) = (Grip::default(), Instant::now());
+        // All that the other CPU had left the loop runs now, where it got a quarter of its own.
+        let crowded = Seen { total: 1.0, ..CROWDED };
+        let pressed = Seen { total: 0.55, ..PRESSED };
+        let mut aways = Vec::new();
+        for _ in 0..9 {
+            while show(&mut grip, &mut now, &pressed, 1).is_empty() {}
+            let mut turns = 0;
+            while show(&mut grip, &mut now, &crowded, 1).is_empty() {
+                turns += 1;
+            }
+            aways.push((TURN * turns).as_millis());
+        }
+        assert_eq!(aways, [500, 1000, 2000, 4000, 8000, 16000, 32000, 64000, 64000]);
     }
 }

@@ -29,11 +29,16 @@ pub(crate) fn see(
     // Who is loose may have run anywhere: counted where it hides most, so that what is called
     // foreign surely is.
     let loose: f64 = doing.iter().filter(|one| one.is_wide).map(|one| one.run).sum();
-    let held = |cpu: usize| -> f64 {
-        let here = doing.iter().filter(|one| !one.is_wide && one.home.contains(cpu));
-        here.map(|one| one.run / one.home.len().max(1) as f64).sum()
+    let mut held = BTreeMap::<usize, f64>::new();
+    for one in doing.iter().filter(|one| !one.is_wide) {
+        let share = one.run / one.home.len().max(1) as f64;
+        one.home.iter().for_each(|cpu| *held.entry(cpu).or_default() += share);
+    }
+    let foreign = |cpu: usize| {
+        let own = held.get(&cpu).copied().unwrap_or(0.0);
+        Some((times.get(&cpu)?.busy - own - loose).max(0.0))
     };
-    let foreign = |cpu: usize| Some((times.get(&cpu)?.busy - held(cpu) - loose).max(0.0));
+    let total = doing.iter().map(|one| one.run).sum();
     let seen = |one: &Doing| {
         let wanted = one.run + one.wait;
         let at_home: Vec<f64> = one.home.iter().filter_map(foreign).collect();
@@ -45,6 +50,7 @@ pub(crate) fn see(
             foreign: (!at_home.is_empty())
                 .then(|| at_home.iter().sum::<f64>() / at_home.len() as f64),
             room: idle.reduce(f64::max),
+            total,
         }
     };
     doing.iter().map(seen).collect()

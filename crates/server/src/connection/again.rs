@@ -36,8 +36,8 @@ pub(super) async fn answer(
     if !is_fresh {
         engine.resources.repeats.forget(&repeat);
     }
-    let request = if is_fresh { repeat.request(&connection.client) } else { None };
-    let Some(mut request) = request else {
+    let lent = if is_fresh { repeat.request(&connection.client) } else { None };
+    let Some(mut lent) = lent else {
         return match connection.parse(active, repeat.bytes()) {
             Progress::Done { consumed } => burst::answer(connection, active, consumed).await,
             // What was a whole head once is one now.
@@ -46,13 +46,10 @@ pub(super) async fn answer(
     };
     let _writing = engine.connections.writing();
     connection.count_received(repeat.bytes().len());
-    let outcome = match fast::send(connection, active, &request, repeat.resource().clone()) {
-        Some(sent) => fast::finish(connection, active, &mut request, sent).await,
+    match fast::send(connection, active, lent.request(), repeat.resource().clone()) {
+        Some(sent) => fast::finish(connection, active, lent.request(), sent).await,
         None => Ok(false),
-    };
-    request.forget_log();
-    repeat.put_back(request);
-    outcome
+    }
 }
 
 /// Whether an answer may be given again to the same bytes.

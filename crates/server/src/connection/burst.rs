@@ -309,7 +309,6 @@ pub(super) async fn answer(
         // Made ready for another even where the client has gone: the next may be somebody else's.
         let outcome = fast::finish(connection, active, &mut request, sent).await;
         if is_worth_keeping {
-            request.forget_log();
             engine.resources.repeats.keep(&active.raw, request.into_box(), resource);
         } else {
             request.renew();

@@ -138,7 +138,8 @@ async fn serve(engine: &Rc<Engine>, common: &mut Common, accepted: Accepted, pos
         tokio::select! {
             biased;
             _ = &mut served => return,
-            changed = common.state.changed(), if has_orders => {
+            // Heard however much the connection does at a time.
+            changed = tokio::task::unconstrained(common.state.changed()), if has_orders => {
                 match *common.state.borrow() {
                     State::Stop => return,
                     State::Serve => {}

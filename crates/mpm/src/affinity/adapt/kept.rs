@@ -34,6 +34,8 @@ pub(super) struct Kept {
     pub home: Option<CpuSet>,
     pub grip: Grip,
     pub doing: Doing,
+    /// What it does was measured at the last turn.
+    pub is_measured: bool,
     /// The turn that measured it first.
     pub first_seen: Option<Instant>,
     /// Somebody else has bound it: it is left there.
@@ -55,8 +57,19 @@ impl Kept {
         let of_home = home.clone().unwrap_or_else(|| plan.usable.clone());
         let doing = Doing { run: 0.0, wait: 0.0, home: of_home, is_wide: home.is_none() };
         let (threads, meters, grip) = (Vec::new(), Vec::new(), Grip::default());
-        let (first_seen, is_left) = (None, false);
-        Self { child, number, slots, threads, meters, home, grip, doing, first_seen, is_left }
+        Self {
+            child,
+            number,
+            slots,
+            threads,
+            meters,
+            home,
+            grip,
+            doing,
+            is_measured: false,
+            first_seen: None,
+            is_left: false,
+        }
     }
 
     /// What its threads did since the last call, and how many of them were asked.

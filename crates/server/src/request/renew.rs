@@ -1,0 +1,122 @@
+//! A request's memory is used again: by another request, or by the same head when it comes again.
+
+use std::rc::Rc;
+
+use super::{Depth, FileInfo, PathInfoUse, Request};
+use crate::body::Body;
+use crate::client::Client;
+use crate::inlet::BodyIn;
+
+/// What a text or a table of a request that is kept may hold, bytes.
+const KEPT_BYTES: usize = 4096;
+
+impl Request {
+    /// Begins the same request once more, on `client`.
+    pub(crate) fn begin_again(&mut self, client: &Rc<Client>) {
+        if !Rc::ptr_eq(&self.client, client) {
+            self.client = client.clone();
+        }
+        self.useragent_addr = client.peer;
+        self.time_us = self.engine.handle.clock().wall_us();
+    }
+
+    /// Gives back what long heads before it have left: it is kept for long.
+    pub(crate) fn fit(&mut self) {
+        for text in [
+            &mut self.request_line,
+            &mut self.unparsed_uri,
+            &mut self.uri,
+            &mut self.filename,
+            &mut self.canonical_filename,
+            &mut self.path_info,
+        ] {
+            text.shrink_to(KEPT_BYTES);
+        }
+        for table in [
+            &mut self.headers_in,
+            &mut self.trailers_in,
+            &mut self.env,
+            &mut self.notes,
+            &mut self.headers_out,
+            &mut self.err_headers_out,
+            &mut self.trailers_out,
+        ] {
+            table.shrink_to(KEPT_BYTES);
+        }
+    }
+
+    /// Forgets what hooks have left on it after the answer, so that it can begin again.
+    pub(crate) fn forget_log(&mut self) {
+        let tables =
+            [&mut self.env, &mut self.notes, &mut self.headers_out, &mut self.err_headers_out];
+        for table in tables {
+            if !table.is_empty() {
+                table.clear();
+            }
+        }
+        self.extensions.clear();
+        self.log_mark.take();
+    }
+
+    /// Forgets everything of the request, so that another one can use its memory; see
+    /// [`Request::begin`].
+    pub fn renew(&mut self) {
+        for text in [
+            &mut self.request_line,
+            &mut self.unparsed_uri,
+            &mut self.uri,
+            &mut self.filename,
+            &mut self.canonical_filename,
+            &mut self.path_info,
+        ] {
+            text.clear();
+        }
+        for table in [
+            &mut self.headers_in,
+            &mut self.trailers_in,
+            &mut self.env,
+            &mut self.notes,
+            &mut self.headers_out,
+            &mut self.err_headers_out,
+            &mut self.trailers_out,
+        ] {
+            table.clear();
+        }
+        self.forget_answer();
+        self.args = None;
+        self.absolute = None;
+        self.body_in = BodyIn::default();
+        self.no_cache = false;
+        self.no_local_copy = false;
+        self.user = None;
+        self.auth_type = None;
+        self.prev = None;
+        self.main = None;
+        self.pure = true;
+        self.facets.clear();
+        self.trace = None;
+        self.file_lookup = false;
+        self.depth = Depth::default();
+        self.extensions.clear();
+        self.log_mark.take();
+    }
+
+    /// The part of [`Request::renew`] that is about the file and the answer.
+    fn forget_answer(&mut self) {
+        self.used_path_info = PathInfoUse::Default;
+        self.file = FileInfo::default();
+        self.handler = None;
+        self.handler_of_type = false;
+        self.content_type = None;
+        self.content_encoding = None;
+        self.content_languages.clear();
+        self.status = 200;
+        self.status_line = None;
+        self.body = Body::Empty;
+        self.mtime_us = None;
+        self.bytes_sent = 0;
+        self.filters.clear();
+        self.allowed = wire::MethodSet::EMPTY;
+        self.chunked = false;
+    }
+}
