@@ -47,6 +47,9 @@ BUSY_CONNECTIONS = 16
 ROBOT_LINES = 1500
 ROBOTS = "".join(f'SetEnvIf User-Agent "Bad(bot|crawler|spider)[a-z]*{number}/[0-9.]+" robot\n'
                  for number in range(ROBOT_LINES))
+# A process for each loop, as Debian has it. Loops of one process hand connections to each other
+# whether they are bound or not, which is another matter.
+PROCESSES = "StartServers 2\nServerLimit 2\nMaxRequestWorkers 256\n"
 QUOTA_US = 100_000
 PERIOD_US = 100_000
 MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)", re.MULTILINE)
@@ -280,7 +283,7 @@ def _started(part: str, variants: dict[str, type[Server]], served: Site, plan: P
             folder = served.root / f"{NAME}-{part}-{name}".replace(", ", "-").replace(" ", "-")
             server = kind(served, Setup(mpm=mpm), folder, both)
             if isinstance(server, Pinned):
-                server.more = more
+                server.more = more + (PROCESSES if mpm == "event" else "")
             servers[name] = server
             with groups[name].entered() if groups else ExitStack():
                 server.start()

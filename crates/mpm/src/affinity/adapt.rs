@@ -153,7 +153,8 @@ impl Adapter {
         };
         let loads: Vec<Load> = (0..plan.loops).map(load).collect();
         let before: Vec<usize> = self.steering.avoided().collect();
-        let Some(weights) = self.steering.turn(&loads) else { return };
+        let are_loose = self.kept.iter().any(|kept| kept.grip.is_wide());
+        let Some(weights) = self.steering.turn(&loads, are_loose) else { return };
         let text = match weights.is_empty() {
             true => "new connections are spread evenly over the loops".to_owned(),
             false => format!("new connections are spread over the loops as {weights:?}"),

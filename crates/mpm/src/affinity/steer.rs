@@ -48,8 +48,13 @@ pub(crate) struct Steering {
 impl Steering {
     /// How connections are to be spread from now on, if that is another way than before: a weight
     /// for each loop, 0 for who is to get none; nothing where all are alike.
-    pub(crate) fn turn(&mut self, loads: &[Load]) -> Option<&[u32]> {
-        self.learn(loads);
+    ///
+    /// Nothing is learnt while loops `are_loose`: those are as busy as the others wherever they
+    /// run, and what was found of their own CPUs would be forgotten.
+    pub(crate) fn turn(&mut self, loads: &[Load], are_loose: bool) -> Option<&[u32]> {
+        if !are_loose || self.shares.len() != loads.len() {
+            self.learn(loads);
+        }
         let weights = self.wanted(loads);
         let is_like = |(one, other): (&u32, &u32)| {
             (*one == 0) == (*other == 0) && one.abs_diff(*other) <= WEIGHT_STEP
@@ -143,9 +148,9 @@ mod tests {
     #[test]
     fn even_loads_are_the_kernels_business() {
         let mut steering = Steering::default();
-        assert_eq!(steering.turn(&loads(&[0.5, 0.6, 0.7])), None);
-        assert_eq!(steering.turn(&loads(&[1.0])), None);
-        assert_eq!(steering.turn(&[]), None);
+        assert_eq!(steering.turn(&loads(&[0.5, 0.6, 0.7]), false), None);
+        assert_eq!(steering.turn(&loads(&[1.0]), false), None);
+        assert_eq!(steering.turn(&[], false), None);
         assert_eq!(steering.stop(), None);
     }
 
@@ -167,7 +172,7 @@ mod tests {
         let mut weights = Vec::new();
         let mut firsts = Vec::new();
         for _ in 0..60 {
-            if let Some(new) = steering.turn(&half_as_fast(&weights, 1.2)) {
+            if let Some(new) = steering.turn(&half_as_fast(&weights, 1.2), false) {
                 weights = new.to_vec();
                 firsts.push(weights[0]);
             }
@@ -185,26 +190,26 @@ mod tests {
             _ => loads(&[0.6, 0.6]),
         };
         for _ in 0..60 {
-            if let Some(new) = steering.turn(&alike(&weights)) {
+            if let Some(new) = steering.turn(&alike(&weights), false) {
                 weights = new.to_vec();
             }
         }
         assert!(weights.is_empty(), "{weights:?}");
-        assert_eq!(steering.turn(&alike(&[])), None);
+        assert_eq!(steering.turn(&alike(&[]), false), None);
     }
 
     #[test]
     fn one_turn_is_chance_and_idle_loops_teach_nothing() {
         let mut steering = Steering::default();
-        assert_eq!(steering.turn(&loads(&[0.5, 0.5])), None);
-        assert_eq!(steering.turn(&loads(&[0.8, 0.4])), None, "seen once");
-        assert_eq!(steering.turn(&loads(&[0.5, 0.5])), None);
+        assert_eq!(steering.turn(&loads(&[0.5, 0.5]), false), None);
+        assert_eq!(steering.turn(&loads(&[0.8, 0.4]), false), None, "seen once");
+        assert_eq!(steering.turn(&loads(&[0.5, 0.5]), false), None);
         for _ in 0..8 {
-            steering.turn(&loads(&[0.9, 0.1]));
+            steering.turn(&loads(&[0.9, 0.1]), false);
         }
         assert!(!steering.weights.is_empty());
         for _ in 0..20 {
-            steering.turn(&loads(&[0.05, 0.0]));
+            steering.turn(&loads(&[0.05, 0.0]), false);
         }
         assert!(steering.weights.is_empty(), "{:?}", steering.weights);
     }
@@ -214,14 +219,14 @@ mod tests {
         let mut steering = Steering::default();
         let mut three = loads(&[0.1, 0.1, 0.1]);
         three[1].is_stalled = true;
-        assert_eq!(steering.turn(&three), Some(&[16, 0, 16][..]));
+        assert_eq!(steering.turn(&three, false), Some(&[16, 0, 16][..]));
         assert_eq!(steering.avoided().collect::<Vec<_>>(), [1]);
         assert_eq!(steering.clone().stop(), Some(Vec::new()));
-        assert_eq!(steering.turn(&loads(&[0.1, 0.1, 0.1])), Some(&[][..]));
+        assert_eq!(steering.turn(&loads(&[0.1, 0.1, 0.1]), false), Some(&[][..]));
         assert_eq!(steering.avoided().count(), 0);
         // Nobody turns: nothing is gained by choosing.
         three.iter_mut().for_each(|load| load.is_stalled = true);
-        assert_eq!(steering.turn(&three), None);
+        assert_eq!(steering.turn(&three, false), None);
     }
 
     proptest! {
@@ -232,7 +237,7 @@ mod tests {
             let loads: Vec<Load> =
                 loads.into_iter().map(|(share, is_stalled)| Load { share, is_stalled }).collect();
             let mut steering = Steering::default();
-            if let Some(weights) = steering.turn(&loads) {
+            if let Some(weights) = steering.turn(&loads, false) {
                 prop_assert_eq!(weights.len(), loads.len());
                 prop_assert!(weights.iter().any(|weight| *weight > 0));
                 for (weight, load) in weights.iter().zip(&loads) {
