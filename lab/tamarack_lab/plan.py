@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from . import cpus as cpu_lists
 from .experiment import Block, Spec
@@ -100,8 +101,9 @@ def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, sid
     """All cells; `cpus` of the machine, `side_cpus` of the server's side, `only` some servers."""
     cells: dict[str, Planned] = {}
     left_out = list(spec.left_out)
+    scenarios = [block.scenario for block in spec.cells]
     for block in spec.cells:
-        chosen, dropped = _for_run(block, quick)
+        chosen, dropped = _for_run(block, quick, kinds, scenarios.count(block.scenario) > 1)
         left_out += dropped
         for cell in _cells(spec, chosen, kinds, quick, cpus, side_cpus, left_out):
             if not only or cell.server in only:
@@ -113,27 +115,61 @@ def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, sid
     return Plan(spec, list(cells.values()), twins, headline, list(dict.fromkeys(left_out)))
 
 
-def _for_run(block: Block, quick: bool) -> tuple[Block, list[str]]:
-    """The block as this run has it, and lines on what --quick leaves out."""
+def _for_run(block: Block, quick: bool, kinds: dict[str, type[Server]],
+             alike: bool) -> tuple[Block, list[str]]:
+    """The block as this run has it, and lines on what --quick leaves out.
+
+    Blocks whose scenario is `alike` are told apart by their tool.
+    """
     if not quick:
         return block, []
     changes = block.quick.model_dump(exclude_none=True)
-    dropped = []
-    for name, value in changes.items():
-        full = getattr(block, name)
-        if isinstance(full, list):
-            gone = [str(one) for one in full if one not in value]
-            if gone:
-                dropped.append(f"{block.scenario}: {name} {', '.join(gone)} (--quick)")
-        elif full != value:
-            dropped.append(f"{block.scenario}: {name} {value} instead of {full} (--quick)")
-    return block.model_copy(update=changes), dropped
+    where = f"{block.scenario} ({', '.join(block.tool)})" if alike else block.scenario
+    lines = [f"{where}: {line} (--quick)" for name, value in changes.items()
+             if (line := _change(block, name, value, kinds))]
+    return block.model_copy(update=changes), lines
+
+
+def _change(block: Block, name: str, value: Any, kinds: dict[str, type[Server]]) -> str:
+    """What a changed field leaves out; empty when that is nothing."""
+    full = getattr(block, name)
+    if not isinstance(full, list):
+        now = value if value else "as many as the time allows"
+        return f"{name} {now} instead of {full}" if full != value else ""
+    if [one for one in value if one not in full]:
+        return f"{name} {_joined(value)} instead of {_joined(full)}"
+    gone = [one for one in full if one not in value]
+    if name == "servers":
+        # Who can't do it is not left out for the time that it takes.
+        gone = [one for one in gone if one in kinds and _takes_part(kinds[one], block)]
+    return f"{name} {_joined(gone)}" if gone else ""
+
+
+def _joined(values: list[Value]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _takes_part(kind: type[Server], block: Block) -> bool:
+    """Whether the block has a cell of this server."""
+    return any(_makes_sense(kind, page, scheme, log, htaccess, _affinity(kind, affinity))
+               for page, scheme, log, htaccess, affinity in itertools.product(
+                   block.page, block.scheme, block.log, block.htaccess, block.affinity))
+
+
+def _affinity(kind: type[Server], wanted: str) -> str:
+    """ "pinned" is by the server itself where it can, else by hand."""
+    if wanted != "pinned":
+        return wanted
+    return "own" if kind.can("affinity") else "taskset"
 
 
 def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool, cpus: int,
            side_cpus: int, left_out: list[str]) -> list[Planned]:
     found = []
     counts = _cpu_counts(block, quick, cpus, side_cpus)
+    shared = [count for count in counts if count is not None and count > side_cpus]
+    if shared:
+        left_out.append(f"{block.scenario}: on {_joined([*shared])} CPUs the load shares them")
     for server in block.servers:
         kind = kinds.get(server)
         if kind is None:
@@ -142,9 +178,8 @@ def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool
         for values in itertools.product(
                 block.tool, block.page, block.scheme, block.log, block.htaccess, block.affinity,
                 block.concurrency, counts, block.load_percent):
-            tool, page, scheme, log, htaccess, affinity, clients, count, percent = values
-            if affinity == "pinned":
-                affinity = "own" if kind.can("affinity") else "taskset"
+            tool, page, scheme, log, htaccess, wanted, clients, count, percent = values
+            affinity = _affinity(kind, wanted)
             if not _makes_sense(kind, page, scheme, log, htaccess, affinity):
                 continue
             every: dict[str, Value] = {

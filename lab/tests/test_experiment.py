@@ -104,6 +104,33 @@ def test_a_cell_says_its_load_in_words() -> None:
                           "pages in random order")
 
 
+def test_quick_says_what_it_puts_in_the_place_of_what(tmp_path: Path) -> None:
+    made = plan.make(experiment.load("p1-keepalive"), servers.kinds(), True, 2, 1)
+    assert "keep-alive: concurrency 100 instead of 1000 (--quick)" in made.left_out
+    made = plan.make(experiment.load("p3-concurrency"), servers.kinds(), True, 2, 1)
+    assert "1 KiB (wrk): concurrency 150 (--quick)" in made.left_out
+
+
+def test_who_can_not_do_it_is_not_left_out_by_quick(tmp_path: Path) -> None:
+    path = written(tmp_path, ["fake", "fake-wrong"])
+    text = path.read_text().replace("concurrency = [2]\n", 'concurrency = [2]\nservers = "fake"\n')
+    path.write_text(text)
+    made = plan.make(experiment.load(str(path)), servers.kinds(), True, 2, 1)
+    assert "one: servers fake-wrong (--quick)" in made.left_out
+    path.write_text(text.replace('tool = "fetch"', 'tool = "fetch"\npage = "cgi"'))
+    made = plan.make(experiment.load(str(path)), servers.kinds(), True, 2, 1)
+    assert not [line for line in made.left_out if "servers" in line]
+
+
+def test_cpus_beyond_the_server_s_side_are_shared_and_said() -> None:
+    for name, scenario in (("p2-affinity", "affinity"), ("p4-cores", "dynamic page")):
+        spec = experiment.load(name)
+        line = f"{scenario}: on 2 CPUs the load shares them"
+        assert line in plan.make(spec, servers.kinds(), False, 2, 1).left_out
+    wide = plan.make(experiment.load("p2-affinity"), servers.kinds(), False, 8, 4)
+    assert not [line for line in wide.left_out if "shares" in line]
+
+
 def test_p3_compares_its_architectures_and_p5_its_deviations() -> None:
     labels = " ".join(ratio.label for ratio in experiment.load("p3-concurrency").ratios)
     for words in ("worker against its prefork", "one process", "prespawned"):

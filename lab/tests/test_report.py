@@ -12,11 +12,11 @@ import pytest
 import vl_convert
 from tamarack_lab import reading
 from tamarack_lab.experiment import load
-from tamarack_lab.report import build, charts, figures, metrics, tables, theme
+from tamarack_lab.report import build, charts, figures, metrics, svg, tables, theme
 from tamarack_lab.report.charts import chart
 from tamarack_lab.report.charts.curves import drawing as curves_of
 from tamarack_lab.report.findings import findings
-from tamarack_lab.report.page import page
+from tamarack_lab.report.page import lengths, page
 from tamarack_lab.results import Experiment, Metric, Results, read
 
 EXAMPLE = Path(__file__).parent / "data" / "example"
@@ -207,9 +207,9 @@ def test_places_on_the_running_axis_are_written_out(
              "band_low": 4.0, "band_high": 6.0, "text": "5", "ends": ""} for place in places]
     drawn = curves_of(rows, ["nginx"], "load", "requests_per_s",
                       theme.looks_of({"nginx": "nginx"}), "")
-    svg = vl_convert.vegalite_to_svg(theme.painted({**drawn, "width": 400}, "light"))
+    drawing = vl_convert.vegalite_to_svg(theme.painted({**drawn, "width": 400}, "light"))
     for place in places:
-        assert f">{place}<" in svg
+        assert f">{place}<" in drawing
 
 
 def busy(one: Experiment, key: str, load: float, server: float) -> None:
@@ -249,3 +249,26 @@ def test_a_ratio_within_the_noise_is_said_to_be(results: Results) -> None:
     assert re.search(r"here \(Apache event\) \(within the noise, ±1\d\d\.\d %\), 29\.2 %", said)
     assert "3 of them within the noise" in said
     assert "within the noise" in tables.ratios(one, True)
+
+
+def test_an_unfinished_run_says_so_at_the_top(results: Results) -> None:
+    assert "nfinished" not in page(results).split("</header>")[0].split("<body>")[1]
+    cut = results.model_copy(deep=True)
+    cut.finished = None
+    gone = cut.experiments[0].cells.pop()
+    cut.experiments[0].cells[0].samples.pop()
+    head = page(cut).split("</header>")[0]
+    planned = sum(one.planned for one in cut.experiments)
+    assert gone and "<strong>Unfinished run.</strong>" in head
+    assert f"1 of {planned} cells were not run, 1 have fewer than 3 starts" in head
+    assert "up to 3 fresh starts per cell" in head
+    assert "unfinished run" in json.dumps(svg.picture(cut, cut.experiments[0]))
+
+
+def test_starts_of_several_lengths_are_told_apart(results: Results) -> None:
+    assert lengths(results) == "2 s each"
+    several = results.model_copy(deep=True)
+    several.experiments = several.experiments[:3]
+    for one, seconds in zip(several.experiments, (30.0, 10.0, 30.0), strict=True):
+        one.seconds = seconds
+    assert lengths(several) == "each 30 s in p1-keepalive, p4-cores; 10 s in p3-concurrency"

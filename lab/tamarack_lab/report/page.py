@@ -87,9 +87,9 @@ def _first_screen(results: Results) -> str:
     kind = "quick" if results.quick else "full"
     ends = "the range" if results.quick else "bootstrap 95 % intervals"
     left_out = [f"{one.name}: {line}" for one in results.experiments for line in one.left_out]
-    scope = (f"{kind.capitalize()} run: {results.starts} fresh starts per cell, "
-             f"{results.seconds:g} s each; medians with {ends}.")
-    scope = escape(scope)
+    most = "" if results.finished else "up to "
+    scope = escape(f"{kind.capitalize()} run: {most}{results.starts} fresh starts per cell, "
+                   f"{lengths(results)}; medians with {ends}.")
     if left_out:
         scope += folded(f"{len(left_out)} left out", listing(left_out))
     cells = f"{good} with figures, {bad} marked with their reason"
@@ -111,8 +111,32 @@ def _first_screen(results: Results) -> str:
     links = "".join(f'<a href="#{attribute(one.name)}">{escape(one.title)}</a>'
                     for one in results.experiments)
     return (f'<header><p class="kicker">Published web server benchmarks, run again</p>'
-            f"<h1>{escape(machine.cpu)}</h1>{facts(pairs)}"
+            f"<h1>{escape(machine.cpu)}</h1>{_unfinished(results)}{facts(pairs)}"
             f'<nav aria-label="Experiments">{links}</nav></header>')
+
+
+def lengths(results: Results) -> str:
+    """How long a start was, once for all experiments or one by one."""
+    each: dict[float, list[str]] = {}
+    for one in results.experiments:
+        each.setdefault(one.seconds or results.seconds, []).append(one.name)
+    if len(each) < 2:
+        return f"{next(iter(each), results.seconds):g} s each"
+    return "each " + "; ".join(f"{seconds:g} s in {', '.join(names)}"
+                               for seconds, names in each.items())
+
+
+def _unfinished(results: Results) -> str:
+    """A banner over a run that was interrupted; nothing over one that came to its end."""
+    if results.finished:
+        return ""
+    planned = sum(max(one.planned, len(one.cells)) for one in results.experiments)
+    short = sum(len(cell.samples) < results.starts for one in results.experiments
+                for cell in one.cells if cell.status == "ok")
+    missing = planned - sum(len(one.cells) for one in results.experiments)
+    return (f'<p class="unfinished"><strong>Unfinished run.</strong> {missing} of {planned} cells '
+            f"were not run, {short} have fewer than {results.starts} starts. The same command "
+            "goes on with it.</p>")
 
 
 def _meter(part: int, whole: int) -> str:

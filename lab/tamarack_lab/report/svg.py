@@ -73,7 +73,7 @@ def _group(results: Results, experiment: Experiment, where: str, cells: list[Cel
     title = {"text": f"{MEANINGS[metric].title}{along}" + (f": {where}" if where else ""),
              "subtitle": [f"{results.environment.cpu}, {results.started:%Y-%m-%d}. "
                           f"{'Range' if results.quick else '95 % interval'} of "
-                          f"{results.starts} starts.", *textwrap.wrap(
+                          f"{results.starts} starts{'' if results.finished else ', unfinished run'}.", *textwrap.wrap(
                               floor_words(experiment, metric, cells) + limit_words(cells), WRAP)],
              "offset": 14}
     return {**spec, "width": WIDTH if experiment.x is None else WIDTH - 180, "title": title,
