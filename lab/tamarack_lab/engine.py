@@ -139,7 +139,8 @@ def _mark_missing(run: Run, plan: Plan, stage: Stage) -> None:
     """Marks cells whose server or tool is not there: a line for each reason, not for each cell."""
     for cell in plan.cells:
         kind, tool = stage.kinds[cell.server], stage.tool(cell.tool)
-        reason = kind.absent() or tool.missing(stage.load)
+        waits = next(filter(None, map(kind.lacks, cell.needs)), "")
+        reason = kind.absent() or waits or tool.missing(stage.load)
         if not reason and (lacking := _missing_modules(kind, cell)):
             reason = f"{kind.label} lacks a module: apt-get install {' '.join(lacking)}"
         if not reason and len(stage.site.pages[cell.page]) > 1 and not tool.many_pages:
