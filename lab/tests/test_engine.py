@@ -288,6 +288,57 @@ def test_an_expected_absence_is_no_fault(tmp_path: Path, tool: FakeTool,
     assert made.experiments[0].cells[1].status == "marked"
 
 
+def test_a_part_that_waits_marks_its_cells_only(tmp_path: Path, tool: FakeTool,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fakes import Fake
+
+    monkeypatch.setattr(Fake, "features", frozenset({"log"}))
+    monkeypatch.setattr(Fake, "lacks", classmethod(
+        lambda cls, feature: "absent: no log yet" if feature == "log" else ""))
+    path = experiment(tmp_path, ["fake"])
+    text = path.read_text().replace('axes = ["concurrency"]', 'axes = ["concurrency", "log"]')
+    path.write_text(text.replace('tool = "fetch"', 'tool = "fetch"\nlog = ["off", "buffered"]'))
+    status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
+                       "--out", str(tmp_path / "out")])
+    made = results.read(tmp_path / "out")
+    reasons = {cell.axes["log"]: cell.reason for cell in made.experiments[0].cells}
+    assert status == cli.GOOD and reasons == {"off": "", "buffered": "absent: no log yet"}
+
+
+def test_each_start_finds_its_own_peak(tmp_path: Path, tool: FakeTool,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOOLS, "open", tool)
+    path = experiment(tmp_path, ["fake"])
+    text = path.read_text().replace('axes = ["concurrency"]', 'axes = ["load_percent"]')
+    text = text.replace("concurrency = 2 }", "load_percent = 80 }")
+    path.write_text(text.replace('tool = "fetch"', 'tool = "open"\nload_percent = [50, 80]')
+                    .replace("concurrency = [1, 2]", "concurrency = 2")
+                    .replace("[cells.quick]\nconcurrency = [2]", ""))
+    status = cli.main([str(path), "--starts", "2", "--seconds", "0.01", "--no-install",
+                       "--out", str(tmp_path / "out")])
+    assert status == cli.GOOD
+    # Of each of six starts a closed loop of a second, then the load at a share of what it gave.
+    found, loads = tool.runs[::2], tool.runs[1::2]
+    assert len(found) == len(loads) == 6
+    assert all(run.rate is None and run.seconds == 1.0 and run.clients == 2 for run in found)
+    # The tool counts one request in 10 ms.
+    assert sorted(run.rate or 0 for run in loads) == pytest.approx([50, 50, 80, 80, 80, 80])
+
+
+def test_the_same_head_for_ever_is_not_measured_as_another(
+        tmp_path: Path, tool: FakeTool) -> None:
+    path = experiment(tmp_path, ["fake"])
+    path.write_text(path.read_text().replace('tool = "fetch"', 'tool = "fetch"\nunlike = true'))
+    status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
+                       "--out", str(tmp_path / "out")])
+    cell = results.read(tmp_path / "out").experiments[0].cells[0]
+    assert status == cli.MARKED and cell.reason == "fetch sends the same head each time"
+    tool.unlike_heads = True  # type: ignore[misc]
+    status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
+                       "--out", str(tmp_path / "again")])
+    assert status == cli.GOOD and all(run.unlike for run in tool.runs)
+
+
 def test_an_injected_slowdown_is_noted_and_reaches_the_server(
         tmp_path: Path, tool: FakeTool, monkeypatch: pytest.MonkeyPatch) -> None:
     from tamarack_lab.servers import base

@@ -139,3 +139,37 @@ def test_p3_compares_its_architectures_and_p5_its_deviations() -> None:
         "p5-naive").published if figure.metric == "latency_stdev_us"}
     assert there == {("apache-prefork", 465000), ("naive", 160000)}
     assert "latency_stdev_us" in experiment.load("p5-naive").metrics
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_modules_that_are_to_come_have_their_rows(quick: bool,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamarack_lab.servers import tamarack
+
+    monkeypatch.setattr(tamarack.Tamarack, "path", classmethod(lambda cls: "/tamarack"))
+    monkeypatch.setattr(tamarack, "_modules", lambda path: "core.c mod_ssl.c mod_log_config.c")
+    made = plan.make(experiment.load("p3-concurrency"), servers.kinds(), quick, 8, 4)
+    rows = {(cell.axes["scenario"], need): servers.kinds()[cell.server].lacks(need)
+            for cell in made.cells if cell.server == "tamarack-event" for need in cell.needs}
+    assert rows == {("CGI", "cgi"): "absent: Tamarack has no mod_cgi yet",
+                    ("SSI", "ssi"): "absent: Tamarack has no mod_include yet"}
+    monkeypatch.setattr(tamarack, "_modules", lambda path: "mod_cgi.c mod_include.c")
+    assert not servers.kinds()["tamarack-event"].lacks("cgi")
+    assert not servers.kinds()["apache-event"].lacks("cgi")
+
+
+def test_a_log_that_nobody_reads_is_no_log() -> None:
+    made = plan.make(experiment.load("peers"), servers.kinds(), False, 8, 4)
+    assert ("haproxy", "log on") not in {(cell.server, cell.axes["scenario"])
+                                         for cell in made.cells}
+    assert not servers.kinds()["haproxy"].can("log")
+    assert any(line.startswith("HAProxy, log on: ") for line in made.left_out)
+
+
+def test_heads_of_which_no_two_are_alike_are_asked_of_every_peer() -> None:
+    for quick in (True, False):
+        made = plan.make(experiment.load("peers"), servers.kinds(), quick, 8, 4)
+        unlike = {cell.server for cell in made.cells if cell.block.unlike}
+        alike = {cell.server for cell in made.cells if cell.axes["scenario"] == "small file"}
+        assert unlike == alike if not quick else unlike >= {"nginx", "tamarack-event"}
+        assert all(TOOLS[cell.tool].unlike_heads for cell in made.cells if cell.block.unlike)

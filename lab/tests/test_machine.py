@@ -103,6 +103,40 @@ def test_tamarack_gets_apaches_very_configuration(tmp_path: Path, pair: tuple[st
     assert texts[0] == texts[1]
 
 
+def configured(tmp_path: Path, name: str, **more: object) -> str:
+    kinds()[name](setup(tmp_path, **more)).configure()
+    return (tmp_path / "httpd.conf").read_text()
+
+
+def test_beside_others_apache_sends_files_as_they_do(tmp_path: Path) -> None:
+    fair = {"EnableSendfile On", "ExtendedStatus Off"}
+    for name in ("apache-prefork", "apache-event", "tamarack-event", "tamarack-loop"):
+        assert fair <= set(configured(tmp_path, name).splitlines())
+        for profile in ("p1", "p3", "p3-prespawned", "p4"):
+            assert not fair & set(configured(tmp_path, name, profile=profile).splitlines())
+
+
+@pytest.mark.parametrize("name", ["apache-event", "tamarack-event"])
+def test_apache_and_tamarack_accept_it(tmp_path: Path, name: str) -> None:
+    kind = kinds()[name]
+    if not kind.path():
+        pytest.skip(f"no {name}")
+    (tmp_path / "documents").mkdir()
+    configured(tmp_path, name)
+    done = subprocess.run([kind.path() or "", "-t", "-f", str(tmp_path / "httpd.conf")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_application_is_embedded_in_prefork_only(tmp_path: Path) -> None:
+    event = configured(tmp_path, "apache-event", feature="app", profile="p4")
+    # Two CPUs: as many processes as gunicorn has workers.
+    assert "WSGIDaemonProcess lab processes=5 threads=1\nWSGIProcessGroup lab\n" in event
+    assert "process-group=lab " in event
+    prefork = configured(tmp_path, "apache-prefork", feature="app", profile="p4")
+    assert "WSGIDaemonProcess" not in prefork and "process-group=%{GLOBAL} " in prefork
+
+
 @pytest.mark.parametrize("name", ["nginx", "h2o", "lighttpd", "caddy", "webfs", "mini-httpd"])
 @pytest.mark.parametrize("tls", [False, True])
 def test_every_configuration_names_its_address_and_folder(tmp_path: Path, name: str,

@@ -30,7 +30,7 @@ TypesConfig {types}
 {pools}MaxConnectionsPerChild 0
 ListenBacklog 4096
 Timeout 60
-{affinity}{log}DocumentRoot {documents}
+{affinity}{fair}{log}DocumentRoot {documents}
 <Directory />
     Options FollowSymLinks
     AllowOverride None
@@ -73,15 +73,29 @@ SSI = """\
 </Directory>
 """
 
-# Embedded, loaded when a child starts, so that no request of the measurement pays for it.
+# Beside other servers: they send files by sendfile without being told, and keep no account of each
+# request for a status page. The studies' configurations stay word for word.
+FAIR = """\
+EnableSendfile On
+ExtendedStatus Off
+"""
+
+# Loaded when a process starts, so that no request of the measurement pays for it. Embedded in
+# prefork's children, as published; where requests have threads, mod_wsgi's manual wants processes
+# of its own, and they are as many as gunicorn's manual wants.
 APP = """\
-WSGIScriptAlias / {application}/application.py
+{daemons}WSGIScriptAlias / {application}/application.py
 WSGIApplicationGroup %{{GLOBAL}}
-WSGIImportScript {application}/application.py process-group=%{{GLOBAL}} \
+WSGIImportScript {application}/application.py process-group={group} \
 application-group=%{{GLOBAL}}
 <Directory {application}>
     Require all granted
 </Directory>
+"""
+APP_DAEMONS = """\
+WSGISocketPrefix {folder}/wsgi
+WSGIDaemonProcess lab processes={processes} threads=1
+WSGIProcessGroup lab
 """
 
 
@@ -132,6 +146,10 @@ class Apache(Server):
                  "certificate": site.certificate, "application": site.application,
                  "socket": "" if self.shape == "prefork"
                  else f"ScriptSock {setup.folder}/cgisock\n"}
+        embedded = self.shape == "prefork"
+        words["group"] = "%{GLOBAL}" if embedded else "lab"
+        words["daemons"] = "" if embedded else APP_DAEMONS.format(
+            **words, processes=2 * len(setup.cpus) + 1)
         features = {"cgi": CGI, "ssi": SSI, "app": APP}
         text = TEMPLATE.format(
             **words, address=setup.address, port=setup.port, types=MIME_TYPES,
@@ -139,6 +157,7 @@ class Apache(Server):
                               for name in self.module_names()),
             user="User www-data\nGroup www-data\n" if os.geteuid() == 0 else "",
             pools=pools.lines(self.shape, setup), affinity=self.affinity_lines(),
+            fair=FAIR if setup.profile == "fit" else "",
             log=LOG.format(**words) if setup.log else "",
             override="All" if setup.htaccess else "None",
             feature=features[setup.feature].format(**words) if setup.feature in features else "",

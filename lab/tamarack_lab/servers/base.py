@@ -113,6 +113,11 @@ class Server:
         """The package of an optional part that a feature needs and that is not installed."""
         return ""
 
+    @classmethod
+    def lacks(cls, feature: str) -> str:
+        """Why a row with this feature waits for its first figure, in one line; empty else."""
+        return ""
+
     def configure(self) -> list[str]:
         """Writes the configuration; returns the command that serves it in the foreground."""
         raise NotImplementedError

@@ -25,7 +25,7 @@ defaults
     http-reuse always
 frontend front
     bind {address}:{port}{tls} backlog 4096
-    {log}default_backend behind
+    default_backend behind
 backend behind
     server nginx 127.0.0.1:{behind}
 """
@@ -38,7 +38,8 @@ class Haproxy(Server):
     label = "HAProxy before nginx"
     program = "haproxy"
     packages = ("haproxy", "nginx")
-    features = frozenset({"tls", "log", "affinity"})
+    # It logs to syslog alone: lines for a daemon that is none of the server's are no log on.
+    features = frozenset({"tls", "affinity"})
 
     @classmethod
     def absent(cls) -> str:
@@ -70,8 +71,7 @@ class Haproxy(Server):
             if setup.affinity == "own" else "",
             user="user www-data\n    group www-data" if os.geteuid() == 0 else "",
             address=setup.address, port=setup.port, behind=behind.port,
-            tls=f" ssl crt {setup.site.root}/both.pem" if setup.tls else "",
-            log=f"log {folder}/log.sock local0\n    option httplog\n    " if setup.log else "")
+            tls=f" ssl crt {setup.site.root}/both.pem" if setup.tls else "")
         (folder / "haproxy.cfg").write_text(text)
         return [self.path() or self.program, "-db", "-f", str(folder / "haproxy.cfg")]
 

@@ -13,6 +13,10 @@ from .base import first_line, output_of
 ROOT = Path(__file__).parent.parent.parent.parent
 # --tamarack PATH sets it, for this process and all that it starts.
 VARIABLE = "TAMARACK"
+# Feature → the module that brings it.
+MODULES = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
+           "log": "mod_log_config", "affinity": "core.c"}
+WAITING = ("cgi", "ssi")
 
 
 class Tamarack(Apache):
@@ -43,14 +47,20 @@ class Tamarack(Apache):
 
     @classmethod
     def can(cls, feature: str) -> bool:
-        """By the modules that are compiled in; a WSGI row is kept to show that it is absent."""
-        module = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
-                  "log": "mod_log_config", "affinity": "core.c"}.get(feature)
+        """By the modules that are compiled in; rows that wait for theirs are kept, to be seen."""
         if feature == "app":
             return False
-        if not cls.path():
-            return feature not in ("cgi", "ssi")
-        return module is None or module in _modules(cls.path() or "")
+        module = MODULES.get(feature)
+        return feature in WAITING or not cls.path() or module is None or \
+            module in _modules(cls.path() or "")
+
+    @classmethod
+    def lacks(cls, feature: str) -> str:
+        """Modules that are to come."""
+        module = MODULES.get(feature, "")
+        if feature not in WAITING or not cls.path() or module in _modules(cls.path() or ""):
+            return ""
+        return f"absent: Tamarack has no {module} yet"
 
     @classmethod
     def missing_module(cls, feature: str) -> str:
