@@ -71,13 +71,13 @@ class Planned:
         if self.tool == "handshakes":
             return f"{self.concurrency} clients, a full handshake each time"
         if block.requests_each:
-            return f"{self.tool}: {self.concurrency} users, {block.requests_each} requests each"
+            return f"{self.tool}, {self.concurrency} users, {block.requests_each} requests each"
         who = (f"{self.concurrency} connections" if block.keep_alive
                else f"{self.concurrency} clients, a new connection for each request")
         what = ("pages in random order" if self.page == "mixed" else
                 "no two heads alike" if block.unlike else "one request repeated")
         pace = f", at {self.load_percent} % of the peak" if self.tool == "open" else ""
-        return f"{self.tool}: {who}, {what}{pace}"
+        return f"{self.tool}, {who}, {what}{pace}"
 
     @property
     def needs(self) -> list[str]:

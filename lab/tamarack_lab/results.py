@@ -97,7 +97,7 @@ class Cell(Model):
     # All axes beside the server, in the experiment's order; numbers stay numbers.
     axes: dict[str, Value]
     tool: str
-    # The load in words: "wrk: 64 connections, one request repeated"; older results have none.
+    # The load in words: "wrk, 64 connections, one request repeated"; older results have none.
     load: str = ""
     status: Literal["ok", "marked"]
     # For a marked cell: missing server, does not start, errors, wrong bytes… One line.

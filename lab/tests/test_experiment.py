@@ -95,12 +95,12 @@ def test_quick_says_what_it_leaves_out(tmp_path: Path) -> None:
 def test_a_cell_says_its_load_in_words() -> None:
     made = plan.make(experiment.load("peers"), servers.kinds(), False, 2, 1)
     loads = {cell.axes["scenario"]: cell.load for cell in made.cells}
-    assert loads["small file"] == "wrk: 64 connections, one request repeated"
+    assert loads["small file"] == "wrk, 64 connections, one request repeated"
     assert loads["idle connections"] == "10,000 connections that ask for nothing"
     assert loads["handshakes"] == "4 clients, a full handshake each time"
     made = plan.make(experiment.load("p3-concurrency"), servers.kinds(), False, 2, 1)
     mixed = next(cell for cell in made.cells if cell.axes["scenario"] == "mixed sizes")
-    assert mixed.load == ("hammer: 25 clients, a new connection for each request, "
+    assert mixed.load == ("hammer, 25 clients, a new connection for each request, "
                           "pages in random order")
 
 

@@ -19,7 +19,7 @@ def peers() -> Results:
     first.cells[1] = first.cells[1].model_copy(
         update={"status": "marked", "reason": "does not start"})
     for cell in first.cells:
-        cell.load = "wrk: 64 connections, one request repeated"
+        cell.load = "wrk, 64 connections, one request repeated"
     return results.model_copy(update={"experiments": [first]})
 
 
@@ -56,7 +56,7 @@ def test_the_section_says_how_it_is_to_be_read() -> None:
     text = section(peers(), "lab/results/mine")
     for words in (
             "Less is better in every column.",
-            "server on CPU 0, load on CPU 1; wrk: 64 connections, one request repeated.",
+            "server on CPU 0, load on CPU 1; wrk, 64 connections, one request repeated.",
             "medians of 3 fresh starts of 2 s.",
             "Noise floor of CPU time per request ±",
             "by the A/A run of Apache event, scheme http, log off."):

@@ -225,6 +225,10 @@ def test_where_the_load_tool_was_the_limit_the_report_says_so(results: Results) 
     busy(one, "server=tamarack-event scheme=http log=off", 0.99, 0.99)
     assert ("Here the load tool was the limit, its CPUs over 90 % busy and the server's not: "
             "scheme http, log off: nginx.") in findings(one, True)
+    busy(one, "server=nginx scheme=https log=off", 0.99, 0.7)
+    assert "1 with the load tool as the limit" in findings(one, True)[0]
+    assert tables.ratios(one, True).count("the load tool was the limit") == 1
+    busy(one, "server=nginx scheme=https log=off", 0.5, 0.7)
     table = tables.cells(one, True)
     assert "load busy" in table and table.count("the limit") == 1
     captions = {drawn.place: drawn.caption for drawn in charts.of(one, theme.looks(results), True)

@@ -42,6 +42,8 @@ class RatioRow:
     by_cpu: Interval | None
     # The noise floor that the ratio does not exceed; None where it does, or no floor is known.
     noise: float | None = None
+    # Whether the load tool was the limit of one of the two cells.
+    limited: bool = False
 
 
 def interval_of(cell: Cell, metric: Metric, quick: bool) -> Interval | None:
@@ -149,7 +151,8 @@ def _rows_of(experiment: Experiment, ratio: Ratio, quick: bool) -> Iterator[Rati
         by_cpu = _ratio(ratio, under, over, inverse, quick) if inverse else None
         text = ", ".join(f"{name} {value}" for name, value in place)
         yield RatioRow(ratio, over.server, over.label, text, measured, by_cpu,
-                       _noise(ratio, measured.median, floor_of(experiment, ratio.metric)))
+                       _noise(ratio, measured.median, floor_of(experiment, ratio.metric)),
+                       load_was_limit(over) or load_was_limit(under))
 
 
 def _noise(ratio: Ratio, value: float, floor: float | None) -> float | None:

@@ -50,6 +50,8 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
     line = f"{label} {said(first, first.measured.median)} here ({first.label}{where})"
     if first.noise is not None:
         line += f" (within the noise, ±{percent(first.noise)})"
+    if first.limited:
+        line += " (the load tool was the limit)"
     if ratio.published:
         line += ", " + ", ".join(f"{said(first, value)} there ({machine})"
                                  for machine, value in ratio.published.items())
@@ -60,6 +62,8 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
                  f"{said(first, max(every))}")
         quiet = sum(row.noise is not None for row in rows)
         line += f", {quiet} of them within the noise" if quiet else ""
+        limited = sum(row.limited for row in rows)
+        line += f", {limited} with the load tool as the limit" if limited else ""
     return line + "."
 
 

@@ -69,11 +69,12 @@ def _group(results: Results, experiment: Experiment, where: str, cells: list[Cel
         legend = {"orient": "right", "symbolSize": 90, "symbolOpacity": 1, "labelLimit": 200}
         words = curves_told(experiment, where, metric, rows)
         spec = curves_of(rows, labels, experiment.x, metric, look, words, legend)
+    cut = "" if results.finished else ", unfinished run"
     along = f" against {experiment.x}" if experiment.x else ""
     title = {"text": f"{MEANINGS[metric].title}{along}" + (f": {where}" if where else ""),
              "subtitle": [f"{results.environment.cpu}, {results.started:%Y-%m-%d}. "
                           f"{'Range' if results.quick else '95 % interval'} of "
-                          f"{results.starts} starts{'' if results.finished else ', unfinished run'}.", *textwrap.wrap(
+                          f"{results.starts} starts{cut}.", *textwrap.wrap(
                               floor_words(experiment, metric, cells) + limit_words(cells), WRAP)],
              "offset": 14}
     return {**spec, "width": WIDTH if experiment.x is None else WIDTH - 180, "title": title,

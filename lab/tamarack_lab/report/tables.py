@@ -70,7 +70,8 @@ def ratios(experiment: Experiment, quick: bool) -> str:
         fields = [text(row.ratio.label.rstrip(",")), text(row.label), text(row.place),
                   figure(said(row, here.median), here.median,
                          f"[{said(row, here.low)} – {said(row, here.high)}]"
-                         + ("" if row.noise is None else ", within the noise"))]
+                         + ("" if row.noise is None else ", within the noise")
+                         + (", the load tool was the limit" if row.limited else ""))]
         fields.append(figure(said(row, row.by_cpu.median), row.by_cpu.median)
                       if row.by_cpu else NOTHING)
         there = [f"{said(row, value)} ({machine})"

@@ -7,6 +7,7 @@ from typing import Any
 from tamarack_lab.results import Cell, Experiment, Metric
 
 from ..figures import groups
+from ..metrics import percent
 from ..theme import Look
 from .chart import (
     DURATION, Chart, Row, Spec, decades, floor_of, floor_words, interval_words, limit_words, point,
@@ -75,10 +76,18 @@ def _chart(
         f"{experiment.x} {longest[f'x_{experiment.x}']}.")
     caption = (f"Solid: throughput, left. Dashed: mean latency; dotted: the longest; right, "
                f"logarithmic. {interval_words(quick)} "
-               f"{floor_words(experiment, 'requests_per_s', cells)}{limit_words(cells)}")
+               f"{floor_words(experiment, 'requests_per_s', cells)}{_bands(experiment)}"
+               f"{limit_words(cells)}")
     return Chart("twins", label, place, caption, alternative,
                  _drawing(rates, latencies, experiment.x, limits, alternative),
                  height=HEIGHT + 50)
+
+
+def _bands(experiment: Experiment) -> str:
+    """How wide the bands of latency are, which has noise floors of its own."""
+    found = [f"{name} ±{percent(floor)}" for metric, name in LATENCIES
+             if (floor := floor_of(experiment, metric))]
+    return f" Bands of latency: {', '.join(found)}." if found else ""
 
 
 def _drawing(
