@@ -16,6 +16,7 @@ from tamarack_lab import packages, site
 from tamarack_lab.errors import LabError
 from tamarack_lab.histogram import Histogram, upper_bound
 from tamarack_lab.load import ab, answer, h2load, handshakes, idle, jmeter, oha, wrk
+from tamarack_lab.load.ab import Ab
 from tamarack_lab.load.hammer import Hammer, Open, Users
 from tamarack_lab.load.handshakes import Handshakes
 from tamarack_lab.load.idle import Idle
@@ -69,8 +70,9 @@ def test_wrong_bytes_show_in_the_sum(received: int, wrong: int) -> None:
 
 AB = """\
 Complete requests:      1000
-Failed requests:        4
-   (Connect: 0, Receive: 1, Length: 3, Exceptions: 0)
+Document Length:        1024 bytes
+Failed requests:        6
+   (Connect: 0, Receive: 1, Length: 5, Exceptions: 0)
 Non-2xx responses:      2
 Total transferred:      1300000 bytes
 Time taken for tests:   0.500 seconds
@@ -83,7 +85,8 @@ Total:          1   12   3.4     11      99
 def test_ab() -> None:
     table = "Percentage served,Time in ms\n0,1.0\n50,11.5\n90,14.25\n99,40.0\n"
     count = ab.count(AB, table, order())
-    # Bodies of another length are judged by the sum of bytes, not by ab.
+    # Two of the five bodies of another length came with another status.
+    assert count.wrong_bytes == 3
     assert (count.requests, count.errors, count.complaint) == (997, 3, "receive 1, status 2")
     latency = count.latency()
     assert latency is not None and latency.percentiles_us == {
@@ -91,13 +94,40 @@ def test_ab() -> None:
     assert latency.max_us == 99000 and latency.mean_us == 12500
 
 
+def test_ab_has_its_length_from_the_first_answer_which_may_be_wrong() -> None:
+    other = AB.replace("1024 bytes", "900 bytes")
+    assert ab.count(other, "", order()).wrong_bytes == 1000
+    # Of a page that changes nothing is known.
+    varied = AB.replace("1024 bytes", "Variable").replace("Length: 5", "Length: 0")
+    assert ab.count(varied, "", order(pages=(Page("/time", None),))).wrong_bytes == 0
+    assert ab.count(AB.replace("Length: 5", "Length: 0"), "", order()).wrong_bytes == 0
+
+
+@pytest.mark.skipif(not packages.which("ab"), reason="no ab")
+def test_ab_counts_bodies_of_another_length(served: tuple[int, type[Handler]]) -> None:
+    port, handler = served
+    wanted = order(port=port, keep_alive=False, requests=40)
+    count = Ab().run(wanted, Local(()))
+    assert (count.requests, count.errors, count.wrong_bytes) == (40, 0, 0), count.complaint
+    handler.count, handler.short_at = 0, 7
+    assert Ab().run(wanted, Local(())).wrong_bytes == 1
+    handler.short_at = 0
+    count = Ab().run(replace(wanted, pages=(Page("/time", None),)), Local(()))
+    assert (count.requests, count.errors, count.wrong_bytes) == (40, 0, 0)
+
+
 def test_h2load() -> None:
     text = ("finished in 2.00s, 10.00 req/s, 1.2KB/s\n"
             "requests: 4 total, 4 started, 4 done, 3 succeeded, 1 failed, 0 errored, 0 timeout\n"
-            "status codes: 3 2xx, 0 3xx, 1 4xx, 0 5xx\ntraffic: 4.0KB (4096) total, 1B (1)\n")
-    count = h2load.count(text, "1 200 120\n2 200 130\n3 404 9\n4 200 140\n", order())
+            "status codes: 3 2xx, 0 3xx, 1 4xx, 0 5xx\ntraffic: 4.0KB (4096) total, 1B (1) "
+            "headers (space savings 0.00%), 3.0KB (3072) data\n")
+    log = "1 200 120\n2 200 99900\n3 404 9\n4 200 100001\n"
+    count = h2load.count(text, log, order())
     assert (count.requests, count.duration_s, count.errors) == (3, 2.0, 2)
     assert count.histogram is not None and count.histogram.total == 3
+    # One bucket holds the second and the fourth.
+    assert count.over == {100: 1, 1000: 0, 10_000: 0} and count.wrong_bytes == 0
+    assert h2load.count(text.replace("3072", "3000"), log, order()).wrong_bytes == 1
 
 
 def test_oha() -> None:
@@ -129,9 +159,11 @@ def test_hosts_are_merged_by_histogram() -> None:
     for value, number in ((100, 90), (10_000, 10)):
         kept = Histogram()
         kept.record(value, number)
-        parts.append(Count(number, 2.0, histogram=kept, bytes=5))
+        parts.append(Count(number, 2.0, histogram=kept, bytes=5, stdev_us=0.0,
+                           over={100: number // 2}))
     whole = together(parts)
     assert (whole.requests, whole.duration_s, whole.bytes) == (100, 2.0, 10)
+    assert whole.over == {100: 50} and whole.stdev_us == pytest.approx(2970)
     latency = whole.latency()
     assert latency is not None and latency.percentiles_us["90"] == 100
     assert latency.percentiles_us["99"] == pytest.approx(10_000, rel=0.02)
@@ -159,6 +191,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # Set by tests: chunked bodies, a body of other bytes, a pause at one request.
     chunked = wrong = False
     stall_at, stall_s, count = 0, 0.0, 0
+    # At one request a body of half the length.
+    short_at = 0
     # Request heads, where a test wants them.
     heads: list[str] | None = None
 
@@ -170,6 +204,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if kind.count == kind.stall_at:
             time.sleep(kind.stall_s)
         body = b"y" * 1024 if kind.wrong else PAGE.body or b""
+        body = body[:512] if kind.count == kind.short_at else body
         self.send_response(200)
         if self.headers["Connection"] == "close":
             self.send_header("Connection", "close")

@@ -14,6 +14,8 @@ COMPLETE = re.compile(r"^Complete requests:\s+(\d+)", re.MULTILINE)
 TOOK = re.compile(r"^Time taken for tests:\s+([\d.]+)", re.MULTILINE)
 KINDS = re.compile(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)")
 NON_2XX = re.compile(r"^Non-2xx responses:\s+(\d+)", re.MULTILINE)
+# Of the first answer; the others are compared with it.
+LENGTH = re.compile(r"^Document Length:\s+(\d+) bytes", re.MULTILINE)
 BYTES = re.compile(r"^Total transferred:\s+(\d+)", re.MULTILINE)
 TOTAL = re.compile(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", re.MULTILINE)
 MEAN_MS = re.compile(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)", re.MULTILINE)
@@ -36,8 +38,10 @@ class Ab(Tool):
         table = side.scratch("ab.csv")
         amount = ["-n", str(order.requests)] if order.requests else \
             ["-t", str(max(1, round(order.seconds))), "-n", str(REQUESTS_MAX)]
+        # -l: bodies may differ in length.
+        differing = ["-l"] if order.pages[0].length < 0 else []
         output = side.run(
-            ["ab", "-q", "-r", "-l", "-d", "-s", str(REQUEST_TIMEOUT_S), *amount,
+            ["ab", "-q", "-r", *differing, "-d", "-s", str(REQUEST_TIMEOUT_S), *amount,
              "-c", str(order.clients), *(["-k"] if order.keep_alive else []), "-e", table,
              order.url(order.pages[0])], order.seconds + 10 * REQUEST_TIMEOUT_S)
         return count(output, side.take(table), order)
@@ -51,20 +55,21 @@ def count(output: str, table: str, order: Order) -> Count:
     kinds = KINDS.search(output)
     counted = dict(zip(("connect", "receive", "length", "exception"),
                        map(int, kinds.groups() if kinds else ()), strict=False))
-    # -l: a body of another length is no failure for ab; wrong bytes are judged by the sum.
-    counted.pop("length", None)
     other = NON_2XX.search(output)
     counted["status"] = int(other[1]) if other else 0
     requests, sent = int(complete[1]), BYTES.search(output)
-    received = int(sent[1]) if sent else 0
-    least = order.pages[0].length
+    # An answer with another status has another length too: it is an error, and counts once.
+    wrong = max(0, counted.pop("length", 0) - counted["status"])
+    first, wanted = LENGTH.search(output), order.pages[0].length
+    if wanted >= 0 and (not first or int(first[1]) != wanted):
+        wrong = requests
     good = max(0, requests - sum(counted.values()))
     total, mean = TOTAL.search(output), MEAN_MS.search(output)
     return Count(
-        good, float(took[1]), sum(counted.values()),
-        int(least > 0 and received < good * least), complaint(counted), received, None,
-        float(total[3]) * 1000 if total else None, _percentiles(table),
-        float(mean[1]) * 1000 if mean else 0.0, float(total[5]) * 1000 if total else 0.0)
+        good, float(took[1]), sum(counted.values()), wrong, complaint(counted),
+        int(sent[1]) if sent else 0, None, float(total[3]) * 1000 if total else None,
+        _percentiles(table), float(mean[1]) * 1000 if mean else 0.0,
+        float(total[5]) * 1000 if total else 0.0)
 
 
 def _percentiles(table: str) -> dict[str, float]:

@@ -7,11 +7,12 @@ import re
 from ..errors import LabError
 from ..histogram import Histogram
 from .side import Side
-from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint
+from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint, counted_over
 
 FINISHED = re.compile(r"^finished in ([\d.]+)(ms|s|us),", re.MULTILINE)
 REQUESTS = re.compile(r"(\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout")
-TRAFFIC = re.compile(r"^traffic: .*?\((\d+)\) total", re.MULTILINE)
+# All bytes, and those of bodies.
+TRAFFIC = re.compile(r"^traffic: .*?\((\d+)\) total.*?\((\d+)\) data", re.MULTILINE)
 STATUS = re.compile(r"^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", re.MULTILINE)
 UNIT = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
@@ -47,14 +48,18 @@ def count(output: str, log: str, order: Order) -> Count:
     status = STATUS.search(output)
     counted = {"failed": int(requests[2]), "timeout": int(requests[4]),
                "status": sum(int(status[i]) for i in (2, 3, 4)) if status else 0}
-    kept = Histogram()
+    kept, took_us = Histogram(), []
     for line in log.splitlines():
         words = line.split()
         if len(words) == 3 and words[1] == "200":
-            kept.record(int(words[2]))
+            took_us.append(int(words[2]))
+            kept.record(took_us[-1])
     traffic = TRAFFIC.search(output)
     received = int(traffic[1]) if traffic else None
-    good, least = int(requests[1]), order.pages[0].length
-    wrong = int(least > 0 and received is not None and received < good * least)
+    good, length = int(requests[1]), order.pages[0].length
+    # Bodies of all answers, and of those that the end cut off.
+    wrong = int(length >= 0 and traffic is not None and not
+                good * length <= int(traffic[2]) <= (good + order.clients) * length)
     return Count(good, float(took[1]) * UNIT[took[2]], sum(counted.values()), wrong,
-                 complaint(counted), received, kept if kept.total else None)
+                 complaint(counted), received, kept if kept.total else None,
+                 over=counted_over(took_us))

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 from ..errors import LabError
 from ..histogram import Histogram
 from .side import Side
-from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint
+from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint, counted_over
 
 HOME = "/usr/share/jmeter"
 # Debian's XStream refuses JMeter's own classes unless it is told to allow them.
@@ -125,4 +125,4 @@ def count(table: str, order: Order) -> Count:
     took = [point[1] * 1000 for point in line]
     return Count(len(good), max(0.001, (ended - began) / 1000), sum(counted.values()), wrong,
                  complaint(counted), None, kept, statistics.pstdev(took) if took else None,
-                 timeline_ms=sorted(line) or None)
+                 over=counted_over(took), timeline_ms=sorted(line) or None)

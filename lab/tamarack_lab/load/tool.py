@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -13,6 +14,8 @@ from .side import Side
 
 # Longer than any answer should take, so that a hang is an error and not the end of the run.
 REQUEST_TIMEOUT_S = 30
+# Noticed, in the way, given up.
+LIMITS_MS = (100, 1000, 10_000)
 # What the head of one right answer may be longer or shorter than that of another.
 HEAD_SLACK_BYTES = 8
 
@@ -83,7 +86,7 @@ class Count:
         shares = {limit: count / self.requests for limit, count in self.over.items()}
         if self.histogram and self.histogram.total:
             kept = self.histogram
-            for limit in (100, 1000, 10_000):
+            for limit in LIMITS_MS:
                 shares.setdefault(limit, kept.share_over(limit * 1000))
             return Latency(
                 count=kept.total, mean_us=kept.mean_us(), stdev_us=self.stdev_us,
@@ -182,6 +185,12 @@ def wrong_sum(order: Order, answers: int, received: int) -> bool:
     least = answers * (min(order.answer_bytes) - HEAD_SLACK_BYTES)
     most = (answers + order.clients) * (max(order.answer_bytes) + HEAD_SLACK_BYTES)
     return not least <= received <= most
+
+
+def counted_over(took_us: Sequence[float]) -> dict[int, int]:
+    """How many took longer than 0.1, 1 and 10 s, by the limit in milliseconds: from the rows
+    themselves, because a histogram's bucket can lie on both sides of a limit."""
+    return {limit: sum(1 for took in took_us if took > limit * 1000) for limit in LIMITS_MS}
 
 
 def complaint(counted: dict[str, int]) -> str:
