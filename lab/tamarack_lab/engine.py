@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from .servers import Server
 # Reasons that begin so are a row kept to show that it waits: no fault of this run.
 EXPECTED = "absent:"
 SEED = 20
+# Of the CPUs' time in some start: less is not worth a line.
+STEAL_SAID = 0.01
 # Letters of an error that nobody foresaw.
 MOST_SAID = 200
 
@@ -105,12 +108,14 @@ def measure(run: Run, stage: Stage, progress: Progress) -> None:
         total += sum(_cost_s(task, plan) for task in _open_tasks(run, plan))
     starts = sum(len(_open_tasks(run, plan)) for plan in run.plans)
     progress.begin(total, starts)
+    stage.tls, stage.note = run.environment.tls, run.note
     for plan in run.plans:
         progress.experiment(plan.spec.name)
         stage.seconds, stage.warm_up_s = plan.spec.seconds, plan.spec.warm_up_s
         for task in _open_tasks(run, plan):
             _one(run, plan, task, stage, progress)
         write(results(run, finished=False), run.folder)
+    _note_steal(run)
     progress.end()
 
 
@@ -133,6 +138,14 @@ def results(run: Run, finished: bool) -> Results:
         seconds=run.journal.header["seconds"], load=run.load_side,
         headline_reason=run.headline_reason, environment=run.environment,
         experiments=[_experiment(run, plan) for plan in run.plans], notes=run.notes)
+
+
+def _note_steal(run: Run) -> None:
+    shares = [one.steal for kept in run.journal.samples.values() for one in kept.values()
+              if one.steal is not None]
+    if shares and max(shares) >= STEAL_SAID:
+        run.note(f"The hypervisor gave {statistics.median(shares):.1%} of these CPUs' time to "
+                 f"others (median of the starts), and up to {max(shares):.1%}.")
 
 
 def _mark_missing(run: Run, plan: Plan, stage: Stage) -> None:

@@ -18,6 +18,7 @@ from .servers.base import first_line
 
 ROOT = Path(__file__).parent.parent.parent
 SYS_CPU = Path("/sys/devices/system/cpu")
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 SYSCTLS = (
     "net.core.somaxconn", "net.core.netdev_max_backlog", "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_fin_timeout", "net.ipv4.ip_local_port_range",
@@ -37,8 +38,7 @@ def describe(kinds: list[type[Server]], tools: list[str], side: Side) -> Environ
                      for path in sorted((SYS_CPU / "vulnerabilities").glob("*"))},
         kernel=platform.release(), system=_system(),
         virtual=first_line(["systemd-detect-virt"]) or _hypervisor(),
-        sysctls={name: value for name in SYSCTLS
-                 if (value := _read(Path("/proc/sys") / name.replace(".", "/")))},
+        sysctls=_settings(),
         limits={"nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
                 "nproc": resource.getrlimit(resource.RLIMIT_NPROC)[1]},
         servers={kind.name: kind.version() for kind in there},
@@ -46,6 +46,17 @@ def describe(kinds: list[type[Server]], tools: list[str], side: Side) -> Environ
         tools={name: TOOLS[name].version(side) for name in tools
                if name in TOOLS and not TOOLS[name].missing(side)},
         commit=commit(), lab=__version__)
+
+
+def _settings() -> dict[str, str]:
+    """Of the kernel, by sysctl; transparent huge pages have no name there."""
+    found = {name: value for name in SYSCTLS
+             if (value := _read(Path("/proc/sys") / name.replace(".", "/")))}
+    # The chosen one stands in brackets: always [madvise] never.
+    for name in ("enabled", "defrag"):
+        if chosen := re.search(r"\[(\w[\w+]*)\]", _read(HUGE_PAGES / name)):
+            found[f"transparent_hugepage.{name}"] = chosen[1]
+    return found
 
 
 def cpu_model() -> str:

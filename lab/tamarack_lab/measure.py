@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -45,6 +45,9 @@ class Stage:
     kinds: dict[str, type[Server]]
     # Server → nanoseconds that each of its answers is made to cost more.
     slower_ns: dict[str, int] = field(default_factory=dict)
+    # Server → TLS version and cipher, as they are found.
+    tls: dict[str, str] = field(default_factory=dict)
+    note: Callable[[str], None] = print
     # Set by tests.
     tools: dict[str, Tool] | None = None
 
@@ -69,6 +72,7 @@ def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
         # Children that still load an application would keep the check waiting.
         server.settle()
         server.check(pages)
+        _keep_tls(server, stage)
         if cell.affinity == "taskset":
             server.pin()
         if isinstance(tool, Idle):
@@ -149,6 +153,17 @@ def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage)
     tool.run(warm, side)
 
 
+def _keep_tls(server: Server, stage: Stage) -> None:
+    """Keeps what TLS the server agrees on; says so where another's differs: it is other work."""
+    if not server.setup.tls or server.name in stage.tls:
+        return
+    mine = stage.tls[server.name] = server.tls_terms()
+    first, theirs = next(iter(stage.tls.items()))
+    if mine != theirs:
+        stage.note(f"TLS differs: {server.label} agrees on {mine}, "
+                   f"{stage.kinds[first].label} on {theirs}.")
+
+
 def _peak(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage) -> float:
     """The warm-up of an open loop: the most requests/s that this start gives in a closed one.
 
@@ -165,9 +180,12 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
               order: int) -> Sample:
     at = datetime.now(UTC)
     busy = [proc.ticks(mask) for mask in (sides.server, sides.load)]
+    every = tuple({*sides.server, *sides.load})
+    taken = proc.stolen(every)
     before = proc.reading(server.pids(), server.group)
     count = tool.run(wanted, side)
     after = proc.reading(server.pids(), server.group)
+    stolen = proc.stolen(every)
     shares = [proc.busy_share(old, proc.ticks(mask))
               for old, mask in zip(busy, (sides.server, sides.load), strict=True)]
     if count.requests == 0:
@@ -183,6 +201,7 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
         context_switches_voluntary=proc.grown(before.voluntary, after.voluntary),
         context_switches_involuntary=proc.grown(before.involuntary, after.involuntary),
         pss_bytes=proportional, rss_bytes=resident, server_busy=shares[0], load_busy=shares[1],
+        steal=proc.busy_share(taken, stolen),
         latency=count.latency(), timeline_ms=count.timeline_ms)
 
 

@@ -84,19 +84,29 @@ def memory_bytes(pids: list[int]) -> tuple[int, int]:
 
 def ticks(cpus: tuple[int, ...]) -> tuple[int, int]:
     """Busy and all ticks of some CPUs since boot."""
-    busy = total = 0
+    numbers = _ticks(cpus)
+    return sum(numbers) - numbers[3] - numbers[4], sum(numbers)
+
+
+def stolen(cpus: tuple[int, ...]) -> tuple[int, int]:
+    """Ticks that the hypervisor gave to others while these CPUs had work, and all ticks."""
+    numbers = _ticks(cpus)
+    return numbers[7], sum(numbers)
+
+
+def _ticks(cpus: tuple[int, ...]) -> list[int]:
+    """user, nice, system, idle, iowait, irq, softirq, steal (proc(5)), summed over some CPUs."""
+    whole = [0] * 8
     wanted = {f"cpu{cpu}" for cpu in cpus}
     for line in _read(PROC / "stat").splitlines():
         words = line.split()
         if words and words[0] in wanted:
-            numbers = [int(word) for word in words[1:9]]
-            busy += sum(numbers) - numbers[3] - numbers[4]
-            total += sum(numbers)
-    return busy, total
+            whole = [one + int(word) for one, word in zip(whole, words[1:9], strict=True)]
+    return whole
 
 
 def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    """Share of the time between two readings in which the CPUs were not idle."""
+    """Share of the time between two readings: in which the CPUs were not idle, or were taken."""
     if after[1] <= before[1]:
         return None
     return (after[0] - before[0]) / (after[1] - before[1])

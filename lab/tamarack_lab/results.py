@@ -68,6 +68,8 @@ class Sample(Model):
     # CPU time of the server's whole process family; None when it runs where /proc can't be read.
     cpu_us_per_request: float | None = None
     bytes_per_s: float | None = None
+    # Share of the time of the server's and the load's CPUs that a hypervisor gave to others.
+    steal: float | None = None
     latency: Latency | None = None
     # Of the server's threads, during the measured time.
     migrations: int | None = None
@@ -211,6 +213,8 @@ class Environment(Model):
     servers: dict[str, str]
     # Adapter name → compile flags, where the program tells them.
     flags: dict[str, str]
+    # Adapter name → TLS version and cipher, as it agreed on them with the lab's OpenSSL.
+    tls: dict[str, str] = Field(default_factory=dict)
     tools: dict[str, str]
     commit: str
     lab: str

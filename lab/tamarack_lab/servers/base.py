@@ -211,6 +211,17 @@ class Server:
             if not page.fits(body):
                 raise LabError(f"{self.label} answers {page.path} with wrong bytes")
 
+    def tls_terms(self) -> str:
+        """TLS version and cipher that it agrees on. LabError."""
+        try:
+            with socket.create_connection((self.setup.host, self.setup.port),
+                                          FETCH_TIMEOUT_S) as plain, \
+                    _any_certificate().wrap_socket(plain) as secured:
+                version, cipher = secured.version(), secured.cipher()
+        except OSError as error:
+            raise LabError(f"{self.label} makes no handshake: {error}") from None
+        return f"{version} {cipher[0]}" if cipher else ""
+
     def stop(self) -> None:
         """Ends it, its children included."""
         processes, self._processes = self._processes, []
@@ -279,10 +290,8 @@ def fetch(url: str) -> tuple[int, bytes]:
     host, _, path = rest.partition("/")
     connection: http.client.HTTPConnection
     if scheme == "https":
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, timeout=FETCH_TIMEOUT_S, context=context)
+        connection = http.client.HTTPSConnection(host, timeout=FETCH_TIMEOUT_S,
+                                                 context=_any_certificate())
     else:
         connection = http.client.HTTPConnection(host, timeout=FETCH_TIMEOUT_S)
     try:
@@ -291,6 +300,14 @@ def fetch(url: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+def _any_certificate() -> ssl.SSLContext:
+    """The lab's own is signed by nobody."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def first_line(command: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Server, first_line
+from .base import Server, first_line, output_of
 
 TEMPLATE = """\
 {{
@@ -43,6 +43,13 @@ class Caddy(Server):
     def version(cls) -> str:
         """Of the installed package."""
         return f"caddy {first_line([cls.path() or cls.program, 'version'])}"
+
+    @classmethod
+    def flags(cls) -> str:
+        """Go's version, and what it was built with."""
+        lines = output_of([cls.path() or cls.program, "build-info"]).splitlines()
+        words = [line.split("\t") for line in lines if line.startswith(("go\t", "build\t"))]
+        return " ".join(word[1].strip() for word in words if len(word) > 1)
 
     def environment(self) -> dict[str, str]:
         """It keeps its files in the folder, and knows its CPUs."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from .base import Server, first_line
+from .base import Server, first_line, output_of
 
 OPENSSL = Path("/usr/lib/lighttpd/mod_openssl.so")
 
@@ -38,6 +39,12 @@ class Lighttpd(Server):
     def version(cls) -> str:
         """Of the installed package."""
         return first_line([cls.path() or cls.program, "-v"]).split(" - ")[0]
+
+    @classmethod
+    def flags(cls) -> str:
+        """What it can do: + before each."""
+        text = output_of([cls.path() or cls.program, "-V"])
+        return ", ".join(re.findall(r"^\s+\+ (.*?)(?: support)?$", text, re.MULTILINE))
 
     @classmethod
     def missing_module(cls, feature: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from .apache import Apache
@@ -16,6 +17,7 @@ VARIABLE = "TAMARACK"
 # Feature → the module that brings it.
 MODULES = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
            "log": "mod_log_config", "affinity": "core.c"}
+BUILT = re.compile(r"^(?:Server built|Compiler|Profile|rustc).*$", re.MULTILINE)
 WAITING = ("cgi", "ssi")
 
 
@@ -44,6 +46,13 @@ class Tamarack(Apache):
         """Its own version line, and which build it is: a run goes on with the same one only."""
         path = cls.path()
         return _version(path) if path else ""
+
+    @classmethod
+    def flags(cls) -> str:
+        """When it was built, and what else its -V tells (compiler and profile, once it does)."""
+        text = output_of([cls.path() or cls.program, "-V"])
+        return ", ".join([" ".join(found.split()) for found in BUILT.findall(text)]
+                         + [super().flags()])
 
     @classmethod
     def can(cls, feature: str) -> bool:
