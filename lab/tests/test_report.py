@@ -189,6 +189,13 @@ def test_memory_stands_in_the_tables_in_megabytes(results: Results) -> None:
         assert "pss_bytes" in load(name).metrics
 
 
+def test_a_leader_without_a_noise_floor_is_said_to_have_none(results: Results) -> None:
+    one = experiment(results, "p1-keepalive").model_copy(deep=True)
+    assert not any("no A/A run" in line for line in findings(one, True))
+    one.floors = []
+    assert sum("no A/A run tells the noise." in line for line in findings(one, True)) == 4
+
+
 def test_idle_connections_have_no_throughput(results: Results) -> None:
     sample = results.experiments[0].cells[0].samples[0].model_copy()
     assert reading.value(sample, "requests_per_s") == sample.requests_per_s

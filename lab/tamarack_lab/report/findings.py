@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tamarack_lab.results import Experiment, Ratio
+from tamarack_lab.results import Experiment, Metric, Ratio
 
 from .charts.bars import ranked
 from .charts.chart import Row, metric_for
-from .figures import BUSY, RatioRow, groups, load_was_limit, ratio_rows
+from .figures import BUSY, RatioRow, floor_of, groups, load_was_limit, ratio_rows
 from .metrics import MEANINGS, lower, percent
 from .tables import said
 
@@ -22,8 +22,8 @@ def findings(experiment: Experiment, quick: bool) -> list[str]:
     if experiment.x is None:
         lines += [line for place, cells in groups(experiment)[:MOST_GROUPS]
                   if (metric := metric_for(experiment, cells, quick))
-                  and (line := _leader(place, MEANINGS[metric].title, MEANINGS[metric]
-                                       .more_is_better, ranked(experiment, cells, metric, quick)))]
+                  and (line := _leader(place, metric, floor_of(experiment, metric) is not None,
+                                       ranked(experiment, cells, metric, quick)))]
     return [*lines, *_limited(experiment)]
 
 
@@ -67,11 +67,12 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
     return line + "."
 
 
-def _leader(place: str, metric: str, more_is_better: bool, rows: list[Row]) -> str:
-    """Who leads a group and by how much, or that the noise does not tell."""
+def _leader(place: str, metric: Metric, floored: bool, rows: list[Row]) -> str:
+    """Who leads a group and by how much, or that the noise, where it is known, does not tell."""
     if len(rows) < 2:
         return ""
     best, last = rows[0], rows[-1]
+    title, more_is_better = MEANINGS[metric].title, MEANINGS[metric].more_is_better
     alike = [row["label"] for row in rows[1:]
              if row["band_low"] <= best["band_high"] and best["band_low"] <= row["band_high"]]
     times = max(best["median"], last["median"]) / max(1e-12, min(best["median"], last["median"]))
@@ -80,7 +81,8 @@ def _leader(place: str, metric: str, more_is_better: bool, rows: list[Row]) -> s
     leader = f"{best['label']} ({best['text']})"
     tied = f", not told apart from {', '.join(alike)}" if alike else ""
     if len(alike) == len(rows) - 1:
-        return f"{where}{metric} tells no server from another."
+        return f"{where}{title} tells no server from another."
     other, off = ("least", "times less") if more_is_better else ("most", "times as much")
-    return (f"{where}{word} {lower(metric)} by {leader}{tied}; {other} by {last['label']} "
-            f"({last['text']}), {times:.1f} {off}.")
+    return (f"{where}{word} {lower(title)} by {leader}{tied}; {other} by {last['label']} "
+            f"({last['text']}), {times:.1f} {off}{'' if floored else '; no A/A run tells the noise'}"
+            ".")

@@ -26,6 +26,8 @@ WIDTH = 720
 WRAP = 108
 # Labels are measured without the reader's font: room for a wider one.
 MARGIN = {"left": 28, "top": 12, "right": 16, "bottom": 12}
+# Those of a legend, too.
+WIDE = {**MARGIN, "right": 36}
 
 
 def pictures(results: Results, folder: Path) -> list[Path]:
@@ -66,7 +68,7 @@ def _group(results: Results, experiment: Experiment, where: str, cells: list[Cel
         rows = [row for cell in cells
                 if (row := point(cell, metric, floor, results.quick)) is not None]
         labels = list(dict.fromkeys(row["label"] for row in rows))
-        legend = {"orient": "right", "symbolSize": 90, "symbolOpacity": 1, "labelLimit": 200}
+        legend = {"orient": "right", "symbolSize": 90, "symbolOpacity": 1, "labelLimit": 230}
         words = curves_told(experiment, where, metric, rows)
         spec = curves_of(rows, labels, experiment.x, metric, look, words, legend)
     cut = "" if results.finished else ", unfinished run"
@@ -77,5 +79,6 @@ def _group(results: Results, experiment: Experiment, where: str, cells: list[Cel
                           f"{results.starts} starts{cut}.", *textwrap.wrap(
                               floor_words(experiment, metric, cells) + limit_words(cells), WRAP)],
              "offset": 14}
-    return {**spec, "width": WIDTH if experiment.x is None else WIDTH - 180, "title": title,
-            "autosize": {"type": "pad"}, "padding": MARGIN, "config": config()}
+    return {**spec, "width": WIDTH if experiment.x is None else WIDTH - 210, "title": title,
+            "autosize": {"type": "pad"}, "padding": MARGIN if experiment.x is None else WIDE,
+            "config": config()}
