@@ -150,8 +150,9 @@ def _joined(values: list[Value]) -> str:
 
 
 def _takes_part(kind: type[Server], block: Block) -> bool:
-    """Whether the block has a cell of this server."""
+    """Whether the block has a cell of this server that could have a figure."""
     return any(_makes_sense(kind, page, scheme, log, htaccess, _affinity(kind, affinity))
+               and not any(map(kind.lacks, needs(page, scheme, log, htaccess)))
                for page, scheme, log, htaccess, affinity in itertools.product(
                    block.page, block.scheme, block.log, block.htaccess, block.affinity))
 

@@ -8,6 +8,7 @@ import pytest
 from tamarack_lab import experiment, plan, servers
 from tamarack_lab.experiment import ExperimentError
 from tamarack_lab.load import TOOLS
+from tests.fakes import FakeWrong
 from tests.fakes import experiment as written
 
 
@@ -111,7 +112,8 @@ def test_quick_says_what_it_puts_in_the_place_of_what(tmp_path: Path) -> None:
     assert "1 KiB (wrk): concurrency 150 (--quick)" in made.left_out
 
 
-def test_who_can_not_do_it_is_not_left_out_by_quick(tmp_path: Path) -> None:
+def test_who_can_not_do_it_is_not_left_out_by_quick(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, ["fake", "fake-wrong"])
     text = path.read_text().replace("concurrency = [2]\n", 'concurrency = [2]\nservers = "fake"\n')
     path.write_text(text)
@@ -120,6 +122,13 @@ def test_who_can_not_do_it_is_not_left_out_by_quick(tmp_path: Path) -> None:
     path.write_text(text.replace('tool = "fetch"', 'tool = "fetch"\npage = "cgi"'))
     made = plan.make(experiment.load(str(path)), servers.kinds(), True, 2, 1)
     assert not [line for line in made.left_out if "servers" in line]
+    # Who waits for a module would have no figure either.
+    monkeypatch.setattr(FakeWrong, "features", frozenset({"cgi"}))
+    again = plan.make(experiment.load(str(path)), servers.kinds(), True, 2, 1)
+    assert "one: servers fake-wrong (--quick)" in again.left_out
+    monkeypatch.setattr(FakeWrong, "lacks", classmethod(lambda cls, feature: "absent: not yet"))
+    again = plan.make(experiment.load(str(path)), servers.kinds(), True, 2, 1)
+    assert not [line for line in again.left_out if "servers" in line]
 
 
 def test_cpus_beyond_the_server_s_side_are_shared_and_said() -> None:

@@ -45,6 +45,12 @@ def test_the_first_screen_says_what_was_run_and_why(html: str, results: Results)
     assert "fewer than 4 CPUs" in head
 
 
+def test_the_servers_terms_of_tls_are_listed(results: Results) -> None:
+    agreed = results.model_copy(deep=True, update={"experiments": []})
+    agreed.environment.tls = {"nginx": "TLSv1.3, TLS_AES_256_GCM_SHA384"}
+    assert "TLSv1.3, TLS_AES_256_GCM_SHA384</td>" in page(agreed)
+
+
 def test_one_file_asks_nobody(html: str) -> None:
     assert "default-src 'none'" in html.replace("&#x27;", "'")
     without_scripts = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)

@@ -262,7 +262,8 @@ def _swatch(look: Look) -> str:
 
 def _environment(results: Results) -> str:
     machine = results.environment
-    rows = [[text(name), text(version), text(machine.flags.get(name, ""))]
+    rows = [[text(name), text(version), text(machine.tls.get(name, "")),
+             text(machine.flags.get(name, ""))]
             for name, version in machine.servers.items()]
     mhz = f"{machine.mhz_max:.0f} MHz" if machine.mhz_max else "unknown"
     pairs = [
@@ -277,7 +278,7 @@ def _environment(results: Results) -> str:
         ("Limits", escape("; ".join(f"{k} = {v}" for k, v in machine.limits.items()))),
         ("Lab", escape(f"{machine.lab}, commit {machine.commit}")),
     ]
-    versions = table("Servers", ["server", "version", "compile flags"], rows) if rows else ""
+    versions = table("Servers", ["server", "version", "TLS", "compile flags"], rows) if rows else ""
     notes = folded(f"What the run said: {len(results.notes)} lines",
                    listing(results.notes)) if results.notes else ""
     return (f'<section id="environment"><h2>The machine, in full</h2>{facts(pairs)}{versions}'
