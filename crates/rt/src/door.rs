@@ -22,6 +22,9 @@ use crate::reactor::{Handle, IN_PLACE_WAIT};
 
 /// Events fetched at once: more listening sockets than this take turns.
 const EVENTS: usize = 16;
+/// How long a thread waits for a connection, and then looks whether clients have closed that were
+/// seen off.
+const FAREWELL_WAIT: Duration = Duration::from_millis(50);
 /// The epoll's name for the bell; the sockets are numbered from 0.
 const BELL: u64 = u64::MAX;
 
@@ -90,13 +93,17 @@ impl Door {
     ///
     /// Errors: after [`AcceptError::Resources`] wait before you call again.
     pub fn wait(&self, timeout: Duration) -> Result<Option<Accepted>, AcceptError> {
+        let state = &self.handle.state;
         if let Some(accepted) = self.try_accept()? {
+            state.look_at_farewells(false);
             return Ok(Some(accepted));
         }
+        state.look_at_farewells(true);
+        let is_all = state.farewells.is_empty();
+        let timeout = if is_all { timeout } else { timeout.min(FAREWELL_WAIT) };
         let timeout = Timespec::try_from(timeout).ok();
         let mut events =
             [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
-        let state = &self.handle.state;
         state.before_wait();
         let ready = epoll::wait(&self.epoll, &mut events, timeout.as_ref());
         state.after_wait();

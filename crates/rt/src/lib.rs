@@ -13,6 +13,7 @@ pub mod blocking;
 pub mod boxes;
 pub mod clock;
 pub mod door;
+mod farewell;
 pub mod file;
 pub mod inbox;
 pub mod listener;

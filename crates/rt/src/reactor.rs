@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::blocking::BlockingPool;
 use crate::clock::Clock;
+use crate::farewell::Farewells;
 use crate::load::Load;
 use crate::stream::Scratch;
 use crate::timers::{self, Deadline, Sleep, Timers};
@@ -49,6 +50,8 @@ pub(crate) struct LoopState {
     pub jobs: Option<&'static AtomicU64>,
     /// When other tasks had their turn last, in µs; for `in_place`.
     pub turned_us: Cell<u64>,
+    /// Connections that were seen off; for `in_place`.
+    pub farewells: Farewells,
     load: Arc<Load>,
     wakeups: Cell<u64>,
 }
@@ -69,6 +72,11 @@ impl LoopState {
             self.turned_us.set(now_us);
         }
         is_due
+    }
+
+    /// Looks at the connections that were seen off.
+    pub fn look_at_farewells(&self, all: bool) {
+        self.farewells.look(&self.clock, &self.scratch, all);
     }
 
     /// The time up to now was work.
@@ -181,6 +189,7 @@ impl Loop {
             in_place: self.in_place,
             jobs: self.jobs,
             turned_us: Cell::new(0),
+            farewells: Farewells::default(),
             load: self.load,
             wakeups: Cell::new(0),
         });
@@ -282,6 +291,12 @@ impl Handle {
     /// The file watch of the process; `None` where every look-up has to stat.
     pub fn watcher(&self) -> Option<&Arc<Watcher>> {
         self.state.watcher.as_ref()
+    }
+
+    /// Whether clients of connections that were seen off have yet to close, after a look at them.
+    pub fn has_farewells(&self) -> bool {
+        self.state.look_at_farewells(true);
+        !self.state.farewells.is_empty()
     }
 
     /// Lets the loop's other tasks have their turn, when they had none for half a second. For a

@@ -22,6 +22,9 @@ const WAIT: Duration = Duration::from_secs(1);
 /// How long a thread waits after the system had no descriptor or memory for a connection.
 const NO_RESOURCES_PAUSE: Duration = Duration::from_millis(100);
 
+/// How often a thread that is to end looks whether its last clients have closed.
+const FAREWELL_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long a thread that is to end and has a connection leaves what is queued to idle ones.
 const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
 /// Connections that it takes after that, at most: what a queue usually holds.
@@ -87,6 +90,9 @@ impl Seat {
         while *common.state.borrow() == State::Finish {
             let Some(accepted) = post.next() else { break };
             serve(&engine, &mut common, accepted, &mut post).await;
+        }
+        while *common.state.borrow() != State::Stop && handle.has_farewells() {
+            handle.sleep(FAREWELL_PAUSE).await;
         }
         beat.abort();
         engine.every_second();

@@ -27,6 +27,10 @@ const HOGS: usize = 3;
 /// Clients, and what each waits between two requests: the other CPU has time left over.
 const CLIENTS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(8);
+/// How often it is looked whether it has come, and whether there is reason for it.
+const LOOK: Duration = Duration::from_millis(250);
+/// So many looks in a row with reason are enough.
+const ENOUGH: u32 = 40;
 
 /// Programs that keep a CPU busy until they are dropped.
 struct Hogs(Vec<Child>);
@@ -69,8 +73,45 @@ fn masks(site: &Site) -> Vec<String> {
     masks
 }
 
-/// Serves clients that are in no hurry until it `is_so`; whether it came to that.
-fn serve_until(site: &Site, mut is_so: impl FnMut() -> bool) -> bool {
+/// How much of its time a CPU had nothing to do since the last call.
+struct Idle {
+    cpu: String,
+    last: (u64, u64),
+}
+
+impl Idle {
+    fn of(cpu: usize) -> Idle {
+        Idle { cpu: format!("cpu{cpu}"), last: (0, 0) }
+    }
+
+    fn share(&mut self) -> f64 {
+        let text = fs::read_to_string("/proc/stat").unwrap();
+        let mut lines = text.lines().map(str::split_whitespace);
+        let line = lines.find_map(|mut words| (words.next()? == self.cpu).then_some(words));
+        let ticks: Vec<u64> = line.unwrap().map(|word| word.parse().unwrap()).collect();
+        let now = (ticks[3], ticks.iter().take(8).sum::<u64>());
+        let (idle, all) = (now.0 - self.last.0, now.1 - self.last.1);
+        self.last = now;
+        idle as f64 / all.max(1) as f64
+    }
+}
+
+/// What came of serving for a while.
+#[derive(Debug, PartialEq, Eq)]
+enum Came {
+    It,
+    /// It did not come though there was reason for it long enough.
+    Nothing,
+    /// Somebody else uses the machine: there was no reason.
+    NoReason,
+}
+
+/// Serves clients that are in no hurry until it `is_so`, or has had reason to for [`ENOUGH`].
+fn serve_until(
+    site: &Site,
+    is_so: impl Fn() -> bool,
+    mut has_reason: impl FnMut() -> bool,
+) -> Came {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -82,14 +123,22 @@ fn serve_until(site: &Site, mut is_so: impl FnMut() -> bool) -> bool {
                 }
             });
         }
-        let end = Instant::now() + PATIENCE;
-        let mut has_come = is_so();
-        while !has_come && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(50));
-            has_come = is_so();
-        }
+        let (end, mut reasons) = (Instant::now() + 2 * PATIENCE, 0);
+        let came = loop {
+            if is_so() {
+                break Came::It;
+            }
+            if reasons >= ENOUGH {
+                break Came::Nothing;
+            }
+            if Instant::now() > end {
+                break Came::NoReason;
+            }
+            std::thread::sleep(LOOK);
+            reasons = if has_reason() { reasons + 1 } else { 0 };
+        };
         is_over.store(true, Ordering::Relaxed);
-        has_come
+        came
     })
 }
 
@@ -109,11 +158,19 @@ fn a_loop_leaves_a_cpu_that_others_keep_busy_and_returns() {
     site.wait_until("both are bound", || masks(&site) == bound);
     let hogs = Hogs::new(other, HOGS);
     assert_eq!(hogs.0.len(), HOGS, "taskset is there");
-    let has_left = serve_until(&site, || masks(&site).iter().any(|mask| !bound.contains(mask)));
-    assert!(has_left, "{:?}\n{}", masks(&site), site.error_log());
-    site.wait_for_line("of the time it could run, others use");
+    let mut idle = Idle::of(one);
+    let has_left = || masks(&site).iter().any(|mask| !bound.contains(mask));
+    match serve_until(&site, has_left, || idle.share() >= 0.3) {
+        Came::It => site.wait_for_line("of the time it could run, others use"),
+        Came::NoReason => return println!("the machine is busy: nothing to be seen (1 skipped)"),
+        Came::Nothing => panic!("{:?}\n{}", masks(&site), site.error_log()),
+    }
     drop(hogs);
-    let has_returned = serve_until(&site, || masks(&site) == bound);
-    assert!(has_returned, "{:?}\n{}", masks(&site), site.error_log());
-    site.wait_for_line("is bound to CPU");
+    let mut idle = Idle::of(other);
+    let is_bound = || masks(&site) == bound;
+    match serve_until(&site, is_bound, || idle.share() >= 0.5) {
+        Came::It => site.wait_for_line("is bound to CPU"),
+        Came::NoReason => println!("the machine is busy: nothing to be seen (1 skipped)"),
+        Came::Nothing => panic!("{:?}\n{}", masks(&site), site.error_log()),
+    }
 }
