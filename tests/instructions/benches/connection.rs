@@ -1,4 +1,4 @@
-//! The short way of the server: a cached file of 1 KiB over one keep-alive connection, from the
+//! The short ways of the server: a cached file of 1 KiB over one keep-alive connection, from the
 //! receive to the send, through the real engine. What one such request takes is the difference of
 //! the two counts by the difference of their requests.
 #![allow(missing_docs, clippy::expect_used)]
@@ -6,8 +6,10 @@
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
-use instructions::counts::{CONNECTION_FEW, CONNECTION_MANY, FEW, MANY, server_limit};
-use instructions::rig::{Rig, Served};
+use instructions::counts::{
+    CONNECTION_FEW, CONNECTION_MANY, CONNECTION_UNLIKE, FEW, MANY, server_limit,
+};
+use instructions::rig::{Heads, Rig, Served};
 
 fn at_most(stored: u64) -> LibraryBenchmarkConfig {
     let mut callgrind = Callgrind::with_args(["--cache-sim=no"]);
@@ -15,8 +17,8 @@ fn at_most(stored: u64) -> LibraryBenchmarkConfig {
     LibraryBenchmarkConfig::default().tool(callgrind).clone()
 }
 
-fn rig(requests: u32) -> Rig {
-    Rig::new(requests).expect("a server can be made")
+fn rig(requests: u32, heads: Heads) -> Rig {
+    Rig::new(requests, heads).expect("a server can be made")
 }
 
 fn finish(served: Served) {
@@ -25,8 +27,9 @@ fn finish(served: Served) {
 }
 
 #[library_benchmark(setup = rig, teardown = finish)]
-#[bench::few(args = (FEW), config = at_most(CONNECTION_FEW))]
-#[bench::many(args = (MANY), config = at_most(CONNECTION_MANY))]
+#[bench::few(args = (FEW, Heads::Same), config = at_most(CONNECTION_FEW))]
+#[bench::many(args = (MANY, Heads::Same), config = at_most(CONNECTION_MANY))]
+#[bench::unlike(args = (MANY, Heads::Unlike), config = at_most(CONNECTION_UNLIKE))]
 fn keep_alive(rig: Rig) -> Served {
     rig.serve().expect("the loop runs")
 }

@@ -16,8 +16,26 @@ use server::engine::Engine;
 use server::host::Server;
 use server::slots::Registry;
 
-/// What wrk asks, on one line after the other.
-const REQUEST: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+/// What wrk asks, on one line after the other, without the empty line.
+const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n";
+
+/// What the client's heads have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heads {
+    /// All are the same: the server knows them by their bytes.
+    Same,
+    /// No two are alike.
+    Unlike,
+}
+
+impl Heads {
+    fn head(self, number: u32) -> String {
+        match self {
+            Heads::Same => format!("{REQUEST}\r\n"),
+            Heads::Unlike => format!("{REQUEST}X: {number:08}\r\n\r\n"),
+        }
+    }
+}
 
 /// The file that is asked for, bytes.
 const FILE_BYTES: usize = 1024;
@@ -43,12 +61,12 @@ impl Rig {
     ///
     /// # Errors
     /// Files and sockets that can't be made; a configuration that is not understood.
-    pub fn new(requests: u32) -> io::Result<Rig> {
+    pub fn new(requests: u32, heads: Heads) -> io::Result<Rig> {
         let folder = folder()?;
         let server = Arc::new(read(&folder)?);
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let client = std::thread::spawn(move || ask(address, requests));
+        let client = std::thread::spawn(move || ask(address, requests, heads));
         Ok(Rig { folder, server, listener, client })
     }
 
@@ -144,13 +162,13 @@ impl conf::Host for Everything {
 }
 
 /// Asks `requests` times, each time when the answer before is there in full; the bytes received.
-fn ask(address: SocketAddr, requests: u32) -> io::Result<u64> {
+fn ask(address: SocketAddr, requests: u32, heads: Heads) -> io::Result<u64> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut total = 0;
     let mut buffer = [0; 4096];
-    for _ in 0..requests {
-        stream.write_all(REQUEST)?;
+    for number in 0..requests {
+        stream.write_all(heads.head(number).as_bytes())?;
         total += answer(&mut stream, &mut buffer)? as u64;
         std::thread::sleep(PAUSE);
     }
