@@ -243,7 +243,7 @@ def test_wrk_tells_of_no_answers_that_it_invented(
         served: tuple[int, type[Handler]], clients: int, threads: int) -> None:
     port, handler = served
     # For the others this one is a pause; wrk would add an answer for each interval of it.
-    handler.stall_at, handler.stall_s = 20, 0.4
+    handler.stall_at, handler.stall_s = 8, 0.4
     wanted = order(port=port, clients=clients, threads=threads, seconds=1)
     count = Wrk().run(replace(wanted, answer_bytes=answer.lengths(wanted)), Local(()))
     assert count.errors == 0 and count.wrong_bytes == 0, count.complaint
