@@ -182,3 +182,8 @@ def test_heads_of_which_no_two_are_alike_are_asked_of_every_peer() -> None:
         alike = {cell.server for cell in made.cells if cell.axes["scenario"] == "small file"}
         assert unlike == alike if not quick else unlike >= {"nginx", "tamarack-event"}
         assert all(TOOLS[cell.tool].unlike_heads for cell in made.cells if cell.block.unlike)
+
+
+def test_concurrency_goes_on_until_throughput_drops() -> None:
+    made = plan.make(experiment.load("p3-concurrency"), servers.kinds(), False, 8, 4)
+    assert max(cell.concurrency for cell in made.cells) == 600
