@@ -59,10 +59,12 @@ impl Farewells {
         if self.is_empty() {
             return;
         }
+        // Somebody who is receiving into it has let others look: later, then.
+        let Ok(mut scratch) = scratch.try_borrow_mut() else { return };
         let mut waiting = self.waiting.borrow_mut();
         waiting.retain_mut(|one| {
             let is_left_out = std::mem::take(&mut one.is_new) && !all;
-            is_left_out || one.is_to_wait(clock, &mut scratch.borrow_mut())
+            is_left_out || one.is_to_wait(clock, &mut scratch)
         });
         self.count.set(waiting.len());
     }

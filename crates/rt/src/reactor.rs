@@ -64,12 +64,14 @@ impl LoopState {
         }
     }
 
-    /// Whether the other tasks are to have their turn: they had none for long. They have it now.
+    /// Whether the other tasks are to have their turn: they had none for long. They have it now,
+    /// and so have connections that were seen off.
     pub fn is_turn_due(&self) -> bool {
         let now_us = self.clock.now_us();
         let is_due = now_us.saturating_sub(self.turned_us.get()) >= TURN_US;
         if is_due {
             self.turned_us.set(now_us);
+            self.look_at_farewells(true);
         }
         is_due
     }

@@ -239,6 +239,8 @@ async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
             publish_cpu_times(process);
         }
         engine.every_second();
+        // Those that were seen off by a thread which has been with another client since.
+        engine.handle.has_farewells();
         engine.handle.sleep(Duration::from_secs(1)).await;
     }
 }
