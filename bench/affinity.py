@@ -39,7 +39,7 @@ from .targets import Verdict
 # How long a server has to notice what has changed before it is measured, with the load on.
 SETTLE_S = 3.0
 WARM_UP_S = 1.0
-# More say little more, and the whole is to take five minutes.
+# More say little more, and the whole is to take seven minutes.
 ROUNDS_MAX = 8
 # As many requests at a time as both loops need to have work when they are shared out well.
 BUSY_CONNECTIONS = 16

@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::resource::Resource;
 
 /// The longest head that is kept, bytes.
-const HEAD_LIMIT: usize = 2048;
+const HEAD_BYTES: usize = 2048;
 
 /// A head that was answered.
 pub(crate) struct Repeat {
@@ -119,7 +119,7 @@ impl Repeats {
     /// bad depending on what came before.
     pub fn ask<'b>(&self, bytes: &'b [u8]) -> Option<Asked<'b>> {
         let first = bytes.first()?;
-        let may_be = bytes.len() <= HEAD_LIMIT && first.is_ascii_alphanumeric();
+        let may_be = bytes.len() <= HEAD_BYTES && first.is_ascii_alphanumeric();
         may_be.then(|| Asked { bytes, hash: self.hasher.hash_one(bytes) })
     }
 
@@ -199,7 +199,7 @@ mod tests {
         let repeats = Repeats::new(4);
         assert!(repeats.ask(b"").is_none());
         assert!(repeats.ask(b"\nGET / HTTP/1.1\r\n\r\n").is_none());
-        assert!(repeats.ask(&[b'G'; HEAD_LIMIT + 1]).is_none());
-        assert!(repeats.ask(&[b'G'; HEAD_LIMIT]).is_some());
+        assert!(repeats.ask(&[b'G'; HEAD_BYTES + 1]).is_none());
+        assert!(repeats.ask(&[b'G'; HEAD_BYTES]).is_some());
     }
 }

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use wire::Table;
+
 use super::{Depth, FileInfo, PathInfoUse, Request};
 use crate::body::Body;
 use crate::client::Client;
@@ -11,6 +13,31 @@ use crate::inlet::BodyIn;
 const KEPT_BYTES: usize = 4096;
 
 impl Request {
+    /// Texts that keep their memory from request to request.
+    fn texts(&mut self) -> [&mut Vec<u8>; 6] {
+        [
+            &mut self.request_line,
+            &mut self.unparsed_uri,
+            &mut self.uri,
+            &mut self.filename,
+            &mut self.canonical_filename,
+            &mut self.path_info,
+        ]
+    }
+
+    /// Tables that do.
+    fn tables(&mut self) -> [&mut Table; 7] {
+        [
+            &mut self.headers_in,
+            &mut self.trailers_in,
+            &mut self.env,
+            &mut self.notes,
+            &mut self.headers_out,
+            &mut self.err_headers_out,
+            &mut self.trailers_out,
+        ]
+    }
+
     /// Begins the same request once more, on `client`.
     pub(crate) fn begin_again(&mut self, client: &Rc<Client>) {
         if !Rc::ptr_eq(&self.client, client) {
@@ -22,25 +49,10 @@ impl Request {
 
     /// Gives back what long heads before it have left: it is kept for long.
     pub(crate) fn fit(&mut self) {
-        for text in [
-            &mut self.request_line,
-            &mut self.unparsed_uri,
-            &mut self.uri,
-            &mut self.filename,
-            &mut self.canonical_filename,
-            &mut self.path_info,
-        ] {
+        for text in self.texts() {
             text.shrink_to(KEPT_BYTES);
         }
-        for table in [
-            &mut self.headers_in,
-            &mut self.trailers_in,
-            &mut self.env,
-            &mut self.notes,
-            &mut self.headers_out,
-            &mut self.err_headers_out,
-            &mut self.trailers_out,
-        ] {
+        for table in self.tables() {
             table.shrink_to(KEPT_BYTES);
         }
     }
@@ -61,25 +73,10 @@ impl Request {
     /// Forgets everything of the request, so that another one can use its memory; see
     /// [`Request::begin`].
     pub fn renew(&mut self) {
-        for text in [
-            &mut self.request_line,
-            &mut self.unparsed_uri,
-            &mut self.uri,
-            &mut self.filename,
-            &mut self.canonical_filename,
-            &mut self.path_info,
-        ] {
+        for text in self.texts() {
             text.clear();
         }
-        for table in [
-            &mut self.headers_in,
-            &mut self.trailers_in,
-            &mut self.env,
-            &mut self.notes,
-            &mut self.headers_out,
-            &mut self.err_headers_out,
-            &mut self.trailers_out,
-        ] {
+        for table in self.tables() {
             table.clear();
         }
         self.forget_answer();
