@@ -113,7 +113,8 @@ impl Site {
     }
 
     pub fn error_log(&self) -> String {
-        fs::read_to_string(self.path("logs/error.log")).unwrap_or_default()
+        let bytes = fs::read(self.path("logs/error.log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Waits for a line in the error log.
@@ -141,7 +142,8 @@ impl Site {
         let end = Instant::now() + 3 * PATIENCE;
         while !is_so() {
             if Instant::now() > end {
-                let said = fs::read_to_string(self.path("logs/said")).unwrap_or_default();
+                let said = fs::read(self.path("logs/said")).unwrap_or_default();
+                let said = String::from_utf8_lossy(&said);
                 panic!("waited in vain: {what}\n{said}\n{}", self.error_log());
             }
             sleep(Duration::from_millis(5));

@@ -174,10 +174,14 @@ fn an_upgrade_that_is_asked_for_during_another_follows_it() {
     let root = site.root.display();
     install_script(
         &site,
-        &format!("#!/bin/sh\nwhile [ -d {root} -a ! -e {root}/go ]; do sleep 0.05; done\nexit 1\n"),
+        &format!(
+            "#!/bin/sh\n: > {root}/tried\n\
+             while [ -d {root} -a ! -e {root}/go ]; do sleep 0.05; done\nexit 1\n"
+        ),
     );
     site.signal(Signal::SIGUSR2);
-    site.wait_for_line(ASKED);
+    // Before that the shell might read what comes to the script's place.
+    site.wait_until("the first", || site.path("tried").exists());
     install(&site, Path::new(PROGRAM));
     site.signal(Signal::SIGUSR2);
     site.wait_until("the second", || site.count_lines(ASKED) == 2);
