@@ -209,8 +209,9 @@ def _idle(tool: Idle, wanted: Order, server: Server, side: Side, start: int,
           order: int) -> Sample:
     at = datetime.now(UTC)
     growth = tool.grow(wanted, side, lambda: proc.memory_bytes(server.pids()))
-    return Sample(**_counted(growth.count, start, order, at), pss_bytes=growth.pss_bytes,
-                  rss_bytes=growth.rss_bytes, bytes_per_connection=growth.each_bytes)
+    counted = _counted(growth.count, start, order, at) | {"requests_per_s": None}
+    return Sample(**counted, pss_bytes=growth.pss_bytes, rss_bytes=growth.rss_bytes,
+                  bytes_per_connection=growth.each_bytes)
 
 
 def _counted(count: Count, start: int, order: int, at: datetime) -> dict[str, object]:

@@ -13,11 +13,6 @@ def value(one: Sample, metric: Metric) -> float | None:
     return None if taken is None else float(taken)
 
 
-def _rate(one: Sample) -> float | None:
-    """Idle connections ask for nothing: their rate is that of connecting."""
-    return one.requests_per_s if one.bytes_per_connection is None else None
-
-
 def _percentile(name: str) -> Callable[[Sample], float | None]:
     return lambda one: one.latency.percentiles_us.get(name) if one.latency else None
 
@@ -40,7 +35,7 @@ def _migrations(one: Sample) -> float | None:
 
 
 TAKEN: dict[Metric, Callable[[Sample], float | None]] = {
-    "requests_per_s": _rate,
+    "requests_per_s": lambda one: one.requests_per_s,
     "cpu_us_per_request": lambda one: one.cpu_us_per_request,
     "latency_mean_us": _latency(lambda one: one.mean_us),
     "latency_stdev_us": _latency(lambda one: one.stdev_us),

@@ -64,7 +64,8 @@ class Sample(Model):
     wrong_bytes: int = 0
     # What went wrong, in the load tool's words: "read 3, timeout 1".
     complaint: str = ""
-    requests_per_s: float
+    # None of idle connections, which the lab itself opens, one after the other.
+    requests_per_s: float | None
     # CPU time of the server's whole process family; None when it runs where /proc can't be read.
     cpu_us_per_request: float | None = None
     bytes_per_s: float | None = None

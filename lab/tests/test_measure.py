@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from tamarack_lab import cpus, engine, machine, measure, proc, site
 from tamarack_lab.errors import LabError
+from tamarack_lab.load.idle import Growth, Idle
 from tamarack_lab.load.side import Local
+from tamarack_lab.load.tool import Count
 from tamarack_lab.servers import Server, Setup, kinds
 from tests.fakes import Fake
 
@@ -90,6 +92,16 @@ def test_stolen_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                                    "cpu1 20 0 5 70 1 0 0 4 0 0\ncpu2 9 9 9 9 9 9 9 9 0 0\n")
     assert proc.stolen((0, 1)) == (8, 200)
     assert proc.ticks((0,)) == (19, 100)
+
+
+def test_idle_connections_have_no_throughput(
+        stage: measure.Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = Growth(Count(600, 0.1), 1056.0, 31_457_280, 41_943_040)
+    monkeypatch.setattr(Idle, "grow", lambda *_: grown)
+    order: Any = None
+    sample = measure._idle(Idle(), order, made(Fake, stage, 1, tls=False), stage.load, 0, 0)
+    assert sample.requests == 600 and sample.requests_per_s is None
+    assert sample.bytes_per_connection == 1056.0
 
 
 def run_with(shares: list[float | None]) -> engine.Run:

@@ -202,13 +202,6 @@ def test_a_leader_without_a_noise_floor_is_said_to_have_none(results: Results) -
     assert sum("no A/A run tells the noise." in line for line in findings(one, True)) == 4
 
 
-def test_idle_connections_have_no_throughput(results: Results) -> None:
-    sample = results.experiments[0].cells[0].samples[0].model_copy()
-    assert reading.value(sample, "requests_per_s") == sample.requests_per_s
-    sample.bytes_per_connection = 1056.0
-    assert reading.value(sample, "requests_per_s") is None
-
-
 def test_every_metric_has_a_meaning_and_a_value() -> None:
     assert set(reading.TAKEN) == set(metrics.MEANINGS) == set(get_args(Metric))
 

@@ -37,6 +37,8 @@ pub fn settings(arguments: &Arguments, kind: Option<Kind>) -> String {
     let mut out = version();
     out.push_str("Server's Module Magic Number: 20120211:142\n");
     let _ = writeln!(out, "Architecture:   {}-bit", usize::BITS);
+    let _ = writeln!(out, "Compiler:       {}", env!("TAMARACK_COMPILER"));
+    let _ = writeln!(out, "Profile:        {}", env!("TAMARACK_PROFILE"));
     out.push_str(match kind {
         None => "Server MPM:     \n",
         Some(Kind::Event) => {

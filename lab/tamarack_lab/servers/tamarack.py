@@ -17,7 +17,7 @@ VARIABLE = "TAMARACK"
 # Feature → the module that brings it.
 MODULES = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
            "log": "mod_log_config", "affinity": "core.c"}
-BUILT = re.compile(r"^(?:Server built|Compiler|Profile|rustc).*$", re.MULTILINE)
+BUILT = re.compile(r"^(?:Server built|Compiler|Profile).*$", re.MULTILINE)
 WAITING = ("cgi", "ssi")
 
 
@@ -49,7 +49,7 @@ class Tamarack(Apache):
 
     @classmethod
     def flags(cls) -> str:
-        """When it was built, and what else its -V tells (compiler and profile, once it does)."""
+        """When it was built, by which compiler, how: what its -V tells."""
         text = output_of([cls.path() or cls.program, "-V"])
         return ", ".join([" ".join(found.split()) for found in BUILT.findall(text)]
                          + [super().flags()])
