@@ -28,7 +28,7 @@ instructions: ## count the instructions of the request path, against the limits
 	@make/need valgrind:valgrind
 	@make/instructions
 
-bench-publish: ## put the newest result into README.md and its picture
+bench-publish: ## put the newest result into docs/measuring.md, and its picture
 	python3 -m bench.publish
 
 manual: ## write docs/directives/ and docs/compat.md from the directive rows

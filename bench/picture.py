@@ -1,4 +1,4 @@
-"""The README's picture: one bar per server, readable on light and dark pages."""
+"""The picture of docs/measuring.md: one bar per server, readable on light and dark pages."""
 
 from __future__ import annotations
 

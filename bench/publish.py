@@ -1,4 +1,4 @@
-"""python3 -m bench.publish [RESULT]: puts the newest result into README.md and its picture."""
+"""python3 -m bench.publish [RESULT]: puts the newest result into docs/measuring.md, and its picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rounds import results_folder
 from .scenarios import SCENARIOS
 from .servers import KINDS
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "measuring.md"
 PICTURE = ROOT / "docs" / "images" / "speed.svg"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 # Row labels; a scenario with variants has one row for each.
@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> int:
     result = json.loads(path.read_text())
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(picture.draw(bars(result)))
-    README.write_text(replaced(README.read_text(), section(result, path.name)))
-    print(f"README.md and {PICTURE.relative_to(ROOT)} now show {path.name}")
+    PAGE.write_text(replaced(PAGE.read_text(), section(result, path.name)))
+    print(f"{PAGE.relative_to(ROOT)} and {PICTURE.relative_to(ROOT)} now show {path.name}")
     return 0
 
 
@@ -55,7 +55,7 @@ def replaced(text: str, content: str) -> str:
     """The text with what stands between the markers exchanged."""
     pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     if not pattern.search(text):
-        raise SystemExit(f"README.md has no {BEGIN} … {END}")
+        raise SystemExit(f"{PAGE.relative_to(ROOT)} has no {BEGIN} … {END}")
     return pattern.sub(lambda _: f"{BEGIN}\n{content}\n{END}", text, count=1)
 
 
@@ -79,7 +79,7 @@ def section(result: dict[str, Any], name: str) -> str:
     lines += ["", f"{result['date'][:10]}, {machine['cpu']}, server on one CPU, medians of "
               f"{rounds} rounds; {versions}; `floor` parses nothing. "
               f"{'† with errors. ' if errors else ''}"
-              f"Raw: [{name}](bench/results/{name})."]
+              f"Raw: [{name}](../bench/results/{name})."]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Intervals, verdicts, /proc readings and what goes into the README."""
+"""Intervals, verdicts, /proc readings and what goes into docs/measuring.md."""
 
 from __future__ import annotations
 

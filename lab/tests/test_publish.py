@@ -10,6 +10,8 @@ from tamarack_lab.report import PublishError, publish
 from tamarack_lab.report.publish import section
 from tamarack_lab.results import Results, read
 
+MARKED = ("before\n<!-- lab-picture:begin -->\nold\n<!-- lab-picture:end -->\nbetween\n"
+          "<!-- lab:begin -->\nold\n<!-- lab:end -->\nafter\n")
 EXAMPLE = Path(__file__).parent / "data" / "example"
 
 
@@ -25,12 +27,15 @@ def peers() -> Results:
 
 def test_the_section_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- lab:begin -->\nold\n<!-- lab:end -->\nafter\n")
+    readme.write_text(MARKED)
     folder = tmp_path / "lab" / "results" / "mine"
     folder.mkdir(parents=True)
     publish(peers(), folder, readme)
     text = readme.read_text()
-    assert text.startswith("before\n<!-- lab:begin -->\n<picture>")
+    assert text.startswith("before\n<!-- lab-picture:begin -->\n<picture>")
+    assert "</picture>\n<!-- lab-picture:end -->\nbetween\n<!-- lab:begin -->\n| " in text
+    alt = re.search(r'alt="([^"]*)"', text)
+    assert alt and re.match(r"CPU time per request, scheme http, log off: \w.* µs; ", alt[1])
     assert text.endswith("<!-- lab:end -->\nafter\n")
     assert "old" not in text
     assert "(lab/results/mine/report.html)" in text
@@ -43,12 +48,13 @@ def test_the_section_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert readme.read_text() == once
 
 
-def test_a_readme_without_the_markers_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone", ["<!-- lab:end -->", "<!-- lab-picture:begin -->"])
+def test_a_readme_without_the_markers_is_left_alone(tmp_path: Path, gone: str) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text("nothing here\n")
-    with pytest.raises(PublishError, match="lab:begin"):
+    readme.write_text(MARKED.replace(gone, ""))
+    with pytest.raises(PublishError, match="begin --> … <!-- lab"):
         publish(peers(), tmp_path, readme)
-    assert readme.read_text() == "nothing here\n"
+    assert readme.read_text() == MARKED.replace(gone, "")
     assert not list(tmp_path.glob("*.svg")), "nothing is written before the marks are found"
 
 
@@ -64,8 +70,6 @@ def test_the_section_says_how_it_is_to_be_read() -> None:
     assert "| memory under scheme http, log off, MB |" in text
     row = next(line for line in text.splitlines() if line.startswith("| nginx"))
     assert row.split(" | ")[-1] == "31.5 |"
-    alt = re.search(r'alt="([^"]*)"', text)
-    assert alt and re.match(r"CPU time per request, scheme http, log off: \w.* µs; ", alt[1])
 
 
 def test_more_is_better_where_it_is() -> None:
@@ -77,7 +81,7 @@ def test_more_is_better_where_it_is() -> None:
 
 def test_an_unfinished_run_is_not_published(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text("<!-- lab:begin --><!-- lab:end -->\n")
+    readme.write_text(MARKED)
     unfinished = peers().model_copy(update={"finished": None})
     with pytest.raises(PublishError, match="unfinished.*goes on with it"):
         publish(unfinished, tmp_path, readme)

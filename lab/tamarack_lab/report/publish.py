@@ -14,8 +14,10 @@ from .figures import floor_from, floor_owners, groups, interval_of, load_was_lim
 from .metrics import MEANINGS, lower, percent, written
 from .svg import picture, pictures
 
-BEGIN, END = "<!-- lab:begin -->", "<!-- lab:end -->"
+# Marks in the README: one picture for its first screen, and the section.
+PICTURE, SECTION = "lab-picture", "lab"
 TABLE = "peers"
+# The first that there is goes to the first screen.
 PICTURES = ("peers", "p3-concurrency")
 
 
@@ -24,29 +26,43 @@ class PublishError(Exception):
 
 
 def publish(results: Results, folder: Path, readme: Path) -> list[Path]:
-    """Writes the pictures beside the result and the section of the README; the files written."""
+    """Writes the pictures beside the result and both parts of the README; the files written."""
     if results.finished is None:
         raise PublishError(f"{folder}: the run is unfinished: lab/run {' '.join(results.command)} "
                            "goes on with it")
-    text = readme.read_text(encoding="utf-8")
-    found = re.search(f"{re.escape(BEGIN)}.*?{re.escape(END)}", text, re.DOTALL)
-    if found is None:
-        raise PublishError(f"{readme}: no {BEGIN} … {END}")
-    files = pictures(results, folder)
     home = os.path.relpath(folder, readme.parent)
-    content = f"{BEGIN}\n{section(results, home)}\n{END}"
-    readme.write_text(text[:found.start()] + content + text[found.end():], encoding="utf-8")
+    text = readme.read_text(encoding="utf-8")
+    for name, content in (
+            (PICTURE, _picture_of(results, home, 0)), (SECTION, section(results, home))):
+        text = _replaced(text, name, content, readme)
+    files = pictures(results, folder)
+    readme.write_text(text, encoding="utf-8")
     return [*files, readme]
 
 
+def _replaced(text: str, name: str, content: str, readme: Path) -> str:
+    begin, end = (f"<!-- {name}:{side} -->" for side in ("begin", "end"))
+    found = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", text, re.DOTALL)
+    if found is None:
+        raise PublishError(f"{readme}: no {begin} … {end}")
+    return f"{text[:found.start()]}{begin}\n{content}\n{end}{text[found.end():]}"
+
+
 def section(results: Results, home: str) -> str:
-    """The Markdown between the markers; `home` is the result's folder, seen from the README."""
+    """The Markdown of the section; `home` is the result's folder, seen from the README."""
+    parts = []
+    for experiment in results.experiments:
+        if experiment.name == TABLE:
+            parts += [table(experiment, results.quick), _reading(results, experiment)]
+    return "\n\n".join(filter(None, [*parts, _picture_of(results, home, 1),
+                                     _source(results, home)]))
+
+
+def _picture_of(results: Results, home: str, position: int) -> str:
+    """Of those that a README shows the first, the second."""
     named = {one.name: one for one in results.experiments}
-    parts = [_picture(results, named[name], home) for name in PICTURES if name in named]
-    if TABLE in named:
-        parts += [table(named[TABLE], results.quick), _reading(results, named[TABLE])]
-    parts.append(_source(results, home))
-    return "\n\n".join(parts)
+    there = [named[name] for name in PICTURES if name in named][position:]
+    return _picture(results, there[0], home) if there else ""
 
 
 # A place, its cells and what they are judged by.
