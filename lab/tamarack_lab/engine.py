@@ -134,10 +134,15 @@ def results(run: Run, finished: bool) -> Results:
     """What was measured so far."""
     return Results(
         started=run.journal.started, finished=datetime.now(UTC) if finished else None,
-        command=run.command, quick=run.quick, starts=run.starts,
+        command=shareable(run.command), quick=run.quick, starts=run.starts,
         seconds=run.journal.header["seconds"], load=run.load_side,
         headline_reason=run.headline_reason, environment=run.environment,
         experiments=[_experiment(run, plan) for plan in run.plans], notes=run.notes)
+
+
+def shareable(command: list[str]) -> list[str]:
+    """Where something is on this machine is nobody else's business: absolute paths by name."""
+    return [Path(word).name if word.startswith("/") else word for word in command]
 
 
 def _note_steal(run: Run) -> None:

@@ -228,7 +228,7 @@ class Results(Model):
     started: datetime
     # None while the run is unfinished or was interrupted.
     finished: datetime | None = None
-    # One argument per word, as it was called.
+    # One argument per word, as it was called; of absolute paths the name.
     command: list[str]
     quick: bool
     # Fresh starts per cell, seconds per measured load.

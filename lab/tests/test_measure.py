@@ -123,6 +123,11 @@ def test_what_the_hypervisor_took_is_said() -> None:
     assert not quiet.notes
 
 
+def test_a_result_names_no_folder_of_the_machine() -> None:
+    command = ["peers", "--out", "lab/results/mine", "--tamarack", "/home/me/build/tamarack"]
+    assert engine.shareable(command) == [*command[:-1], "tamarack"]
+
+
 def test_huge_pages_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "HUGE_PAGES", tmp_path)
     (tmp_path / "enabled").write_text("always [madvise] never\n")
