@@ -32,7 +32,7 @@ pub struct Settings {
     /// processes is fixed (event, loop).
     pub spare: Option<Spare>,
     /// How many listening sockets an address has in shapes that share them
-    /// (`ListenCoresBucketsRatio`); at least 1. Each process accepts from one of them.
+    /// (`ListenCoresBucketsRatio`); at least 1.
     pub listener_buckets: usize,
     /// How many connections with a request all loops have together before they take no more
     /// (event, loop).

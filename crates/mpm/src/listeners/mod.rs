@@ -4,8 +4,9 @@
 //! In shapes whose loops have listeners of their own, an address has one socket per loop in an
 //! SO_REUSEPORT group, and the kernel spreads connections over them. The first socket is
 //! bound before it joins the group, so that a port in use is an error and not a silent share.
-//! A socket once opened for an address stays until the address is removed: when fewer loops are
-//! planned, the sockets that are left over are handed to the loops that there are.
+//! Elsewhere it has one, or some (`ListenCoresBucketsRatio`), from all of which every process
+//! accepts. A socket once opened for an address stays until the address is removed: when fewer
+//! loops are planned, the sockets that are left over are handed to the loops that there are.
 
 mod handed;
 mod holder;
@@ -186,19 +187,21 @@ impl Listeners {
         slot: usize,
         number: usize,
     ) -> std::io::Result<Vec<ListeningSocket>> {
-        // Each loop has its own sockets, or each process those of its bucket.
-        let (place, total) = match settings.shape.has_own_listeners() {
-            true => (number, settings.shape.total_loops().max(1)),
-            false => (slot, settings.listener_buckets.max(1)),
-        };
+        let has_own = settings.shape.has_own_listeners();
+        let loops = settings.shape.total_loops().max(1);
         let mut sockets = Vec::new();
         for (index, listener) in settings.listeners.iter().enumerate() {
             let Some(group) = self.groups.iter().find(|group| group.address == listener.address)
             else {
                 continue;
             };
-            for (position, socket) in group.sockets.iter().enumerate() {
-                if !group.is_inherited && position % total != place % total {
+            // Processes take from all, so that no socket is left to one that is busy or has been
+            // ended; each from another first.
+            let first = if has_own { 0 } else { slot % group.sockets.len().max(1) };
+            let (before, from) = group.sockets.split_at(first);
+            for (position, socket) in from.iter().chain(before).enumerate() {
+                let is_others = has_own && position % loops != number % loops;
+                if is_others && !group.is_inherited {
                     continue;
                 }
                 sockets.push(ListeningSocket {

@@ -125,6 +125,33 @@ fn fewer_loops_take_over_the_sockets_left_over() {
 }
 
 #[test]
+fn every_process_takes_from_all_buckets_and_from_another_first() {
+    let port = free_port();
+    let settings = Settings {
+        shape: Shape::Prefork { processes: 4 },
+        listener_buckets: 3,
+        ..settings(1, &[loopback(port)])
+    };
+    let mut listeners = Listeners::new();
+    listeners.prepare(&settings).unwrap();
+    let _clients: Vec<_> =
+        (0..30).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let cookie = |seat: &ListeningSocket| rustix::net::sockopt::socket_cookie(&seat.socket);
+    let firsts: Vec<_> = (0..4)
+        .map(|slot| {
+            let seats = listeners.seats(&settings, slot, 0).unwrap();
+            assert_eq!(seats.len(), 3);
+            cookie(&seats[0]).unwrap()
+        })
+        .collect();
+    assert_eq!(firsts[0], firsts[3]);
+    assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[0] != firsts[2]);
+    let last = listeners.seats(&settings, 3, 0).unwrap();
+    let accepted = last.iter().flat_map(|seat| std::iter::from_fn(|| seat.socket.accept().ok()));
+    assert_eq!(accepted.count(), 30, "one process alone leaves nobody waiting");
+}
+
+#[test]
 fn a_removed_address_serves_its_queue_and_then_refuses() {
     let (port, other) = (free_port(), free_port());
     let before = settings(1, &[loopback(port)]);

@@ -95,30 +95,34 @@ pub(super) struct OwnCells {
     pub cpu_system_us: AtomicU64,
 }
 
-/// The counters of a loop that live on after it, by their place in [`LoopCells::counters`].
+/// The counters of a loop that live on after it.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Counter {
+    // The loop's.
     Accesses,
     Bytes,
     BusyUs,
     DurationUs,
     Accepted,
-    Migrations,
-    RunDelayUs,
     HandedOver,
     TakenOver,
     Moved,
+    // The supervisor's, which reads them from /proc.
+    Migrations,
+    RunDelayUs,
 }
 
+/// How many [`Counter`]s the loop writes: the first.
+const OWN_COUNTERS: usize = Counter::Moved as usize + 1;
 /// How many [`Counter`]s there are.
-pub(super) const COUNTERS: usize = Counter::Moved as usize + 1;
+pub(super) const COUNTERS: usize = Counter::RunDelayUs as usize + 1;
 
 /// One per loop.
 #[repr(C, align(128))]
 pub(super) struct LoopCells {
     // The loop's.
-    pub counters: [AtomicU64; COUNTERS],
+    own: [AtomicU64; OWN_COUNTERS],
     pub status: AtomicU64,
     pub last_duration_us: AtomicU64,
     pub last_used_us: AtomicU64,
@@ -142,17 +146,18 @@ pub(super) struct LoopCells {
     pub vhost: [AtomicU64; text_words(VHOST_BYTES_MAX)],
     pub request: [AtomicU64; text_words(REQUEST_BYTES_MAX)],
     pub protocol: [AtomicU64; text_words(PROTOCOL_BYTES_MAX)],
-    /// Written by whoever sets the loop's mask.
+    /// Written by the supervisor, which sets the loop's mask.
     pub place: PlaceCells,
 }
 
-/// Where a loop may run.
+/// Where a loop may run, and what came of it.
 #[repr(C, align(128))]
 pub(super) struct PlaceCells {
     pub mask: [AtomicU64; MASK_WORDS],
     /// One more than the CPU that the plan gave it; 0 where it is not pinned.
     pub planned_cpu: AtomicU64,
     pub is_widened: AtomicU64,
+    seen: [AtomicU64; COUNTERS - OWN_COUNTERS],
 }
 
 // SAFETY: atomics of integers and padding only.
@@ -204,7 +209,7 @@ impl LoopCells {
             &self.place.is_widened,
         ];
         zero(cells);
-        zero(&self.counters);
+        zero(self.counters());
         zero(&self.place.mask);
         // A text without length is no text.
         zero(self.client.first());
@@ -214,7 +219,16 @@ impl LoopCells {
     }
 
     pub(super) fn counter(&self, counter: Counter) -> &AtomicU64 {
-        &self.counters[counter as usize]
+        let at = counter as usize;
+        match at.checked_sub(OWN_COUNTERS) {
+            None => &self.own[at],
+            Some(at) => &self.place.seen[at],
+        }
+    }
+
+    /// All, in the order of [`Counter`].
+    pub(super) fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.own.iter().chain(&self.place.seen)
     }
 }
 
@@ -229,6 +243,7 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     use super::*;
+    use crate::shared::map_cells;
 
     /// What processors fetch together.
     const LINE_PAIR: usize = 128;
@@ -242,5 +257,22 @@ mod tests {
         assert_eq!(offset_of!(LoopCells, place) % LINE_PAIR, 0);
         assert_eq!(size_of::<LoopCells>() % LINE_PAIR, 0);
         assert!(offset_of!(LoopCells, last_used_us) < LINE_PAIR, "the request's counters");
+    }
+
+    #[test]
+    fn every_counter_has_a_cell_of_its_writer() {
+        let cells = &map_cells::<LoopCells>(1).unwrap()[0];
+        let place = &raw const cells.place as usize;
+        for (counter, is_own) in [
+            (Counter::Accesses, true),
+            (Counter::Moved, true),
+            (Counter::Migrations, false),
+            (Counter::RunDelayUs, false),
+        ] {
+            let cell = cells.counter(counter);
+            assert_eq!((&raw const *cell as usize) < place, is_own, "{}", counter as usize);
+            assert!(std::ptr::eq(cells.counters().nth(counter as usize).unwrap(), cell));
+        }
+        assert_eq!(cells.counters().count(), COUNTERS);
     }
 }

@@ -301,7 +301,7 @@ impl Scoreboard {
         fence(Ordering::Release);
         for (index, cells) in segment.loops(process).iter().enumerate() {
             self.hosts.retire(self.hosts.row(process, index));
-            for (total, part) in fixed.retired.iter().zip(&cells.counters) {
+            for (total, part) in fixed.retired.iter().zip(cells.counters()) {
                 total.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             cells.clear();

@@ -284,9 +284,10 @@ impl Scoreboard {
             return None;
         }
         let loops = segment.loops(cells).iter().map(|cells| {
-            let counters = cells.counters.each_ref().map(|cell| cell.load(Ordering::Relaxed));
-            for (sum, counter) in sums.iter_mut().zip(counters) {
-                *sum += counter;
+            let mut counters = [0; COUNTERS];
+            for ((sum, counter), cell) in sums.iter_mut().zip(&mut counters).zip(cells.counters()) {
+                *counter = cell.load(Ordering::Relaxed);
+                *sum += *counter;
             }
             let mut seen = loop_snapshot(cells, &counters);
             seen.status = shown(seen.status, seen.connections, kind, state);

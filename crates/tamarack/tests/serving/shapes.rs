@@ -217,6 +217,15 @@ fn an_address_has_as_many_sockets_as_there_are_buckets() {
 }
 
 #[test]
+fn no_bucket_is_left_alone_when_processes_end() {
+    let limits = "ListenCoresBucketsRatio 1\nThreadsPerChild 25\nStartServers 2\n\
+                  MinSpareThreads 5\nMaxSpareThreads 10\n";
+    let site = start("buckets-shrink", "worker", limits);
+    site.wait_until("one process", || site.children().len() == 1);
+    drop(ask_at_once(&site, 20));
+}
+
+#[test]
 fn no_request_fails_when_the_shape_changes() {
     let mut site = start("shape-changes", "event", "");
     let seen = under_load(&site, 20, || {
