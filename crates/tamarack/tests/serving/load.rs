@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::unistd::Pid;
 
-use crate::client::Client;
+use crate::client::{Client, PATIENCE};
 use crate::site::Site;
 
 /// So many failures are shown.
@@ -110,9 +110,16 @@ fn ask_until(
 
 /// `count` clients connect at once and ask, each on a connection of its own: what went wrong.
 pub fn at_once(port: u16, count: usize) -> Vec<String> {
-    let ask = || match Client::connect(port).and_then(|mut client| client.get("/")) {
-        Ok(answer) if answer.status == 200 => None,
-        other => Some(format!("{other:?}")),
+    let ask = || {
+        let answer = Client::connect(port).and_then(|mut client| {
+            // Where the only process has died, its successor comes when the kernel has buried it.
+            client.give_up_after(3 * PATIENCE);
+            client.get("/")
+        });
+        match answer {
+            Ok(answer) if answer.status == 200 => None,
+            other => Some(format!("{other:?}")),
+        }
     };
     thread::scope(|scope| {
         let clients: Vec<_> = (0..count).map(|_| scope.spawn(ask)).collect();

@@ -1,10 +1,16 @@
 //! Clients that take their time.
 
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::PATIENCE;
 use crate::site::Site;
+
+/// A busy machine may take long for anything, now and then.
+const TRIES: usize = 5;
+/// How often another client is served beside those that do not read, at least.
+const SERVED_LEAST: usize = 40;
 
 #[test]
 fn a_client_that_sends_byte_by_byte_is_answered() {
@@ -25,29 +31,44 @@ fn a_client_that_is_too_slow_is_told_so() {
     let mut site = Site::new("too-slow");
     site.configure("LogLevel info\nRequestReadTimeout header=4\n");
     site.start();
+    let mut failures = Vec::new();
+    while let Err(error) = are_told_that_they_are_slow(&site) {
+        failures.push(error);
+        assert!(failures.len() < TRIES, "{failures:?}");
+    }
+    site.wait_for_line("Request header read timeout");
+    site.assert_serves();
+}
+
+/// Clients that are too slow, and one that is not. An error, too, where they were held up for
+/// longer than they have.
+fn are_told_that_they_are_slow(site: &Site) -> io::Result<()> {
     let began = Instant::now();
     let mut slow: Vec<_> = (0..20).map(|_| site.client()).collect();
     let mut silent = site.client();
-    silent.send(b"GET /").unwrap();
+    silent.send(b"GET /")?;
     let mut other = site.client();
     for client in &mut slow {
-        client.send(b"GET / HTTP/1.1\r\n").unwrap();
+        client.send(b"GET / HTTP/1.1\r\n")?;
     }
     for byte in b"Accept: " {
         for client in &mut slow {
             let _ = client.send(&[*byte]);
         }
         thread::sleep(Duration::from_millis(250));
-        assert_eq!(other.get("/").unwrap().status, 200);
+        assert_eq!(other.get("/")?.status, 200);
     }
     for client in &mut slow {
-        assert_eq!(client.answer().unwrap().status, 408);
+        assert_eq!(client.answer()?.status, 408);
     }
     // Who has not even said what it wants is told nothing, as in Apache.
-    assert!(silent.is_closed());
-    assert!(began.elapsed() < PATIENCE);
-    site.wait_for_line("Request header read timeout");
-    site.assert_serves();
+    if !silent.is_closed() {
+        return Err(io::Error::other("the silent one is not closed, or was told something"));
+    }
+    match began.elapsed() < PATIENCE {
+        true => Ok(()),
+        false => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 #[test]
@@ -63,8 +84,16 @@ fn a_client_that_does_not_read_holds_nobody_up() {
     }
     let end = Instant::now() + Duration::from_secs(4);
     let mut other = site.client();
+    // Timeout counts for its first request, too.
+    site.wait_until("another client is served", || {
+        let is_served = other.get("/").is_ok_and(|answer| answer.status == 200);
+        if !is_served {
+            other = site.client();
+        }
+        is_served
+    });
     let mut waits = Vec::new();
-    while Instant::now() < end {
+    while Instant::now() < end || waits.len() < SERVED_LEAST {
         let began = Instant::now();
         assert_eq!(other.get("/").unwrap().status, 200);
         waits.push(began.elapsed());
