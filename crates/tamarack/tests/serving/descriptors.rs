@@ -1,13 +1,15 @@
 //! A process without descriptors.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::site::{PROGRAM, Site};
 
 /// Descriptors that the server may have.
 const LIMIT: u32 = 64;
+/// How often each loop says that they are used up (FULL_TOLD_EVERY).
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 #[test]
 fn it_recovers_when_descriptors_were_used_up() {
@@ -16,6 +18,7 @@ fn it_recovers_when_descriptors_were_used_up() {
     let mut command = Command::new("sh");
     command.args(["-c", &limited, PROGRAM]).arg("-d").arg(&site.root).args(["-f", "httpd.conf"]);
     site.start_by(command);
+    let began = Instant::now();
     let mut clients: Vec<Client> = (0..2 * LIMIT).map(|_| site.client()).collect();
     for client in &mut clients {
         client.ask("/").unwrap();
@@ -36,8 +39,9 @@ fn it_recovers_when_descriptors_were_used_up() {
         answered >= LIMIT / 4
     });
     assert!(!site.error_log().contains("Too many open files"), "{}", site.error_log());
-    // The line is not repeated all the time.
-    assert!(site.count_lines(LINE) < 10);
+    // The line is not repeated all the time; a busy machine takes longer.
+    let times = 1 + began.elapsed().as_secs() / TOLD_EVERY.as_secs();
+    assert!((site.count_lines(LINE) as u64) < 10 * times, "{times}: {}", site.error_log());
     drop(clients);
     site.assert_serves();
     for _ in 0..20 {

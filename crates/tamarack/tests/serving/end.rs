@@ -28,9 +28,15 @@ fn downloading(site: &Site) -> Client {
 
 #[test]
 fn a_graceful_stop_lets_downloads_finish_in_time() {
-    const LIMIT: Duration = Duration::from_secs(8);
+    let mut limits = [8, 30, 90].map(Duration::from_secs).into_iter();
+    assert!(limits.any(finishes_within), "this machine is too slow for this test");
+}
+
+/// Whether a download was finished before a graceful stop had its time; false where this machine is
+/// too slow.
+fn finishes_within(limit: Duration) -> bool {
     let mut site = site_with_large_file("graceful-stop");
-    site.configure(&format!("GracefulShutdownTimeout {}\n", LIMIT.as_secs()));
+    site.configure(&format!("GracefulShutdownTimeout {}\n", limit.as_secs()));
     site.start();
     let mut deaf = downloading(&site);
     let mut slow = downloading(&site);
@@ -43,14 +49,22 @@ fn a_graceful_stop_lets_downloads_finish_in_time() {
         site.wait_until("the port is closed", || Client::connect(site.port).is_err());
     });
     assert!(seen.answers.into_inner() > 0);
-    slow.wait_for_bytes(LARGE / 2).unwrap();
+    let is_half = slow.wait_for_bytes(LARGE / 2);
+    if began.elapsed() >= limit {
+        return false;
+    }
+    is_half.unwrap();
     std::thread::sleep(Duration::from_secs(1));
-    assert!(began.elapsed() < LIMIT, "this machine is too slow for this test");
-    assert_eq!(slow.answer().unwrap().body.len(), LARGE, "it finished in time");
+    let finished = slow.answer();
+    if began.elapsed() >= limit {
+        return false;
+    }
+    assert_eq!(finished.unwrap().body.len(), LARGE, "it finished in time");
     drop(slow);
-    assert!(site.ended_within(LIMIT * 3), "{}", site.error_log());
-    assert!(began.elapsed() >= LIMIT, "not before its time");
+    assert!(site.ended_within(limit + 2 * PATIENCE), "{}", site.error_log());
+    assert!(began.elapsed() >= limit, "not before its time");
     assert!(deaf.answer().is_err(), "who was not ready was cut");
+    true
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn who_waits_for_a_name_is_shown_so() {
     let mut site = Site::new("names");
     site.write(
         "resolv.conf",
-        &format!("nameserver {NAME_SERVER}\noptions timeout:10 attempts:1\n"),
+        &format!("nameserver {NAME_SERVER}\noptions timeout:30 attempts:1\n"),
     );
     if !may_mount(&site) {
         eprintln!("skipped: mount(2) is not permitted");

@@ -98,12 +98,12 @@ fn two_heads_at_once_and_one_in_parts() {
 
 #[test]
 fn a_connection_has_its_own_terms() {
-    let site = site("again-terms", "MaxKeepAliveRequests 20\nKeepAliveTimeout 7\n");
+    let site = site("again-terms", "MaxKeepAliveRequests 20\nKeepAliveTimeout 77\n");
     for _ in 0..3 {
         let mut client = site.client();
         for number in 0..20 {
             let answer = ask(&mut client);
-            let left = format!("timeout=7, max={}", 20 - number);
+            let left = format!("timeout=77, max={}", 20 - number);
             assert_eq!(answer.field("Keep-Alive"), Some(left.as_str()));
         }
         assert!(ask(&mut client).closes());

@@ -10,11 +10,11 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
-use crate::load::{at_once, under_load, wait_for_their_end};
+use crate::load::{at_once, under_load};
 use crate::site::{PROGRAM, Site, is_root};
 
 /// How long a shape may take to shrink: one process more each second, then twice as many.
-const SHRINK_PATIENCE: Duration = Duration::from_secs(30);
+const SHRINK_PATIENCE: Duration = Duration::from_secs(90);
 
 /// The lines that choose an MPM.
 fn shape(mpm: &str, more: &str) -> String {
@@ -72,6 +72,7 @@ fn worker_starts_processes_when_threads_run_short() {
                   MaxRequestWorkers 16\n";
     let site = start("worker-grows", "worker", limits);
     assert_eq!(site.children().len(), 1);
+    let started = cpu_ticks(site.supervisor());
     let clients = ask_at_once(&site, 12);
     site.wait_until("a reserve", || site.children().len() == 4);
     drop(clients);
@@ -82,7 +83,7 @@ fn worker_starts_processes_when_threads_run_short() {
     assert!(site.children().len() <= 2);
     assert_eq!(site.get("/").status, 200);
     // The supervisor has slept all the time: it looks once a second, and when it is told to.
-    assert!(cpu_ticks(site.supervisor()) < 100);
+    assert!(cpu_ticks(site.supervisor()) - started < 100);
 }
 
 /// The CPU time of a process, hundredths of a second (proc_pid_stat(5): utime and stime).
@@ -162,7 +163,8 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     let limits = "ThreadsPerChild 2\nMaxRequestWorkers 2\nAsyncRequestWorkerFactor 2\n\
                   MinSpareThreads 2\n";
     let site = start("admission", "loop", limits);
-    let idle = ask_at_once(&site, 3 * ADMITTED);
+    // One after the other: a loop that was held up would see many requests at the same time.
+    let idle: Vec<Client> = (0..3 * ADMITTED).flat_map(|_| ask_at_once(&site, 1)).collect();
     assert_eq!(site.count_lines("MaxRequestWorkers"), 0, "{}", site.error_log());
     let mut clients: Vec<Client> = (0..ADMITTED - 2).map(|_| busy(&site)).collect();
     // The next to come sees them, once they have been read; and the one after it is answered.
@@ -204,14 +206,16 @@ fn an_address_has_as_many_sockets_as_there_are_buckets() {
         let limits = format!("ListenCoresBucketsRatio {ratio}\nStartServers 1\n");
         let mut site = start("buckets", mpm, &limits);
         let buckets = (cpus / ratio).max(1);
-        assert_eq!(listening(&site), buckets, "{mpm}, {ratio}");
+        let has_all = || listening(&site) == buckets;
+        site.wait_until(&format!("{buckets} sockets, {mpm}, {ratio}"), has_all);
         // Each has a process that accepts from it, whichever the kernel chooses.
         assert!(site.children().len() >= if mpm == "prefork" { buckets } else { 1 });
         for _ in 0..20 {
             assert_eq!(site.get("/").status, 200);
         }
         site.restart_gracefully();
-        assert_eq!(listening(&site), buckets, "{mpm}, {ratio}, after a restart");
+        let has_all = || listening(&site) == buckets;
+        site.wait_until(&format!("{buckets} sockets after a restart, {mpm}, {ratio}"), has_all);
         site.assert_serves();
     }
 }
@@ -284,10 +288,11 @@ fn a_process_that_has_served_enough_is_replaced() {
     let limits = "StartServers 2\nMinSpareServers 1\nMaxConnectionsPerChild 3\n";
     let site = start("served-enough", "prefork", limits);
     let first = site.children();
-    for _ in 0..30 {
+    // Who is woken first gets all connections until its successor is there, however many come.
+    site.wait_until("those that began have gone", || {
         assert_eq!(site.get("/").status, 200);
-    }
-    wait_for_their_end(&site, &first);
+        site.children().iter().all(|child| !first.contains(child))
+    });
     assert_eq!(site.get("/").status, 200);
 }
 
@@ -300,8 +305,8 @@ fn a_stop_waits_for_no_connection() {
         let begun = Instant::now();
         site.signal(Signal::SIGTERM);
         site.wait_until("the end", || !site.path("run.pid").exists());
-        // KeepAliveTimeout is twice as long.
-        assert!(begun.elapsed() < Duration::from_secs(15), "{mpm}: {:?}", begun.elapsed());
+        // KeepAliveTimeout is five times as long.
+        assert!(begun.elapsed() < Duration::from_secs(60), "{mpm}: {:?}", begun.elapsed());
         assert!(client.get("/").is_err());
     }
 }
