@@ -29,7 +29,7 @@ fn systemd_is_told() {
     let mut site = Site::new("notify");
     let path = site.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(3 * PATIENCE)).unwrap();
     let mut command = site.command();
     command.env("NOTIFY_SOCKET", &path);
     site.start_by(command);

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use crate::client::Client;
 use crate::site::{PROGRAM, Site, copy_program, is_root};
 
+/// A busy machine may take long for anything, now and then.
+const TRIES: usize = 3;
+
 /// The user and group of nobody special.
 const NOBODY: u32 = 65534;
 
@@ -51,7 +54,7 @@ fn it_detaches_and_obeys_orders() {
 #[test]
 fn a_pid_file_of_another_process_is_not_believed() {
     let site = Site::new("stale-pid");
-    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut other = Command::new("sleep").arg("600").spawn().unwrap();
     site.write("run.pid", &format!("{}\n", other.id()));
     let told = site.run(&["-k", "stop"]);
     assert!(told.status.success(), "{told:?}");
@@ -128,13 +131,16 @@ fn what_needs_no_configuration_needs_none() {
         ("-l", "  mod_so.c\n"),
         ("-L", "Listen (event.c)\n"),
     ] {
-        let began = Instant::now();
-        let output = Command::new(PROGRAM).args(["-d", "/nowhere", flag]).output().unwrap();
-        let took = began.elapsed();
-        assert!(output.status.success() && err(&output).is_empty(), "{output:?}");
-        assert!(out(&output).contains(word), "{flag}: {}", out(&output));
-        // Milliseconds; the rest is for a machine that is busy with other things.
-        assert!(took < Duration::from_secs(5), "{flag} took {took:?}");
+        let is_fast = (0..TRIES).any(|_| {
+            let began = Instant::now();
+            let output = Command::new(PROGRAM).args(["-d", "/nowhere", flag]).output().unwrap();
+            let took = began.elapsed();
+            assert!(output.status.success() && err(&output).is_empty(), "{output:?}");
+            assert!(out(&output).contains(word), "{flag}: {}", out(&output));
+            // Milliseconds; the rest is for a machine that is busy with other things.
+            took < Duration::from_secs(5)
+        });
+        assert!(is_fast, "{flag} takes seconds");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -34,13 +34,17 @@ fn install(site: &Site, program: &Path) {
 
 /// A script in the executable's place.
 fn install_script(site: &Site, text: &str) {
-    let script = site.path("script");
-    fs::write(&script, text).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let copy = site.path("script.copy");
-    let copied = Command::new("cp").arg("-p").args([&script, &copy]).status().unwrap();
+    install(site, &program(site, "script", text.as_bytes()));
+}
+
+/// A program of the site's own. As with [`install`], another process writes it.
+fn program(site: &Site, name: &str, bytes: &[u8]) -> PathBuf {
+    let (written, copy) = (site.path(&format!("{name}.written")), site.path(name));
+    fs::write(&written, bytes).unwrap();
+    fs::set_permissions(&written, fs::Permissions::from_mode(0o755)).unwrap();
+    let copied = Command::new("cp").arg("-p").args([&written, &copy]).status().unwrap();
     assert!(copied.success());
-    install(site, &copy);
+    copy
 }
 
 /// Starts an executable of the site's own in the foreground.
@@ -196,25 +200,24 @@ fn an_executable_that_comes_to_nothing_gives_back() {
     let mut site = Site::new("upgrade-back");
     start(&mut site);
     // One that is good at its trial, and as the successor lacks a directive.
-    let mut program = fs::read(PROGRAM).unwrap();
-    let places: Vec<usize> = program
+    let mut bytes = fs::read(PROGRAM).unwrap();
+    let places: Vec<usize> = bytes
         .windows(RENAMED[0].len())
         .enumerate()
-        .filter_map(|(at, bytes)| (bytes == RENAMED[0]).then_some(at))
+        .filter_map(|(at, found)| (found == RENAMED[0]).then_some(at))
         .collect();
     assert!(!places.is_empty());
     for at in places {
-        program[at..at + RENAMED[1].len()].copy_from_slice(RENAMED[1]);
+        bytes[at..at + RENAMED[1].len()].copy_from_slice(RENAMED[1]);
     }
-    fs::write(site.path("lacking"), program).unwrap();
-    fs::set_permissions(site.path("lacking"), fs::Permissions::from_mode(0o755)).unwrap();
+    let lacking = program(&site, "lacking", &bytes);
     let seen = under_load(&site, CONNECTIONS / 5, || {
         install_script(
             &site,
             &format!(
                 "#!/bin/sh\ncase $TAMARACK_UPGRADE in heir*) exec {} \"$@\";; esac\n\
                  exec {PROGRAM} \"$@\"\n",
-                site.path("lacking").display(),
+                lacking.display(),
             ),
         );
         assert!(upgrade(&site), "the executable before: {}", site.error_log());
