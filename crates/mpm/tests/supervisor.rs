@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,8 @@ mod free_port;
 
 use free_port::free_port;
 
-const PATIENCE: Duration = Duration::from_secs(8);
+/// A machine may stand still for a good while.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server of its own directory and port. Killed when the test is over.
 struct Server {
@@ -87,6 +88,17 @@ impl Server {
         Ok(answer)
     }
 
+    /// A request that a child is at from now on, until it is told to finish.
+    fn ask_slowly(&self) -> Slow {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"slow").unwrap();
+        let mut begun = [0];
+        stream.read_exact(&mut begun).unwrap();
+        assert_eq!(&begun, b".");
+        Slow(stream)
+    }
+
     fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid.unwrap()), signal).unwrap();
     }
@@ -115,7 +127,21 @@ impl Server {
             Sent::Done(self.pid.unwrap())
         );
         assert!(wait_until_stopped(&self.pid_file(), PATIENCE), "{}", self.log());
+        // Who removes the file reads it before, and lets go of the lock by that.
+        self.wait_for("the removal of the pid file", || !self.pid_file().exists());
         self.pid = None;
+    }
+}
+
+/// See [`Server::ask_slowly`].
+struct Slow(TcpStream);
+
+impl Slow {
+    fn finish(mut self) -> String {
+        self.0.write_all(b"x").unwrap();
+        let mut answer = String::new();
+        self.0.read_to_string(&mut answer).unwrap();
+        answer
     }
 }
 
@@ -156,7 +182,6 @@ fn it_detaches_when_it_is_ready_and_stops() {
     assert_eq!(second.status.code(), Some(1));
     let children = server.children();
     server.stop();
-    assert!(!server.pid_file().exists());
     assert!(children.into_iter().all(|pid| !is_alive(pid)));
     assert!(server.ask("x").is_err());
     assert!(server.log().contains("AH00491: caught SIGTERM, shutting down"));
@@ -226,47 +251,50 @@ fn a_program_whose_children_can_not_start_fails_to_start() {
     }
 }
 
+/// Restarts the server, and waits until the new generation is the one that serves.
+fn take_over(server: &Server, order: Signal) {
+    let logged = || server.log().matches("AH00489").count();
+    let before = logged();
+    server.signal(order);
+    server.wait_for("takeover", || logged() > before);
+}
+
 #[test]
 fn graceful_restarts_lose_no_connection() {
     let mut server = Server::new("graceful");
     server.start("answer gen1\nloops 4");
-    let is_over = AtomicBool::new(false);
+    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let server = &server;
-    let counts: Vec<usize> = thread::scope(|scope| {
-        let clients: Vec<_> = (0..4)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut count = 0;
-                    while !is_over.load(Ordering::Relaxed) {
-                        let answer = server.ask("x").unwrap();
-                        assert!(answer.starts_with("gen"), "{answer:?}");
-                        count += 1;
-                        thread::sleep(Duration::from_millis(1));
-                    }
-                    count
-                })
-            })
-            .collect();
-        for generation in 2..=8 {
+    thread::scope(|scope| {
+        let client = || {
+            while !is_over.load(Ordering::Relaxed) {
+                let answer = server.ask("x").unwrap();
+                assert!(answer.starts_with("gen"), "{answer:?}");
+                answered.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let clients = [(); 4].map(|()| scope.spawn(client));
+        for generation in 2..=7 {
             // Shrinking and growing: sockets are handed over and opened under load.
             let loops = 1 + generation % 4;
             server.configure(&format!("answer gen{generation}\nloops {loops}"));
-            let order = [Signal::SIGUSR1, Signal::SIGHUP][usize::from(generation == 8)];
-            let logged = |server: &Server| server.log().matches("AH00489").count();
-            let before = logged(server);
-            server.signal(order);
-            server.wait_for("takeover", || logged(server) > before);
+            let enough = answered.load(Ordering::Relaxed) + 10;
+            server.wait_for("load", || answered.load(Ordering::Relaxed) >= enough);
+            take_over(server, Signal::SIGUSR1);
             let want = format!("gen{generation} ");
             server.wait_for("new answer", || server.ask("x").unwrap().starts_with(&want));
-            if generation == 7 {
-                // Stop the load before SIGHUP, which cuts connections as it does in httpd.
-                is_over.store(true, Ordering::Relaxed);
-                thread::sleep(Duration::from_millis(50));
-            }
         }
-        clients.into_iter().map(|client| client.join().unwrap()).collect()
+        is_over.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().unwrap();
+        }
     });
-    assert!(counts.iter().sum::<usize>() > 50, "{counts:?}");
+    // Without load: SIGHUP cuts connections, as it does in httpd.
+    server.configure("answer gen8\nloops 1");
+    take_over(server, Signal::SIGHUP);
+    let is_new = |answer: String| answer.starts_with("gen8 ");
+    server.wait_for("new answer", || server.ask("x").is_ok_and(is_new));
     server.wait_for("the old children's end", || server.children().len() == 2);
 }
 
@@ -287,30 +315,35 @@ fn restarts_in_quick_succession_end_with_the_last_configuration() {
 fn a_slow_old_child_does_not_hold_up_the_new_generation() {
     let mut server = Server::new("slow");
     server.start("answer old");
-    let server = &server;
-    thread::scope(|scope| {
-        let slow = scope.spawn(|| server.ask("slow").unwrap());
-        thread::sleep(Duration::from_millis(100));
-        server.configure("answer new");
-        let begun = Instant::now();
-        server.signal(Signal::SIGUSR1);
-        server.wait_for("the new answer", || server.ask("x").unwrap().starts_with("new"));
-        assert!(begun.elapsed() < Duration::from_millis(450), "{:?}", begun.elapsed());
-        assert!(slow.join().unwrap().starts_with("old"));
-    });
+    let slow = server.ask_slowly();
+    server.configure("answer new");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for("the new answer", || server.ask("x").unwrap().starts_with("new"));
+    assert!(slow.finish().starts_with("old"));
 }
 
 #[test]
 fn a_dead_child_is_replaced_and_its_death_logged() {
     let mut server = Server::new("replace");
     server.start("answer one\nprocesses 1\nloops 1");
-    let victim = server.children()[0];
-    let begun = Instant::now();
-    kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
-    // Its socket is the supervisor's: the connection waits for the successor.
-    assert!(server.ask("x").unwrap().starts_with("one"));
-    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
-    server.wait_for_log(&format!("AH00052: child pid {victim} exit signal Killed (9)"));
+    let replaced = || {
+        let victim = server.children()[0];
+        let begun = Instant::now();
+        kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
+        // Its socket is the supervisor's: the connection waits for the successor.
+        assert!(server.ask("x").unwrap().starts_with("one"));
+        let took = begun.elapsed();
+        server.wait_for_log(&format!("AH00052: child pid {victim} exit signal Killed (9)"));
+        took
+    };
+    // A machine that stands still makes one of them late. Who dies right after the start is
+    // replaced after a pause: the next one gets time.
+    let is_prompt = (0..10).any(|_| {
+        let is_prompt = replaced() < Duration::from_millis(500);
+        thread::sleep(Duration::from_secs(1));
+        is_prompt
+    });
+    assert!(is_prompt, "{}", server.log());
     let _ = server.ask("abort");
     server.wait_for_log("exit signal Abort (6)");
     assert!(server.ask("x").unwrap().starts_with("one"));
@@ -320,15 +353,14 @@ fn a_dead_child_is_replaced_and_its_death_logged() {
 fn children_finish_and_go_when_the_supervisor_is_killed() {
     let mut server = Server::new("orphan");
     server.start("answer one");
-    let children = server.children();
-    let server_ref = &server;
-    thread::scope(|scope| {
-        let slow = scope.spawn(|| server_ref.ask("slow").unwrap());
-        thread::sleep(Duration::from_millis(150));
-        server_ref.signal(Signal::SIGKILL);
-        assert!(slow.join().unwrap().starts_with("one"));
-    });
-    server.wait_for("the children's end", || children.iter().all(|pid| !is_alive(*pid)));
+    let (pid, children) = (server.pid.unwrap(), server.children());
+    let alive = || children.iter().filter(|pid| is_alive(**pid)).count();
+    let slow = server.ask_slowly();
+    server.signal(Signal::SIGKILL);
+    server.wait_for("the end of the one that is idle", || alive() == 1);
+    assert!(slow.finish().starts_with("one"));
+    server.wait_for("the children's end", || alive() == 0);
+    server.wait_for("the supervisor's end", || !is_alive(pid));
     // The pid file is left behind, and a new server takes it over.
     let order = send_to_running(&server.pid_file(), ServerOrder::Stop);
     assert!(matches!(order, Sent::NotRunning(_)), "{order:?}");
@@ -375,7 +407,7 @@ fn a_bad_configuration_leaves_the_old_one_serving() {
 #[test]
 fn listeners_are_added_and_removed_at_a_restart() {
     let mut server = Server::new("listen");
-    let other = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let other = SocketAddr::from(([127, 0, 0, 1], free_port()));
     server.start(&format!("answer one\nlisten {other}"));
     TcpStream::connect(other).unwrap().shutdown(Shutdown::Both).unwrap();
     server.configure("answer two");
@@ -396,14 +428,11 @@ fn a_graceful_stop_finishes_what_is_in_flight() {
     let mut server = Server::new("winch");
     server.start("answer one");
     let pid = server.pid.unwrap();
-    let server = &server;
-    thread::scope(|scope| {
-        let slow = scope.spawn(|| server.ask("slow").unwrap());
-        thread::sleep(Duration::from_millis(150));
-        assert_eq!(send_to_running(&server.pid_file(), ServerOrder::GracefulStop), Sent::Done(pid));
-        server.wait_for("the removal of the pid file", || !server.pid_file().exists());
-        assert!(slow.join().unwrap().starts_with("one"));
-    });
+    let slow = server.ask_slowly();
+    assert_eq!(send_to_running(&server.pid_file(), ServerOrder::GracefulStop), Sent::Done(pid));
+    server.wait_for("the removal of the pid file", || !server.pid_file().exists());
+    server.wait_for("the end of the child that is idle", || server.children().len() == 1);
+    assert!(slow.finish().starts_with("one"));
     server.wait_for("the end", || !is_alive(pid));
     assert!(server.ask("x").is_err());
 }
@@ -437,7 +466,8 @@ fn exhausted_children_are_succeeded_without_loss() {
 fn a_piped_log_gets_every_line_even_when_its_reader_dies() {
     let mut server = Server::new("pipe");
     let out = server.directory.join("piped");
-    server.start(&format!("answer one\npipe |$exec cat >> {}", out.display()));
+    // It is let read to the end however long that takes it: SIGTERM comes after two seconds.
+    server.start(&format!("answer one\npipe |$trap '' TERM; exec cat >> {}", out.display()));
     for _ in 0..10 {
         server.ask("x").unwrap();
     }
@@ -458,6 +488,7 @@ fn a_piped_log_gets_every_line_even_when_its_reader_dies() {
         server.ask("x").unwrap();
     }
     server.stop();
+    server.wait_for("thirty lines", || lines() >= 30);
     assert_eq!(lines(), 30, "{}", server.log());
 }
 

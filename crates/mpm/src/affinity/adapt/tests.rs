@@ -30,7 +30,7 @@ impl Machine {
             let first = board.loop_slot(board_slot, 0).unwrap();
             first.set_thread(200 + slot as u32);
             // They turn, for as long as a test lasts.
-            first.heartbeat(crate::scoreboard::now_us() + 60_000_000);
+            first.heartbeat(crate::scoreboard::now_us() + 3_600_000_000);
             Serving { pid: 100 + slot as u32, slot, board_slot }
         });
         let serving = serving.collect();
@@ -219,7 +219,7 @@ fn new_connections_go_to_who_has_time_and_turns() {
     let slot = machine.board.loop_slot(machine.serving[1].board_slot, 0).unwrap();
     slot.heartbeat(crate::scoreboard::now_us() - 5_000_000);
     assert_eq!(spread(&mut machine, 4, ALONE, [0.6, 0.6]), [[16, 0]]);
-    slot.heartbeat(crate::scoreboard::now_us() + 60_000_000);
+    slot.heartbeat(crate::scoreboard::now_us() + 3_600_000_000);
     assert_eq!(spread(&mut machine, 4, ALONE, [0.6, 0.6]), [[]; 1]);
     // One has died.
     machine.serving.remove(0);
@@ -243,7 +243,7 @@ fn who_never_turned_stands_still_too() {
     let turns = (kept::STALLED.as_millis() / TURN.as_millis()) as u32;
     assert!(said(&mut machine, turns).is_empty());
     assert_eq!(said(&mut machine, 2), [20104, 20105]);
-    slot.heartbeat(crate::scoreboard::now_us() + 60_000_000);
+    slot.heartbeat(crate::scoreboard::now_us() + 3_600_000_000);
     assert_eq!(said(&mut machine, 2), [20104, 20106]);
 }
 
