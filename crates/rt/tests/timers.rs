@@ -2,26 +2,35 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rt::{BlockingLimits, BlockingPool, Loop, PoolError};
+use rt::{BlockingLimits, BlockingPool, Handle, Loop, PoolError};
+
+/// Whether one of many tries is what each would be on a machine that is not busy.
+fn once_in_many<F: Future<Output = bool>>(mut is_good: impl FnMut(Handle) -> F) -> bool {
+    (0..20).any(|_| Loop::run("test", &mut is_good).unwrap())
+}
 
 #[test]
 fn sleepers_wake_in_order_and_near_their_time() {
-    Loop::run("test", |handle| async move {
+    let is_near = once_in_many(|handle| async move {
+        let is_near = Rc::new(Cell::new(true));
         let woken = Rc::new(RefCell::new(Vec::new()));
         let tasks: Vec<_> = [60_u64, 10, 110, 1]
             .map(|wait| {
                 let (handle, woken) = (handle.clone(), woken.clone());
+                let is_near = is_near.clone();
                 handle.clone().spawn_local(async move {
-                    let before = handle.clock().precise_us();
+                    // What deadlines are counted from.
+                    let before = handle.clock().now_us();
                     handle.sleep(Duration::from_millis(wait)).await;
                     let took = (handle.clock().precise_us() - before) / 1000;
-                    assert!((wait..wait + 30).contains(&took), "{took} ms instead of {wait}");
+                    assert!(took >= wait, "{took} ms instead of {wait}");
+                    is_near.set(is_near.get() && took < wait + 30);
                     woken.borrow_mut().push(wait);
                 })
             })
@@ -30,18 +39,20 @@ fn sleepers_wake_in_order_and_near_their_time() {
             task.await.unwrap();
         }
         assert_eq!(*woken.borrow(), [1, 10, 60, 110]);
-    })
-    .unwrap();
+        is_near.get()
+    });
+    assert!(is_near);
 }
 
 #[test]
 fn a_deadline_that_moves_on_does_not_fire_early() {
-    Loop::run("test", |handle| async move {
+    let is_near = once_in_many(|handle| async move {
+        let before = handle.clock().now_us();
         let mut sleep = handle.sleep(Duration::from_millis(20));
         let far = handle.deadline(Duration::from_millis(90));
         let near = handle.deadline(Duration::from_millis(40));
-        for (deadline, bounds) in [(far, 89..130), (near, 0..30)] {
-            let before = handle.clock().precise_us();
+        let mut woken = Vec::new();
+        for deadline in [far, near] {
             // Queued with the first deadline, then moved.
             std::future::poll_fn(|cx| {
                 let _ = std::pin::Pin::new(&mut sleep).poll(cx);
@@ -51,35 +62,40 @@ fn a_deadline_that_moves_on_does_not_fire_early() {
             sleep.reset(deadline);
             (&mut sleep).await;
             let took = (handle.clock().precise_us() - before) / 1000;
-            assert!(bounds.contains(&took), "{took} ms");
+            woken.push((took, handle.counters().wakeups));
         }
-    })
-    .unwrap();
+        let [(first, waits), (second, more_waits)] = woken[..] else { unreachable!() };
+        assert!(first >= 90, "{first} ms");
+        assert_eq!(waits, more_waits, "what has passed is not waited for");
+        first < 130 && second < 130
+    });
+    assert!(is_near);
 }
 
 #[test]
 fn far_deadlines_are_never_early() {
-    Loop::run("test", |handle| async move {
-        let before = handle.clock().precise_us();
+    let is_near = once_in_many(|handle| async move {
+        let before = handle.clock().now_us();
         handle.sleep(Duration::from_millis(1010)).await;
         let took = (handle.clock().precise_us() - before) / 1000;
-        assert!((1010..1110).contains(&took), "{took} ms");
-    })
-    .unwrap();
+        assert!(took >= 1010, "{took} ms");
+        took < 1110
+    });
+    assert!(is_near);
 }
 
 #[test]
 fn busy_time_is_work_and_not_waiting() {
-    Loop::run("test", |handle| async move {
+    let waiting_is_none = once_in_many(|handle| async move {
         let before = handle.counters();
         handle.sleep(Duration::from_millis(100)).await;
         let waited = handle.counters();
-        assert!(waited.busy_us - before.busy_us < 50_000);
         assert!(waited.wakeups > before.wakeups);
         std::thread::sleep(Duration::from_millis(60));
         assert!(handle.counters().busy_us - waited.busy_us >= 60_000);
-    })
-    .unwrap();
+        waited.busy_us - before.busy_us < 50_000
+    });
+    assert!(waiting_is_none);
 }
 
 #[test]

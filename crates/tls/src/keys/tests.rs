@@ -57,7 +57,9 @@ fn every_form_that_openssl_writes() {
         assert_eq!(needs_passphrase(&text), locked, "{how}");
         assert!(usable(open(&text, "secret").unwrap()), "{how}");
         if locked {
-            assert_eq!(open(&text, "wrong").unwrap_err(), KeyError::Locked, "{how}");
+            // One wrong pass phrase in 65,536 leaves what begins as a key does.
+            let refused = ["wrong", "false"].map(|other| open(&text, other));
+            assert!(refused.contains(&Err(KeyError::Locked)), "{how}");
         }
     }
 }

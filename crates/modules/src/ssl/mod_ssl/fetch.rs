@@ -49,17 +49,19 @@ mod tests {
     fn an_answer_is_read_to_its_end_and_silence_is_none() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
         std::thread::spawn(move || {
             let (mut first, _) = listener.accept().unwrap();
             first.read_exact(&mut [0; 4]).unwrap();
             first.write_all(b"HTTP/1.0 200 OK\r\n\r\nbody").unwrap();
             drop(first);
-            let (silent, _) = listener.accept().unwrap();
-            std::thread::sleep(Duration::from_secs(2));
-            drop(silent);
+            // Open as long as the test.
+            let _silent = listener.accept();
+            let _ = ended.recv();
         });
-        let answer = post(&request(port), Duration::from_secs(5)).unwrap();
+        let answer = post(&request(port), Duration::from_secs(90)).unwrap();
         assert!(answer.ends_with(b"\r\n\r\nbody"));
         assert_eq!(post(&request(port), Duration::from_millis(100)), None);
+        drop(end);
     }
 }
