@@ -10,8 +10,8 @@ use socket2::{Domain, Socket, Type};
 use crate::place::Place;
 use crate::tls::{self, Tls};
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-const SEND_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+const SEND_LIMIT: Duration = Duration::from_secs(30);
 const READ_CHUNK_BYTES: usize = 64 * 1024;
 
 /// How the server's side of the connection ended.

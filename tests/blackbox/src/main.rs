@@ -19,6 +19,7 @@ mod place;
 mod program;
 mod render;
 mod run;
+mod stall;
 mod testfile;
 mod tls;
 
@@ -79,6 +80,7 @@ fn start() -> Result<bool, String> {
     let recorded = std::fs::read_to_string(tests.join("RECORDED")).unwrap_or_default();
     let other_version = mode == Mode::Check && recorded.trim() != version;
     let files = load_all(tests, &filters)?;
+    stall::watch();
     let started = Instant::now();
     let cases = run_all(files, &program, mode, tests)?;
     if mode == Mode::Record {

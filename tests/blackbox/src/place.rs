@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
+
+use socket2::{Domain, Socket, Type};
 
 use crate::testfile::{Change, Entry, TestFile};
 
@@ -294,10 +296,21 @@ fn free_port() -> u16 {
     loop {
         let step = NEXT_PORT.fetch_add(1, Ordering::Relaxed) % span;
         let port = FIRST_PORT + (offset + step) % span;
-        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+        if is_free(port) {
             return port;
         }
     }
+}
+
+/// Whether a server could bind the port. The socket that finds out never listens: a program that
+/// another thread starts meanwhile holds a copy of it until it is executed, and a copy that
+/// listened would keep the server from its port.
+fn is_free(port: u16) -> bool {
+    let bound = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| {
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into())
+    });
+    bound.is_ok()
 }
 
 const MIME_TYPES: &str = "\

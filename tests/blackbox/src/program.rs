@@ -14,9 +14,9 @@ use crate::place::Place;
 /// Where Debian keeps Apache's modules. Tamarack knows them by name alone.
 pub const MODULES: &str = "/usr/lib/apache2/modules";
 const APACHE: &str = "/usr/sbin/apache2";
-const START_LIMIT: Duration = Duration::from_secs(15);
-const STOP_LIMIT: Duration = Duration::from_secs(5);
-const COMMAND_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(90);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+const COMMAND_LIMIT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(4);
 
 /// Which server is asked.
