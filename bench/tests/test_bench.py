@@ -53,13 +53,14 @@ class Targets(unittest.TestCase):
 
 class Proc(unittest.TestCase):
     def test_work_of_this_process_is_seen(self) -> None:
+        begun = time.process_time_ns()
         before = proc.process_ns(os.getpid())
         until = time.process_time() + 0.05
         while time.process_time() < until:
             pass
         spent = proc.spent_ns(before, proc.process_ns(os.getpid()))
         self.assertGreater(spent, 20_000_000)
-        self.assertLess(spent, 2_000_000_000)
+        self.assertLessEqual(spent, time.process_time_ns() - begun)
 
     def test_a_thread_that_ended_is_counted_and_is_no_error(self) -> None:
         def work() -> None:

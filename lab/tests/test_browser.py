@@ -14,7 +14,7 @@ from tamarack_lab.results import read
 EXAMPLE = Path(__file__).parent / "data" / "example"
 BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome")
                 if (found := shutil.which(name))), None)
-SECONDS = 180
+SECONDS = 600
 SCHEMES = {"light": "1", "dark": "0"}
 # Added to the page for the test alone: how wide it really is, and what the drawings' ink is.
 PROBE = """<script>{

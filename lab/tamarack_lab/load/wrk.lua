@@ -9,6 +9,7 @@ ffi.cdef("typedef struct { uint64_t count, limit, min, max, data[]; } lab_stats;
 
 function setup(thread)
   threads[#threads + 1] = thread
+  thread:set("place", #threads)
 end
 
 function init(args)
@@ -32,7 +33,8 @@ end
 -- No two heads are alike, on all connections of all threads. Put together by hand: wrk.format
 -- takes twice the time, which the load would lack.
 function different(paths, close)
-  local number = math.random(1000000) * 1000000000
+  -- Two threads may have the same seed: each begins elsewhere all the same.
+  local number = math.random(1000000) * 1000000000 + place * 10000000
   local last = close and "\r\nConnection: close\r\n\r\n" or "\r\n\r\n"
   local first = {}
   for i, path in ipairs(paths) do

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import http.client
+import itertools
 import os
 import re
 import signal
@@ -25,6 +26,11 @@ STOP_TIMEOUT_S = 10.0
 SETTLE_LIMIT_S = 90.0
 FETCH_TIMEOUT_S = 30.0
 SLOWER = Path(__file__).parent.parent.parent / "servers" / "slower.c"
+# The kernel gives these to nobody by itself (others from 32768 on, where nobody has changed that):
+# no client's end of a connection has one before the server.
+PORTS = range(10_240, 32_240)
+# Where runs are side by side each begins elsewhere.
+_port_numbers = itertools.count(os.getpid() * 97)
 # Lines of a server that tell more than its last one.
 FAULT = re.compile(r"alert|emerg|error|fatal|cannot|can't|failed|not permitted", re.IGNORECASE)
 Profile = Literal["fit", "p1", "p3", "p3-prespawned", "p4"]
@@ -278,10 +284,19 @@ def refuse_used(address: str, port: int) -> None:
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody uses."""
+    for _ in PORTS:
+        port = PORTS[next(_port_numbers) % len(PORTS)]
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
+    raise LabError("no port is free")
 
 
 def fetch(url: str) -> tuple[int, bytes]:
