@@ -14,15 +14,17 @@ static STALLS: AtomicU64 = AtomicU64::new(0);
 
 /// Looks at the clock from now on, on a thread of its own, as long as the process lives.
 pub fn watch() {
-    std::thread::spawn(|| {
-        loop {
-            let before = Instant::now();
-            std::thread::sleep(TICK);
-            if before.elapsed() >= TICK + LATE {
-                STALLS.fetch_add(1, Ordering::Relaxed);
-            }
+    std::thread::spawn(look);
+}
+
+fn look() {
+    loop {
+        let before = Instant::now();
+        std::thread::sleep(TICK);
+        if before.elapsed() >= TICK + LATE {
+            STALLS.fetch_add(1, Ordering::Relaxed);
         }
-    });
+    }
 }
 
 /// How often the machine has stood still up to now.
