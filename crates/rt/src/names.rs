@@ -114,7 +114,7 @@ mod tests {
         assert!(pool.load().0 <= LOOKUPS);
         assert_eq!(pool.run(|| 1).await, Ok(1));
         drop(release);
-        // Not after the first of them if the machine stands still for as long as one waits.
+        // Where the machine stands still for as long as one of them waits, the next is answered.
         let address = IpAddr::from([127, 0, 0, 1]);
         for _ in 0..4 {
             if ask(&pool, |address| address, address).await == Some(address) {

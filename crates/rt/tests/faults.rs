@@ -58,8 +58,8 @@ fn a_slow_reader_gets_the_file_whole_and_does_not_hold_the_loop() {
     let (end, gone_on) = mpsc::channel::<()>();
     let (answer, has_gone_on) = serve_one(
         move |mut client| {
-            // It reads nothing before the loop's other task has come to its end: a loop that is held
-            // by the answer would never get there.
+            // It reads nothing before the loop's other task has come to its end: a loop that is
+            // held by the answer would never get there.
             let has_gone_on = gone_on.recv_timeout(TIMEOUT).is_ok();
             let mut answer: Vec<u8> = Vec::new();
             let mut piece = vec![0; 50_000];
