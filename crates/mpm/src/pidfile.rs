@@ -6,14 +6,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::Pid;
 
 /// No pid file is longer than this.
-const PID_FILE_BYTES_MAX: u64 = 64;
+const PID_FILE_BYTES_MAX: usize = 64;
 
 /// What a pid file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn state(path: &Path) -> io::Result<Running> {
         Err(error) => return Err(error),
     };
     let mut text = String::new();
-    match (&file).take(PID_FILE_BYTES_MAX).read_to_string(&mut text) {
+    match (&file).take(PID_FILE_BYTES_MAX as u64).read_to_string(&mut text) {
         Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
         _ => {}
     }
@@ -131,10 +131,14 @@ impl PidFile {
 
     /// Removes the file, when it is still this process's.
     pub fn remove(self) -> io::Result<()> {
-        // Not through `state`: closing another descriptor of the file would release the lock,
-        // which is no matter here, and a process never conflicts with itself.
-        let text = fs::read_to_string(&self.path)?;
-        if text.trim() == Pid::this().to_string() {
+        // Not by opening the path: closing another descriptor of the file would let go of the
+        // lock while the file is still there.
+        let mut text = [0; PID_FILE_BYTES_MAX];
+        let count = self.file.read_at(&mut text, 0)?;
+        let text = String::from_utf8_lossy(text.get(..count).unwrap_or_default());
+        let [own, there] = [self.file.metadata()?, fs::metadata(&self.path)?];
+        let is_there = (own.dev(), own.ino()) == (there.dev(), there.ino());
+        if is_there && text.trim() == Pid::this().to_string() {
             fs::remove_file(&self.path)?;
         }
         Ok(())
@@ -182,6 +186,13 @@ mod tests {
         fs::write(&path, "1\n").unwrap();
         file.remove().unwrap();
         assert!(path.exists(), "another server's file stays");
+        fs::remove_file(&path).unwrap();
+        let Written::Fresh(file) = PidFile::write(&path).unwrap() else { panic!() };
+        let other = path.with_extension("other");
+        fs::write(&other, format!("{}\n", std::process::id())).unwrap();
+        fs::rename(&other, &path).unwrap();
+        file.remove().unwrap();
+        assert!(path.exists(), "another file at its place, too");
         fs::remove_file(path).unwrap();
     }
 }

@@ -127,8 +127,7 @@ impl Server {
             Sent::Done(self.pid.unwrap())
         );
         assert!(wait_until_stopped(&self.pid_file(), PATIENCE), "{}", self.log());
-        // Who removes the file reads it before, and lets go of the lock by that.
-        self.wait_for("the removal of the pid file", || !self.pid_file().exists());
+        assert!(!self.pid_file().exists());
         self.pid = None;
     }
 }
