@@ -163,7 +163,7 @@ impl<'p> Supervisor<'p> {
         starter: Option<Starter>,
     ) -> Result<Self, LoadFailure> {
         let board = make_board(Some(&settings))
-            .map_err(|error| LoadFailure::new(format!("scoreboard: {error}")))?;
+            .map_err(|error| LoadFailure::new(no_board(&settings, &error)))?;
         let mut supervisor = Self::bare(program, shared, board)?;
         supervisor.listeners = Listeners::new();
         let prepared = supervisor.listeners.prepare(&settings);
@@ -332,6 +332,14 @@ fn make_board(settings: Option<&Settings>) -> io::Result<Scoreboard> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let loops = loops.max(BOARD_LOOPS_MIN).max(cpus);
     Scoreboard::new(processes.saturating_mul(GENERATIONS_ON_BOARD), loops)
+}
+
+fn no_board(settings: &Settings, error: &io::Error) -> String {
+    let processes = settings.shape.processes().max(settings.server_limit);
+    format!(
+        "no shared memory for a scoreboard of {processes} processes (ServerLimit): {error}. Lower \
+         ServerLimit, or give the server more memory"
+    )
 }
 
 /// Makes the error log the standard error, as httpd does: what a child or a program it runs says

@@ -133,17 +133,26 @@ fn it_serves_when_the_supervisor_has_no_descriptors() {
 
 #[test]
 fn a_start_without_shared_memory_is_an_error() {
-    let site = Site::new("no-memory");
     let large = Tls::configuration("server.key").replace("(512000)", "(900000000)");
-    site.configure(&large);
-    let limited = "ulimit -v 700000; exec \"$0\" \"$@\"".to_owned();
-    let mut command = Command::new("sh");
-    command.args(["-c", &limited, PROGRAM]).arg("-d").arg(&site.root).args(["-f", "httpd.conf"]);
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("mod_ssl: no shared memory: Cannot allocate memory"), "{text}");
-    assert!(!site.path("run.pid").exists());
+    let many = "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\nServerLimit 20000\n\
+                MaxRequestWorkers 20000\n";
+    let board = "no shared memory for a scoreboard of 20000 processes (ServerLimit): Cannot \
+                 allocate memory";
+    for (more, limit_kb, said) in [
+        (large.as_str(), 700_000, "mod_ssl: no shared memory: Cannot allocate memory"),
+        (many, 400_000, board),
+    ] {
+        let site = Site::new("no-memory");
+        site.configure(more);
+        let limited = format!("ulimit -v {limit_kb}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, PROGRAM]).arg("-d").arg(&site.root);
+        let output = command.args(["-f", "httpd.conf"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(said), "{text}");
+        assert!(!site.path("run.pid").exists());
+    }
 }
 
 #[test]
