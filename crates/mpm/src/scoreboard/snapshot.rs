@@ -393,3 +393,92 @@ fn texts(cells: &LoopCells) -> [Vec<u8>; 4] {
 fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: ConnectionCounts = ConnectionCounts {
+        total: 0,
+        reading: 0,
+        writing: 0,
+        keep_alive: 0,
+        closing: 0,
+        resolving: 0,
+    };
+    const READING: ConnectionCounts = ConnectionCounts { total: 1, reading: 1, ..NONE };
+    const WRITING: ConnectionCounts = ConnectionCounts { total: 1, writing: 1, ..NONE };
+    const RESOLVING: ConnectionCounts = ConnectionCounts { resolving: 1, ..WRITING };
+    const KEPT: ConnectionCounts = ConnectionCounts { total: 1, keep_alive: 1, ..NONE };
+    const CLOSING: ConnectionCounts = ConnectionCounts { total: 1, closing: 1, ..NONE };
+
+    const ALONE: [ConnectionCounts; 6] = [NONE, READING, WRITING, RESOLVING, KEPT, CLOSING];
+    const KINDS: [ShapeKind; 4] =
+        [ShapeKind::Prefork, ShapeKind::Worker, ShapeKind::Event, ShapeKind::Loop];
+
+    fn sum(one: ConnectionCounts, other: ConnectionCounts) -> ConnectionCounts {
+        ConnectionCounts {
+            total: one.total + other.total,
+            reading: one.reading + other.reading,
+            writing: one.writing + other.writing,
+            keep_alive: one.keep_alive + other.keep_alive,
+            closing: one.closing + other.closing,
+            resolving: one.resolving + other.resolving,
+        }
+    }
+
+    fn letters(all: &[ConnectionCounts], kind: ShapeKind, state: ProcessState) -> String {
+        let letter = |seen: &ConnectionCounts| shown(Status::Ready, *seen, kind, state).letter();
+        all.iter().map(letter).collect()
+    }
+
+    #[test]
+    fn a_thread_is_shown_by_its_connection_and_a_loop_by_what_keeps_it_busy() {
+        for (kind, all) in KINDS.into_iter().zip(["_RWDKC", "_RWDKC", "_RWD__", "_RWD__"]) {
+            assert_eq!(letters(&ALONE, kind, ProcessState::Serving), all, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn of_many_connections_the_busiest_is_shown() {
+        let busy = [
+            (WRITING, READING, 'W'),
+            (WRITING, RESOLVING, 'W'),
+            (RESOLVING, RESOLVING, 'D'),
+            (RESOLVING, READING, 'D'),
+            (WRITING, KEPT, 'W'),
+            (READING, KEPT, 'R'),
+            (READING, CLOSING, 'R'),
+        ];
+        for (one, other, letter) in busy {
+            let both = [sum(one, other), sum(other, one)];
+            for kind in KINDS {
+                let seen = letters(&both, kind, ProcessState::Serving);
+                assert_eq!(seen, format!("{letter}{letter}"), "{kind:?}: {one:?}, {other:?}");
+            }
+        }
+        let idle = [sum(KEPT, CLOSING)];
+        assert_eq!(letters(&idle, ShapeKind::Event, ProcessState::Serving), "_");
+        assert_eq!(letters(&idle, ShapeKind::Prefork, ProcessState::Serving), "K");
+    }
+
+    #[test]
+    fn a_process_that_finishes_and_a_status_of_its_own_go_before_connections() {
+        for (kind, connections) in KINDS.into_iter().flat_map(|kind| ALONE.map(|one| (kind, one))) {
+            for state in [ProcessState::Quiescing, ProcessState::Stopping] {
+                assert_eq!(letters(&[connections], kind, state), "G", "{kind:?}");
+            }
+            let of = |status| shown(status, connections, kind, ProcessState::Starting).letter();
+            let own = [Status::Dead, Status::Starting, Status::Logging, Status::Graceful];
+            assert_eq!(own.map(of), ['.', 'S', 'L', 'G'], "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_reads_back() {
+        for letter in *b".S_RWKDCLGI" {
+            assert_eq!(Status::from_letter(u64::from(letter)) as u8, letter);
+        }
+        assert_eq!(Status::from_letter(u64::from(b'X')), Status::Dead);
+    }
+}
