@@ -1,15 +1,17 @@
 //! From directives to rustls: every host's certificates, keys and rules, once all is read
 //! (`ssl_init_Module`).
 
-use std::collections::HashSet;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use conf::values::VirtualHostAddress;
+use conf::Arg;
+use conf::values::{VirtualHostAddress, VirtualHostName};
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use server::build::Build;
 use server::canonical::Identity;
+use server::core::Core;
 use server::host::HostDraft;
 use tls::certs::Pair;
 use tls::ocsp::check;
@@ -26,7 +28,7 @@ use super::config::{Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
 use super::{FOLLOWS, Ssl, local};
-use crate::mpm;
+use crate::mpm::{self, Listen};
 
 /// Keys that were decrypted, from one reading of the configuration to the next: a restart asks for
 /// no pass phrase again. The supervisor alone reads configurations, in its one thread.
@@ -120,22 +122,51 @@ fn edit(build: &mut Build, index: usize, slot: usize) -> Option<&mut Server> {
     draft.server.edit::<Server>(slot)
 }
 
-/// `Listen … https` turns the engine on in hosts of that port that do not say anything themselves
-/// (`ap_get_server_protocol`).
+/// A host with a certificate that says nothing of the engine itself has it on where its protocol is
+/// https.
 fn settle_engines(build: &mut Build, slot: usize) {
     let Some((_, settings)) = mpm::active(&build.registry, &build.main.server) else { return };
-    let https = settings.listen.0.iter().filter(|listen| listen.protocol == "https");
-    let ports: HashSet<u16> = https.map(|listen| listen.port).collect();
-    for index in 1..=build.hosts.len() {
-        let is_there = draft(build, index).addresses.iter().any(|arg| {
-            let address = VirtualHostAddress::parse(&arg.text).ok();
-            address.and_then(|address| address.port).is_some_and(|port| ports.contains(&port))
-        });
-        if let Some(server) = edit(build, index, slot)
-            && is_there
+    let listeners = settings.listen.0.clone();
+    for index in 0..=build.hosts.len() {
+        let host = draft(build, index);
+        let core = build.server_config::<Core>(&host.server);
+        let is_https = match core.and_then(|core| core.protocol.get()) {
+            Some(named) => named == b"https",
+            None => protocol(&host.addresses, &listeners) == Some("https"),
+        };
+        if is_https
+            && let Some(server) = edit(build, index, slot)
             && !server.engine.is_set()
+            && !server.certificates.0.is_empty()
         {
             server.engine.set(Engine::On);
+        }
+    }
+}
+
+/// The protocol of the listener at the first of a host's addresses that has one
+/// (`ap_setup_listeners`, server/listen.c).
+fn protocol<'l>(addresses: &[Arg], listeners: &'l [Listen]) -> Option<&'l str> {
+    let mut addresses =
+        addresses.iter().filter_map(|arg| VirtualHostAddress::parse(&arg.text).ok());
+    let listener = addresses.find_map(|address| {
+        listeners.iter().find(|listen| Some(listen.port) == address.port && is_at(listen, &address))
+    });
+    listener.map(|listen| listen.protocol.as_str())
+}
+
+/// Whether a listener has an address of a host. One for every address is another than each of them.
+fn is_at(listen: &Listen, host: &VirtualHostAddress) -> bool {
+    let is_any = |address: &IpAddr| address.is_unspecified();
+    match &host.host {
+        VirtualHostName::Any => listen.address.as_ref().is_none_or(is_any),
+        VirtualHostName::Ip(wanted) => match listen.address {
+            Some(address) => address.to_canonical() == wanted.to_canonical(),
+            None => is_any(wanted),
+        },
+        VirtualHostName::Name(name) => {
+            let found = (name.as_str(), listen.port).to_socket_addrs();
+            found.is_ok_and(|mut all| all.any(|found| Some(found.ip()) == listen.address))
         }
     }
 }
