@@ -160,16 +160,14 @@ fn default_runtime_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 
 fn core_dump_directory(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let path = absolute(cx, arg)?;
-    match path.metadata() {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => {
-            let text = &arg.text;
-            return Err(Fault::new(format!("CoreDumpDirectory {text} is not a directory")).at(arg));
-        }
-        Err(_) => {
-            let text = &arg.text;
-            return Err(Fault::new(format!("CoreDumpDirectory {text} does not exist")).at(arg));
-        }
+    let fault = match path.metadata() {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some("is not a directory"),
+        Err(_) => Some("does not exist"),
+    };
+    if let Some(fault) = fault {
+        let text = format!("CoreDumpDirectory {} {fault}", path.display());
+        return Err(Fault::new(text).at(arg));
     }
     cx.server().globals.0.core_dump_directory.set(path);
     Ok(())
