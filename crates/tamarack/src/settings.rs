@@ -173,25 +173,29 @@ pub fn pid_file(server: &Server) -> PathBuf {
 /// `Listen`, with what belongs to it.
 pub fn listeners(server: &Server) -> Vec<Listener> {
     let Some(mpm) = settings(server) else { return Vec::new() };
-    let filters = &globals(server).accept_filters;
-    let listener = |listen: &Listen| {
-        let filter = filters.get(listen.protocol.as_bytes()).map(Vec::as_slice);
-        Listener {
-            address: match listen.socket() {
-                Some(socket) => ListenAddress::Socket(socket),
-                None => ListenAddress::Any { port: listen.port },
-            },
-            protocol: listen.protocol.as_str().into(),
-            backlog: mpm.backlog.0.or(DEFAULT_BACKLOG),
-            accept_filter: match filter {
-                Some(b"none") => AcceptFilter::None,
-                _ => AcceptFilter::Data,
-            },
-            send_buffer_bytes: mpm.send_buffer_bytes.0.or(0),
-            receive_buffer_bytes: mpm.receive_buffer_bytes.0.or(0),
-        }
+    let globals = globals(server);
+    let listener = |listen: &Listen| Listener {
+        address: match listen.socket() {
+            Some(socket) => ListenAddress::Socket(socket),
+            None => ListenAddress::Any { port: listen.port },
+        },
+        protocol: listen.protocol.as_str().into(),
+        backlog: mpm.backlog.0.or(DEFAULT_BACKLOG),
+        accept_filter: accept_filter(globals, &listen.protocol),
+        send_buffer_bytes: mpm.send_buffer_bytes.0.or(0),
+        receive_buffer_bytes: mpm.receive_buffer_bytes.0.or(0),
     };
     mpm.listen.0.iter().map(listener).collect()
+}
+
+/// `AcceptFilter`: what was said of the protocol, else `data` for http and https, and none for
+/// others (`find_accf_name`, server/listen.c).
+fn accept_filter(globals: &Globals, protocol: &str) -> AcceptFilter {
+    let is_held_back = match globals.accept_filters.get(protocol.as_bytes()) {
+        Some(said) => !said.eq_ignore_ascii_case(b"none"),
+        None => matches!(protocol, "http" | "https"),
+    };
+    if is_held_back { AcceptFilter::Data } else { AcceptFilter::None }
 }
 
 /// `-t -D DUMP_RUN_CFG`, in httpd's layout.

@@ -216,7 +216,8 @@ fn flush_max_threshold(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn accept_filter(cx: &mut Here<'_, '_>, protocol: &Arg, filter: &Arg) -> Set {
-    let (protocol, filter) = (protocol.text.to_vec(), filter.text.to_vec());
+    // `Listen` has its protocols in small letters.
+    let (protocol, filter) = (protocol.text.to_ascii_lowercase(), filter.text.to_vec());
     cx.server().globals.0.accept_filters.insert(protocol, filter);
     Ok(())
 }
