@@ -44,15 +44,15 @@ impl Seen {
 /// answer. A connection that the server closes after an answer is made anew; every other end is a
 /// failure.
 pub fn under_load(site: &Site, connections: usize, what: impl FnOnce()) -> Seen {
-    under_load_by(site, connections, Client::connect, what)
+    under_load_by(site, connections, Client::connect, |_| what())
 }
 
-/// The same for clients of another kind.
+/// The same for clients of another kind. What they have seen so far is known meanwhile.
 pub fn under_load_by(
     site: &Site,
     connections: usize,
     connect: impl Fn(u16) -> io::Result<Client> + Sync,
-    what: impl FnOnce(),
+    what: impl FnOnce(&Seen),
 ) -> Seen {
     let seen = Seen::default();
     let is_over = AtomicBool::new(false);
@@ -64,7 +64,7 @@ pub fn under_load_by(
         }
         let is_any = |count: &AtomicU64| count.load(Ordering::Relaxed) > 0;
         site.wait_until("load", || is_any(&seen.answers) || is_any(&seen.failures));
-        what();
+        what(&seen);
     });
     seen
 }

@@ -7,6 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::load::{under_load, wait_for_their_end};
+use crate::metrics::metrics;
 use crate::site::{Site, is_root};
 
 /// Requests while the log is unwritable.
@@ -15,13 +16,17 @@ const REQUESTS: usize = 500;
 #[test]
 fn a_full_device_stops_the_log_and_not_the_serving() {
     let mut site = Site::new("full-device");
-    site.configure("CustomLog /dev/full \"%h %U\"\n");
+    let shown = "<Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
+    site.configure(&format!("CustomLog /dev/full \"%h %U\"\n{shown}"));
     site.start();
     let mut client = site.client();
     for _ in 0..REQUESTS {
         assert_eq!(client.get("/").unwrap().status, 200);
     }
     site.wait_for_line("lines could not be written");
+    site.wait_until("all are counted", || {
+        metrics(&site)["tamarack_log_lines_dropped_total"] >= REQUESTS as f64
+    });
     site.assert_serves();
 }
 

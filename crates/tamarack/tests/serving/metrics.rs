@@ -164,7 +164,7 @@ fn kept_client(site: &Site) -> Client {
 }
 
 /// All samples of a scrape, by name and labels.
-fn metrics(site: &Site) -> BTreeMap<String, f64> {
+pub fn metrics(site: &Site) -> BTreeMap<String, f64> {
     let answer = site.get("/metrics");
     assert_eq!(answer.status, 200);
     let text = answer.text();

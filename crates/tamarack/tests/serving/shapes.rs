@@ -11,10 +11,14 @@ use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
 use crate::load::{at_once, under_load};
+use crate::metrics::metrics;
 use crate::site::{PROGRAM, Site, is_root};
 
 /// How long a shape may take to shrink: one process more each second, then twice as many.
 const SHRINK_PATIENCE: Duration = Duration::from_secs(90);
+/// A place that tells how often a shape was full.
+const METRICS: &str = "LoadModule status_module modules/mod_status.so\n\
+    <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
 
 /// The lines that choose an MPM.
 fn shape(mpm: &str, more: &str) -> String {
@@ -93,9 +97,14 @@ fn cpu_ticks(pid: Pid) -> u64 {
     fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
+/// Whether it is counted that the shape was full.
+fn is_counted_as_full(site: &Site) -> bool {
+    metrics(site)["tamarack_events_total{event=\"shape_full\"}"] >= 1.0
+}
+
 /// Two connections are all that `mpm` may have: a third waits until one of them is over.
 fn is_full(name: &str, mpm: &str, limits: &str, number: &str) {
-    let site = start(name, mpm, limits);
+    let site = start(name, mpm, &format!("{limits}{METRICS}"));
     let mut busy = ask_at_once(&site, 2);
     let mut third = site.client();
     third.ask("/").unwrap();
@@ -107,6 +116,19 @@ fn is_full(name: &str, mpm: &str, limits: &str, number: &str) {
     assert_eq!(third.answer().unwrap().status, 200);
     // Once a minute, however often it happens.
     assert_eq!(site.count_lines(number), 1, "{}", site.error_log());
+    drop((busy, third));
+    // It is counted where somebody waits when the supervisor looks, which it does once a second.
+    site.wait_until("a count", || {
+        is_counted_as_full(&site) || {
+            let busy = ask_at_once(&site, 2);
+            let mut third = site.client();
+            third.ask("/").unwrap();
+            sleep(Duration::from_millis(1500));
+            drop(busy);
+            assert_eq!(third.answer().unwrap().status, 200);
+            false
+        }
+    });
 }
 
 #[test]
@@ -162,7 +184,7 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     const ADMITTED: usize = 2 * (1 + 2);
     let limits = "ThreadsPerChild 2\nMaxRequestWorkers 2\nAsyncRequestWorkerFactor 2\n\
                   MinSpareThreads 2\n";
-    let site = start("admission", "loop", limits);
+    let site = start("admission", "loop", &format!("{limits}{METRICS}"));
     // One after the other: a loop that was held up would see many requests at the same time.
     let idle: Vec<Client> = (0..3 * ADMITTED).flat_map(|_| ask_at_once(&site, 1)).collect();
     assert_eq!(site.count_lines("MaxRequestWorkers"), 0, "{}", site.error_log());
@@ -173,6 +195,7 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
         site.count_lines("AH10159: server is within MinSpareThreads of MaxRequestWorkers") == 1
     });
     assert_eq!(site.count_lines("AH00484"), 0, "{}", site.error_log());
+    assert!(!is_counted_as_full(&site));
     clients.extend([busy(&site), busy(&site)]);
     // A loop that waits for a connection has not looked since the last one came: it takes one more.
     site.wait_until("a full loop", || {
@@ -189,6 +212,7 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     late.give_up_after(crate::client::PATIENCE);
     finish(clients);
     assert_eq!(late.answer().unwrap().status, 200);
+    assert!(is_counted_as_full(&site));
     drop(idle);
 }
 

@@ -84,7 +84,7 @@ fn no_request_fails_when_restarted_under_tls() {
         &site,
         20,
         |port| tls.connect(port),
-        || {
+        |_| {
             for number in 1..=RESTARTS {
                 let broken = if number % 5 == 0 { "Frobnicate On" } else { "" };
                 site.configure(&(Tls::configuration("server.key") + broken));

@@ -1,0 +1,81 @@
+//! The pools of a published study of Apache, word for word, under its thousand connections.
+
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, PATIENCE};
+use crate::idle::connections_possible;
+use crate::metrics::metrics;
+use crate::site::Site;
+
+/// What the study said of event (Apache 2.4.37 on 8 CPUs, 2022). The lab measures it:
+/// `lab/experiments/p1-keepalive.toml`.
+const STUDY: &str = "StartServers 8\n\
+    ServerLimit 100\n\
+    ThreadsPerChild 125\n\
+    ThreadLimit 2000\n\
+    MaxRequestWorkers 2000\n\
+    MaxSpareThreads 1000\n\
+    MinSpareThreads 75\n\
+    KeepAlive On\n\
+    MaxKeepAliveRequests 0\n\
+    KeepAliveTimeout 50\n";
+/// Its clients.
+const CONNECTIONS: usize = 1000;
+/// How often each of them asks.
+const ROUNDS: usize = 5;
+/// Half of what the server lets a connection be idle: on a machine that stands still for longer a
+/// client begins anew.
+const IDLE_MAX: Duration = Duration::from_secs(25);
+
+/// A connection, and when it had its last answer.
+struct Kept {
+    client: Client,
+    answered: Instant,
+}
+
+impl Kept {
+    fn new(site: &Site) -> Kept {
+        Kept { client: site.client(), answered: Instant::now() }
+    }
+}
+
+/// All ask before the first of them reads its answer.
+fn ask_all(site: &Site, all: &mut [Kept]) {
+    for kept in all.iter_mut() {
+        if kept.answered.elapsed() > IDLE_MAX {
+            *kept = Kept::new(site);
+        }
+        kept.client.give_up_after(2 * PATIENCE);
+        kept.client.ask("/").unwrap();
+    }
+    for kept in all.iter_mut() {
+        let answer = kept.client.answer().unwrap();
+        assert_eq!(answer.status, 200);
+        assert!(!answer.closes(), "{answer:?}");
+        kept.answered = Instant::now();
+    }
+}
+
+#[test]
+fn a_thousand_kept_connections_see_no_error() {
+    let count = connections_possible(CONNECTIONS);
+    let modules = ["mpm_event", "dir", "mime", "authz_core", "status"]
+        .map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
+    let shown = "<Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
+    let mut site = Site::new("published");
+    site.configure(&format!("{}{STUDY}{shown}", modules.concat()));
+    site.start();
+    let mut all: Vec<Kept> = (0..count).map(|_| Kept::new(&site)).collect();
+    for _ in 0..ROUNDS {
+        ask_all(&site, &mut all);
+    }
+    site.wait_until("all are there at the same time", || {
+        ask_all(&site, &mut all);
+        metrics(&site)["tamarack_connections{state=\"keep_alive\"}"] >= count as f64
+    });
+    drop(all);
+    site.assert_serves();
+    for text in ["AH00484", "AH03490", ":error]", ":crit]", ":alert]", ":emerg]"] {
+        assert_eq!(site.count_lines(text), 0, "{text}:\n{}", site.error_log());
+    }
+}
