@@ -10,9 +10,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mpm::pipes::{PipeSpec, PipeWriter};
 use mpm::{
@@ -92,7 +92,7 @@ impl Configuration {
             },
             server_limit: 8,
             graceful_shutdown_timeout: self.number("graceful_ms").map(Duration::from_millis),
-            stall_limit: None,
+            stall_limit: self.number("stall_s").map(Duration::from_secs),
             max_connections_per_child: self.number("connections").unwrap_or(0),
             counted_hosts: Vec::new(),
             extended_status: false,
@@ -244,6 +244,8 @@ fn run_loop(seat: LoopSeat, process: &Process) {
         if is_draining {
             return;
         }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        seat.slot.heartbeat(now.as_micros() as u64);
         let mut polled: Vec<PollFd<'_>> = seat
             .sockets
             .iter()
@@ -271,6 +273,10 @@ fn answer(mut connection: TcpStream, process: &Process) {
     }
     if request[..count].starts_with(b"abort") {
         std::process::abort();
+    }
+    if request[..count].starts_with(b"deadlock") {
+        // For one who never comes.
+        Barrier::new(2).wait();
     }
     let _ = connection.write_all(process.answer.as_bytes());
     if let Some(pipe) = &process.pipe {

@@ -349,6 +349,27 @@ fn a_dead_child_is_replaced_and_its_death_logged() {
 }
 
 #[test]
+fn a_child_with_a_loop_that_waits_for_ever_is_replaced() {
+    let mut server = Server::new("deadlock");
+    server.start("answer one\nprocesses 1\nloops 2\nstall_s 2");
+    let stuck = server.children()[0];
+    let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(b"deadlock").unwrap();
+    // The process lives and does nothing wrong: its other loop turns, and its main thread waits for
+    // orders.
+    server.wait_for_log(&format!("AH20020: child pid {stuck}: loop "));
+    server.wait_for_log(" s of CPU meanwhile): it is replaced");
+    server.wait_for("a successor", || server.children().iter().any(|pid| *pid != stuck));
+    server.wait_for("its end", || !is_alive(stuck));
+    assert!(server.ask("x").unwrap().starts_with("one"));
+    let told = format!("AH20020: child pid {stuck}: ");
+    assert_eq!(server.log().matches(&told).count(), 1, "{}", server.log());
+    let mut answer = Vec::new();
+    assert!(client.read_to_end(&mut answer).is_err() || answer.is_empty());
+}
+
+#[test]
 fn children_finish_and_go_when_the_supervisor_is_killed() {
     let mut server = Server::new("orphan");
     server.start("answer one");
