@@ -73,8 +73,10 @@ pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path
     for _ in 1..RUNS_MAX {
         let is_chance = match &result {
             Ok(cases) if cases.iter().all(Case::is_good) => break,
-            // Whatever else happened: no server dies of a busy machine.
-            Ok(cases) => stall::count() > stalls && !cases.iter().any(Case::is_of_the_end),
+            // No server dies of a busy machine. Of Apache's prefork in one process it is known that
+            // it may wait for itself in its handler of SIGTERM, which no recording is about.
+            Ok(cases) if cases.iter().any(Case::is_of_the_end) => program.is_apache(),
+            Ok(_) => stall::count() > stalls,
             // Another program took the port between our look at it and the server's.
             Err(failure) => failure.contains("Address already in use"),
         };
