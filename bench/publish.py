@@ -1,4 +1,4 @@
-"""python3 -m bench.publish [RESULT]: puts the newest result into docs/measuring.md, and its picture."""
+"""python3 -m bench.publish [RESULT]: puts the newest into docs/measuring.md, and its picture."""
 
 from __future__ import annotations
 

@@ -57,9 +57,10 @@ fn every_form_that_openssl_writes() {
         assert_eq!(needs_passphrase(&text), locked, "{how}");
         assert!(usable(open(&text, "secret").unwrap()), "{how}");
         if locked {
-            // One wrong pass phrase in 65,536 leaves what begins as a key does.
+            // One wrong pass phrase in 65,536 leaves what begins as a key does, and is none.
             let refused = ["wrong", "false"].map(|other| open(&text, other));
             assert!(refused.contains(&Err(KeyError::Locked)), "{how}");
+            assert!(refused.into_iter().flatten().all(|other| !usable(other)), "{how}");
         }
     }
 }
