@@ -39,6 +39,19 @@ pub(crate) struct Serving {
     pub board_slot: usize,
 }
 
+/// What a turn looks at.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'v> {
+    /// The children of the generation that serves.
+    pub serving: &'v [Serving],
+    /// Where they were placed.
+    pub plan: &'v Plan,
+    /// What their loops say.
+    pub board: &'v Scoreboard,
+    /// Where the kernel tells of threads and CPUs.
+    pub roots: &'v Roots,
+}
+
 /// What was decided in a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
@@ -92,38 +105,24 @@ impl Adapter {
         self.steering.stop()
     }
 
-    /// Looks at the children in `serving`, which `plan` has placed.
-    pub(crate) fn turn(
-        &mut self,
-        now: Instant,
-        serving: &[Serving],
-        plan: &Plan,
-        board: &Scoreboard,
-        roots: &Roots,
-    ) -> Decided {
-        let mut bound = self.know(serving, plan, board);
-        self.measure(now, plan.unit, roots);
-        let mut decided = self.decide(now, plan, board, roots);
+    /// Looks at the children, and decides.
+    pub(crate) fn turn(&mut self, now: Instant, view: View<'_>) -> Decided {
+        let mut bound = self.know(view);
+        self.measure(now, view);
+        let mut decided = self.decide(now, view);
         bound.append(&mut decided.lines);
         decided.lines = bound;
-        self.steer(now, plan, board, &mut decided);
+        self.steer(now, view, &mut decided);
         let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
         self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
         decided
     }
 
     /// Looks at them once a second, and only tells what it sees.
-    pub(crate) fn watch(
-        &mut self,
-        now: Instant,
-        serving: &[Serving],
-        plan: &Plan,
-        board: &Scoreboard,
-        roots: &Roots,
-    ) -> Vec<(u32, String)> {
-        let bound = self.know(serving, plan, board);
+    pub(crate) fn watch(&mut self, now: Instant, view: View<'_>) -> Vec<(u32, String)> {
+        let bound = self.know(view);
         if self.due.is_none_or(|due| due <= now) {
-            self.measure(now, plan.unit, roots);
+            self.measure(now, view);
             self.due = Some(now + TELL_EVERY);
         }
         bound
@@ -141,7 +140,8 @@ impl Adapter {
     }
 
     /// Spreads new connections over the loops, where each has listeners of its own.
-    fn steer(&mut self, now: Instant, plan: &Plan, board: &Scoreboard, decided: &mut Decided) {
+    fn steer(&mut self, now: Instant, view: View<'_>, decided: &mut Decided) {
+        let View { plan, board, .. } = view;
         if plan.unit != Unit::Loop {
             decided.weights = self.steering.stop();
             return;
@@ -174,7 +174,8 @@ impl Adapter {
     }
 
     /// Notices children that are new or gone; says where the new ones are bound to.
-    fn know(&mut self, serving: &[Serving], plan: &Plan, board: &Scoreboard) -> Vec<(u32, String)> {
+    fn know(&mut self, view: View<'_>) -> Vec<(u32, String)> {
+        let View { serving, plan, board, .. } = view;
         let leaving = self.kept.extract_if(.., |kept| !serving.contains(&kept.child));
         self.leaving.extend(leaving.flat_map(|kept| kept.meters).map(|(_, meter)| meter));
         let surplus = self.leaving.len().saturating_sub(LEAVING_MAX);
@@ -207,17 +208,17 @@ impl Adapter {
     }
 
     /// What everybody has done since the last turn.
-    fn measure(&mut self, now: Instant, unit: Unit, roots: &Roots) {
+    fn measure(&mut self, now: Instant, view: View<'_>) {
         let passed = self.last.map_or(TURN, |last| now.saturating_duration_since(last));
         self.last = Some(now);
         let passed_us = passed.as_micros().max(1) as f64;
         let mut room = METERS_MAX;
         for kept in &mut self.kept {
             // Nothing depends on a process that is not bound.
-            if kept.home.is_none() && unit == Unit::Process {
+            if kept.home.is_none() && view.plan.unit == Unit::Process {
                 continue;
             }
-            let (times, measured) = kept.times(roots, room);
+            let (times, measured) = kept.times(view.roots, room);
             room = room.saturating_sub(measured);
             kept.is_measured = measured > 0;
             let scale = kept.slots.len().max(1) as f64 / measured.max(1) as f64 / passed_us;
@@ -249,7 +250,8 @@ impl Adapter {
         }
     }
 
-    fn decide(&mut self, now: Instant, plan: &Plan, board: &Scoreboard, roots: &Roots) -> Decided {
+    fn decide(&mut self, now: Instant, view: View<'_>) -> Decided {
+        let View { plan, board, roots, .. } = view;
         let mut decided = Decided::default();
         let is_any = self.kept.iter().any(|kept| {
             kept.grip.is_wide() || kept.home.is_some() && Grip::is_held_up(&kept.doing)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::adapt::{Adapter, Decided, Serving};
+use super::adapt::{Adapter, Decided, Serving, View};
 use super::cpu_set::CpuSet;
 use super::cpus::{Cpus, Roots};
 use super::mask;
@@ -120,8 +120,9 @@ impl Placement {
         }
         if !settings.affinity.adapt {
             let weights = self.adapter.end_steering();
-            let plan = self.plan(generation, settings);
-            let lines = self.adapter.watch(now, serving, &plan, board, &self.roots);
+            let plan = &self.plan(generation, settings);
+            let roots = &self.roots;
+            let lines = self.adapter.watch(now, View { serving, plan, board, roots });
             return Decided { lines, weights, ..Decided::default() };
         }
         if self.adapter.due().is_some_and(|due| now < due) {
@@ -132,7 +133,8 @@ impl Placement {
         if changed.is_some() {
             plan = self.plan(generation, settings);
         }
-        let mut decided = self.adapter.turn(now, serving, &plan, board, &self.roots);
+        let view = View { serving, plan: &plan, board, roots: &self.roots };
+        let mut decided = self.adapter.turn(now, view);
         if let Some(line) = changed {
             board.count_decision(Decision::Replanned);
             decided.lines.push((20102, format!("{line}: {}", plan.rule)));

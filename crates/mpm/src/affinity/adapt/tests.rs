@@ -66,7 +66,8 @@ impl Machine {
         }
         self.write();
         let roots = self.tree.roots();
-        self.adapter.turn(self.now, &self.serving, &self.plan, &self.board, &roots)
+        let (serving, plan, board) = (&self.serving, &self.plan, &self.board);
+        self.adapter.turn(self.now, View { serving, plan, board, roots: &roots })
     }
 
     fn turns(&mut self, turns: u32, loops: [(f64, f64); 2], busy: [f64; 2]) -> Vec<String> {
