@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::affinity::{CpuSet, mask};
+use crate::affinity::{CpuSet, Follower, mask};
 use crate::reserve::Reserve;
 use crate::scoreboard::{LoopSlot, ProcessSlot, Scoreboard};
 use crate::settings::{ListenAddress, Settings};
@@ -60,12 +60,16 @@ impl LoopSeat {
     /// Makes the thread that calls the seat's own: it is bound to the seat's CPUs and known to the
     /// supervisor. Where binding fails (the CPUs have just been taken away) it runs where it may.
     pub fn take(&self) {
-        if let Some(cpus) = &self.cpus {
+        self.slot.set_thread(u32::try_from(nix::unistd::gettid().as_raw()).unwrap_or(0));
+        let told = CpuSet::from_words(&self.slot.mask());
+        if !told.is_empty() {
+            // What is allowed has changed since the process was forked.
+            let _ = mask::pin(&told);
+        } else if let Some(cpus) = &self.cpus {
             let _ = mask::pin(cpus);
             let planned = cpus.first().filter(|_| cpus.len() == 1);
             self.slot.set_place(&cpus.to_words(), planned, false);
         }
-        self.slot.set_thread(u32::try_from(nix::unistd::gettid().as_raw()).unwrap_or(0));
     }
 }
 
@@ -108,7 +112,8 @@ const GRACEFUL: u8 = b'G';
 const LEAVE: u8 = b'L';
 /// Byte of [`Order::Stop`].
 const STOP: u8 = b'S';
-/// Byte of an order that [`Control`] carries out itself: the masks of the loops have changed.
+/// Byte of an order that [`Control`] carries out itself: the masks of the loops have changed, or
+/// what all may use.
 const PLACES: u8 = b'P';
 /// Byte of [`Control::report_ready`].
 const READY: u8 = b'R';
@@ -149,18 +154,18 @@ impl Order {
 #[derive(Clone)]
 pub struct Control {
     stream: Arc<UnixStream>,
-    /// The slots of the process's loops, which say where they are to run.
-    slots: Arc<[LoopSlot]>,
+    /// What moves the process's threads.
+    follower: Option<Arc<Follower>>,
 }
 
 impl Control {
     pub(crate) fn new(stream: UnixStream) -> Self {
-        Self { stream: Arc::new(stream), slots: Arc::new([]) }
+        Self { stream: Arc::new(stream), follower: None }
     }
 
-    /// The line of a process whose loops have these slots.
-    pub(crate) fn of_loops(self, slots: Arc<[LoopSlot]>) -> Self {
-        Self { slots, ..self }
+    /// The line of a process whose threads are moved by `follower`.
+    pub(crate) fn with_follower(self, follower: Follower) -> Self {
+        Self { follower: Some(Arc::new(follower)), ..self }
     }
 
     /// Every loop accepts: the supervisor may tell the generation before to finish.
@@ -203,7 +208,9 @@ impl Control {
             Ok(_) if byte == [STOP] => Some(Order::Stop),
             Ok(_) if byte == [LEAVE] => Some(Order::Leave),
             Ok(_) if byte == [PLACES] => {
-                mask::follow(&self.slots);
+                if let Some(follower) = &self.follower {
+                    follower.follow();
+                }
                 None
             }
             Ok(_) => Some(Order::Graceful),
@@ -275,7 +282,7 @@ impl ControlLine {
         Ok((Self { stream: ours }, Control::new(theirs)))
     }
 
-    /// Tells the child that the masks in its loops' slots have changed.
+    /// Tells the child that the masks in its loops' slots have changed, or what is allowed has.
     pub(crate) fn send_places(&self) {
         self.send_byte(PLACES);
     }

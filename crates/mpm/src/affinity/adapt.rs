@@ -57,6 +57,8 @@ pub(crate) struct View<'v> {
 pub(crate) struct Decided {
     /// Scoreboard slots of the processes whose masks have changed.
     pub moved: Vec<usize>,
+    /// What is allowed has changed, which concerns all threads of all processes.
+    pub is_replanned: bool,
     /// Lines for the error log, with their numbers.
     pub lines: Vec<(u32, String)>,
     /// How new connections are to be spread over the loops from now on; empty is evenly.
@@ -129,14 +131,22 @@ impl Adapter {
     }
 
     /// Puts everybody in the places of a new plan. Who has let go stays loose.
-    pub(crate) fn replan(&mut self, plan: &Plan) -> Vec<usize> {
+    pub(crate) fn replan(&mut self, now: Instant, view: View<'_>) -> Decided {
+        let plan = view.plan;
+        let mut lines = self.know(view);
         for kept in &mut self.kept {
+            let given = kept.given();
             kept.home = plan.place(kept.child.slot, kept.number).map(|place| place.cpus.clone());
+            if let Some(mask) = kept.mask_since(&given, plan, &self.mask_of) {
+                lines.extend(kept.leave(&mask, plan));
+            }
             kept.publish(plan);
         }
         let mut moved: Vec<usize> = self.kept.iter().map(|kept| kept.child.board_slot).collect();
         moved.dedup();
-        moved
+        // Nobody is judged by where he is before he has had time to go.
+        self.due = Some(now + TURN);
+        Decided { moved, lines, is_replanned: true, ..Decided::default() }
     }
 
     /// Spreads new connections over the loops, where each has listeners of its own.
@@ -279,13 +289,7 @@ impl Adapter {
             }
             let is_asked = kept.grip.is_wide() || Grip::is_held_up(&kept.doing);
             if is_asked && let Some(mask) = kept.mask_of_others(plan, &self.mask_of) {
-                if !std::mem::replace(&mut kept.is_left, true) {
-                    let who = kept.name(plan);
-                    decided.lines.push((
-                        20111,
-                        format!("{who} was bound to CPUs {mask} from outside, and is left there"),
-                    ));
-                }
+                decided.lines.extend(kept.leave(&mask, plan));
                 kept.grip.rest();
                 continue;
             }

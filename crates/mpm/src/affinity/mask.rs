@@ -8,7 +8,7 @@ use nix::sched::{CpuSet as Bits, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use super::cpu_set::{CPU_NUMBERS, CpuSet};
-use crate::scoreboard::{LoopSlot, MASK_WORDS};
+use crate::scoreboard::MASK_WORDS;
 use crate::shared::map_cells;
 
 /// The supervisor's own mask, in memory that all its children share. The supervisor is never
@@ -62,6 +62,12 @@ pub fn unpin() -> io::Result<()> {
     Ok(sched_setaffinity(Pid::from_raw(0), &bits)?)
 }
 
+/// The server's whole mask, as it was last noted; `None` where no supervisor has noted any.
+pub(crate) fn whole() -> Option<CpuSet> {
+    let words: Vec<u64> = WHOLE.get()?.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    Some(CpuSet::from_words(&words)).filter(|cpus| !cpus.is_empty())
+}
+
 /// Notes the supervisor's mask for [`unpin`]; called at start, and when the mask has changed.
 pub(crate) fn remember_whole(cpus: &CpuSet) -> io::Result<()> {
     if WHOLE.get().is_none() {
@@ -71,19 +77,6 @@ pub(crate) fn remember_whole(cpus: &CpuSet) -> io::Result<()> {
         word.store(bits, Ordering::Relaxed);
     }
     Ok(())
-}
-
-/// Binds the threads of these loops as their slots say. Threads that are gone are passed over.
-pub(crate) fn follow(slots: &[LoopSlot]) {
-    for slot in slots {
-        let cpus = CpuSet::from_words(&slot.mask());
-        if let Some(thread) = slot.thread().and_then(|thread| i32::try_from(thread).ok())
-            && !cpus.is_empty()
-        {
-            // CPUs that have just been taken away are not in the next mask.
-            let _ = pin_thread(thread, &cpus);
-        }
-    }
 }
 
 #[cfg(test)]

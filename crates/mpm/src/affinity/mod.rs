@@ -9,6 +9,7 @@
 mod adapt;
 pub mod cpu_set;
 pub mod cpus;
+mod follower;
 mod grip;
 pub mod mask;
 mod meter;
@@ -27,6 +28,7 @@ pub mod topology;
 pub(crate) use adapt::Serving;
 pub use cpu_set::CpuSet;
 pub use cpus::{Cpus, Roots};
+pub(crate) use follower::Follower;
 pub(crate) use placement::Placement;
 pub use plan::{Place, Plan, Rule, Unit};
 pub use setting::{Affinity, Setting};

@@ -128,18 +128,13 @@ impl Placement {
         if self.adapter.due().is_some_and(|due| now < due) {
             return Decided::default();
         }
-        let mut plan = self.plan(generation, settings);
         let changed = self.follow(now);
-        if changed.is_some() {
-            plan = self.plan(generation, settings);
-        }
+        let plan = self.plan(generation, settings);
         let view = View { serving, plan: &plan, board, roots: &self.roots };
-        let mut decided = self.adapter.turn(now, view);
-        if let Some(line) = changed {
-            board.count_decision(Decision::Replanned);
-            decided.lines.push((20102, format!("{line}: {}", plan.rule)));
-            decided.moved = self.adapter.replan(&plan);
-        }
+        let Some(line) = changed else { return self.adapter.turn(now, view) };
+        board.count_decision(Decision::Replanned);
+        let mut decided = self.adapter.replan(now, view);
+        decided.lines.insert(0, (20102, format!("{line}: {}", plan.rule)));
         decided
     }
 

@@ -35,6 +35,16 @@ pub enum Unit {
     Process,
 }
 
+impl Unit {
+    /// What is placed in `shape`.
+    pub(crate) fn of(shape: Shape) -> Self {
+        match shape {
+            Shape::Event { .. } | Shape::Loop => Self::Loop,
+            Shape::Worker { .. } | Shape::Prefork { .. } => Self::Process,
+        }
+    }
+}
+
 /// Where one of them runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -190,11 +200,9 @@ impl std::ops::Deref for Usable {
 /// What is placed, and how many of them. Processes may become more: they are planned up to the
 /// number of CPUs.
 fn units(shape: Shape, usable: usize) -> (Unit, usize) {
-    match shape {
-        Shape::Event { .. } | Shape::Loop => (Unit::Loop, shape.total_loops()),
-        Shape::Worker { .. } | Shape::Prefork { .. } => {
-            (Unit::Process, shape.processes().max(usable))
-        }
+    match Unit::of(shape) {
+        Unit::Loop => (Unit::Loop, shape.total_loops()),
+        Unit::Process => (Unit::Process, shape.processes().max(usable)),
     }
 }
 

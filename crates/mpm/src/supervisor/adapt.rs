@@ -26,7 +26,10 @@ impl Supervisor<'_> {
             .collect();
         let decided = self.placement.turn(now, (generation, &settings), &serving, &self.board);
         for child in &self.children {
-            if decided.moved.contains(&child.board_slot) {
+            // Those too that finish, or begin, are to be within what is allowed. Whoever another
+            // image has forked hears nothing of that.
+            let is_meant = decided.is_replanned && child.is_on_board();
+            if is_meant || decided.moved.contains(&child.board_slot) {
                 child.line.send_places();
             }
         }

@@ -14,6 +14,7 @@ use super::inheritance::HandedChild;
 use super::upgrade::Upgrade;
 use super::{STOP_DEADLINE, Supervisor, signals};
 use crate::CHILD_FATAL;
+use crate::affinity::{Follower, Unit};
 use crate::child::{Child, Control, ControlLine, LoopSeat, Order, Report};
 use crate::privileges::drop_privileges;
 use crate::program::Level;
@@ -61,6 +62,11 @@ impl ChildRecord {
     /// Whether it serves and nobody has told it to go.
     pub(super) fn is_ready_to_serve(&self) -> bool {
         self.state == ProcessState::Serving && self.is_staying() && !self.is_exhausted
+    }
+
+    /// Whether this image has forked it.
+    pub(super) fn is_on_board(&self) -> bool {
+        self.board_slot != OFF_BOARD
     }
 
     /// Has it killed at `when`, unless that is to be earlier anyway.
@@ -252,8 +258,8 @@ impl Supervisor<'_> {
                 cpus: self.placement.cpus(generation, &settings, slot, number),
             });
         }
-        let slots = loops.iter().map(|seat| seat.slot).collect();
-        let control = control.of_loops(slots);
+        let places = loops.iter().map(|seat| (seat.slot, seat.cpus.clone())).collect();
+        let control = control.with_follower(Follower::new(places, Unit::of(shape)));
         Ok(Child {
             slot,
             generation,

@@ -1,6 +1,7 @@
 //! Which CPUs loops and the others run on, seen from outside: masks in /proc, and what the error
 //! log says of decisions.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -55,6 +56,19 @@ fn threads(site: &Site, name: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The masks of all threads of serving processes, by their names, but of those in `without`.
+fn all_masks(site: &Site, without: &[String]) -> Vec<(String, String)> {
+    let all = threads(site, "").into_iter().filter(|thread| !without.contains(thread));
+    all.map(|thread| (status(&thread, "Name"), mask(&thread))).collect()
+}
+
+/// Binds a thread, as `taskset -p` does.
+fn bind(thread: i32, cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu).unwrap());
+    sched_setaffinity(Pid::from_raw(thread), &set).unwrap();
 }
 
 /// The masks of all loops, sorted.
@@ -124,6 +138,69 @@ fn a_mask_from_outside_is_kept_to() {
         });
     });
     wait_for_masks(&site, &[&other.to_string()]);
+}
+
+#[test]
+fn every_thread_follows_a_mask_that_changes_but_who_was_bound_by_others() {
+    let Some([one, other]) = two() else { return };
+    let (whole, all) = (mask("self"), allowed());
+    let mut site = Site::new("follows");
+    site.configure(&format!("StartServers 2\nCPUAffinity {one},{other}\n{TOLD}"));
+    site.start();
+    wait_for_masks(&site, &[&one.to_string(), &other.to_string()]);
+    let at_home = |name: &str, mask: &str| match name.starts_with("loop-") {
+        true => mask == one.to_string() || mask == other.to_string(),
+        false => mask == whole,
+    };
+    let are_home = |without: &[String]| {
+        all_masks(&site, without).iter().all(|(name, mask)| at_home(name, mask))
+    };
+    site.wait_until("threads at home", || are_home(&[]));
+    // Somebody binds a loop and the main thread of its process.
+    let is_at_other = |thread: &String| mask(thread) == other.to_string();
+    let serving = threads(&site, "loop-").into_iter().find(is_at_other).unwrap();
+    let process = serving.split('/').next().unwrap();
+    let bound = [serving.clone(), format!("{process}/task/{process}")];
+    for thread in &bound {
+        bind(thread.rsplit('/').next().unwrap().parse().unwrap(), &[one]);
+    }
+    let are_left = || bound.iter().all(|thread| mask(thread) == one.to_string());
+
+    bind(site.supervisor().as_raw(), &[other]);
+    site.wait_until("all on one CPU", || {
+        let masks = all_masks(&site, &bound);
+        // A loop and its process's two other threads, and one of the process that was bound.
+        masks.len() >= 4 && masks.iter().all(|(_, mask)| *mask == other.to_string())
+    });
+    assert!(are_left(), "{:?}", all_masks(&site, &[]));
+    site.wait_for_line("was bound to CPUs");
+    assert_eq!(site.get("/index.html").status, 200);
+
+    bind(site.supervisor().as_raw(), &all);
+    site.wait_until("all at home again", || are_home(&bound));
+    assert!(are_left(), "{:?}", all_masks(&site, &[]));
+}
+
+#[test]
+fn every_thread_of_a_bound_process_follows() {
+    let Some([one, other]) = two() else { return };
+    let mut site = Site::new("follows-worker");
+    site.configure(&format!(
+        "LoadModule mpm_worker_module modules/mod_mpm_worker.so\nStartServers 2\n\
+         ThreadsPerChild 2\nMinSpareThreads 1\nCPUAffinity {one},{other}"
+    ));
+    site.start();
+    let supervisor = site.supervisor().as_raw();
+    let masks = || {
+        let all: BTreeSet<String> = all_masks(&site, &[]).into_iter().map(|(_, m)| m).collect();
+        all.into_iter().collect::<Vec<_>>()
+    };
+    let both = [one.to_string(), other.to_string()];
+    site.wait_until("two bound processes", || masks() == both && threads(&site, "").len() >= 8);
+    bind(supervisor, &[other]);
+    site.wait_until("all on one CPU", || masks() == both[1..]);
+    bind(supervisor, &allowed());
+    site.wait_until("two bound processes again", || masks() == both);
 }
 
 #[test]

@@ -109,6 +109,33 @@ impl Kept {
         (self.home.as_ref() != Some(&mask) && mask != plan.usable).then_some(mask)
     }
 
+    /// Where it was put last, as the scoreboard has it; none where it never was.
+    pub(super) fn given(&self) -> CpuSet {
+        self.slots.first().map(|slot| CpuSet::from_words(&slot.mask())).unwrap_or_default()
+    }
+
+    /// The mask of its threads when what is allowed has changed, where that is neither `given` nor
+    /// what the kernel has made of it since: what of it is allowed still, or all that is.
+    pub(super) fn mask_since(
+        &self,
+        given: &CpuSet,
+        plan: &Plan,
+        mask_of: &MaskOf,
+    ) -> Option<CpuSet> {
+        let thread = self.slots.first().and_then(LoopSlot::thread)?;
+        let mask = (mask_of.0)(i32::try_from(thread).ok()?).ok()?;
+        let is_own = mask == *given || mask == given.and(&plan.usable) || mask == plan.usable;
+        (!given.is_empty() && !is_own).then_some(mask)
+    }
+
+    /// Somebody else has bound it: the line for that, if it is new.
+    pub(super) fn leave(&mut self, mask: &CpuSet, plan: &Plan) -> Option<(u32, String)> {
+        let is_known = std::mem::replace(&mut self.is_left, true);
+        let who = self.name(plan);
+        let text = format!("{who} was bound to CPUs {mask} from outside, and is left there");
+        (!is_known).then_some((20111, text))
+    }
+
     /// Where it may run now, into the scoreboard.
     pub(super) fn publish(&mut self, plan: &Plan) {
         let is_wide = self.grip.is_wide() || self.home.is_none();

@@ -70,6 +70,11 @@ impl Machine {
         self.adapter.turn(self.now, View { serving, plan, board, roots: &roots })
     }
 
+    fn replan(&mut self, plan: &Plan) -> Decided {
+        let (serving, board, roots) = (&self.serving, &self.board, self.tree.roots());
+        self.adapter.replan(self.now, View { serving, plan, board, roots: &roots })
+    }
+
     fn turns(&mut self, turns: u32, loops: [(f64, f64); 2], busy: [f64; 2]) -> Vec<String> {
         let decided = (0..turns).flat_map(|_| self.turn(loops, busy).lines);
         // Where connections go is a matter of its own.
@@ -193,12 +198,34 @@ fn a_new_plan_moves_all_but_not_who_is_loose() {
     let cpus = Cpus { allowed: CpuSet::from_kernel("0-3"), quota_thousandths: Some(1000) };
     let shape = Shape::Event { processes: 2, loops: 2 };
     let free = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
-    assert_eq!(machine.adapter.replan(&free), [0, 1]);
+    assert_eq!(machine.replan(&free).moved, [0, 1]);
     assert_eq!((machine.mask(0).as_str(), machine.mask(1).as_str()), ("0-3", "0-3"));
     let cpus = Cpus { quota_thousandths: None, ..cpus };
     let bound = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
-    machine.adapter.replan(&bound);
+    machine.replan(&bound);
     assert_eq!((machine.mask(0).as_str(), machine.mask(1).as_str()), ("0", "0-3"));
+}
+
+#[test]
+fn a_new_plan_leaves_who_was_bound_from_outside() {
+    let mut machine = Machine::new("replan-outside");
+    for (at, mask) in [(0, "0"), (1, "1")] {
+        let slot = machine.board.loop_slot(machine.serving[at].board_slot, 0).unwrap();
+        slot.set_place(&CpuSet::from_kernel(mask).to_words(), None, false);
+    }
+    machine.turns(2, ALONE, [0.6, 0.6]);
+    let cpus = Cpus { allowed: CpuSet::from_kernel("1-2"), quota_thousandths: None };
+    let shape = Shape::Event { processes: 2, loops: 2 };
+    let plan = Plan::new(&Topology::default(), &cpus, shape, &Setting::Auto);
+    // The kernel lets the first loop run anywhere: its CPU is no longer allowed.
+    machine.adapter.mask_of = MaskOf(|thread| match thread {
+        200 => Ok(CpuSet::from_kernel("1-2")),
+        _ => Ok(CpuSet::from_kernel("2")),
+    });
+    let told = "loop 1 (process 101) was bound to CPUs 2 from outside, and is left there";
+    assert_eq!(machine.replan(&plan).lines, [(20111, told.to_owned())]);
+    // It has been said.
+    assert!(machine.replan(&plan).lines.is_empty());
 }
 
 #[test]
