@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
+use crate::free_port::free_port;
 use crate::load::{at_once, under_load};
 use crate::metrics::metrics;
 use crate::site::{PROGRAM, Site, is_root};
@@ -181,7 +182,6 @@ fn a_nearly_full_worker_says_so() {
 /// `(AsyncRequestWorkerFactor + 1) × MaxRequestWorkers` requests at the same time.
 #[test]
 fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
-    const ADMITTED: usize = 2 * (1 + 2);
     let limits = "ThreadsPerChild 2\nMaxRequestWorkers 2\nAsyncRequestWorkerFactor 2\n\
                   MinSpareThreads 2\n";
     let site = start("admission", "loop", &format!("{limits}{METRICS}"));
@@ -197,23 +197,88 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     assert_eq!(site.count_lines("AH00484"), 0, "{}", site.error_log());
     assert!(!is_counted_as_full(&site));
     clients.extend([busy(&site), busy(&site)]);
-    // A loop that waits for a connection has not looked since the last one came: it takes one more.
+    // Somebody has to come for it to be seen, and who comes before they have been read is answered.
     site.wait_until("a full loop", || {
-        let next = busy(&site);
-        sleep(Duration::from_millis(20));
-        clients.push(next);
+        let mut next = site.client();
+        next.ask("/").unwrap();
+        next.give_up_after(Duration::from_millis(20));
+        let _ = next.answer();
         site.count_lines("AH00484: server reached MaxRequestWorkers") == 1
     });
-    let taken = clients.len();
     let mut late = site.client();
     late.ask("/").unwrap();
     late.give_up_after(Duration::from_millis(500));
-    assert!(late.answer().is_err(), "{taken} are busy");
+    assert!(late.answer().is_err(), "all that may be are busy");
     late.give_up_after(crate::client::PATIENCE);
     finish(clients);
     assert_eq!(late.answer().unwrap().status, 200);
     assert!(is_counted_as_full(&site));
     drop(idle);
+}
+
+/// A loop that admits [`ADMITTED`] requests at a time, and listens at `addresses` beside its own;
+/// and a client that is there already.
+fn full_after(name: &str, addresses: &[u16]) -> (Site, Client) {
+    let listen: String =
+        addresses.iter().map(|port| format!("Listen 127.0.0.1:{port}\n")).collect();
+    let limits = "ThreadsPerChild 2\nMaxRequestWorkers 2\nAsyncRequestWorkerFactor 2\n\
+                  MinSpareThreads 1\n";
+    let site = start(name, "loop", &format!("{limits}{METRICS}{listen}"));
+    let mut known = site.client();
+    assert_eq!(reading(&mut known), 0);
+    (site, known)
+}
+
+/// See [`full_after`].
+const ADMITTED: usize = 2 * (1 + 2);
+
+/// How many connections have sent a part of a request, as one says that is there already.
+fn reading(known: &mut Client) -> usize {
+    let text = known.get("/metrics").unwrap().text();
+    let mut lines = text.lines();
+    let name = "tamarack_connections{state=\"reading\"} ";
+    lines.find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_full_loop_takes_no_more_at_any_address() {
+    let addresses: Vec<u16> = (0..4).map(|_| free_port()).collect();
+    let (site, mut known) = full_after("full-addresses", &addresses);
+    // Each address waits for a connection since it had one.
+    let mut idle: Vec<Client> =
+        addresses.iter().map(|port| Client::connect(*port).unwrap()).collect();
+    idle.iter_mut().for_each(|client| assert_eq!(client.get("/").unwrap().status, 200));
+    let clients: Vec<Client> = (0..ADMITTED).map(|_| busy(&site)).collect();
+    site.wait_until("all are read", || reading(&mut known) == ADMITTED);
+    let mut late: Vec<Client> =
+        addresses.iter().map(|port| Client::connect(*port).unwrap()).collect();
+    for client in &mut late {
+        client.ask("/").unwrap();
+        client.give_up_after(Duration::from_millis(100));
+    }
+    for client in &mut late {
+        assert!(client.answer().is_err(), "it is one more than may be");
+        client.give_up_after(PATIENCE);
+    }
+    // Those that are there already are answered.
+    assert_eq!(reading(&mut known), ADMITTED);
+    finish(clients);
+    late.iter_mut().for_each(|client| assert_eq!(client.answer().unwrap().status, 200));
+}
+
+#[test]
+fn of_many_that_come_at_once_no_more_are_taken_than_may_be() {
+    let (site, mut known) = full_after("full-at-once", &[]);
+    let child = site.children()[0];
+    nix::sys::signal::kill(child, Signal::SIGSTOP).unwrap();
+    let clients: Vec<Client> = (0..4 * ADMITTED).map(|_| busy(&site)).collect();
+    nix::sys::signal::kill(child, Signal::SIGCONT).unwrap();
+    site.wait_until("as many as may be", || reading(&mut known) >= ADMITTED);
+    for _ in 0..20 {
+        assert_eq!(reading(&mut known), ADMITTED);
+        sleep(Duration::from_millis(5));
+    }
+    finish(clients);
 }
 
 /// Listening sockets on the site's port.
