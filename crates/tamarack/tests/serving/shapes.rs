@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use crate::client::{Client, PATIENCE};
 use crate::free_port::free_port;
-use crate::load::{at_once, under_load};
+use crate::load::{at_once, under_load, wait_for_their_end};
 use crate::metrics::metrics;
 use crate::site::{PROGRAM, Site, is_root};
 
@@ -472,4 +472,50 @@ fn buffers_have_the_sizes_that_were_asked_for() {
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     // The kernel doubles what is asked for, for its own needs.
     assert!(shown.contains("rb65536") && shown.contains("tb131072"), "{shown}");
+}
+
+/// Stacks of threads of a process, bytes each: mappings under which a guard lies (proc_pid_maps(5)).
+fn stacks(pid: Pid) -> Vec<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mappings: Vec<(u64, u64, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (from, to) = range.split_once('-')?;
+            let address = |text| u64::from_str_radix(text, 16).ok();
+            Some((address(from)?, address(to)?, rest.split(' ').next()?))
+        })
+        .collect();
+    let is_stack = |two: &&[(u64, u64, &str)]| {
+        two[0].1 == two[1].0 && two[0].2 == "---p" && two[1].2 == "rw-p"
+    };
+    mappings.windows(2).filter(is_stack).map(|two| two[1].1 - two[1].0).collect()
+}
+
+#[test]
+fn threads_have_stacks_of_the_size_that_was_asked_for() {
+    // No size that anything else has, and whole pages of any machine.
+    const SIZE: u64 = 21 * 64 * 1024;
+    // A guard, of a page at most, may be a part of it.
+    const LEAST: u64 = SIZE - 64 * 1024;
+    const THREADS: usize = 8;
+    let limits = format!("StartServers 1\nThreadsPerChild {THREADS}\nMinSpareThreads 1\n");
+    for (mpm, least) in [("worker", THREADS), ("loop", 1)] {
+        let site = start("stacks", mpm, &limits);
+        let seen = |site: &Site| {
+            assert_eq!(site.get("/").status, 200);
+            let all: Vec<u64> = site.children().into_iter().flat_map(stacks).collect();
+            let of_size = all.iter().filter(|size| (LEAST..=SIZE).contains(size)).count();
+            (of_size, all.len() - of_size)
+        };
+        let (of_size, others) = seen(&site);
+        assert_eq!(of_size, 0, "{mpm}: that is no default");
+        assert!(others >= least, "{mpm}: {others} stacks are seen");
+        site.configure(&shape(mpm, &format!("{limits}ThreadStackSize {SIZE}\n")));
+        let old = site.children();
+        site.restart_gracefully();
+        wait_for_their_end(&site, &old);
+        let (of_size, others) = seen(&site);
+        assert!(of_size >= least, "{mpm}: {of_size} have it, {others} not");
+    }
 }
