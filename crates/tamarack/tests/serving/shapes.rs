@@ -474,7 +474,7 @@ fn buffers_have_the_sizes_that_were_asked_for() {
     assert!(shown.contains("rb65536") && shown.contains("tb131072"), "{shown}");
 }
 
-/// Stacks of threads of a process, bytes each: mappings under which a guard lies (proc_pid_maps(5)).
+/// Bytes of the stacks of a process: mappings right above a guard (proc_pid_maps(5)).
 fn stacks(pid: Pid) -> Vec<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mappings: Vec<(u64, u64, &str)> = text
