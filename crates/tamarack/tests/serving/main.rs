@@ -16,6 +16,7 @@ mod descriptors;
 mod dumps;
 mod end;
 mod freshness;
+mod full;
 mod gone;
 mod handover;
 mod idle;
