@@ -55,8 +55,10 @@ impl Seat {
         };
         // Whatever else runs here begins.
         tokio::task::yield_now().await;
+        // Kept while no connection comes: a thread that looks after its timers meanwhile is idle.
+        let mut still = None;
         while *common.state.borrow() == State::Serve {
-            let waiting = reserve.as_ref().map(Reserve::wait);
+            let waiting = still.take().or_else(|| reserve.as_ref().map(Reserve::wait));
             if starting.take().is_some_and(|count| count.fetch_sub(1, Ordering::AcqRel) == 1) {
                 // Not before: who is said to serve and does not count as idle seems to be busy.
                 common.control.report_ready();
@@ -72,7 +74,7 @@ impl Seat {
                     handle.give_turn().await;
                 }
                 Ok(None) => {
-                    drop(waiting);
+                    still = waiting;
                     tokio::task::yield_now().await;
                 }
                 Err(error) => {
@@ -85,6 +87,7 @@ impl Seat {
                 }
             }
         }
+        drop(still);
         engine.draining.set(true);
         // Nobody else accepts what is queued: the sockets are about to be closed.
         while *common.state.borrow() == State::Finish {

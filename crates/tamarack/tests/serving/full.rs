@@ -196,3 +196,12 @@ fn of_many_that_come_at_once_no_more_are_taken_than_may_be() {
     }
     finish(clients);
 }
+
+#[test]
+fn threads_that_wait_count_as_idle_all_the_time() {
+    // All of them are to be in reserve: one that does not count would be seen.
+    let limits = "StartServers 1\nThreadsPerChild 64\nMaxRequestWorkers 64\nMinSpareThreads 64\n";
+    let site = start("worker-idle", "worker", limits);
+    sleep(Duration::from_millis(3500));
+    assert_eq!(site.count_lines("MaxRequestWorkers"), 0, "{}", site.error_log());
+}
