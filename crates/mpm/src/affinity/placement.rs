@@ -31,6 +31,8 @@ pub(crate) struct Placement {
     /// What was told last of the CPU that each loop of a generation has.
     told: Option<(u32, Vec<usize>)>,
     look_at: Option<Instant>,
+    /// A change that nobody has followed yet, in words.
+    change: Option<String>,
 }
 
 impl Placement {
@@ -38,7 +40,8 @@ impl Placement {
     pub(crate) fn new(roots: Roots) -> Self {
         let (topology, cpus) = look(&roots);
         let (plans, adapter) = (Vec::new(), Adapter::default());
-        Self { roots, topology, cpus, plans, adapter, told: None, look_at: None }
+        let (told, look_at, change) = (None, None, None);
+        Self { roots, topology, cpus, plans, adapter, told, look_at, change }
     }
 
     /// Makes the plan of a generation, before its first child is forked.
@@ -153,21 +156,28 @@ impl Placement {
         self.adapter.due()
     }
 
-    /// Looks whether the machine or what is allowed of it has changed; what has, in words.
+    /// Looks whether the machine or what is allowed of it has changed, when it is time to; what has
+    /// since the last call, in words.
     fn follow(&mut self, now: Instant) -> Option<String> {
-        if self.look_at.is_some_and(|at| now < at) {
-            return None;
+        if self.look_at.is_none_or(|at| now >= at) {
+            self.look_at = Some(now + LOOK_INTERVAL);
+            self.look();
         }
-        self.look_at = Some(now + LOOK_INTERVAL);
+        self.change.take()
+    }
+
+    /// Looks at once, and keeps in mind what has changed: a generation that begins looks too, and
+    /// those before it have yet to follow.
+    fn look(&mut self) {
         let (topology, cpus) = look(&self.roots);
         if (&topology, &cpus) == (&self.topology, &self.cpus) {
-            return None;
+            return;
         }
         let quota = |cpus: &Cpus| match cpus.quota_thousandths {
             Some(quota) => format!("a quota of {}.{:03}", quota / 1000, quota % 1000),
             None => "no quota".to_owned(),
         };
-        let line = format!(
+        self.change = Some(format!(
             "CPUs {} of {} with {} are allowed now, not {} of {} with {}",
             cpus.allowed,
             topology.online(),
@@ -175,18 +185,17 @@ impl Placement {
             self.cpus.allowed,
             self.topology.online(),
             quota(&self.cpus),
-        );
+        ));
         (self.topology, self.cpus) = (topology, cpus);
         // Plans of other generations are made anew when they are asked for.
         self.plans.clear();
-        Some(line)
     }
 
     fn plan(&mut self, generation: u32, settings: &Settings) -> Arc<Plan> {
         if let Some((_, plan)) = self.plans.iter().find(|(number, _)| *number == generation) {
             return Arc::clone(plan);
         }
-        (self.topology, self.cpus) = look(&self.roots);
+        self.look();
         let setting = &settings.affinity.setting;
         let plan = Arc::new(Plan::new(&self.topology, &self.cpus, settings.shape, setting));
         if self.plans.len() >= PLANS_MAX {

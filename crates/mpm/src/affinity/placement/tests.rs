@@ -87,6 +87,22 @@ fn changes_of_what_is_allowed_are_followed() {
 }
 
 #[test]
+fn a_change_that_a_restart_has_seen_first_is_followed() {
+    let Some((tree, real)) = machine("restart") else { return };
+    let two: CpuSet = real.iter().take(2).collect();
+    let first: CpuSet = two.first().into_iter().collect();
+    tree.write("cg/cpuset.cpus.effective", &two.to_string());
+    let mut server = Server::new(&tree, Affinity::default());
+    server.turn();
+    tree.write("cg/cpuset.cpus.effective", &first.to_string());
+    server.placement.prepare(2, &server.settings.clone());
+    let decided = server.turn();
+    assert!(decided.is_replanned, "{decided:?}");
+    assert_eq!(server.masks(), [first.to_string(), first.to_string()]);
+    assert!(!server.turn().is_replanned);
+}
+
+#[test]
 fn nothing_is_followed_where_it_is_off() {
     let Some((tree, _)) = machine("off") else { return };
     for (setting, bound) in [(Setting::Auto, 2), (Setting::Off, 0)] {
