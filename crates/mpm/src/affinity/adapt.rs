@@ -110,10 +110,12 @@ impl Adapter {
     /// Looks at the children, and decides.
     pub(crate) fn turn(&mut self, now: Instant, view: View<'_>) -> Decided {
         let mut bound = self.know(view);
+        let mut late = self.fetch(view.plan);
         self.measure(now, view);
         let mut decided = self.decide(now, view);
         bound.append(&mut decided.lines);
         decided.lines = bound;
+        decided.moved.append(&mut late);
         self.steer(now, view, &mut decided);
         let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
         self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
@@ -215,6 +217,21 @@ impl Adapter {
             Some((20103, format!("{} is bound to CPU {home}", kept.name(plan))))
         });
         bound.collect()
+    }
+
+    /// Children that were begun by an earlier plan, and are seen for the first time now, are put
+    /// where this one has them.
+    fn fetch(&mut self, plan: &Plan) -> Vec<usize> {
+        let mut moved = Vec::new();
+        for kept in &mut self.kept {
+            let is_new = !std::mem::replace(&mut kept.is_known, true);
+            if is_new && kept.is_elsewhere(plan) {
+                kept.publish(plan);
+                moved.push(kept.child.board_slot);
+            }
+        }
+        moved.dedup();
+        moved
     }
 
     /// What everybody has done since the last turn.

@@ -40,6 +40,8 @@ pub(super) struct Kept {
     pub first_seen: Option<Instant>,
     /// Somebody else has bound it: it is left there.
     pub is_left: bool,
+    /// It has been seen at a turn before.
+    pub is_known: bool,
 }
 
 /// Where a thread may run, as the kernel says.
@@ -69,6 +71,7 @@ impl Kept {
             is_measured: false,
             first_seen: None,
             is_left: false,
+            is_known: false,
         }
     }
 
@@ -112,6 +115,12 @@ impl Kept {
     /// Where it was put last, as the scoreboard has it; none where it never was.
     pub(super) fn given(&self) -> CpuSet {
         self.slots.first().map(|slot| CpuSet::from_words(&slot.mask())).unwrap_or_default()
+    }
+
+    /// Whether it was put elsewhere than the plan has it.
+    pub(super) fn is_elsewhere(&self, plan: &Plan) -> bool {
+        let given = self.given();
+        !given.is_empty() && given != *self.home.as_ref().unwrap_or(&plan.usable)
     }
 
     /// The mask of its threads when what is allowed has changed, where that is neither `given` nor

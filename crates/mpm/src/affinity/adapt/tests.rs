@@ -207,6 +207,18 @@ fn a_new_plan_moves_all_but_not_who_is_loose() {
 }
 
 #[test]
+fn who_began_by_an_earlier_plan_is_fetched() {
+    let mut machine = Machine::new("fetched");
+    for at in 0..2 {
+        let slot = machine.board.loop_slot(machine.serving[at].board_slot, 0).unwrap();
+        slot.set_place(&CpuSet::from_kernel("0").to_words(), None, false);
+    }
+    assert_eq!(machine.turn(ALONE, [0.6, 0.6]).moved, [1]);
+    assert_eq!((machine.mask(0).as_str(), machine.mask(1).as_str()), ("0", "1"));
+    assert!(machine.turn(ALONE, [0.6, 0.6]).moved.is_empty());
+}
+
+#[test]
 fn a_new_plan_leaves_who_was_bound_from_outside() {
     let mut machine = Machine::new("replan-outside");
     for (at, mask) in [(0, "0"), (1, "1")] {
