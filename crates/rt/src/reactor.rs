@@ -13,12 +13,13 @@ use tokio::task::JoinHandle;
 
 use crate::blocking::BlockingPool;
 use crate::clock::Clock;
+use crate::dir_notify::DirNotify;
 use crate::farewell::Farewells;
 use crate::load::Load;
 use crate::stream::Scratch;
 use crate::timers::{self, Deadline, Sleep, Timers};
 use crate::turn::{self, Drained, Turn};
-use crate::watch::Watcher;
+use crate::watch::{Watcher, Witness};
 
 /// Task polls between two looks at the sockets while tasks are still queued. Tokio's 61 cuts a turn
 /// of 64 busy connections into pieces, each with a system call of its own.
@@ -43,6 +44,7 @@ pub(crate) struct LoopState {
     pub turn: Turn,
     pub scratch: RefCell<Scratch>,
     pub watcher: Option<Arc<Watcher>>,
+    pub dir_notify: Option<DirNotify>,
     pub blocking: Arc<BlockingPool>,
     /// The thread has one connection at a time and blocks where it stands.
     pub in_place: bool,
@@ -67,13 +69,17 @@ impl LoopState {
     /// Whether the other tasks are to have their turn: they had none for long. They have it now,
     /// and so have connections that were seen off.
     pub fn is_turn_due(&self) -> bool {
-        let now_us = self.clock.now_us();
-        let is_due = now_us.saturating_sub(self.turned_us.get()) >= TURN_US;
+        let is_due = self.has_turn_due();
         if is_due {
-            self.turned_us.set(now_us);
+            self.turned_us.set(self.clock.now_us());
             self.look_at_farewells(true);
         }
         is_due
+    }
+
+    /// Whether they are to have it, before it is given to them.
+    pub fn has_turn_due(&self) -> bool {
+        self.clock.now_us().saturating_sub(self.turned_us.get()) >= TURN_US
     }
 
     /// Looks at the connections that were seen off.
@@ -83,7 +89,12 @@ impl LoopState {
 
     /// The time up to now was work.
     pub fn before_wait(&self) {
-        self.load.end(self.clock.precise_us());
+        self.before_wait_at(self.clock.precise_us());
+    }
+
+    /// The time up to `now_us`, which is now, was work.
+    pub fn before_wait_at(&self, now_us: u64) {
+        self.load.end(now_us);
     }
 
     /// A wait is over.
@@ -109,6 +120,7 @@ pub struct Loop {
     blocking: Option<Arc<BlockingPool>>,
     load: Arc<Load>,
     in_place: bool,
+    hears_directories: bool,
     jobs: Option<&'static AtomicU64>,
 }
 
@@ -116,8 +128,15 @@ impl Loop {
     /// A loop called `name`, without a watcher and with a blocking pool of its own.
     pub fn new(name: impl Into<String>) -> Self {
         let load = Arc::default();
-        let (watcher, blocking) = (None, None);
-        Self { name: name.into(), watcher, blocking, load, in_place: false, jobs: None }
+        Self {
+            name: name.into(),
+            watcher: None,
+            blocking: None,
+            load,
+            in_place: false,
+            hears_directories: false,
+            jobs: None,
+        }
     }
 
     /// Runs `main` to its end in a loop with no options, on this thread. Errors: as for `start`.
@@ -154,6 +173,13 @@ impl Loop {
         self
     }
 
+    /// The thread hears of changes in directories by itself ([`DirNotify`]), where there is no
+    /// watcher and the system can tell it.
+    pub fn hears_directories(mut self) -> Self {
+        self.hears_directories = true;
+        self
+    }
+
     /// Where it is counted how many jobs of the blocking pool run on this very thread just now
     /// (a pool without threads): as long as one does, the loop does not turn.
     pub fn jobs_in(mut self, count: &'static AtomicU64) -> Self {
@@ -186,6 +212,7 @@ impl Loop {
             timers: Timers::default(),
             turn: Turn::default(),
             scratch: RefCell::new(Scratch::default()),
+            dir_notify: self.hears_directories.then(|| DirNotify::new().ok()).flatten(),
             watcher: self.watcher,
             blocking: self.blocking.unwrap_or_default(),
             in_place: self.in_place,
@@ -290,9 +317,14 @@ impl Handle {
         self.state.drain_now();
     }
 
-    /// The file watch of the process; `None` where every look-up has to stat.
-    pub fn watcher(&self) -> Option<&Arc<Watcher>> {
-        self.state.watcher.as_ref()
+    /// What tells of changes in the file system.
+    #[inline]
+    pub fn witness(&self) -> Witness<'_> {
+        match (&self.state.watcher, &self.state.dir_notify) {
+            (Some(watcher), _) => Witness::Watcher(watcher),
+            (None, Some(notify)) => Witness::DirNotify(notify),
+            (None, None) => Witness::Nobody,
+        }
     }
 
     /// Whether clients of connections that were seen off have yet to close, after a look at them.

@@ -32,6 +32,9 @@ use rustix::io::Errno;
 use events::{Events, RECORD_BYTES_MAX};
 use generations::Generations;
 use table::Table;
+pub(crate) use trust::is_watchable;
+
+use crate::dir_notify::DirNotify;
 
 /// Directories watched at most by default; the oldest go first. Linux allows a user some ten
 /// thousand to a million, by memory.
@@ -41,6 +44,17 @@ const EVENT_BUFFER_BYTES: usize = 64 * 1024;
 /// Reads of one drain at most: a whole queue of the usual length fits thrice. Beyond it, somebody
 /// writes faster than events are applied, and everything counts as moved.
 const READS_MAX: u32 = 256;
+
+/// What tells a loop of changes in the file system.
+#[derive(Clone, Copy)]
+pub enum Witness<'h> {
+    /// The watch of its process.
+    Watcher(&'h Watcher),
+    /// What its thread hears.
+    DirNotify(&'h DirNotify),
+    /// Nothing does: every use has to look.
+    Nobody,
+}
 
 /// What a cached thing depends on: a directory, or a name in a directory. It keeps its meaning
 /// until its generation moves; after that, ask for a new one.
@@ -198,7 +212,7 @@ impl Watcher {
 
     /// Adds the watch of a directory; the same inode always has the same descriptor.
     fn add(&self, state: &mut State, path: &Path) -> Option<i32> {
-        if !trust::is_watchable(path) {
+        if !is_watchable(path) {
             return None;
         }
         self.make_room(&mut state.table, false);

@@ -56,7 +56,9 @@ pub struct Engine {
     pub(crate) input: RefCell<Vec<u8>>,
     /// What is sent next, by whichever connection.
     pub(crate) output: RefCell<Vec<u8>>,
+    /// Answers are timed: they are shown, or counted by virtual host.
     is_timed: bool,
+    is_extended: bool,
     /// Counters by virtual host, where some place shows them.
     hosts: Option<HostCounters>,
     next_connection: Cell<u64>,
@@ -202,7 +204,8 @@ impl Engine {
             draining: Cell::new(false),
             connections: Connections::new(&slot),
             leaving: Leaving::default(),
-            is_timed: is_timed(&server),
+            is_timed: server.counts_hosts || is_extended(&server),
+            is_extended: is_extended(&server),
             hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
             slot,
             scoreboard,
@@ -276,23 +279,37 @@ impl Engine {
         // The turn's clock would show none for what is answered in one turn.
         let now_us = self.handle.clock().precise_wall_us();
         let duration_us = now_us.saturating_sub(request.time_us);
-        self.slot.request_end(bytes, duration_us);
-        if let Some(hosts) = &self.hosts {
-            let host = usize::try_from(request.host.id).unwrap_or(usize::MAX);
-            hosts.count(host, status, bytes, duration_us);
-        }
+        self.count_timed(request.host.id, status, bytes, duration_us);
         for run in self.server.registry.hooks.answered() {
             run(request);
         }
     }
+
+    /// Counts one more answer like the last one, which has just left: the connection's `answered`th
+    /// and `sent` bytes long, `bytes` of them its body. `now_us` as [`rt::Clock::precise_us`] has it.
+    pub(crate) fn count_again(&self, host: u32, bytes: u64, now_us: u64, answered: u32, sent: u64) {
+        if !self.is_timed {
+            return self.slot.add_requests(1, bytes, 0);
+        }
+        let clock = self.handle.clock();
+        self.count_timed(host, 200, bytes, now_us.saturating_sub(clock.now_us()));
+        if self.is_extended {
+            self.slot.set_last_used_us(clock.wall_us());
+            self.slot.set_connection_counts(u64::from(answered), sent);
+        }
+    }
+
+    fn count_timed(&self, host: u32, status: u16, bytes: u64, duration_us: u64) {
+        self.slot.request_end(bytes, duration_us);
+        if let Some(hosts) = &self.hosts {
+            let host = usize::try_from(host).unwrap_or(usize::MAX);
+            hosts.count(host, status, bytes, duration_us);
+        }
+    }
 }
 
-/// Whether answers are timed: where mod_status is, unless `ExtendedStatus Off`, and where they are
-/// counted by virtual host.
-fn is_timed(server: &Server) -> bool {
-    if server.counts_hosts {
-        return true;
-    }
+/// Whether single requests are shown: where mod_status is, unless `ExtendedStatus Off`.
+fn is_extended(server: &Server) -> bool {
     let extended = &server.main().core.globals.0.extended_status;
     extended.or(server.registry.is_active("status_module"))
 }

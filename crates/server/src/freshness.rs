@@ -1,10 +1,12 @@
 //! Whether what was found in the file system once still stands there: by the file watch, or where
-//! there is none (in prefork, and where the user's inotify instances are used up) by looking again.
+//! there is none by looking again. In prefork, which has none, a process looks once, and again when
+//! it hears of changes ([`rt::DirNotify`]); where the user's inotify instances are used up, and on
+//! file systems that tell nothing, each request looks.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 
-use rt::{WatchId, Watcher};
+use rt::{DirNotify, WatchId, Witness};
 use rustix::io::Errno;
 
 use crate::path;
@@ -42,16 +44,30 @@ pub enum Basis {
         stamp: Cell<u64>,
     },
     /// What was seen there.
-    Looked(Vec<Look>),
+    Looked {
+        /// At each path.
+        looks: Vec<Look>,
+        /// Whether changes are heard of.
+        told: Option<Told>,
+    },
+}
+
+/// Changes of all that was looked at are heard of.
+pub struct Told {
+    /// The thread's [`DirNotify::epoch`] when that began.
+    epoch: u64,
+    /// Its stamp when everything was last found as it was: while that stands still, it is.
+    stamp: Cell<Option<u64>>,
 }
 
 impl Basis {
     /// Begins to watch `paths`, or looks at them where there is no watch. `None` where a path can't
     /// be watched: then each request has to look for itself.
-    pub fn of(watcher: Option<&Watcher>, paths: &[Vec<u8>]) -> Option<Basis> {
-        let Some(watcher) = watcher else {
-            let looks: Option<Vec<Look>> = paths.iter().map(|path| Look::at(path)).collect();
-            return looks.map(Basis::Looked);
+    pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
+        let watcher = match witness {
+            Witness::Watcher(watcher) => watcher,
+            Witness::DirNotify(notify) => return Basis::look_at(paths, Told::of(notify, paths)),
+            Witness::Nobody => return Basis::look_at(paths, None),
         };
         let mut watches = Vec::with_capacity(paths.len());
         for path in paths {
@@ -62,10 +78,15 @@ impl Basis {
         Some(Basis::Watched { watches, stamp: Cell::new(u64::MAX) })
     }
 
+    fn look_at(paths: &[Vec<u8>], told: Option<Told>) -> Option<Basis> {
+        let looks: Option<Vec<Look>> = paths.iter().map(|path| Look::at(path)).collect();
+        Some(Basis::Looked { looks: looks?, told })
+    }
+
     /// Whether everything is as it was: in the watch, as of the last drain.
-    pub fn is_fresh(&self, watcher: Option<&Watcher>) -> bool {
-        match (self, watcher) {
-            (Basis::Watched { watches, stamp }, Some(watcher)) => {
+    pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
+        match (self, witness) {
+            (Basis::Watched { watches, stamp }, Witness::Watcher(watcher)) => {
                 let now = watcher.stamp();
                 if now == stamp.get() {
                     return true;
@@ -76,8 +97,21 @@ impl Basis {
                 }
                 fresh
             }
-            (Basis::Looked(looks), None) => looks.iter().all(Look::is_unchanged),
+            (Basis::Looked { looks, told: Some(told) }, Witness::DirNotify(notify)) => {
+                told.is_fresh(notify, || looks.iter().all(Look::is_unchanged))
+            }
+            (Basis::Looked { looks, .. }, Witness::DirNotify(_) | Witness::Nobody) => {
+                looks.iter().all(Look::is_unchanged)
+            }
             _ => false,
+        }
+    }
+
+    /// Relies on nothing but looks from now on: for a file with other names, through which it may
+    /// be changed unheard.
+    pub fn distrust(&mut self) {
+        if let Basis::Looked { told, .. } = self {
+            *told = None;
         }
     }
 
@@ -85,14 +119,14 @@ impl Basis {
     pub fn is_settled(&self, now_us: u64) -> bool {
         match self {
             Basis::Watched { .. } => true,
-            Basis::Looked(looks) => looks.iter().all(|look| look.is_settled(now_us)),
+            Basis::Looked { looks, .. } => looks.iter().all(|look| look.is_settled(now_us)),
         }
     }
 
     /// Leaves out what `file`, which is one of the paths, tells by itself: it is reached through
     /// the directories above it, whose looks it would fail to be if they were gone or others.
     pub fn leave_to(&mut self, file: &[u8], links_matter: bool) {
-        let Basis::Looked(looks) = self else { return };
+        let Basis::Looked { looks, .. } = self else { return };
         if links_matter || !looks.iter().any(|look| look.path.to_bytes() == file) {
             return;
         }
@@ -108,10 +142,39 @@ impl Basis {
     pub fn bytes(&self) -> usize {
         match self {
             Basis::Watched { watches, .. } => watches.len() * size_of::<(WatchId, u64)>(),
-            Basis::Looked(looks) => {
+            Basis::Looked { looks, .. } => {
                 looks.iter().map(|look| size_of::<Look>() + look.path.to_bytes().len()).sum()
             }
         }
+    }
+}
+
+impl Told {
+    /// Begins to listen at the directories of `paths`; `None` where one does not tell.
+    fn of(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
+        let epoch = notify.epoch();
+        for path in paths {
+            let (directory, _) = split(path)?;
+            if !notify.watch(path::as_path(directory)) {
+                return None;
+            }
+        }
+        // The first are gone where there were too many.
+        (notify.epoch() == epoch).then(|| Told { epoch, stamp: Cell::new(None) })
+    }
+
+    /// Whether nothing was heard since the last look, or nothing has changed by another one.
+    fn is_fresh(&self, notify: &DirNotify, is_unchanged: impl Fn() -> bool) -> bool {
+        let now = notify.stamp();
+        if now.is_some() && now == self.stamp.get() {
+            return true;
+        }
+        // Of what nobody tells any more nothing is known.
+        let fresh = self.epoch == notify.epoch() && is_unchanged();
+        if fresh {
+            self.stamp.set(now);
+        }
+        fresh
     }
 }
 
@@ -211,43 +274,43 @@ mod tests {
     fn every_change_of_a_path_is_seen() {
         let folder = Folder::new("change");
         let paths = folder.paths(&["a", "a/b", "a/b/.htaccess", "a/b/file"]);
-        let basis = || Basis::of(None, &paths).unwrap();
+        let basis = || Basis::of(Witness::Nobody, &paths).unwrap();
         let seen = basis();
-        assert!(seen.is_fresh(None));
+        assert!(seen.is_fresh(Witness::Nobody));
         fs::write(folder.0.join("a/b/file"), "other").unwrap();
-        assert!(!seen.is_fresh(None));
+        assert!(!seen.is_fresh(Witness::Nobody));
         let seen = basis();
         fs::write(folder.0.join("a/b/.htaccess"), "").unwrap();
-        assert!(!seen.is_fresh(None));
+        assert!(!seen.is_fresh(Witness::Nobody));
         let seen = basis();
         fs::rename(folder.0.join("a/b"), folder.0.join("a/c")).unwrap();
         symlink("c", folder.0.join("a/b")).unwrap();
-        assert!(!seen.is_fresh(None));
+        assert!(!seen.is_fresh(Witness::Nobody));
     }
 
     #[test]
     fn a_file_speaks_for_the_way_to_it() {
         let folder = Folder::new("way");
         let paths = folder.paths(&["a", "a/b/", "a/b/.htaccess", "a/b/file"]);
-        let mut basis = Basis::of(None, &paths).unwrap();
+        let mut basis = Basis::of(Witness::Nobody, &paths).unwrap();
         basis.leave_to(&paths[3], true);
-        assert!(matches!(&basis, Basis::Looked(looks) if looks.len() == 4));
+        assert!(matches!(&basis, Basis::Looked { looks, .. } if looks.len() == 4));
         basis.leave_to(&paths[3], false);
-        assert!(matches!(&basis, Basis::Looked(looks) if looks.len() == 2));
+        assert!(matches!(&basis, Basis::Looked { looks, .. } if looks.len() == 2));
         fs::write(folder.0.join("a/b/unrelated"), "").unwrap();
-        assert!(basis.is_fresh(None));
+        assert!(basis.is_fresh(Witness::Nobody));
         fs::rename(folder.0.join("a"), folder.0.join("z")).unwrap();
-        assert!(!basis.is_fresh(None));
+        assert!(!basis.is_fresh(Witness::Nobody));
         fs::create_dir_all(folder.0.join("a/b")).unwrap();
         fs::write(folder.0.join("a/b/file"), "one").unwrap();
-        assert!(!basis.is_fresh(None), "another file of the same size");
+        assert!(!basis.is_fresh(Witness::Nobody), "another file of the same size");
     }
 
     #[test]
     fn what_has_just_changed_is_not_relied_upon() {
         let folder = Folder::new("settled");
         let paths = folder.paths(&["a/b/file"]);
-        let basis = Basis::of(None, &paths).unwrap();
+        let basis = Basis::of(Witness::Nobody, &paths).unwrap();
         let changed = path::stat(&paths[0]).unwrap().ctime_us;
         assert!(!basis.is_settled(changed + SETTLED_US));
         assert!(basis.is_settled(changed + SETTLED_US + 1));

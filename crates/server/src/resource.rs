@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use hashbrown::{Equivalent, HashMap};
-use rt::Watcher;
+use rt::Witness;
 
 use crate::body::FileSlice;
 use crate::facet::Facets;
@@ -95,8 +95,8 @@ pub struct Resource {
 
 impl Resource {
     /// Whether nothing that it depends on has changed: with a watch, as of the last drain.
-    pub fn is_fresh(&self, watcher: Option<&Watcher>) -> bool {
-        self.basis.as_ref().is_some_and(|basis| basis.is_fresh(watcher))
+    pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
+        self.basis.as_ref().is_some_and(|basis| basis.is_fresh(witness))
     }
 
     fn bytes(&self) -> usize {
@@ -223,14 +223,14 @@ impl Resources {
 
     /// Begins to watch what the answer looked at before. To be called before the request looks
     /// again.
-    pub fn arm(&self, watcher: Option<&Watcher>, request: &Request) -> Lesson {
+    pub fn arm(&self, witness: Witness<'_>, request: &Request) -> Lesson {
         let (host, target) = (request.host.id, request.original_target());
         let known = self.kept.borrow();
         let known = known.get(&Sought { host, target }).and_then(|known| known.variant(request));
         match known {
             None => Lesson::Paths,
             Some(Kept::Ready(_)) => Lesson::None,
-            Some(Kept::Armed(paths)) => match Basis::of(watcher, paths) {
+            Some(Kept::Armed(paths)) => match Basis::of(witness, paths) {
                 Some(basis) => Lesson::Answer(Armed { paths: paths.clone(), basis }),
                 None => Lesson::Paths,
             },
@@ -248,22 +248,19 @@ impl Resources {
     }
 
     /// Keeps a resource, if it looked at nothing but what was armed and nothing moved meanwhile.
-    pub fn keep(
-        &self,
-        watcher: Option<&Watcher>,
-        armed: Armed,
-        request: &Request,
-        resource: Resource,
-    ) {
-        if let Some(watcher) = watcher {
+    pub fn keep(&self, witness: Witness<'_>, armed: Armed, request: &Request, resource: Resource) {
+        if let Witness::Watcher(watcher) = witness {
             watcher.drain();
         }
         let Armed { paths, mut basis } = armed;
         let trace = request.trace.clone().unwrap_or_default();
         let is_known = trace.paths.iter().all(|path| paths.binary_search(path).is_ok());
         let now_us = request.engine.handle.clock().wall_us();
-        if !is_known || !basis.is_fresh(watcher) || !basis.is_settled(now_us) {
+        if !is_known || !basis.is_fresh(witness) || !basis.is_settled(now_us) {
             return self.note(request, trace.paths);
+        }
+        if request.file.links > 1 {
+            basis.distrust();
         }
         basis.leave_to(&request.filename, trace.links_matter);
         let resource = Resource { basis: Some(basis), ..resource };

@@ -235,12 +235,17 @@ fn is_persistent(request: &Request) -> bool {
 /// Whether the host's configuration lets the connection stay open after `answered` answers.
 pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool {
     let core = &request.host.core;
-    let limit = core.max_keep_alive_requests.or(100);
     core.keep_alive.or(true)
         && !draining
         && !core.keep_alive_timeout().is_zero()
         && is_persistent(request)
-        && (limit == 0 || answered < limit)
+        && keep_alive_limit(request).is_none_or(|limit| answered < limit)
+}
+
+/// How many answers the host's configuration lets a connection have.
+pub fn keep_alive_limit(request: &Request) -> Option<u32> {
+    let limit = request.host.core.max_keep_alive_requests.or(100);
+    (limit > 0).then_some(limit)
 }
 
 /// Writes the connection's own lines: a client that names `keep-alive` is told the terms, one that
@@ -261,8 +266,7 @@ pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut 
     out.extend_from_slice(b"Keep-Alive: timeout=");
     let mut digits = itoa::Buffer::new();
     out.extend_from_slice(digits.format(core.keep_alive_timeout().as_secs()).as_bytes());
-    let limit = core.max_keep_alive_requests.or(100);
-    if limit > 0 {
+    if let Some(limit) = keep_alive_limit(request) {
         out.extend_from_slice(b", max=");
         out.extend_from_slice(digits.format(limit.saturating_sub(answered)).as_bytes());
     }

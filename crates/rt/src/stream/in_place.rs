@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use super::Stream;
+use super::{Layer, Stream};
 use crate::reactor::IN_PLACE_WAIT;
 use crate::timers::Deadline;
 
@@ -33,6 +33,23 @@ impl Stream {
         outcome
     }
 
+    /// As [`poll_read_first`](Self::poll_read_first) for a plain connection, without a task around
+    /// it: whoever calls it does nothing but wait and answer. `now_us` is this moment
+    /// ([`Clock::precise_us`](crate::Clock::precise_us)).
+    ///
+    /// `None` where the wait is to go on as a poll: nothing came for [`IN_PLACE_WAIT`], others are
+    /// to have their turn, or the connection is not one that waits in place.
+    pub fn read_in_place(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        deadline: Deadline,
+        now_us: u64,
+    ) -> Option<io::Result<usize>> {
+        let is_plain = matches!(self.layer, Layer::Plain);
+        let may = is_plain && self.state.in_place && !self.state.has_turn_due();
+        if may { self.wait_in_place(buffer, deadline, now_us) } else { None }
+    }
+
     /// Receives, and waits up to [`IN_PLACE_WAIT`] for it. `None` where the wait has to go on as
     /// every loop's does: it may be long, or the deadline is too near.
     pub(super) fn recv_in_place(
@@ -48,22 +65,36 @@ impl Stream {
             let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(cx.waker()));
             return Some(Poll::Pending);
         }
+        let now_us = state.clock.precise_us();
+        self.wait_in_place(buffer, deadline, now_us).map(Poll::Ready)
+    }
+
+    fn wait_in_place(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        deadline: Deadline,
+        now_us: u64,
+    ) -> Option<io::Result<usize>> {
+        let state = &self.state;
         if deadline.as_ms().saturating_sub(state.clock.now_ms()) < WAIT_MS {
             return None;
         }
         self.look_again = false;
-        let spare = rustix::buffer::spare_capacity(buffer);
-        state.before_wait();
-        // The socket has a time limit, from its listener.
-        let received = rustix::net::recv(&self.io, spare, RecvFlags::empty());
+        state.before_wait_at(now_us);
+        // The socket has a time limit, from its listener. A signal, of a file that has changed, is
+        // no reason to ask epoll for the rest of the connection's life.
+        let received = rustix::io::retry_on_intr(|| {
+            let spare = rustix::buffer::spare_capacity(buffer);
+            rustix::net::recv(&self.io, spare, RecvFlags::empty())
+        });
         state.after_wait();
         match received {
             Ok((count, _)) => {
                 self.received += count as u64;
-                Some(Poll::Ready(Ok(count)))
+                Some(Ok(count))
             }
-            Err(Errno::WOULDBLOCK | Errno::INTR) => None,
-            Err(errno) => Some(Poll::Ready(Err(errno.into()))),
+            Err(Errno::WOULDBLOCK) => None,
+            Err(errno) => Some(Err(errno.into())),
         }
     }
 

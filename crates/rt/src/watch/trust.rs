@@ -21,7 +21,7 @@ const LOCAL_TYPES: &[u32] = &[
     0x2011_BAB0, // exfat
 ];
 
-pub(super) fn is_watchable(path: &Path) -> bool {
+pub(crate) fn is_watchable(path: &Path) -> bool {
     let Ok(status) = rustix::fs::statfs(path) else { return false };
     // Wider than 32 bits on some machines, and sign-extended on others.
     LOCAL_TYPES.contains(&(status.f_type as u32))

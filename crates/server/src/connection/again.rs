@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use wire::Progress;
 
-use super::{Active, Connection, burst, fast};
+use super::{Active, Connection, burst, encore, fast};
 use crate::hooks::Phase;
 use crate::repeat::Repeat;
 use crate::request::Request;
@@ -31,8 +31,7 @@ pub(super) async fn answer(
     repeat: Rc<Repeat>,
 ) -> io::Result<bool> {
     let engine = connection.engine.clone();
-    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
-    let is_fresh = repeat.resource().is_fresh(watcher);
+    let is_fresh = repeat.resource().is_fresh(engine.handle.witness());
     if !is_fresh {
         engine.resources.repeats.forget(&repeat);
     }
@@ -47,7 +46,13 @@ pub(super) async fn answer(
     let _writing = engine.connections.writing();
     connection.count_received(repeat.bytes().len());
     match fast::send(connection, active, lent.request(), repeat.resource().clone()) {
-        Some(sent) => fast::finish(connection, active, lent.request(), sent).await,
+        Some(sent) => {
+            let stays_open = fast::finish(connection, active, lent.request(), sent).await?;
+            if stays_open {
+                encore::prepare(connection, active, &repeat, lent.request());
+            }
+            Ok(stays_open)
+        }
         None => Ok(false),
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use rt::{Deadline, Pooled};
 use wire::{HeadError, HeadOptions, Progress};
 
-use super::{Active, Connection, Ended, LINGER, LINGERING_LIMIT, again, fast, learn, pipe, send};
+use super::{
+    Active, Connection, Ended, LINGER, LINGERING_LIMIT, again, encore, fast, learn, pipe, send,
+};
 use crate::client::KeepAlive;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
@@ -124,27 +126,10 @@ async fn fresh(
     deadline: Deadline,
 ) -> Result<Progress, Next> {
     let engine = connection.engine.clone();
-    let is_kept = connection.answered > 0;
-    let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
-    let connections = &engine.connections;
-    let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
-    // A look at the socket at least: what has arrived already is answered now.
-    let patience = if is_crowded { Duration::ZERO } else { LINGER };
-    let until = deadline.min(engine.handle.deadline(patience));
-    let lingering = connections.lingering();
-    let received = std::future::poll_fn(|cx| {
-        let mut input = engine.input.borrow_mut();
-        input.clear();
-        let received = stream.poll_read_first(cx, &mut input, until);
-        let may_leave = received.is_pending() && engine.leaving.is_for_active();
-        if may_leave && is_kept && stream.is_quiet() {
-            return Poll::Ready(None);
-        }
-        received.map(Some)
-    });
-    let received = received.await;
-    drop(lingering);
-    let Some(received) = received else { return Err(Next::Leaving) };
+    let received = match encore::play(connection, active, deadline).await {
+        encore::Next::Received(received) => received,
+        encore::Next::Wait(deadline) => receive(connection, deadline).await?,
+    };
     match received {
         Ok(0) => return Err(Next::Gone),
         Ok(_) => {}
@@ -165,6 +150,35 @@ async fn fresh(
     };
     active.input.extend_from_slice(left);
     Ok(progress)
+}
+
+/// The wait for them.
+async fn receive(
+    connection: &mut Connection,
+    deadline: Deadline,
+) -> Result<io::Result<usize>, Next> {
+    let engine = &connection.engine;
+    let is_kept = connection.answered > 0;
+    let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
+    let connections = &engine.connections;
+    let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
+    // A look at the socket at least: what has arrived already is answered now.
+    let patience = if is_crowded { Duration::ZERO } else { LINGER };
+    let until = deadline.min(engine.handle.deadline(patience));
+    let lingering = connections.lingering();
+    let received = std::future::poll_fn(|cx| {
+        let mut input = engine.input.borrow_mut();
+        input.clear();
+        let received = stream.poll_read_first(cx, &mut input, until);
+        let may_leave = received.is_pending() && engine.leaving.is_for_active();
+        if may_leave && is_kept && stream.is_quiet() {
+            return Poll::Ready(None);
+        }
+        received.map(Some)
+    });
+    let received = received.await;
+    drop(lingering);
+    received.ok_or(Next::Leaving)
 }
 
 /// Parses what was received before.

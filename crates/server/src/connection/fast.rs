@@ -1,6 +1,7 @@
 //! The short way: an answer that is known already.
 
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 
 use wire::{Body, HeadFlags, Method};
@@ -21,6 +22,11 @@ const NOT_SIMPLE: HeadFlags = HeadFlags::CONDITIONAL
     .with(HeadFlags::CONTENT_LENGTH)
     .with(HeadFlags::TRANSFER_ENCODING)
     .with(HeadFlags::TARGET_HOST);
+
+const BEFORE_DATE: &[u8] = b"HTTP/1.1 200 OK\r\nDate: ";
+
+/// Where the date stands in a head.
+pub(super) const DATE: Range<usize> = BEFORE_DATE.len()..BEFORE_DATE.len() + 29;
 
 /// Whether a head may be answered the short way at all: a GET without a body, a condition, a range
 /// or a query.
@@ -50,9 +56,8 @@ pub(super) fn find(
     request: &Request,
 ) -> Option<Rc<Resource>> {
     let engine = &connection.engine;
-    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
     let resource = engine.resources.get(request, active.head.target())?;
-    if !resource.is_fresh(watcher) {
+    if !resource.is_fresh(engine.handle.witness()) {
         engine.resources.forget(request.host.id, active.head.target());
         return None;
     }
@@ -73,11 +78,7 @@ pub(super) fn send(
     let keep = respond::may_keep_alive(request, connection.answered, engine.draining.get());
     let mut output = engine.output.borrow_mut();
     output.clear();
-    output.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
-    output.extend_from_slice(&engine.date());
-    output.extend_from_slice(&resource.before);
-    respond::write_connection(request, connection.answered, keep, &mut output);
-    output.extend_from_slice(&resource.after);
+    write_head(request, &resource, connection.answered, keep, &mut output);
     let body = match &resource.content {
         Content::Memory(bytes) if bytes.len() as u64 <= IN_MEMORY_BYTES => &**bytes,
         Content::Memory(_) | Content::File(_) => &[],
@@ -107,6 +108,21 @@ pub(super) fn send(
     });
     drop(output);
     Some(Sent { resource, keep, before, outcome })
+}
+
+/// The head of the answer, [`DATE`] included.
+pub(super) fn write_head(
+    request: &Request,
+    resource: &Resource,
+    answered: u32,
+    keep: bool,
+    output: &mut Vec<u8>,
+) {
+    output.extend_from_slice(BEFORE_DATE);
+    output.extend_from_slice(&request.engine.date());
+    output.extend_from_slice(&resource.before);
+    respond::write_connection(request, answered, keep, output);
+    output.extend_from_slice(&resource.after);
 }
 
 /// Sends what is left of it, and logs it; whether the connection stays open.

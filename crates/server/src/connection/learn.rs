@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use rt::Witness;
 
 use super::{Connection, send};
 use crate::body::{Body, BodyStream, Chunk};
@@ -17,8 +18,8 @@ use crate::respond;
 /// Before the long way: watches what this target looked at last time, and notes what it looks at.
 pub(super) fn arm(connection: &Connection, request: &mut Request) -> Lesson {
     let engine = &connection.engine;
-    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
-    let lesson = engine.resources.arm(watcher, request);
+    let witness = engine.handle.witness();
+    let lesson = engine.resources.arm(witness, request);
     if !matches!(lesson, Lesson::None) {
         request.trace = Some(Trace::default());
     }
@@ -28,8 +29,8 @@ pub(super) fn arm(connection: &Connection, request: &mut Request) -> Lesson {
 /// After the long way: keeps the answer, or notes what to watch next time.
 pub(super) async fn remember(connection: &Connection, request: &mut Request, lesson: Lesson) {
     let engine = &connection.engine;
-    let watcher = engine.handle.watcher().map(|watcher| &**watcher);
-    if !is_reusable(request, watcher.is_some()) {
+    let witness = engine.handle.witness();
+    if !is_reusable(request, matches!(witness, Witness::Watcher(_))) {
         return;
     }
     let armed = match lesson {
@@ -63,7 +64,7 @@ pub(super) async fn remember(connection: &Connection, request: &mut Request, les
         content => content,
     };
     let resource = Resource::new(request, head, content);
-    engine.resources.keep(watcher, armed, request, resource);
+    engine.resources.keep(witness, armed, request, resource);
 }
 
 /// An answer by nobody's decision but the configuration's and that of declared facets.

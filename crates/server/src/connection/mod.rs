@@ -6,6 +6,7 @@
 
 mod again;
 mod burst;
+mod encore;
 mod fast;
 mod learn;
 mod moving;
@@ -29,7 +30,10 @@ use crate::engine::Engine;
 use crate::log::Level;
 use crate::plan::Place;
 use crate::read_policy::Running;
+use crate::repeat::Repeat;
 use crate::request::KnownHost;
+
+use encore::Encore;
 
 pub use moving::{Gift, Kept, Leaving, settle};
 
@@ -71,6 +75,10 @@ pub(crate) struct Active {
     base: Option<Place>,
     /// The host that the last request named.
     known: Option<KnownHost>,
+    /// The last head, where it was one that was answered before.
+    last: Option<Rc<Repeat>>,
+    /// The answer to it, where it may be given again as it is.
+    encore: Option<Box<Encore>>,
 }
 
 impl Active {
@@ -85,6 +93,8 @@ impl Active {
             host: RequestHost::new(),
             base: None,
             known: None,
+            last: None,
+            encore: None,
         }
     }
 
@@ -98,6 +108,8 @@ impl Active {
         self.host.clear();
         self.base = None;
         self.known = None;
+        self.last = None;
+        self.encore = None;
     }
 }
 

@@ -83,7 +83,8 @@ fn start(
 ) -> Option<Vec<Thread>> {
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
-    let watcher = watcher(in_place && loops.len() == 1);
+    let is_alone = in_place && loops.len() == 1;
+    let watcher = watcher(is_alone);
     // In place there is nobody whom a wait would hold up.
     let blocking = blocking_pool(if in_place { 0 } else { settings.blocking_threads.max(1) });
     let starting = Arc::new(AtomicUsize::new(loops.len()));
@@ -110,9 +111,11 @@ fn start(
             thread = thread.stack_size(bytes);
         }
         let mut builder = Loop::new(name).blocking(blocking.clone());
-        if let Some(watcher) = &watcher {
-            builder = builder.watcher(watcher.clone());
-        }
+        builder = match &watcher {
+            Some(watcher) => builder.watcher(watcher.clone()),
+            None if is_alone => builder.hears_directories(),
+            None => builder,
+        };
         let started = if in_place {
             let (reserve, bell, starting) = (reserve.clone(), bell.clone(), starting.clone());
             let task = threads::Seat { common, reserve, bell, starting };
@@ -147,8 +150,8 @@ fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
     server::log::of_process(Some(server), Level::Alert, 20022, &text);
 }
 
-/// What sees files change, for all of the process. A user has few inotify instances: processes of
-/// one thread (`is_alone`) look at the files instead.
+/// What sees files change, for all of the process. A user has few inotify instances: a process of
+/// one thread (`is_alone`) hears of changes by itself.
 fn watcher(is_alone: bool) -> Option<Arc<Watcher>> {
     if is_alone { None } else { Watcher::new().ok().map(Arc::new) }
 }

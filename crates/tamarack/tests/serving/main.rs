@@ -14,6 +14,7 @@ mod site;
 mod affinity;
 mod descriptors;
 mod dumps;
+mod encores;
 mod end;
 mod freshness;
 mod full;

@@ -1,0 +1,344 @@
+//! Changes in directories, told to one thread by a signal (dnotify): for processes of one thread
+//! with one connection, of which a server has hundreds and a user has few inotify instances.
+//!
+//! The kernel sends the signal before the call returns that made the change, and delivers it before
+//! the recv(2) returns that brings a request of later. So whoever asks after that recv knows of
+//! every change that was made before the request was sent, and asking is no system call.
+//!
+//! Each directory tells of one change only: after that nothing is trusted
+//! ([`DirNotify::stamp`] is `None`) until all are asked to tell again, once a second at most, so
+//! that a log file that is written in one of them does not cost a signal for each line.
+//!
+//! What it can't see is what a [`Watcher`](crate::Watcher) can't see either. Source: fcntl(2),
+//! `F_NOTIFY`.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::gettid;
+
+use crate::clock;
+use crate::watch::is_watchable;
+
+/// Directories that a thread hears of at most; when there are more it begins anew.
+const DIRECTORIES_MAX: usize = 256;
+/// Directories are asked to tell again after so many µs at the earliest.
+const REARM_US: u64 = 1_000_000;
+
+// From <linux/fcntl.h>; the libc crate has them for other systems only.
+const DN_MODIFY: c_int = 0x02;
+const DN_CREATE: c_int = 0x04;
+const DN_DELETE: c_int = 0x08;
+const DN_RENAME: c_int = 0x10;
+const DN_ATTRIB: c_int = 0x20;
+const EVENTS: c_int = DN_MODIFY | DN_CREATE | DN_DELETE | DN_RENAME | DN_ATTRIB;
+const F_SETOWN_EX: c_int = 15;
+const F_OWNER_TID: c_int = 0;
+
+/// `struct f_owner_ex`
+#[repr(C)]
+struct Owner {
+    kind: c_int,
+    thread: libc::pid_t,
+}
+
+thread_local! {
+    /// Signals that this thread has had. Without a destructor, so that a handler may use it.
+    static HEARD: Cell<u64> = const { Cell::new(0) };
+}
+
+extern "C" fn hear(_: c_int) {
+    HEARD.set(HEARD.get().wrapping_add(1));
+}
+
+/// What one thread hears of directories.
+pub struct DirNotify {
+    directories: RefCell<Vec<Directory>>,
+    /// What [`HEARD`] was when all directories were asked last.
+    armed: Cell<u64>,
+    armed_us: Cell<u64>,
+    epoch: Cell<u64>,
+}
+
+struct Directory {
+    path: PathBuf,
+    fd: OwnedFd,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl DirNotify {
+    /// For the thread that calls it, which hears of nothing yet. Takes over `SIGIO`.
+    ///
+    /// Errors: those of sigaction(2) and pthread_sigmask(3).
+    pub fn new() -> io::Result<Self> {
+        let flags = SaFlags::SA_RESTART;
+        let action = SigAction::new(SigHandler::Handler(hear), flags, SigSet::empty());
+        // SAFETY: the handler does nothing but write a thread-local number.
+        #[allow(unsafe_code)]
+        unsafe { sigaction(Signal::SIGIO, &action) }?;
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGIO);
+        signals.thread_unblock()?;
+        Ok(Self {
+            directories: RefCell::default(),
+            armed: Cell::new(HEARD.get()),
+            armed_us: Cell::new(0),
+            epoch: Cell::new(0),
+        })
+    }
+
+    /// From now on changes in a directory are heard of. False where they would not all be: network,
+    /// overlay, FUSE and unknown file systems, not a directory, no permission.
+    pub fn watch(&self, path: &Path) -> bool {
+        let mut directories = self.directories.borrow_mut();
+        if directories.iter().any(|directory| directory.path == path) {
+            return true;
+        }
+        if directories.len() >= DIRECTORIES_MAX {
+            directories.clear();
+            self.begin_anew();
+        }
+        match Directory::open(path) {
+            Some(directory) => {
+                directories.push(directory);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Moves when directories are no longer watched: what was known by them is known no more.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.get()
+    }
+
+    /// A number that stands still as long as nothing changes in any of the directories; `None`
+    /// while they don't tell.
+    #[inline]
+    pub fn stamp(&self) -> Option<u64> {
+        let heard = HEARD.get();
+        if heard == self.armed.get() { Some(heard) } else { self.rearm() }
+    }
+
+    /// Asks all directories to tell again, where that is due.
+    #[cold]
+    fn rearm(&self) -> Option<u64> {
+        let now_us = clock::monotonic_us();
+        if now_us.saturating_sub(self.armed_us.get()) < REARM_US {
+            return None;
+        }
+        self.armed_us.set(now_us);
+        // Before they are asked: a change that follows makes another number.
+        let heard = HEARD.get();
+        let mut directories = self.directories.borrow_mut();
+        // One that stands at its path no more says nothing of what does.
+        let is_whole = directories.iter().all(|directory| directory.ask().is_ok())
+            && directories.iter().all(Directory::is_at_its_path);
+        if !is_whole {
+            directories.clear();
+            self.begin_anew();
+            return None;
+        }
+        self.armed.set(heard);
+        Some(heard)
+    }
+
+    fn begin_anew(&self) {
+        self.epoch.set(self.epoch.get() + 1);
+        HEARD.set(HEARD.get().wrapping_add(1));
+    }
+}
+
+impl Directory {
+    /// Opens a directory and asks it to tell.
+    fn open(path: &Path) -> Option<Self> {
+        if !is_watchable(path) {
+            return None;
+        }
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(libc::O_DIRECTORY).open(path).ok()?;
+        let found = file.metadata().ok()?;
+        let identity = (found.dev(), found.ino());
+        let directory = Self { path: path.to_owned(), fd: file.into(), identity };
+        directory.tell_this_thread().ok()?;
+        directory.ask().ok()?;
+        Some(directory)
+    }
+
+    fn tell_this_thread(&self) -> nix::Result<()> {
+        let owner = Owner { kind: F_OWNER_TID, thread: gettid().as_raw() };
+        // SAFETY: the descriptor is open, and the kernel reads a struct of this layout.
+        #[allow(unsafe_code)]
+        let outcome = unsafe { libc::fcntl(self.fd.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
+        nix::errno::Errno::result(outcome).map(drop)
+    }
+
+    fn ask(&self) -> nix::Result<()> {
+        // SAFETY: the descriptor is open, and the argument is a number.
+        #[allow(unsafe_code)]
+        let outcome = unsafe { libc::fcntl(self.fd.as_raw_fd(), libc::F_NOTIFY, EVENTS) };
+        nix::errno::Errno::result(outcome).map(drop)
+    }
+
+    fn is_at_its_path(&self) -> bool {
+        let found = self.path.metadata();
+        found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path =
+                std::env::temp_dir().join(format!("dir-notify-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(path.join("a")).unwrap();
+            fs::write(path.join("a/file"), "one").unwrap();
+            Folder(path)
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn trusted(notify: &DirNotify) -> u64 {
+        let end = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < end {
+            if let Some(stamp) = notify.stamp() {
+                return stamp;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("directories do not tell again");
+    }
+
+    #[test]
+    fn every_change_is_heard_at_once() {
+        let folder = Folder::new("every");
+        let changes: [(&str, &dyn Fn()); 9] = [
+            ("content", &|| fs::write(folder.at("a/file"), "other").unwrap()),
+            ("a new name", &|| fs::write(folder.at("a/new"), "").unwrap()),
+            ("a name that goes", &|| fs::remove_file(folder.at("a/new")).unwrap()),
+            ("another name", &|| fs::rename(folder.at("a/file"), folder.at("a/other")).unwrap()),
+            ("a file that leaves", &|| fs::rename(folder.at("a/other"), folder.at("b")).unwrap()),
+            ("a file that comes", &|| fs::rename(folder.at("b"), folder.at("a/file")).unwrap()),
+            ("permissions", &|| {
+                let none = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+                fs::set_permissions(folder.at("a/file"), none).unwrap();
+            }),
+            ("a length", &|| {
+                File::options().write(true).open(folder.at("a/file")).unwrap().set_len(1).unwrap();
+            }),
+            ("a directory", &|| fs::create_dir(folder.at("a/b")).unwrap()),
+        ];
+        for (what, change) in changes {
+            let notify = DirNotify::new().unwrap();
+            assert!(notify.watch(&folder.at("a")));
+            let before = notify.stamp();
+            assert!(before.is_some(), "{what}");
+            assert_eq!(notify.stamp(), before, "{what}");
+            change();
+            assert_ne!(notify.stamp(), before, "{what}");
+        }
+    }
+
+    #[test]
+    fn another_process_is_heard_as_well() {
+        let folder = Folder::new("process");
+        let notify = DirNotify::new().unwrap();
+        assert!(notify.watch(&folder.at("a")));
+        let before = notify.stamp();
+        let status = std::process::Command::new("touch").arg(folder.at("a/file")).status();
+        assert!(status.unwrap().success());
+        assert_ne!(notify.stamp(), before);
+    }
+
+    #[test]
+    fn after_a_change_they_tell_again() {
+        let folder = Folder::new("again");
+        let notify = DirNotify::new().unwrap();
+        assert!(notify.watch(&folder.at("a")));
+        for round in 0..2 {
+            let before = trusted(&notify);
+            fs::write(folder.at("a/file"), "other").unwrap();
+            assert_ne!(notify.stamp(), Some(before), "{round}");
+            assert_ne!(trusted(&notify), before, "{round}");
+        }
+        assert_eq!(notify.epoch(), 0);
+    }
+
+    #[test]
+    fn elsewhere_nothing_is_heard() {
+        let folder = Folder::new("elsewhere");
+        let notify = DirNotify::new().unwrap();
+        assert!(notify.watch(&folder.at("a")));
+        let before = notify.stamp();
+        fs::write(folder.at("file"), "").unwrap();
+        let other = std::thread::spawn(move || {
+            let notify = DirNotify::new().unwrap();
+            assert!(notify.watch(&folder.at("")));
+            let before = notify.stamp();
+            fs::write(folder.at("file"), "x").unwrap();
+            assert_ne!(notify.stamp(), before);
+            folder
+        });
+        let _folder = other.join().unwrap();
+        assert_eq!(notify.stamp(), before, "what another thread hears of");
+    }
+
+    #[test]
+    fn a_directory_that_was_exchanged_is_watched_no_more() {
+        let folder = Folder::new("exchanged");
+        let notify = DirNotify::new().unwrap();
+        assert!(notify.watch(&folder.at("")));
+        assert!(notify.watch(&folder.at("a")));
+        let before = trusted(&notify);
+        fs::rename(folder.at("a"), folder.at("old")).unwrap();
+        fs::create_dir(folder.at("a")).unwrap();
+        assert_ne!(trusted(&notify), before);
+        assert_eq!(notify.epoch(), 1);
+    }
+
+    #[test]
+    fn too_many_directories_begin_anew() {
+        let folder = Folder::new("many");
+        let notify = DirNotify::new().unwrap();
+        let path = |number: usize| folder.at(&format!("{number}"));
+        for number in 0..=DIRECTORIES_MAX {
+            fs::create_dir(path(number)).unwrap();
+            assert!(notify.watch(&path(number)));
+        }
+        assert_eq!((notify.epoch(), notify.directories.borrow().len()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_no_directory_tells_nothing() {
+        let folder = Folder::new("none");
+        let notify = DirNotify::new().unwrap();
+        assert!(!notify.watch(&folder.at("a/file")));
+        assert!(!notify.watch(&folder.at("missing")));
+        assert!(!notify.watch(Path::new("/proc")));
+    }
+}
