@@ -20,6 +20,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::gettid;
 
@@ -28,6 +29,8 @@ use crate::watch::is_watchable;
 
 /// Directories that a thread hears of at most; when there are more it begins anew.
 const DIRECTORIES_MAX: usize = 256;
+/// They are open, and may be one in so many of the files that the process may open.
+const SHARE_OF_FILES: u64 = 8;
 /// Directories are asked to tell again after so many µs at the earliest.
 const REARM_US: u64 = 1_000_000;
 
@@ -60,6 +63,7 @@ extern "C" fn hear(_: c_int) {
 /// What one thread hears of directories.
 pub struct DirNotify {
     directories: RefCell<Vec<Directory>>,
+    directories_max: usize,
     /// What [`HEARD`] was when all directories were asked last.
     armed: Cell<u64>,
     armed_us: Cell<u64>,
@@ -86,8 +90,11 @@ impl DirNotify {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGIO);
         signals.thread_unblock()?;
+        let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
+        let share = usize::try_from(files / SHARE_OF_FILES).unwrap_or(DIRECTORIES_MAX);
         Ok(Self {
             directories: RefCell::default(),
+            directories_max: share.min(DIRECTORIES_MAX),
             armed: Cell::new(HEARD.get()),
             armed_us: Cell::new(0),
             epoch: Cell::new(0),
@@ -101,7 +108,7 @@ impl DirNotify {
         if directories.iter().any(|directory| directory.path == path) {
             return true;
         }
-        if directories.len() >= DIRECTORIES_MAX {
+        if directories.len() >= self.directories_max {
             directories.clear();
             self.begin_anew();
         }
@@ -326,7 +333,7 @@ mod tests {
         let folder = Folder::new("many");
         let notify = DirNotify::new().unwrap();
         let path = |number: usize| folder.at(&format!("{number}"));
-        for number in 0..=DIRECTORIES_MAX {
+        for number in 0..=notify.directories_max {
             fs::create_dir(path(number)).unwrap();
             assert!(notify.watch(&path(number)));
         }

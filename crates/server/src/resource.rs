@@ -255,14 +255,15 @@ impl Resources {
         let Armed { paths, mut basis } = armed;
         let trace = request.trace.clone().unwrap_or_default();
         let is_known = trace.paths.iter().all(|path| paths.binary_search(path).is_ok());
+        let is_fresh = is_known && basis.is_fresh(witness);
+        basis.leave_to(&request.filename, trace.links_matter);
         let now_us = request.engine.handle.clock().wall_us();
-        if !is_known || !basis.is_fresh(witness) || !basis.is_settled(now_us) {
+        if !is_fresh || !basis.is_settled(now_us) {
             return self.note(request, trace.paths);
         }
         if request.file.links > 1 {
             basis.distrust();
         }
-        basis.leave_to(&request.filename, trace.links_matter);
         let resource = Resource { basis: Some(basis), ..resource };
         self.insert_for(request, Kept::Ready(Rc::new(resource)));
     }

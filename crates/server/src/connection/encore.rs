@@ -2,9 +2,8 @@
 //!
 //! For a thread with one connection. Between two of its requests others pass through the
 //! processor's caches, so that a request costs what its memory costs: here that is one buffer, with
-//! the head and the whole answer, and a few counters ([measured]).
-//!
-//! [measured]: ../../../../docs/decisions/2026-11-21-encores.md
+//! the head and the whole answer, and a few counters. Measured, with 64 connections: 2 µs less in
+//! prefork, 1 µs in worker. In a loop of many connections all is warm, and nothing is gained.
 
 use std::io;
 use std::rc::Rc;
