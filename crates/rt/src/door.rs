@@ -104,7 +104,7 @@ impl Door {
         let timeout = Timespec::try_from(timeout).ok();
         let mut events =
             [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
-        state.before_wait();
+        state.before_wait(state.clock.precise_us());
         let ready = epoll::wait(&self.epoll, &mut events, timeout.as_ref());
         state.after_wait();
         match ready {

@@ -87,13 +87,8 @@ impl LoopState {
         self.farewells.look(&self.clock, &self.scratch, all);
     }
 
-    /// The time up to now was work.
-    pub fn before_wait(&self) {
-        self.before_wait_at(self.clock.precise_us());
-    }
-
     /// The time up to `now_us`, which is now, was work.
-    pub fn before_wait_at(&self, now_us: u64) {
+    pub fn before_wait(&self, now_us: u64) {
         self.load.end(now_us);
     }
 
@@ -234,7 +229,7 @@ impl Loop {
             main(handle).await
         });
         drop(runtime);
-        ended.before_wait();
+        ended.before_wait(ended.clock.precise_us());
         drop(entered);
         Ok(output)
     }
@@ -387,7 +382,7 @@ impl Drop for JobInPlace {
 fn before_wait() {
     CURRENT.with_borrow(|state| {
         if let Some(state) = state {
-            state.before_wait();
+            state.before_wait(state.clock.precise_us());
         }
     });
 }

@@ -286,7 +286,7 @@ impl Engine {
     }
 
     /// Counts one more answer like the last one, which has just left: the connection's `answered`th
-    /// and `sent` bytes long, `bytes` of them its body. `now_us` as [`rt::Clock::precise_us`] has it.
+    /// and `sent` bytes long, `bytes` of them its body. `now_us`: [`rt::Clock::precise_us`].
     pub(crate) fn count_again(&self, host: u32, bytes: u64, now_us: u64, answered: u32, sent: u64) {
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);

@@ -80,7 +80,7 @@ impl Stream {
             return None;
         }
         self.look_again = false;
-        state.before_wait_at(now_us);
+        state.before_wait(now_us);
         // The socket has a time limit, from its listener. A signal, of a file that has changed, is
         // no reason to ask epoll for the rest of the connection's life.
         let received = rustix::io::retry_on_intr(|| {

@@ -8,6 +8,7 @@ mod again;
 mod burst;
 mod encore;
 mod fast;
+mod heads;
 mod learn;
 mod moving;
 mod pipe;
