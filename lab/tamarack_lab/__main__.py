@@ -2,6 +2,11 @@
 
 import sys
 
-from .cli import main
+try:
+    from .cli import main
 
-sys.exit(main())
+    sys.exit(main())
+except KeyboardInterrupt:
+    # While the libraries are loaded, or once more while it ends.
+    print("interrupted", file=sys.stderr)
+    sys.exit(130)

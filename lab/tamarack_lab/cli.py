@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,26 +19,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from . import cpus, engine, experiment, machine, measure, plan, results, servers, site
+from . import cpus, deferred, engine, experiment, journal, machine, measure, plan, results
+from . import servers, site
+from .choice import instead
 from .errors import LabError
 from .experiment import ExperimentError, Spec
-from .journal import claim, open_in
 from .load.side import Local, Several, Side, Ssh
+from .options import GOOD, INTERRUPTED, MARKED, QUICK_SECONDS, QUICK_STARTS, USELESS, parse
 from .progress import Progress
+from .servers.base import refuse_used
 
-QUICK_STARTS, QUICK_SECONDS, QUICK_WARM_UP_S = 3, 2.0, 0.5
+QUICK_WARM_UP_S = 0.5
 STARTS_MIN = 10
-# Exit statuses: all cells have a figure; some are marked; nothing could be run; interrupted.
-GOOD, MARKED, USELESS, INTERRUPTED = 0, 1, 2, 130
 
 console = Console(stderr=True, soft_wrap=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit status."""
-    options = _options(arguments)
+    options = parse(arguments)
     # Ended from outside it stops its servers too, and goes on later.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    deferred.interruptible()
     try:
         if options.list:
             return _list()
@@ -47,7 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
             before, after = map(Path, options.compare)
             return _compare(before, after, options.out)
         if options.report:
-            return _report(_read(options.report), options.out or _folder_of(options.report))
+            _report(_read(options.report), options.out or _folder_of(options.report))
+            return GOOD
         if options.publish:
             return _publish(options.publish)
         return _run(options, sys.argv[1:] if arguments is None else arguments)
@@ -55,55 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
         _say(str(error))
         return USELESS
     except KeyboardInterrupt:
-        _say("interrupted before anything was measured")
+        _say("interrupted")
         return INTERRUPTED
     except OSError as error:
-        _say(f"{error.filename or 'the lab'}: {error.strerror or error}")
+        _say(_told(error))
         return USELESS
-
-
-def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="lab/run", description=(
-        "Runs published web server benchmarks again, side by side, on this machine."))
-    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT",
-                        help="by name (see --list), or a .toml file")
-    parser.add_argument("--list", action="store_true", help="say which experiments there are")
-    parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
-                        help="what changed between two results, beyond the noise")
-    parser.add_argument("--report", type=Path, metavar="DIR",
-                        help="draw the report of a result again")
-    parser.add_argument("--publish", type=Path, metavar="DIR",
-                        help="put a result's table and pictures into README.md")
-    parser.add_argument("--quick", action="store_true", help=(
-        f"{QUICK_STARTS} starts, {QUICK_SECONDS:g} s cells, fewer levels"))
-    parser.add_argument("--out", type=Path, metavar="DIR",
-                        help="where results go; a run that lies there goes on")
-    parser.add_argument("--servers", default="", metavar="A,B", help="only these servers")
-    parser.add_argument("--starts", type=int, help="fresh starts per cell")
-    parser.add_argument("--seconds", type=float, help=(
-        "of load per start, instead of the experiments' own; the report says so"))
-    parser.add_argument("--tamarack", metavar="PATH", help="another binary than target/release's")
-    parser.add_argument("--server-cpus", default="", metavar="LIST", help="as in 0-3")
-    parser.add_argument("--load-cpus", default="", metavar="LIST", help="as in 4-7")
-    parser.add_argument("--load-host", action="append", default=[], metavar="USER@HOST",
-                        help="load from there, over SSH; may be given several times")
-    parser.add_argument("--load-key", default="", metavar="FILE", help="private key for it")
-    parser.add_argument("--load-netns", default="", metavar="NAME",
-                        help="load from this network namespace of the same machine")
-    parser.add_argument("--address", default="", help="where servers listen; the load's way to it")
-    parser.add_argument("--port", type=int, default=0, help="a fixed port (for firewalls)")
-    parser.add_argument("--inject", default="", metavar="SERVER=US", help=(
-        "let each answer of that server cost so many µs more: --compare has to find it"))
-    parser.add_argument("--retry", action="store_true", help=(
-        "begin the marked cells of the run in --out anew; the report says so"))
-    parser.add_argument("--no-install", action="store_true",
-                        help="don't install missing packages, also as root")
-    options = parser.parse_intermixed_args(arguments)
-    if not (options.list or options.compare or options.report or options.publish
-            or options.experiments):
-        parser.print_usage(sys.stderr)
-        sys.exit(USELESS)
-    return options
 
 
 def _list() -> int:
@@ -154,10 +111,18 @@ def _publish(path: Path) -> int:
 def _read(path: Path) -> results.Results:
     try:
         return results.read(path)
+    except FileNotFoundError as error:
+        said = f"{path}: no results.json is there" if path.is_dir() else f"{path}: {error.strerror}"
+        raise LabError(said) from None
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from None
     except ValidationError as error:
-        raise LabError(f"{path}: no results: {error.errors()[0]['msg']}") from None
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        again = ("; its run's command, given again, writes it anew"
+                 if (_folder_of(path) / journal.NAME).exists() else "")
+        raise LabError(f"{path}: no results, or cut off: {place}{': ' if place else ''}"
+                       f"{first['msg']}{again}") from None
 
 
 def _folder_of(path: Path) -> Path:
@@ -169,19 +134,30 @@ def _run(options: argparse.Namespace, command: list[str]) -> int:
     if not specs:
         return USELESS
     if options.tamarack:
-        os.environ[servers_variable()] = str(Path(options.tamarack).resolve())
+        os.environ[servers_variable()] = str(_program(options.tamarack))
     load = _load_side(options)
+    work = Path(tempfile.mkdtemp(prefix="tamarack-lab-"))
     try:
         sides = cpus.sides(options.server_cpus, options.load_cpus, bool(options.load_host))
         if isinstance(load, Local):
             load.mask = sides.load
-        run, stage = _prepare(options, command, specs, files, sides, load)
         try:
-            return max(_measure(run, stage), MARKED if broken else GOOD)
-        finally:
-            shutil.rmtree(stage.folder, ignore_errors=True)
+            run, stage = _prepare(options, command, specs, files, sides, load, work)
+        except KeyboardInterrupt:
+            _say("interrupted before anything was measured")
+            return INTERRUPTED
+        return max(_measure(run, stage), MARKED if broken else GOOD)
     finally:
-        load.close()
+        with deferred.interrupts():
+            shutil.rmtree(work, ignore_errors=True)
+            load.close()
+
+
+def _program(path: str) -> Path:
+    file = Path(path).resolve()
+    if not file.is_file() or not os.access(file, os.X_OK):
+        raise LabError(f"--tamarack {path}: no such program: cargo build --release -p tamarack")
+    return file
 
 
 def _specs(names: list[str]) -> tuple[list[Spec], dict[str, str], bool]:
@@ -218,22 +194,27 @@ def _load_side(options: argparse.Namespace) -> Side:
         hosts: list[Side] = [Ssh(host, key=options.load_key) for host in options.load_host]
         return hosts[0] if len(hosts) == 1 else Several(hosts)
     if options.load_netns and not Path("/run/netns", options.load_netns).exists():
-        raise LabError(f"no network namespace {options.load_netns}")
+        raise LabError(f"--load-netns {options.load_netns}: no such network namespace")
     return Local((), options.load_netns)
 
 
 def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
-             files: dict[str, str], sides: cpus.Sides, load: Side,
+             files: dict[str, str], sides: cpus.Sides, load: Side, work: Path,
              ) -> tuple[engine.Run, measure.Stage]:
     kinds, count = servers.kinds(), engine.cpu_count()
-    only = frozenset(filter(None, options.servers.split(",")))
-    if unknown := only - set(kinds):
-        raise LabError(f"no server {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
+    only = frozenset(filter(None, map(str.strip, options.servers.split(","))))
+    for unknown in sorted(only - set(kinds)):
+        raise LabError(f"--servers {unknown}: the lab has no such server{instead(unknown, kinds)}")
+    slowed, address = _injected(options.inject, kinds), _address(options)
     plans = [plan.make(_timed(spec, options), kinds, options.quick, count, len(sides.server),
                        only) for spec in specs]
     _without_cells(plans, options.servers)
     folder = options.out or engine.default_folder()
-    claim(folder)
+    if options.retry and not (folder / journal.NAME).exists():
+        raise LabError(f"--retry: no run lies in {folder}" if options.out
+                       else "--retry needs --out with the folder of a run")
+    _listening(address, options.port)
+    journal.claim(folder)
     missing = [] if options.no_install else engine.install(plans, kinds, load, _say)
     starts = _starts(options)
     used = {cell.server: kinds[cell.server] for one in plans for cell in one.cells}
@@ -242,23 +223,21 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     where = measure.text_of(sides, load, options.quick)
     seconds = options.seconds or (
         QUICK_SECONDS if options.quick else max(spec.seconds for spec in specs))
-    journal = open_in(folder, {
+    kept = journal.open_in(folder, {
         **_header(specs, options, starts, seconds, where, environment, only), "files": files})
-    if journal.resumed:
+    if kept.resumed:
         _say(f"going on in {folder}")
-    slowed = _injected(options.inject, kinds)
-    work = Path(tempfile.mkdtemp(prefix="tamarack-lab-"))
     stage = measure.Stage(
-        _site(work), work, sides, load, _address(options), options.port, seconds,
+        _site(work), work, sides, load, address, options.port, seconds,
         QUICK_WARM_UP_S, kinds, slowed)
     run = engine.Run(
-        plans, journal, environment, _load_record(options, sides, where),
+        plans, kept, environment, _load_record(options, sides, where),
         engine.headline_reason(count, bool(options.load_host)), command, options.quick, starts,
         folder, _say)
     for line in [*missing, *(f"{name}: each answer was made to cost {cost / 1000:g} µs more"
                              for name, cost in slowed.items())]:
         run.note(line)
-    if (begun := journal.header.get("commit")) != environment.commit:
+    if (begun := kept.header.get("commit")) != environment.commit:
         run.note(f"begun at commit {begun}, gone on with at {environment.commit}")
     if options.retry:
         engine.retry(run)
@@ -280,11 +259,10 @@ def _without_cells(plans: list[plan.Plan], chosen: str) -> None:
 
 
 def _site(folder: Path) -> site.Site:
-    """The pages and the certificate; nothing is left behind where they can't be made."""
+    """The pages and the certificate. LabError where they can't be made."""
     try:
         return site.make(folder)
     except (OSError, subprocess.CalledProcessError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, FileNotFoundError) and error.filename == "openssl":
             raise LabError("openssl is missing: apt-get install openssl") from None
         said = error.stderr.decode(errors="replace").strip().splitlines()[-1:] \
@@ -297,12 +275,20 @@ def _injected(given: str, kinds: dict[str, type[servers.Server]]) -> dict[str, i
     name, _, cost = given.partition("=")
     if not given:
         return {}
+    if name not in kinds:
+        raise LabError(f"--inject {name}: the lab has no such server{instead(name, kinds)}")
     try:
-        if name in kinds:
-            return {name: round(float(cost) * 1000)}
-    except ValueError:
-        pass
-    raise LabError(f"--inject {given}: SERVER=MICROSECONDS, as in nginx=1.2")
+        return {name: round(float(cost) * 1000)}
+    except (ValueError, OverflowError):
+        raise LabError(f"--inject {given}: SERVER=MICROSECONDS, as in nginx=1.2") from None
+
+
+def _listening(address: str, port: int) -> None:
+    """LabError where no server could listen: there would be no cell with a figure."""
+    try:
+        refuse_used(address, port)
+    except LabError as error:
+        raise LabError(f"{error} (--port and --address say where the servers are)") from None
 
 
 def _timed(spec: Spec, options: argparse.Namespace) -> Spec:
@@ -370,11 +356,12 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
         _say(f"interrupted; it goes on with: lab/run {' '.join(run.command)}"
              + ("" if "--out" in run.command else f" --out {run.folder}"))
         status = INTERRUPTED
-    made = engine.results(run, finished=status == GOOD)
-    file = results.write(made, run.folder)
+    with deferred.interrupts():
+        made = engine.results(run, finished=status == GOOD)
+        file = results.write(made, run.folder)
     _say(f"raw results: {file}")
     if status == GOOD:
-        status = _report(made, run.folder)
+        status = _reported(made, run.folder)
     good, faults, planned = engine.filled(made)
     _say(f"{good} of {planned} cells have a figure, {faults} are marked for a fault")
     if run.journal.marks:
@@ -384,16 +371,24 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
     return status or (MARKED if faults else GOOD)
 
 
-def _report(made: results.Results, folder: Path) -> int:
-    """Draws the report; a report that fails does not take the figures with it."""
+def _reported(made: results.Results, folder: Path) -> int:
+    """The status with a report: one that fails does not take the figures with it."""
     try:
-        for path in _reporter().build(made, folder):
-            if path.suffix == ".html":
-                _say(f"report: {path}")
-    except LabError as error:
-        _say(f"no report: {error}")
+        _report(made, folder)
+    except (LabError, OSError) as error:
+        _say(f"no report: {_told(error) if isinstance(error, OSError) else error}")
         return MARKED
+    except KeyboardInterrupt:
+        _say(f"interrupted; the figures are kept: lab/run --report {folder} draws them")
+        return INTERRUPTED
     return GOOD
+
+
+def _report(made: results.Results, folder: Path) -> None:
+    """Draws the report."""
+    for path in _reporter().build(made, folder):
+        if path.suffix == ".html":
+            _say(f"report: {path}")
 
 
 def _reporter() -> Any:
@@ -409,6 +404,10 @@ def servers_variable() -> str:
     from .servers.tamarack import VARIABLE
 
     return VARIABLE
+
+
+def _told(error: OSError) -> str:
+    return f"{error.filename or 'the lab'}: {error.strerror or error}"
 
 
 def _say(line: str) -> None:

@@ -6,16 +6,27 @@ apart; every block gives them. `[cells.quick]` replaces fields of its block unde
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
+from . import servers
+from .choice import instead, near
+from .load import TOOLS
+from .place import Place, line_of
 from .results import Metric, Model, Published, Ratio, Value
+from .site import PAGES
 
 FOLDER = Path(__file__).parent.parent / "experiments"
+# Fields of a block that may tell cells apart, beside the server.
+AXES = ("scenario", "tool", "page", "scheme", "log", "htaccess", "affinity", "concurrency", "cpus",
+        "load_percent")
 
 
 class ExperimentError(Exception):
@@ -26,7 +37,23 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-Texts = Annotated[list[str], BeforeValidator(_listed)]
+def _out_of(what: str, known: Callable[[], Iterable[str]]) -> AfterValidator:
+    """Names that the lab has: of servers, of tools, of pages."""
+    def check(name: str) -> str:
+        if name not in (names := list(known())):
+            raise PydanticCustomError("no_such", "{said}", {
+                "said": f"{name}: the lab has no such {what}{instead(name, names)}"})
+        return name
+    return AfterValidator(check)
+
+
+Servers = Annotated[
+    list[Annotated[str, _out_of("server", servers.kinds)]], BeforeValidator(_listed)]
+# Adapters of load/: wrk, ab, h2load, hammer, handshakes, idle, open, users.
+Tools = Annotated[
+    list[Annotated[str, _out_of("load tool", lambda: TOOLS)]], BeforeValidator(_listed)]
+# Pages of the site: 1k, 100k, deep, mixed (several at random), cgi, ssi, app.
+Pages = Annotated[list[Annotated[str, _out_of("page", lambda: PAGES)]], BeforeValidator(_listed)]
 Numbers = Annotated[list[int], BeforeValidator(_listed)]
 Scheme = Annotated[list[Literal["http", "https"]], BeforeValidator(_listed)]
 Log = Annotated[list[Literal["off", "buffered"]], BeforeValidator(_listed)]
@@ -41,9 +68,9 @@ Cpus = Annotated[list[int | Literal["each", "side", "several"]], BeforeValidator
 class Changes(Model):
     """Fields of a block that --quick replaces."""
 
-    servers: Texts | None = None
-    tool: Texts | None = None
-    page: Texts | None = None
+    servers: Servers | None = None
+    tool: Tools | None = None
+    page: Pages | None = None
     scheme: Scheme | None = None
     log: Log | None = None
     htaccess: Overrides | None = None
@@ -61,11 +88,9 @@ class Block(Model):
     """Cells: the product of the lists."""
 
     scenario: str
-    servers: Texts
-    # An adapter of load/: wrk, ab, h2load, hammer, handshakes, idle, open, users.
-    tool: Texts
-    # A page of the site: 1k, 100k, deep, mixed (several at random), cgi, ssi, app.
-    page: Texts = ["1k"]
+    servers: Servers
+    tool: Tools
+    page: Pages = ["1k"]
     scheme: Scheme = ["http"]
     log: Log = ["off"]
     htaccess: Overrides = ["none"]
@@ -125,9 +150,11 @@ def names(folder: Path = FOLDER) -> list[str]:
 def load(name: str, folder: Path = FOLDER) -> Spec:
     """Reads one experiment by name or by path. ExperimentError says file and line."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
-    if not path.is_file():
-        raise ExperimentError(f"no experiment {name}: there are {', '.join(names(folder))}")
-    text = path.read_text()
+    if path == folder / f"{name}.toml" and not path.is_file():
+        raise ExperimentError(f"no experiment {name}{instead(name, names(folder))}")
+    text = path.read_text(encoding="utf-8")
+    if not text.strip():
+        raise ExperimentError(f"{path}: is empty")
     try:
         spec = Spec.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -136,60 +163,96 @@ def load(name: str, folder: Path = FOLDER) -> Spec:
         what = str(error).split(" (at ")[0]
         raise ExperimentError(f"{path}:{line}: {what}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = tuple(first["loc"])
-        what = ".".join(str(part) for part in where)
-        raise ExperimentError(
-            f"{path}:{_line_of(text, where)}: {what}: {_remedy(first, where)}") from None
-    return _checked(spec, path, text)
-
-
-def _remedy(error: Any, where: tuple[int | str, ...]) -> str:
-    if error["type"] != "extra_forbidden":
-        return str(error["msg"])
-    model: type[Model] = Spec
-    if where[0] == "cells":
-        model = Changes if "quick" in where[:-1] else Block
-    import difflib
-
-    near = difflib.get_close_matches(str(where[-1]), model.model_fields, 1)
-    return "unknown" + (f", did you mean {near[0]}?" if near else "")
-
-
-def _checked(spec: Spec, path: Path, text: str) -> Spec:
-    known = set(Block.model_fields) - {"quick", "servers"}
-    for axis in spec.axes:
-        if axis not in known:
-            raise ExperimentError(f"{path}:{_line_of(text, ('axes',))}: {axis} is no axis: "
-                                  f"{', '.join(sorted(known))}")
-    for number, block in enumerate(spec.cells):
-        for field in known:
-            value = getattr(block, field)
-            if isinstance(value, list) and len(value) > 1 and field not in spec.axes:
-                line = _line_of(text, ("cells", number, field))
-                raise ExperimentError(f"{path}:{line}: several values for {field}, "
-                                      "which is not in axes")
+        line, what = _fault(error, text)
+        raise ExperimentError(f"{path}:{line}: {what}") from None
+    for where, value, what in _misfits(spec):
+        raise ExperimentError(f"{path}:{line_of(text, where, value)}: {what}")
     return spec
 
 
-def _line_of(text: str, where: tuple[int | str, ...]) -> int:
-    """The line where a key of the parsed file stands: its table first, then the key."""
-    lines = text.splitlines()
-    at = 0
-    for number, part in enumerate(where):
-        if isinstance(part, int):
-            continue
-        following = where[number + 1] if number + 1 < len(where) else None
-        table = re.compile(rf"^\s*\[+\s*(\w+\.)*{re.escape(part)}\s*\]+")
-        key = re.compile(rf"^\s*\"?{re.escape(part)}\"?\s*=|[{{,]\s*{re.escape(part)}\s*=")
-        count = following if isinstance(following, int) else 0
-        for line in range(at, len(lines)):
-            if table.match(lines[line]):
-                if count == 0:
-                    at = line
-                    break
-                count -= 1
-            elif key.search(lines[line]):
-                at = line
-                break
-    return at + 1
+def _fault(error: ValidationError, text: str) -> tuple[int, str]:
+    """The first fault: its line, and what it is."""
+    every = error.errors()
+    first = every[0]
+    # Of a value that may be a number or one of some names the names say more.
+    where = tuple(part for part in first["loc"] if part != "int")
+    for other in every:
+        if other["type"] == "literal_error" and other["loc"][:len(where)] == where:
+            first = other
+    what = ".".join(map(str, where))
+    if first["type"] == "missing":
+        lacking = [str(one["loc"][-1]) for one in every
+                   if one["type"] == "missing" and one["loc"][:-1] == where[:-1]]
+        inside = f"{'.'.join(map(str, where[:-1]))}: " if where[1:] else ""
+        return line_of(text, where[:-1]), f"{inside}missing: {', '.join(lacking)}"
+    line = line_of(text, where, first["input"])
+    if first["type"] == "no_such":
+        return line, str(first["msg"])
+    if first["type"] == "literal_error":
+        field = next(part for part in reversed(where) if isinstance(part, str))
+        known = re.findall(r"'([^']*)'", str(first["ctx"]["expected"]))
+        given = first["input"]
+        return line, f"{given}: no such value of {field}{instead(given, known)}"
+    if first["type"] == "extra_forbidden":
+        meant = near(where[-1], _model_of(where).model_fields)
+        return line, f"{what}: unknown" + (f", did you mean {meant}?" if meant else "")
+    return line, f"{what}: {first['msg']}"
+
+
+def _model_of(where: Place) -> type[Model]:
+    """Whose field stands there."""
+    if where[0] == "cells":
+        return Changes if "quick" in where[:-1] else Block
+    if len(where) > 1 and where[0] in ("published", "ratios"):
+        return Published if where[0] == "published" else Ratio
+    return Spec
+
+
+def _misfits(spec: Spec) -> Iterator[tuple[Place, object, str]]:
+    """Names that belong to nothing else in the file: place, name, what is wrong."""
+    for axis in spec.axes:
+        if axis not in AXES:
+            yield ("axes",), axis, f"{axis}: no such axis{instead(axis, AXES)}"
+    if spec.x is not None and spec.x not in spec.axes:
+        yield ("x",), spec.x, f"{spec.x}: x has to be one of axes{instead(spec.x, spec.axes)}"
+    for number, block in enumerate(spec.cells):
+        both: list[tuple[Place, Model]] = [
+            (("cells", number), block), (("cells", number, "quick"), block.quick)]
+        for (place, one), field in itertools.product(both, AXES):
+            value = getattr(one, field, None)
+            if isinstance(value, list) and len(value) > 1 and field not in spec.axes:
+                yield (*place, field), None, f"several values for {field}, which is not in axes"
+    for selector, place in _selectors(spec):
+        for name, value in selector.items():
+            if name != "server" and name not in spec.axes:
+                said = f"{name}: no such axis{instead(name, ['server', *spec.axes])}"
+                yield (*place, name), None, said
+            elif (known := _values(spec, name)) and value not in known:
+                yield (*place, name), value, f"{value}: no cell has such a {name}" \
+                    f"{instead(value, known)}"
+
+
+def _selectors(spec: Spec) -> Iterator[tuple[dict[str, Value], Place]]:
+    """What says by server and axes which cells it is about, and where it stands."""
+    for number, one in enumerate(spec.noise):
+        yield one, ("noise", number)
+    for number, figure in enumerate(spec.published):
+        yield figure.cell, ("published", number, "cell")
+    for number, ratio in enumerate(spec.ratios):
+        yield ratio.of, ("ratios", number, "of")
+        yield ratio.to, ("ratios", number, "to")
+
+
+def _values(spec: Spec, name: str) -> list[Value]:
+    """What the cells have there, those of --quick too; empty where it depends on the machine."""
+    field = "servers" if name == "server" else name
+    found: list[Value] = []
+    for block in spec.cells:
+        for one in (block, block.quick):
+            value = getattr(one, field, None) or []
+            found += value if isinstance(value, list) else [value]
+    if name == "cpus" and any(isinstance(value, str) for value in found):
+        return []
+    if "pinned" in found:
+        found += ["own", "taskset"]
+    return found

@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from .errors import LabError
 from .results import Sample
 
 NAME = "journal.jsonl"
+ANEW = "to begin anew choose another --out, or remove that folder"
 # What has to be the same for a run to go on in a folder.
 SAME = ("experiments", "files", "quick", "starts", "seconds", "only", "load", "servers", "tools",
         "inject")
@@ -102,17 +105,24 @@ def open_in(folder: Path, header: dict[str, Any]) -> Journal:
         journal = Journal(path, header)
         journal._write({"header": header})
         return journal
-    lines = path.read_text().splitlines()
-    before = _parsed(lines[0], path, 1).get("header", {}) if lines else {}
+    text = _text(path)
+    lines = text.splitlines()
+    before = _parsed(lines[0], path, 1).get("header") if lines else None
+    if not isinstance(before, dict) or "started" not in before:
+        raise LabError(f"{path}:1: not a run's first line: {ANEW}")
     for name in SAME:
         if before.get(name) != header.get(name):
             raise LabError(f"{folder} holds another run ({_difference(name, before, header)}): "
-                           "to begin anew choose another --out, or remove that folder")
+                           f"{ANEW}")
     journal = Journal(path, before, resumed=True)
-    for number, text in enumerate(lines[1:], 2):
+    for number, line in enumerate(lines[1:], 2):
         # The last line may be cut off where the power went.
-        journal._take(_parsed(text, path, number, last=number == len(lines)))
-    if lines and not path.read_text().endswith("\n"):
+        parsed = _parsed(line, path, number, last=number == len(lines))
+        try:
+            journal._take(parsed)
+        except (KeyError, TypeError, ValidationError):
+            raise LabError(f"{path}:{number}: not a journal line: {ANEW}") from None
+    if not text.endswith("\n"):
         path.write_text("\n".join(lines[:-1]) + "\n")
     return journal
 
@@ -130,11 +140,18 @@ def _difference(name: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     return f"{name}: {old} then, {new} now"
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise LabError(f"{path}: not UTF-8 at byte {error.start}: {ANEW}") from None
+
+
 def _parsed(text: str, path: Path, number: int, last: bool = False) -> dict[str, Any]:
     try:
-        line: dict[str, Any] = json.loads(text)
-        return line
+        line = json.loads(text)
     except ValueError:
-        if last:
-            return {}
-        raise LabError(f"{path}:{number}: not a journal line") from None
+        line = {} if last else None
+    if not isinstance(line, dict):
+        raise LabError(f"{path}:{number}: not a journal line: {ANEW}")
+    return line

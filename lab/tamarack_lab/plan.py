@@ -141,7 +141,7 @@ def _change(block: Block, name: str, value: Any, kinds: dict[str, type[Server]])
     gone = [one for one in full if one not in value]
     if name == "servers":
         # Who can't do it is not left out for the time that it takes.
-        gone = [one for one in gone if one in kinds and _takes_part(kinds[one], block)]
+        gone = [one for one in gone if _takes_part(kinds[one], block)]
     return f"{name} {_joined(gone)}" if gone else ""
 
 
@@ -172,10 +172,7 @@ def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool
     if shared:
         left_out.append(f"{block.scenario}: on {_joined([*shared])} CPUs the load shares them")
     for server in block.servers:
-        kind = kinds.get(server)
-        if kind is None:
-            left_out.append(f"{server}: the lab has no such server")
-            continue
+        kind = kinds[server]
         for values in itertools.product(
                 block.tool, block.page, block.scheme, block.log, block.htaccess, block.affinity,
                 block.concurrency, counts, block.load_percent):

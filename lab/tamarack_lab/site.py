@@ -11,6 +11,8 @@ from pathlib import Path
 SEED = 1
 FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
+# What an experiment may ask for, by name.
+PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app")
 # Sizes of the pages of "mixed": small icons to a picture, as a site has them.
 MIXED_BYTES = (200, 512, 1024, 2048, 4096, 8192, 16384, 40960, 102400)
 

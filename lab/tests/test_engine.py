@@ -264,16 +264,25 @@ def test_a_broken_experiment_does_not_stop_the_others(
 
 
 def test_a_port_in_use_and_a_mask_beyond_the_machine_are_said(
-        tmp_path: Path, tool: FakeTool, capsys: pytest.CaptureFixture[str]) -> None:
+        tmp_path: Path, tool: FakeTool, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
     import socket
 
+    path = experiment(tmp_path, ["fake"])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        status, made = run(tmp_path, ["fake"], "--port", str(taken.getsockname()[1]))
+        port = str(taken.getsockname()[1])
+        assert cli.main([str(path), "--no-install", "--out", str(tmp_path / "out"),
+                         "--port", port]) == cli.USELESS
+        assert capsys.readouterr().err.startswith(f"port {port} is in use (--port ")
+        assert not (tmp_path / "out").exists()
+        # Somebody takes it after the run has begun.
+        monkeypatch.setattr(cli, "refuse_used", lambda address, port: None)
+        status, made = run(tmp_path, ["fake"], "--port", port)
     assert status == cli.USELESS
-    assert "is in use" in made.experiments[0].cells[0].reason
-    path = experiment(tmp_path, ["fake"])
+    assert made.experiments[0].cells[0].reason == f"port {port} is in use"
+    capsys.readouterr()
     assert cli.main([str(path), "--server-cpus", "4095"]) == cli.USELESS
     assert "no permission for CPU 4095" in capsys.readouterr().err.replace("\n", " ")
 

@@ -5,11 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tamarack_lab import experiment, plan, servers
+from tamarack_lab import experiment, plan, servers, site
 from tamarack_lab.experiment import ExperimentError
 from tamarack_lab.load import TOOLS
-from tests.fakes import FakeWrong
+from tests.fakes import FakeTool, FakeWrong
 from tests.fakes import experiment as written
+
+RATIO = """\
+[[ratios]]
+study = "P1"
+label = "it gives"
+form = "gain"
+metric = "requests_per_s"
+of = { concurrency = 1 }
+to = { server = "fake" }
+"""
+
+
+@pytest.fixture(autouse=True)
+def fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOOLS, "fetch", FakeTool())
+
+
+def refusal(path: Path) -> str:
+    """What is said of a file, without the file's own name."""
+    with pytest.raises(ExperimentError) as caught:
+        experiment.load(str(path))
+    said = str(caught.value)
+    assert said.startswith(f"{path}:") and "\n" not in said
+    return said.removeprefix(f"{path}:")
 
 
 @pytest.mark.parametrize("name", experiment.names())
@@ -20,7 +44,6 @@ def test_every_experiment_names_known_servers_tools_and_cells(name: str) -> None
     for quick in (False, True):
         made = plan.make(spec, kinds, quick, cpus=8, side_cpus=4)
         assert made.cells and made.twins
-        assert not [line for line in made.left_out if "no such server" in line]
         assert {cell.tool for cell in made.cells} <= set(TOOLS)
         assert len({cell.key for cell in made.cells}) == len(made.cells)
     # What was published belongs to a cell of the full run.
@@ -72,16 +95,137 @@ def test_a_wrong_field_of_the_second_block_is_found_there(tmp_path: Path) -> Non
     assert "did you mean concurrency?" in str(caught.value)
 
 
-def test_several_values_need_an_axis(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("right", "wrong", "line", "said"), [
+    ("['fake']", "['fake', 'nginxx']", 12,
+     "nginxx: the lab has no such server, did you mean nginx?"),
+    ("['fake']", "'nginxx'", 12, "nginxx: the lab has no such server, did you mean nginx?"),
+    ("['fake']", "[\n'nginx', # one\n'ngnx']", 14,
+     "ngnx: the lab has no such server, did you mean nginx?"),
+    ('"fetch"', '"fetsh"', 13, "fetsh: the lab has no such load tool, did you mean fetch?"),
+    ('"fetch"', '"fetch"\npage = "1kk"', 14, "1kk: the lab has no such page, did you mean 1k?"),
+    ("[2]\n", "[2]\nservers = ['nginxx']\n", 17,
+     "nginxx: the lab has no such server, did you mean nginx?"),
+    ("[2]\n", "[2]\ntool = 'abb'\n", 17, "abb: the lab has no such load tool, did you mean ab?"),
+    ('"fetch"', '"fetch"\nscheme = ["http", "htps"]', 14,
+     "htps: no such value of scheme, did you mean https?"),
+    ('"fetch"', '"fetch"\nlog = "of"', 14, "of: no such value of log, did you mean off?"),
+    ('"fetch"', '"fetch"\nhtaccess = "al"', 14,
+     "al: no such value of htaccess, did you mean all?"),
+    ('"fetch"', '"fetch"\naffinity = "pined"', 14,
+     "pined: no such value of affinity, did you mean pinned?"),
+    ('"fetch"', '"fetch"\ncpus = [1, "eech"]', 14,
+     "eech: no such value of cpus, did you mean each?"),
+    ('"fetch"', '"fetch"\nprofile = "Q"', 14,
+     "Q: no such value of profile: there are fit, p1, p3, p3-prespawned, p4"),
+    ('["requests_per_s"]', '["requests_per"]', 5,
+     "requests_per: no such value of metrics, did you mean requests_per_s?"),
+    ('["concurrency"]', '["concurrency", "scenari"]', 4,
+     "scenari: no such axis, did you mean scenario?"),
+    # A field, and none that cells could be told apart by.
+    ('["concurrency"]', '["concurrency", "threads"]', 4, "threads: no such axis: there are "),
+    ('["concurrency"]\n', '["concurrency"]\nx = "concurency"\n', 5,
+     "concurency: x has to be one of axes, did you mean concurrency?"),
+    ('server = "fake"', 'server = "fke"', 8,
+     "fke: no cell has such a server, did you mean fake?"),
+    ('server = "fake"', 'sever = "fake"', 8, "sever: no such axis, did you mean server?"),
+    ("concurrency = 2 }", "concurrency = 20 }", 8,
+     "20: no cell has such a concurrency, did you mean 2?"),
+    ('"gain"', '"gian"', 20, "gian: no such value of form, did you mean gain?"),
+    ('to = { server = "fake"', 'to = { server = "fak"', 23,
+     "fak: no cell has such a server, did you mean fake?"),
+    ("of = { concurrency", "of = { concurency", 22,
+     "concurency: no such axis, did you mean concurrency?"),
+    ('label = "it gives"', 'lable = "it gives"', 17, "ratios.0: missing: label"),
+    ('form = "gain"', 'form = "gain"\nfrom = "gain"', 21,
+     "ratios.0.from: unknown, did you mean form?"),
+    ('tool = "fetch"\n', "", 10, "cells.0: missing: tool"),
+    ('tool = "fetch"', 'tool = ["fetch", "wrk"]', 13,
+     "several values for tool, which is not in axes"),
+    ("[2]\n", "[2]\ntool = ['ab', 'wrk']\n", 17,
+     "several values for tool, which is not in axes"),
+])
+def test_a_name_that_is_none_is_said_with_its_line(
+        tmp_path: Path, right: str, wrong: str, line: int, said: str) -> None:
     path = written(tmp_path, ["fake"])
-    path.write_text(path.read_text().replace('tool = "fetch"', 'tool = ["fetch", "wrk"]'))
-    with pytest.raises(ExperimentError, match="several values for tool"):
-        experiment.load(str(path))
+    text = path.read_text() + RATIO
+    assert text.count(right) >= 1
+    head, _, rest = text.rpartition(right) if right == "[2]\n" else text.partition(right)
+    path.write_text(text)
+    experiment.load(str(path))
+    path.write_text(head + wrong + rest)
+    assert refusal(path).startswith(f"{line}: {said}")
+
+
+def test_the_line_is_that_of_the_right_block(tmp_path: Path) -> None:
+    path = written(tmp_path, ["fake"])
+    path.write_text(path.read_text() + """\
+[[ratios]]
+study = "P1"
+label = "published"
+form = "gain"
+metric = "requests_per_s"
+of = { concurrency = 1 }
+to = { concurrency = 2 }
+published = { cpu = 1 }
+[[cells]]
+scenario = "two"
+servers = "fake"
+tool = "fetch"
+[[published]]
+study = "P1"
+label = "one"
+cell = { server = "fake" }
+metric = "requests_per_s"
+value = 1
+machine = "cpu"
+[[published]]
+study = "P1"
+label = "two"
+cell = { server = "fake", concurrency = 7 }
+metric = "requests_per_s"
+value = 1
+machine = "cpu"
+""")
+    lines = path.read_text().splitlines()
+    wrong = next(number for number, line in enumerate(lines, 1) if "= 7 }" in line)
+    assert refusal(path).startswith(f"{wrong}: 7: no cell has such a concurrency")
+    path.write_text(path.read_text().replace('tool = "fetch"\n[[pub', '[[pub'))
+    second = [number for number, line in enumerate(lines, 1) if line == "[[cells]]"][1]
+    assert refusal(path) == f"{second}: cells.1: missing: tool"
+
+
+def test_names_that_the_machine_decides_on_are_not_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, ["fake"])
+    text = path.read_text().replace('"concurrency"]', '"concurrency", "cpus", "affinity"]')
+    text = text.replace('tool = "fetch"', 'tool = "fetch"\ncpus = "each"\naffinity = "pinned"')
+    path.write_text(text.replace("concurrency = 2 }", 'cpus = 64, affinity = "taskset" }'))
+    assert experiment.load(str(path)).noise[0]["cpus"] == 64
+
+
+def test_every_axis_tells_cells_apart(tmp_path: Path) -> None:
+    path = written(tmp_path, ["fake"])
+    path.write_text(path.read_text().replace('["concurrency"]', str(list(experiment.AXES))))
+    cell = plan.make(experiment.load(str(path)), servers.kinds(), True, 2, 1).cells[0]
+    assert list(cell.axes) == list(experiment.AXES)
+
+
+def test_the_pages_that_may_be_asked_for_are_those_of_the_site(tmp_path: Path) -> None:
+    assert set(site.make(tmp_path).pages) == set(site.PAGES)
+
+
+def test_a_file_that_is_no_experiment_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text("\n \n")
+    assert refusal(path) == " is empty"
+    path.write_text("name = 'small'\n")
+    assert refusal(path) == "1: missing: title, about, axes, metrics, noise, cells"
 
 
 def test_an_unknown_experiment_says_which_there_are() -> None:
-    with pytest.raises(ExperimentError, match="p1-keepalive"):
+    with pytest.raises(ExperimentError, match="no experiment p9: there are .*p1-keepalive"):
         experiment.load("p9")
+    with pytest.raises(ExperimentError, match=r"no experiment perrs, did you mean peers\?"):
+        experiment.load("perrs")
 
 
 def test_quick_says_what_it_leaves_out(tmp_path: Path) -> None:

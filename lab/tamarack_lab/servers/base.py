@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from .. import cpus as cpu_lists
-from .. import compiled, packages, proc
+from .. import compiled, deferred, packages, proc
 from ..errors import LabError
 from ..site import Page, Site
 
@@ -93,7 +93,10 @@ class Server:
     @classmethod
     def absent(cls) -> str:
         """Why it can't run here, in one line; empty when it can."""
-        return "" if cls.path() else f"{cls.label} is missing: no {cls.program}"
+        if cls.path():
+            return ""
+        remedy = f" (apt-get install {' '.join(cls.packages)})" if cls.packages else ""
+        return f"{cls.label} is missing: no {cls.program}{remedy}"
 
     @classmethod
     def version(cls) -> str:
@@ -165,7 +168,8 @@ class Server:
         masked = ["taskset", "-c", cpu_lists.text(self.setup.cpus), *command]
         if self.group:
             masked = self.group.joining(masked)
-        with open(self.setup.folder / "output.txt", "ab") as output:
+        # A process that is not noted would stay when the run is interrupted.
+        with open(self.setup.folder / "output.txt", "ab") as output, deferred.interrupts():
             self._processes.append(subprocess.Popen(
                 masked, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
                 start_new_session=True, cwd=self.setup.folder,
@@ -229,7 +233,11 @@ class Server:
         return f"{version} {cipher[0]}" if cipher else ""
 
     def stop(self) -> None:
-        """Ends it, its children included."""
+        """Ends it, its children included, also when another interrupt comes meanwhile."""
+        with deferred.interrupts():
+            self._end()
+
+    def _end(self) -> None:
         processes, self._processes = self._processes, []
         for process in processes:
             if process.poll() is None:

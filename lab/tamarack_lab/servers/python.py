@@ -61,6 +61,11 @@ class Granian(Server):
         return str(program) if program.exists() else None
 
     @classmethod
+    def absent(cls) -> str:
+        """No package brings it."""
+        return "" if cls.path() else "Granian is missing: pip brings it, without --no-install"
+
+    @classmethod
     def version(cls) -> str:
         """Of the installed package."""
         return first_line([cls.path() or cls.program, "--version"])
