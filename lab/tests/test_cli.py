@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tamarack_lab import cli, deferred, results
 from tamarack_lab.load import TOOLS
+from tamarack_lab.load.side import Local
 from tamarack_lab.servers.base import Server
 from tests.fakes import Fake, FakeTool, experiment
 
@@ -225,6 +226,25 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_nothing_running(tmp_pat
     assert len(journal) == 2 and "sample" in json.loads(journal[1])
     kept = results.read(out)
     assert kept.finished is None and len(kept.experiments[0].cells) <= 1
+
+
+def test_a_load_that_was_only_just_started_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, started = subprocess.Popen, []
+
+    def interrupted(*given: object, **more: object) -> object:
+        started.append(real(*given, **more))  # type: ignore[call-overload]
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    side = Local(())
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            side.run(["sleep", "600"], 600)
+        assert started[0].returncode == -signal.SIGKILL
+    finally:
+        started[0].kill()
+        side.close()
 
 
 def _alive(mark: str) -> list[int]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import cpus, packages
+from .. import cpus, deferred, packages
 from ..errors import LabError
 
 if TYPE_CHECKING:
@@ -91,14 +91,25 @@ class Local(Side):
 
     def run(self, command: list[str], timeout_s: float) -> str:
         """Here."""
+        started: list[subprocess.Popen[str]] = []
         try:
-            done = subprocess.run(self.popen(command), capture_output=True, text=True,
-                                  stdin=subprocess.DEVNULL, timeout=timeout_s + GRACE_S)
+            # An interrupt before it is noted would leave it running: subprocess.run has that gap.
+            with deferred.interrupts():
+                started.append(subprocess.Popen(
+                    self.popen(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, text=True))
+            output, errors = started[0].communicate(timeout=timeout_s + GRACE_S)
+            return _judged(command, started[0].returncode, output, errors)
         except subprocess.TimeoutExpired:
             raise LabError(f"{command[0]} hung") from None
         except OSError as error:
             raise LabError(f"{command[0]}: {error.strerror}") from None
-        return _judged(command, done.returncode, done.stdout, done.stderr)
+        finally:
+            for process in started:
+                # Of one that has ended this does nothing; leaving closes the pipes and waits.
+                process.kill()
+                with process:
+                    pass
 
     def has(self, program: str) -> bool:
         """In PATH, /usr/sbin too."""
