@@ -92,7 +92,9 @@ impl Default for Clock {
 
 /// Whole milliseconds of a duration, rounded up, capped far in the future.
 pub(crate) fn ceil_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+    // Not by way of `as_micros`: a division of 128 bits for each deadline.
+    let part_ms = u64::from(duration.subsec_micros()).div_ceil(1000);
+    duration.as_secs().saturating_mul(1000).saturating_add(part_ms)
 }
 
 /// The monotonic time at this very moment, in µs.

@@ -166,7 +166,14 @@ pub(super) async fn play(
         let timeout = encore.timeout;
         let answer = encore.answer(engine);
         let length = answer.len() as u64;
-        let sent = stream.write_all(answer, timeout).await;
+        let sent = match stream.try_write(answer) {
+            Ok(count) if count == answer.len() => Ok(()),
+            Ok(count) => stream.write_all(answer.get(count..).unwrap_or_default(), timeout).await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                stream.write_all(answer, timeout).await
+            }
+            Err(error) => Err(error),
+        };
         connection.answered += 1;
         connection.client.keepalives.set(connection.answered);
         now_us = clock.precise_us();
