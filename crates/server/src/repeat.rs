@@ -74,6 +74,14 @@ impl Lent {
             None => unreachable!("it is given back only by the drop"),
         }
     }
+
+    /// The request, to look at.
+    pub fn request_ref(&self) -> &Request {
+        match &self.request {
+            Some(request) => request,
+            None => unreachable!("it is given back only by the drop"),
+        }
+    }
 }
 
 impl Drop for Lent {

@@ -49,7 +49,7 @@ pub(super) async fn answer(
         Some(sent) => {
             let stays_open = fast::finish(connection, active, lent.request(), sent).await?;
             if stays_open {
-                encore::prepare(connection, active, &repeat, lent.request());
+                encore::prepare(connection, active, &repeat, lent);
             }
             Ok(stays_open)
         }

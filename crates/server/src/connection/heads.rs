@@ -71,12 +71,20 @@ pub(super) async fn next(
 async fn fresh(
     connection: &mut Connection,
     active: &mut Active,
-    deadline: Deadline,
+    mut deadline: Deadline,
 ) -> Result<Progress, Next> {
     let engine = connection.engine.clone();
-    let received = match encore::play(connection, active, deadline).await {
-        encore::Next::Received(received) => received,
-        encore::Next::Wait(deadline) => receive(connection, deadline).await?,
+    let received = loop {
+        let wait = match encore::play(connection, active, deadline).await {
+            encore::Next::Received(received) => break received,
+            encore::Next::Wait(deadline) => deadline,
+        };
+        let received = receive(connection, wait).await?;
+        match encore::resume(connection, active).await {
+            Some(Ok(until)) => deadline = until,
+            Some(Err(_)) => return Err(Next::Gone),
+            None => break received,
+        }
     };
     if !received.is_ok_and(|count| count > 0) {
         return Err(Next::Gone);

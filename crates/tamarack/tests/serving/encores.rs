@@ -328,6 +328,43 @@ fn each_is_counted() {
 }
 
 #[test]
+fn each_is_written_down() {
+    for mpm in SHAPES {
+        let format = "%{remote}p %k %>s %B %{User-Agent}i %{X}e %r %t";
+        let format = &format!("CustomLog logs/access.log \"{format}\"\n");
+        let site = site("encore-log", mpm, &["one"], format);
+        let (mut one, mut other) = (site.client(), site.client());
+        for _ in 0..3 {
+            ask_often(&mut one, "/one/a.txt");
+            ask_often(&mut other, "/one/a.txt");
+            assert_eq!(one.get("/missing").unwrap().status, 404);
+        }
+        // In another second than those before.
+        sleep(Duration::from_millis(1100));
+        ask_often(&mut other, "/one/a.txt");
+        let log = || fs::read_to_string(site.path("logs/access.log")).unwrap_or_default();
+        let all = 3 * (2 * TIMES + 1) + TIMES;
+        site.wait_until("all lines", || log().lines().count() >= all);
+        assert_eq!(log().lines().count(), all, "{mpm}");
+        let (mut lines, log) = (0, log());
+        for (port, asked) in [(one.port(), 3 * (TIMES + 1)), (other.port(), 4 * TIMES)] {
+            for number in 0..asked {
+                let line = if port == one.port() && number % (TIMES + 1) == TIMES {
+                    format!("{port} {number} 404 ")
+                } else {
+                    format!("{port} {number} 200 6 test - GET /one/a.txt HTTP/1.1 [")
+                };
+                lines += log.lines().filter(|other| other.starts_with(&line)).count();
+            }
+        }
+        assert_eq!(lines, all, "{mpm}: {log}");
+        let times = log.lines().filter_map(|line| Some(line.rsplit_once('[')?.1));
+        let times: std::collections::BTreeSet<&str> = times.collect();
+        assert!(times.len() >= 2, "{mpm}: {log}");
+    }
+}
+
+#[test]
 fn a_graceful_restart_ends_them_with_an_answer() {
     for mpm in SHAPES {
         let site = site("encore-restart", mpm, &["one"], "");
