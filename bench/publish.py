@@ -27,7 +27,11 @@ LABELS = {
     ("htaccess", "all"): "four folders deep, two `.htaccess`",
     ("large", ""): "100 KiB file",
     ("shapes", "worker"): "1 KiB file, worker",
+    ("shapes-heads", "worker"): "1 KiB file, worker, no two heads alike",
+    ("shapes-log", "worker"): "1 KiB file, worker, combined log",
     ("shapes", "prefork"): "1 KiB file, prefork",
+    ("shapes-heads", "prefork"): "1 KiB file, prefork, no two heads alike",
+    ("shapes-log", "prefork"): "1 KiB file, prefork, combined log",
 }
 
 

@@ -58,8 +58,8 @@ def _handshakes(cpu: int, server: Server, path: str, seconds: float) -> Load:
     return load.handshakes(cpu, server.port, path, seconds)
 
 
-def _mpm(name: str) -> Variant:
-    return Variant(name, Setup(mpm=name))
+def _mpm(name: str, log: bool = False) -> Variant:
+    return Variant(name, Setup(mpm=name, log=log))
 
 
 def _plain(name: str = "") -> Variant:
@@ -90,6 +90,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("shapes", "1 KiB file, keep-alive, no log: each MPM", site.SMALL,
              (_mpm("event"), _mpm("worker"), _mpm("prefork")),
              ("floor", "tamarack", "apache"), _wrk),
+    Scenario("shapes-heads", "the same, and no two heads are alike", site.SMALL,
+             (_mpm("worker"), _mpm("prefork")), ("tamarack", "apache"), _wrk_heads),
+    Scenario("shapes-log", "1 KiB file, keep-alive, log in a buffer: worker and prefork", site.SMALL,
+             (_mpm("worker", log=True), _mpm("prefork", log=True)), ("tamarack", "apache"), _wrk),
     Scenario("loops", "1 KiB file, keep-alive: one loop against two, wrk with two threads, all on "
              "the same two CPUs", site.SMALL, _LOOPS, ("tamarack", "nginx"), _wrk_twice,
              shares_cpus=True),
