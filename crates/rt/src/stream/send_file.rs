@@ -76,8 +76,12 @@ impl Stream {
     fn sendfile_raw(&mut self, file: &File, offset: &mut u64, len: usize) -> io::Result<usize> {
         let from = *offset;
         let count = self.try_output(|fd| {
-            let mut position = from;
-            Ok(rustix::fs::sendfile(fd, file, Some(&mut position), len)?)
+            // It may wait, in place, and a signal is nothing to the client.
+            let sent = rustix::io::retry_on_intr(|| {
+                let mut position = from;
+                rustix::fs::sendfile(fd, file, Some(&mut position), len)
+            });
+            Ok(sent?)
         })?;
         *offset += count as u64;
         self.sent += count as u64;
