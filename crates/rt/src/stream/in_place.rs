@@ -81,12 +81,7 @@ impl Stream {
         }
         self.look_again = false;
         state.before_wait(now_us);
-        // The socket has a time limit, from its listener. A signal, of a file that has changed, is
-        // no reason to ask epoll for the rest of the connection's life.
-        let received = rustix::io::retry_on_intr(|| {
-            let spare = rustix::buffer::spare_capacity(buffer);
-            rustix::net::recv(&self.io, spare, RecvFlags::empty())
-        });
+        let received = self.recv_and_wait(buffer, now_us);
         state.after_wait();
         match received {
             Ok((count, _)) => {
@@ -95,6 +90,22 @@ impl Stream {
             }
             Err(Errno::WOULDBLOCK) => None,
             Err(errno) => Some(Err(errno.into())),
+        }
+    }
+
+    /// The socket has a time limit, from its listener. A signal, of a file that has changed, is no
+    /// reason to ask epoll for the rest of the connection's life; but each begins that time anew,
+    /// and what waits for its turn waits for all of them.
+    fn recv_and_wait(&self, buffer: &mut Vec<u8>, since_us: u64) -> Result<(usize, usize), Errno> {
+        loop {
+            let spare = rustix::buffer::spare_capacity(buffer);
+            match rustix::net::recv(&self.io, spare, RecvFlags::empty()) {
+                Err(Errno::INTR) => {}
+                received => return received,
+            }
+            if self.state.clock.precise_us().saturating_sub(since_us) >= WAIT_MS * 1000 {
+                return Err(Errno::WOULDBLOCK);
+            }
         }
     }
 

@@ -63,6 +63,14 @@ impl Stream {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         self.writable(timeout).await?;
                     }
+                    // In place it waits for the client, and a signal ends that.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        tokio::task::yield_now().await;
+                    }
+                    // In place it waits for the client, and a signal ends that.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        tokio::task::yield_now().await;
+                    }
                     Err(error) => return Err(error),
                 }
             }

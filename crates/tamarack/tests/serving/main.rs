@@ -21,6 +21,7 @@ mod full;
 mod gone;
 mod handover;
 mod idle;
+mod interrupted;
 mod killed;
 mod limits;
 mod listen;
