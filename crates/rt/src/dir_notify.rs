@@ -19,6 +19,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -52,12 +53,18 @@ struct Owner {
 }
 
 thread_local! {
-    /// Signals that this thread has had. Without a destructor, so that a handler may use it.
-    static HEARD: Cell<u64> = const { Cell::new(0) };
+    /// Signals that this thread has had. Without a destructor, and atomic, so that a handler may
+    /// write it.
+    static HEARD: AtomicU64 = const { AtomicU64::new(0) };
 }
 
 extern "C" fn hear(_: c_int) {
-    HEARD.set(HEARD.get().wrapping_add(1));
+    HEARD.with(|heard| heard.fetch_add(1, Ordering::Relaxed));
+}
+
+#[inline]
+fn heard() -> u64 {
+    HEARD.with(|heard| heard.load(Ordering::Relaxed))
 }
 
 /// What one thread hears of directories.
@@ -95,20 +102,23 @@ impl DirNotify {
         Ok(Self {
             directories: RefCell::default(),
             directories_max: share.min(DIRECTORIES_MAX),
-            armed: Cell::new(HEARD.get()),
+            armed: Cell::new(heard()),
             armed_us: Cell::new(0),
             epoch: Cell::new(0),
         })
     }
 
-    /// From now on changes in a directory are heard of. False where they would not all be: network,
-    /// overlay, FUSE and unknown file systems, not a directory, no permission.
+    /// From now on changes in a directory are heard of, in the one that stands there now. False
+    /// where they would not all be: network, overlay, FUSE and unknown file systems, not a
+    /// directory, no permission.
     pub fn watch(&self, path: &Path) -> bool {
         let mut directories = self.directories.borrow_mut();
-        if directories.iter().any(|directory| directory.path == path) {
+        let known = directories.iter().find(|directory| directory.path == path);
+        let is_in_place = known.is_some_and(Directory::is_at_its_path);
+        if is_in_place {
             return true;
         }
-        if directories.len() >= self.directories_max {
+        if known.is_some() || directories.len() >= self.directories_max {
             directories.clear();
             self.begin_anew();
         }
@@ -130,7 +140,7 @@ impl DirNotify {
     /// while they don't tell.
     #[inline]
     pub fn stamp(&self) -> Option<u64> {
-        let heard = HEARD.get();
+        let heard = heard();
         if heard == self.armed.get() { Some(heard) } else { self.rearm() }
     }
 
@@ -143,7 +153,7 @@ impl DirNotify {
         }
         self.armed_us.set(now_us);
         // Before they are asked: a change that follows makes another number.
-        let heard = HEARD.get();
+        let heard = heard();
         let mut directories = self.directories.borrow_mut();
         // One that stands at its path no more says nothing of what does.
         let is_whole = directories.iter().all(|directory| directory.ask().is_ok())
@@ -159,7 +169,7 @@ impl DirNotify {
 
     fn begin_anew(&self) {
         self.epoch.set(self.epoch.get() + 1);
-        HEARD.set(HEARD.get().wrapping_add(1));
+        HEARD.with(|heard| heard.fetch_add(1, Ordering::Relaxed));
     }
 }
 
@@ -326,6 +336,21 @@ mod tests {
         fs::create_dir(folder.at("a")).unwrap();
         assert_ne!(trusted(&notify), before);
         assert_eq!(notify.epoch(), 1);
+    }
+
+    #[test]
+    fn who_watches_again_watches_what_stands_there_now() {
+        let folder = Folder::new("replaced");
+        let notify = DirNotify::new().unwrap();
+        assert!(notify.watch(&folder.at("a")));
+        // Nobody listens above.
+        fs::rename(folder.at("a"), folder.at("old")).unwrap();
+        fs::create_dir(folder.at("a")).unwrap();
+        assert!(notify.watch(&folder.at("a")));
+        assert_eq!(notify.epoch(), 1);
+        let before = trusted(&notify);
+        fs::write(folder.at("a/file"), "").unwrap();
+        assert_ne!(notify.stamp(), Some(before));
     }
 
     #[test]
