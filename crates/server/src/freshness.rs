@@ -16,6 +16,9 @@ use crate::request::{FileInfo, FileKind};
 /// coarse as the kernel's clock: it is not relied upon before it is so old, µs.
 const SETTLED_US: u64 = 1_000_000;
 
+/// Where directories were forgotten while others were added, it is tried once more.
+const LISTEN_TRIES: usize = 2;
+
 /// What a request has looked at on its way.
 #[derive(Clone, Default)]
 pub struct Trace {
@@ -62,7 +65,7 @@ pub struct Told {
 
 impl Basis {
     /// Begins to watch `paths`, or looks at them where there is no watch. `None` where a path can't
-    /// be watched: then each request has to look for itself.
+    /// be watched, or not all of its names: then each request has to look for itself.
     pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
         let watcher = match witness {
             Witness::Watcher(watcher) => watcher,
@@ -75,12 +78,17 @@ impl Basis {
             let id = watcher.watch_name(path::as_path(directory), name)?;
             watches.push((id, watcher.generation(id)));
         }
+        if paths.iter().any(|path| path::stat(path).is_ok_and(has_other_names)) {
+            return None;
+        }
         Some(Basis::Watched { watches, stamp: Cell::new(u64::MAX) })
     }
 
     fn look_at(paths: &[Vec<u8>], told: Option<Told>) -> Option<Basis> {
         let looks: Option<Vec<Look>> = paths.iter().map(|path| Look::at(path)).collect();
-        Some(Basis::Looked { looks: looks?, told })
+        let looks = looks?;
+        let told = told.filter(|_| !looks.iter().any(Look::has_other_names));
+        Some(Basis::Looked { looks, told })
     }
 
     /// Whether everything is as it was: in the watch, as of the last drain.
@@ -104,14 +112,6 @@ impl Basis {
                 looks.iter().all(Look::is_unchanged)
             }
             _ => false,
-        }
-    }
-
-    /// Relies on nothing but looks from now on: for a file with other names, through which it may
-    /// be changed unheard.
-    pub fn distrust(&mut self) {
-        if let Basis::Looked { told, .. } = self {
-            *told = None;
         }
     }
 
@@ -152,14 +152,20 @@ impl Basis {
 impl Told {
     /// Begins to listen at the directories of `paths`; `None` where one does not tell.
     fn of(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
+        (0..LISTEN_TRIES).find_map(|_| Told::listen(notify, paths))
+    }
+
+    fn listen(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
         let epoch = notify.epoch();
-        for path in paths {
+        // Twice: a directory that was exchanged before those above it told of that is another by
+        // the second time.
+        for path in paths.iter().chain(paths) {
             let (directory, _) = split(path)?;
             if !notify.watch(path::as_path(directory)) {
                 return None;
             }
         }
-        // The first are gone where there were too many.
+        // Others are gone where there were too many, or one was not in its place.
         (notify.epoch() == epoch).then(|| Told { epoch, stamp: Cell::new(None) })
     }
 
@@ -199,6 +205,10 @@ impl Look {
         Some(Look { path, follows: false, entry, target })
     }
 
+    fn has_other_names(&self) -> bool {
+        self.target.unwrap_or(self.entry).is_ok_and(has_other_names)
+    }
+
     fn is_unchanged(&self) -> bool {
         find(&self.path, self.follows) == self.entry
             && self.target.is_none_or(|target| find(&self.path, true) == target)
@@ -217,6 +227,11 @@ impl Look {
 fn find(path: &CStr, follows: bool) -> Found {
     let stat = if follows { rustix::fs::stat(path) } else { rustix::fs::lstat(path) };
     stat.map(|stat| path::info(&stat))
+}
+
+/// Whether it may be changed unheard, through another of its names.
+fn has_other_names(info: FileInfo) -> bool {
+    info.kind == FileKind::Regular && info.links > 1
 }
 
 /// Neither a file nor a directory: it could be a link.

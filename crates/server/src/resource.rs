@@ -261,9 +261,6 @@ impl Resources {
         if !is_fresh || !basis.is_settled(now_us) {
             return self.note(request, trace.paths);
         }
-        if request.file.links > 1 {
-            basis.distrust();
-        }
         let resource = Resource { basis: Some(basis), ..resource };
         self.insert_for(request, Kept::Ready(Rc::new(resource)));
     }

@@ -67,7 +67,7 @@ fn make_old(path: &std::path::Path) {
 /// What is done to a folder, and what is answered from then on.
 type Change = (&'static str, fn(&Site), u16, &'static str);
 
-const CHANGES: [Change; 9] = [
+const CHANGES: [Change; 10] = [
     ("written", |site| write_document(site, "written", "other\n"), 200, "other\n"),
     (
         "renamed",
@@ -108,6 +108,7 @@ const CHANGES: [Change; 9] = [
         200,
         "other\n",
     ),
+    ("ruled", |site| site.write("other-rules", "Require all denied\n"), 403, ""),
     (
         "named",
         |site| {
@@ -123,12 +124,14 @@ fn is_seen_at_once(mpm: &str, change: &Change) {
     let (folder, make, status, text) = change;
     let name = folder.replace('/', "-");
     let folders = ["written", "renamed", "deleted", "denied", "above/below", "exchanged/below"];
-    let folders = [&folders[..], &["gone/below", "target", "named", "spare"]].concat();
+    let folders = [&folders[..], &["gone/below", "target", "named", "ruled", "spare"]].concat();
     let site = site(&format!("encore-{name}"), mpm, &folders, "StartServers 2\n");
     fs::create_dir_all(site.path("htdocs/other/below")).unwrap();
     write_document(&site, "other/below", "other\n");
     symlink(site.path("htdocs/target"), site.path("htdocs/linked")).unwrap();
     fs::hard_link(site.path("htdocs/named/a.txt"), site.path("another-name.txt")).unwrap();
+    site.write("other-rules", "Require all granted\n");
+    fs::hard_link(site.path("other-rules"), site.path("htdocs/ruled/.htaccess")).unwrap();
     sleep(SETTLED);
     let path = format!("/{folder}/a.txt");
     // Two that hear of it each for itself.
