@@ -81,7 +81,8 @@ fn may(connection: &Connection, request: &Request) -> bool {
 }
 
 impl Encore {
-    fn of(connection: &Connection, repeat: &Rc<Repeat>, lent: Lent) -> Option<Box<Encore>> {
+    fn of(connection: &Connection, repeat: &Rc<Repeat>, mut lent: Lent) -> Option<Box<Encore>> {
+        lent.request().forget_log();
         let request = lent.request_ref();
         let resource = repeat.resource().clone();
         let Content::Memory(body) = &resource.content else { return None };
