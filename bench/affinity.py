@@ -298,8 +298,11 @@ def _started(part: str, variants: dict[str, type[Server]], served: Site, plan: P
 
 @contextmanager
 def _hogs(cpu: int, threads: int) -> Iterator[None]:
+    """Programs of somebody else: in the load generator's session they would be of one scheduling
+    group with it (autogroup), and compete with it more than with the server."""
     spin = ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
-    processes = [subprocess.Popen(spin) for _ in range(threads)]
+    processes = [subprocess.Popen(spin, start_new_session=True)
+                 for _ in range(threads)]
     try:
         yield
     finally:

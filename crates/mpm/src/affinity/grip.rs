@@ -18,6 +18,9 @@ const FOREIGN_MOST: f64 = 0.15;
 const ROOM_LEAST: f64 = 0.15;
 /// With less than this left over elsewhere it is no better off there.
 const ROOM_NONE: f64 = 0.05;
+/// Unless it waited for its own CPU for this share of the time that it could run: what the kernel
+/// owes it there is well below a half, and less than what it gets anywhere else.
+const STARVED: f64 = 0.60;
 /// So many turns in a row have to say the same.
 const TURNS: u32 = 2;
 /// How long nothing has to be left over elsewhere, at first.
@@ -68,6 +71,8 @@ pub(crate) enum Change {
 #[derive(Clone, Debug)]
 pub(crate) struct Grip {
     is_wide: bool,
+    /// Its own CPU had next to nothing for it when it let go.
+    was_starved: bool,
     /// Turns in a row that spoke for a change.
     turns: u32,
     quiet_since: Option<Instant>,
@@ -87,6 +92,7 @@ impl Default for Grip {
     fn default() -> Self {
         Self {
             is_wide: false,
+            was_starved: false,
             turns: 0,
             quiet_since: None,
             quiet_needed: QUIET_FIRST,
@@ -140,6 +146,7 @@ impl Grip {
             if is_relapse { (self.quiet_needed * 2).min(QUIET_MAX) } else { QUIET_FIRST };
         self.judge_stay(now, seen);
         self.is_wide = true;
+        self.was_starved = seen.waiting >= STARVED;
         self.turns = 0;
         self.quiet_since = None;
         self.crowded_since = None;
@@ -154,8 +161,9 @@ impl Grip {
             self.returned = Some(now);
             return Some(self.bind(Change::Return));
         }
-        let is_crowded =
-            seen.wanted >= WANTED_LEAST && seen.room.is_some_and(|share| share < ROOM_NONE);
+        let is_crowded = !self.was_starved
+            && seen.wanted >= WANTED_LEAST
+            && seen.room.is_some_and(|share| share < ROOM_NONE);
         let crowded_since = is_crowded.then(|| self.crowded_since.unwrap_or(now));
         self.crowded_since = crowded_since;
         if crowded_since.is_none_or(|since| now.duration_since(since) < self.crowded_needed) {
@@ -288,6 +296,18 @@ mod tests {
         // A long time of peace makes it forget.
         assert_eq!(show(&mut grip, &mut now, &QUIET, 400), []);
         assert_eq!(show(&mut grip, &mut now, &PRESSED, 2), [Change::Widen]);
+    }
+
+    #[test]
+    fn who_would_starve_at_home_stays_away_until_it_is_quiet() {
+        let (mut grip, mut now) = (Grip::default(), Instant::now());
+        let starved = Seen { waiting: 0.8, foreign: Some(0.8), ..PRESSED };
+        assert_eq!(show(&mut grip, &mut now, &starved, 2), [Change::Widen]);
+        assert_eq!(show(&mut grip, &mut now, &CROWDED, 400), []);
+        assert_eq!(show(&mut grip, &mut now, &QUIET, 9), [Change::Return]);
+        // The next time it is judged anew.
+        assert_eq!(show(&mut grip, &mut now, &PRESSED, 2), [Change::Widen]);
+        assert_eq!(show(&mut grip, &mut now, &CROWDED, 3), [Change::Retreat]);
     }
 
     #[test]
