@@ -155,6 +155,8 @@ pub struct Request {
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
     /// What the parser noticed about the fields.
     pub flags: HeadFlags,
+    /// The kept answer that it was given.
+    pub(crate) given: Option<Rc<Resource>>,
     /// [`Request::log_id`]
     pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
 }
@@ -221,6 +223,7 @@ impl Request {
             depth: Depth::default(),
             extensions: Vec::new(),
             flags: HeadFlags::NONE,
+            given: None,
             log_mark: std::cell::OnceCell::new(),
         }
     }
@@ -253,7 +256,8 @@ impl Request {
     }
 
     /// Becomes what was answered the short way, for the log.
-    pub fn take_over(&mut self, resource: &Resource) {
+    pub fn take_over(&mut self, resource: &Rc<Resource>) {
+        self.given = Some(resource.clone());
         self.layer = resource.layer.clone();
         self.plan = resource.plan.clone();
         self.filename.clone_from(&resource.filename);
@@ -264,6 +268,12 @@ impl Request {
         self.bytes_sent = resource.body_bytes;
         self.status = 200;
         self.tell_tls();
+    }
+
+    /// A field of the answer, for the log.
+    pub fn field_out(&self, name: &[u8]) -> Option<&[u8]> {
+        let made = self.headers_out.get(name).or_else(|| self.err_headers_out.get(name));
+        made.or_else(|| self.given.as_ref()?.field(name))
     }
 
     /// Puts what is always known of a TLS connection into the variables.

@@ -99,6 +99,18 @@ impl Resource {
         self.basis.as_ref().is_some_and(|basis| basis.is_fresh(witness))
     }
 
+    /// A field of the answer, of those that were made for it and not for every answer.
+    pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        // Behind the ends of `Date` and `Server`.
+        let mut lines = self.before.split(|byte| *byte == b'\n').skip(2);
+        lines.find_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let (key, value) = line.split_at(colon);
+            let is_it = key.eq_ignore_ascii_case(name);
+            is_it.then(|| value.strip_prefix(b": ").unwrap_or_default().trim_ascii_end())
+        })
+    }
+
     fn bytes(&self) -> usize {
         let content = match &self.content {
             Content::Memory(bytes) => bytes.len(),

@@ -64,10 +64,7 @@ impl Env for RequestEnv<'_> {
             Table::RequestHeader | Table::RequestHeaderNoVary => {
                 append(request.headers_in.get(name), out)
             }
-            Table::ResponseHeader => {
-                let found = request.headers_out.get(name);
-                append(found.or_else(|| request.err_headers_out.get(name)), out)
-            }
+            Table::ResponseHeader => append(request.field_out(name), out),
             Table::RequestEnv => append(request.env.get(name), out),
             Table::Note => append(request.notes.get(name), out),
             Table::OsEnv | Table::Env => {

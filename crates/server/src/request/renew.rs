@@ -115,5 +115,6 @@ impl Request {
         self.filters.clear();
         self.allowed = wire::MethodSet::EMPTY;
         self.chunked = false;
+        self.given = None;
     }
 }

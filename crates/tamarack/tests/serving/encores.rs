@@ -333,7 +333,7 @@ fn each_is_counted() {
 #[test]
 fn each_is_written_down() {
     for mpm in SHAPES {
-        let format = "%{remote}p %k %>s %B %{User-Agent}i %{X}e %r %t";
+        let format = "%{remote}p %k %>s %B %{User-Agent}i %{X}e %{Content-Length}o %r %t";
         let format = &format!("CustomLog logs/access.log \"{format}\"\n");
         let site = site("encore-log", mpm, &["one"], format);
         let (mut one, mut other) = (site.client(), site.client());
@@ -355,7 +355,7 @@ fn each_is_written_down() {
                 let line = if port == one.port() && number % (TIMES + 1) == TIMES {
                     format!("{port} {number} 404 ")
                 } else {
-                    format!("{port} {number} 200 6 test - GET /one/a.txt HTTP/1.1 [")
+                    format!("{port} {number} 200 6 test - 6 GET /one/a.txt HTTP/1.1 [")
                 };
                 lines += log.lines().filter(|other| other.starts_with(&line)).count();
             }

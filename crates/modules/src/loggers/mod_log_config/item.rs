@@ -319,8 +319,7 @@ fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<
         let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
         return Some(bare.trim_ascii_end().into());
     }
-    let found = request.headers_out.get(name).or_else(|| request.err_headers_out.get(name));
-    found.map(Into::into)
+    request.field_out(name).map(Into::into)
 }
 
 /// The value of a cookie.

@@ -33,15 +33,15 @@ impl Entry {
         };
         free && match &self.action {
             Action::Unset => true,
-            Action::Echo(_) => false,
+            // A note is for the log, and no part of the answer.
+            Action::Echo(_) | Action::Note(_) => false,
             Action::Add(value)
             | Action::Append(value)
             | Action::Merge(value)
             | Action::Set(value)
             | Action::SetIfEmpty(value)
             | Action::Edit(_, value)
-            | Action::EditAll(_, value)
-            | Action::Note(value) => value.is_constant(),
+            | Action::EditAll(_, value) => value.is_constant(),
         }
     }
 }
