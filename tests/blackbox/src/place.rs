@@ -206,7 +206,7 @@ impl Place {
     pub fn unfill(&self, text: &str) -> String {
         let mut text = text.replace(&self.root.display().to_string(), "@ROOT@");
         for (name, port) in self.port_names() {
-            text = text.replace(&port, &name);
+            text = replace_number(&text, &port, &name);
         }
         // As recorded, where the files run under another MPM.
         match MPM.get().filter(|_| !self.names_mpm) {
@@ -233,6 +233,22 @@ impl Drop for Place {
             }
         }
     }
+}
+
+/// `number` → `name`, but not where it is a part of a longer number, of a time for instance.
+fn replace_number(text: &str, number: &str, name: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(number) {
+        let (before, found) = rest.split_at(at);
+        let (found, after) = found.split_at(number.len());
+        replaced.push_str(before);
+        let is_part = replaced.ends_with(|last: char| last.is_ascii_digit())
+            || after.starts_with(|first: char| first.is_ascii_digit());
+        replaced.push_str(if is_part { found } else { name });
+        rest = after;
+    }
+    replaced + rest
 }
 
 fn option<'a>(entry: &'a Entry, key: &str) -> Option<&'a str> {
@@ -333,7 +349,14 @@ application/zip\t\t\tzip
 
 #[cfg(test)]
 mod tests {
-    use super::parse_time;
+    use super::{parse_time, replace_number};
+
+    #[test]
+    fn a_port_is_no_part_of_a_time() {
+        let text = "1795283515 at :17952, 17952 and 817952; http://127.0.0.1:17952/";
+        let expected = "1795283515 at :@PORT@, @PORT@ and 817952; http://127.0.0.1:@PORT@/";
+        assert_eq!(replace_number(text, "17952", "@PORT@"), expected);
+    }
 
     #[test]
     fn a_date_becomes_seconds() {
