@@ -17,7 +17,7 @@ use kept::{Kept, MaskOf};
 
 /// Between two turns while loops have work.
 const TURN: Duration = Duration::from_millis(250);
-/// Between two turns while they have none.
+/// Between two turns while they have none, or nothing can be decided.
 const TURN_IDLE: Duration = Duration::from_secs(1);
 /// How often it is published what loops waited and moved.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -118,8 +118,16 @@ impl Adapter {
         decided.moved.append(&mut late);
         self.steer(now, view, &mut decided);
         let is_busy = self.kept.iter().any(|kept| kept.doing.run + kept.doing.wait > IDLE);
-        self.due = Some(now + if is_busy { TURN } else { TURN_IDLE });
+        let is_worth_it = is_busy && self.has_choice(view.plan);
+        self.due = Some(now + if is_worth_it { TURN } else { TURN_IDLE });
         decided
+    }
+
+    /// Whether there is anything to decide: somebody has a CPU to let go of, or connections can be
+    /// spread. Under a quota of one CPU there is nothing, and each look would take from its time.
+    fn has_choice(&self, plan: &Plan) -> bool {
+        let can_spread = plan.unit == Unit::Loop && plan.loops > 1;
+        can_spread || self.kept.iter().any(|kept| kept.home.is_some())
     }
 
     /// Looks at them once a second, and only tells what it sees.
