@@ -67,10 +67,6 @@ impl Stream {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                         tokio::task::yield_now().await;
                     }
-                    // In place it waits for the client, and a signal ends that.
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                        tokio::task::yield_now().await;
-                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -84,12 +80,8 @@ impl Stream {
     fn sendfile_raw(&mut self, file: &File, offset: &mut u64, len: usize) -> io::Result<usize> {
         let from = *offset;
         let count = self.try_output(|fd| {
-            // It may wait, in place, and a signal is nothing to the client.
-            let sent = rustix::io::retry_on_intr(|| {
-                let mut position = from;
-                rustix::fs::sendfile(fd, file, Some(&mut position), len)
-            });
-            Ok(sent?)
+            let mut position = from;
+            Ok(rustix::fs::sendfile(fd, file, Some(&mut position), len)?)
         })?;
         *offset += count as u64;
         self.sent += count as u64;
