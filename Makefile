@@ -2,7 +2,10 @@
 
 BENCH_ARGS ?=
 
-.PHONY: help run test record bench instructions bench-publish manual fuzz clean
+SEED ?=
+SECONDS ?= 60
+
+.PHONY: help run test record compare bench instructions bench-publish manual fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|'
@@ -17,19 +20,24 @@ record: ## ask the installed apache2 anew what the black-box tests expect
 	@make/need apache2:apache2 htpasswd:apache2-utils openssl:openssl
 	cargo run --package blackbox -- record
 
-bench: ## measure CPU time per request beside Apache, nginx, h2o and the floor
+compare: ## random configurations and requests, Apache beside Tamarack (SEED=, SECONDS=)
+	@make/need apache2:apache2
+	cargo build --quiet --package tamarack --package compare
+	cargo run --quiet --package compare -- $(if $(SEED),--seed $(SEED)) --seconds $(SECONDS)
+
+bench: ## measure what has a target: CPU time per request beside Apache, nginx, h2o and the floor
 	@make/rust
 	@make/need cc:gcc wrk:wrk openssl:openssl taskset:util-linux python3:python3
 	@make/need --optional apache2:apache2 nginx:nginx h2o:h2o
 	cargo build --release --package tamarack
-	python3 -m bench $(BENCH_ARGS)
+	lab/run --targets --no-install --seconds 2 $(BENCH_ARGS)
 
 instructions: ## count the instructions of the request path, against the limits
 	@make/need valgrind:valgrind
 	@make/instructions
 
-bench-publish: ## put the newest result into docs/measuring.md, and its picture
-	python3 -m bench.publish
+bench-publish: ## put the newest result (or RESULT=DIR) into docs/measuring.md and the README
+	lab/run --publish "$(or $(RESULT),$(lastword $(sort $(wildcard lab/results/20*))))"
 
 manual: ## write docs/directives/ and docs/compat.md from the directive rows
 	cargo xtask manual
@@ -39,4 +47,4 @@ fuzz: ## run every fuzz target for ten minutes
 
 clean: ## remove what was built and what `make run` left
 	cargo clean
-	rm -rf var bench/floor/floor
+	rm -rf var

@@ -1,14 +1,14 @@
 /* hammer: the lab's own load tool, for what packaged tools can't do.
  *
- *   hammer ADDRESS PORT [-c CLIENTS] [-d SECONDS | -n EACH] [-r RATE] [-k] [-t] [-s SEED]
- *          PATH LENGTH HASH [PATH LENGTH HASH]...
+ *   hammer ADDRESS PORT [-c CLIENTS] [-d SECONDS | -n EACH] [-r RATE] [-k] [-t] [-s SEED] FILE
  *
  * Closed loop (no -r): each client asks again when it has its answer, for SECONDS or EACH times.
  * Open loop (-r): requests are due at RATE per second whatever the server does, and a request's
  * time counts from when it was due, not from when a connection was free to send it: what wrk2
  * calls the correction of coordinated omission. -k keeps connections, -t prints every request.
- * Pages are asked for in random order; LENGTH -1 or HASH 0 is not compared. The hash is 64-bit
- * FNV-1a. Prints one line of JSON. One thread: start several for more load.
+ * FILE has the heads, as load/heads.py writes them. Each response's status is compared with its
+ * kind's, its body with the page's, unless LENGTH is -1 or HASH 0. The hash is 64-bit FNV-1a.
+ * Prints one line of JSON. One thread: start several for more load.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,24 +28,31 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGES_MAX 64
+#define KINDS_MAX 16
+#define STATUS_MAX 600
+#define REQUEST_MAX 2048
 #define HEAD_MAX 16384
 #define BUCKETS 4096
 #define DRAIN_NS 10000000000LL
 #define REQUEST_LIMIT_NS 30000000000LL
 
 typedef struct {
-    const char *path;
+    char *path, *host;
     long long length;
     uint64_t hash;
-    char request[1024];
-    int size;
 } Page;
+/* Kinds of requests: `bare` responses have no body, whatever length they name. */
+typedef struct {
+    int weight, status, bare;
+    char *template;
+} Kind;
 typedef enum { IDLE, CONNECTING, SENDING, HEAD, BODY, CHUNK_SIZE, CHUNK, DONE } State;
 typedef struct {
-    int fd, used, close_after, chunked, sent, head_size, status, retried;
+    int fd, used, close_after, chunked, sent, head_size, status, retried, size;
     State state;
     const Page *page;
+    const Kind *kind;
+    char request[REQUEST_MAX];
     long long left, body, begun_ns, remaining, line;
     uint64_t hash;
     char head[HEAD_MAX];
@@ -53,7 +60,11 @@ typedef struct {
 
 static struct sockaddr_storage address;
 static socklen_t address_size;
-static Page pages[PAGES_MAX];
+static Page *pages;
+static Kind kinds[KINDS_MAX];
+static int kind_count, weights, in_turn, next_page;
+static unsigned long long number;
+static char own_host[128];
 static int page_count, clients_count = 1, keep, timeline, poll_fd;
 static long long each, rate, began_ns, end_ns, issued, answered_ns;
 static double seconds = 1;
@@ -62,6 +73,7 @@ static Client **idle;
 static int idle_count;
 static uint64_t chance = 88172645463325252ULL;
 static long long requests, bytes, e_connect, e_read, e_status, e_timeout, wrong;
+static long long statuses[STATUS_MAX];
 static long long counts[BUCKETS], over_100ms, over_1s, over_10s;
 static double sum_us, squares_us, max_us;
 static struct { float at_ms, took_ms; } *points;
@@ -144,9 +156,40 @@ static void open_connection(Client *c) {
     watch(c, EPOLLOUT, EPOLL_CTL_ADD);
 }
 
+static const Kind *some_kind(void) {
+    int at = kind_count > 1 ? (int)(next_chance() % weights) : 0;
+    const Kind *kind = kinds;
+    while (at >= kind->weight && kind < kinds + kind_count - 1) at -= kind++->weight;
+    return kind;
+}
+
+/* Puts the head together: the names in braces are heads.py's. A head that is too long is cut. */
+static void make_request(Client *c) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", number++);
+    const struct { const char *name, *value; } names[] = {
+        { "{path}", c->page->path }, { "{host}", *c->page->host ? c->page->host : own_host },
+        { "{from}", pages[next_chance() % page_count].path }, { "{n}", digits } };
+    int size = 0;
+    for (const char *at = c->kind->template; *at && size < REQUEST_MAX - 1;) {
+        const char *value = NULL;
+        for (int i = 0; *at == '{' && i < 4 && !value; i++)
+            if (!strncmp(at, names[i].name, strlen(names[i].name))) {
+                value = names[i].value;
+                at += strlen(names[i].name);
+            }
+        if (!value) { c->request[size++] = *at++; continue; }
+        while (*value && size < REQUEST_MAX - 1) c->request[size++] = *value++;
+    }
+    c->size = size;
+}
+
 static void begin(Client *c, long long from_ns) {
     c->begun_ns = from_ns;
-    c->page = &pages[page_count > 1 ? next_chance() % page_count : 0];
+    c->kind = some_kind();
+    if (in_turn) c->page = &pages[next_page++ % page_count];
+    else c->page = &pages[page_count > 1 ? next_chance() % page_count : 0];
+    make_request(c);
     c->retried = 0;
     c->sent = 0;
     if (c->fd < 0) open_connection(c);
@@ -184,7 +227,8 @@ static void broken(Client *c) {
 
 static void finish(Client *c) {
     long long now = now_ns();
-    if (c->status != 200) { fail(c, &e_status); return; }
+    if (c->status >= 0 && c->status < STATUS_MAX) statuses[c->status]++;
+    if (c->status != c->kind->status) { fail(c, &e_status); return; }
     const Page *page = c->page;
     if ((page->length >= 0 && page->length != c->body) || (page->hash && page->hash != c->hash))
         wrong++;
@@ -197,10 +241,10 @@ static void finish(Client *c) {
 static void send_request(Client *c) {
     c->state = SENDING;
     c->head_size = 0;
-    ssize_t n = send(c->fd, c->page->request + c->sent, c->page->size - c->sent, MSG_NOSIGNAL);
+    ssize_t n = send(c->fd, c->request + c->sent, c->size - c->sent, MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN) { broken(c); return; }
     if (n > 0) c->sent += n;
-    if (c->sent < c->page->size) { watch(c, EPOLLOUT, EPOLL_CTL_MOD); return; }
+    if (c->sent < c->size) { watch(c, EPOLLOUT, EPOLL_CTL_MOD); return; }
     c->state = HEAD;
     watch(c, EPOLLIN, EPOLL_CTL_MOD);
 }
@@ -228,6 +272,7 @@ static void understand(Client *c) {
     c->left = -1;
     c->chunked = (value = field(c->head, "Transfer-Encoding")) && !strncasecmp(value, "chunked", 7);
     if (!c->chunked && (value = field(c->head, "Content-Length"))) c->left = atoll(value);
+    if (c->kind->bare || c->status == 304) c->chunked = 0, c->left = 0;
     c->body = 0;
     c->line = 0;
     c->hash = 14695981039346656037ULL;
@@ -401,7 +446,11 @@ static void print(void) {
     const char *comma = "";
     for (int i = 0; i < BUCKETS; i++)
         if (counts[i]) { printf("%s[%lld,%lld]", comma, bound_of(i), counts[i]); comma = ","; }
-    printf("],\"timeline\":[");
+    printf("],\"statuses\":{");
+    comma = "";
+    for (int i = 0; i < STATUS_MAX; i++)
+        if (statuses[i]) { printf("%s\"%d\":%lld", comma, i, statuses[i]); comma = ","; }
+    printf("},\"timeline\":[");
     for (long long i = 0; i < points_count; i++)
         printf("%s[%.2f,%.3f]", i ? "," : "", points[i].at_ms, points[i].took_ms);
     printf("]}\n");
@@ -409,8 +458,55 @@ static void print(void) {
 
 static void usage(void) {
     fprintf(stderr, "hammer ADDRESS PORT [-c CLIENTS] [-d SECONDS | -n EACH] [-r RATE] [-k] [-t] "
-                    "[-s SEED] PATH LENGTH HASH...\n");
+                    "[-s SEED] FILE\n");
     exit(2);
+}
+
+/* In place: \r\n as two letters each becomes a line end. */
+static void unescape(char *text) {
+    char *to = text;
+    for (; *text; text++) {
+        if (text[0] == '\\' && (text[1] == 'r' || text[1] == 'n'))
+            *to++ = *++text == 'r' ? '\r' : '\n';
+        else *to++ = *text;
+    }
+    *to = 0;
+}
+
+static void read_kind(char **fields) {
+    if (kind_count == KINDS_MAX) usage();
+    Kind *kind = &kinds[kind_count++];
+    *kind = (Kind){ atoi(fields[1]), atoi(fields[2]), !strcmp(fields[3], "HEAD"),
+                    strdup(fields[4]) };
+    unescape(kind->template);
+    weights += kind->weight;
+}
+
+static void read_page(char **fields) {
+    static int room;
+    if (page_count == room) {
+        room = room ? room * 2 : 64;
+        pages = realloc(pages, room * sizeof *pages);
+        if (!pages) exit(3);
+    }
+    pages[page_count++] = (Page){ strdup(fields[1]), strdup(fields[2]), atoll(fields[3]),
+                                  strtoull(fields[4], NULL, 10) };
+}
+
+static void read_heads(const char *name) {
+    static char line[8192];
+    FILE *file = fopen(name, "r");
+    if (!file) { perror(name); exit(2); }
+    while (fgets(line, sizeof line, file)) {
+        char *fields[5] = { 0 }, *rest = line;
+        line[strcspn(line, "\n")] = 0;
+        for (int i = 0; i < 5 && rest; i++) fields[i] = strsep(&rest, "\t");
+        if (!strcmp(fields[0], "order")) in_turn = fields[1] && !strcmp(fields[1], "turn");
+        else if (!fields[4]) usage();
+        else if (!strcmp(fields[0], "kind")) read_kind(fields);
+        else read_page(fields);
+    }
+    fclose(file);
 }
 
 static void resolve(const char *host, int port) {
@@ -439,17 +535,12 @@ int main(int argc, char **argv) {
         else if (option == 's') chance ^= strtoull(optarg, NULL, 10) * 2654435761ULL + 1;
         else usage();
     }
-    for (int i = optind; i + 2 < argc && page_count < PAGES_MAX; i += 3) {
-        Page *page = &pages[page_count++];
-        page->path = argv[i];
-        page->length = atoll(argv[i + 1]);
-        page->hash = strtoull(argv[i + 2], NULL, 10);
-        page->size = snprintf(page->request, sizeof page->request,
-            "GET %s HTTP/1.1\r\nHost: %s:%s\r\nUser-Agent: tamarack-lab\r\n%s\r\n",
-            page->path, host, port, keep ? "" : "Connection: close\r\n");
-        if (page->size >= (int)sizeof page->request) usage();
-    }
-    if (!page_count || clients_count < 1) usage();
+    if (optind + 1 != argc) usage();
+    read_heads(argv[optind]);
+    snprintf(own_host, sizeof own_host, "%s:%s", host, port);
+    /* Two processes of one load may have equal seeds: each begins elsewhere all the same. */
+    number = 100000000000000ULL + (next_chance() ^ (unsigned)getpid()) % 800000 * 1000000000ULL;
+    if (!page_count || !kind_count || weights < 1 || clients_count < 1) usage();
     struct rlimit limit;
     if (!getrlimit(RLIMIT_NOFILE, &limit)) {
         limit.rlim_cur = limit.rlim_max;

@@ -99,9 +99,10 @@ def _compare(before: Path, after: Path, out: Path | None) -> int:
 
 def _publish(path: Path) -> int:
     reporter = _reporter()
-    readme = experiment.FOLDER.parent.parent / "README.md"
+    root = experiment.FOLDER.parent.parent
+    pages = (root / "README.md", root / "docs" / "measuring.md")
     try:
-        for file in reporter.publish(_read(path), _folder_of(path).resolve(), readme):
+        for file in reporter.publish(_read(path), _folder_of(path).resolve(), *pages):
             _say(f"written: {file}")
     except (reporter.PublishError, OSError) as error:
         raise LabError(str(error)) from None
@@ -130,7 +131,11 @@ def _folder_of(path: Path) -> Path:
 
 
 def _run(options: argparse.Namespace, command: list[str]) -> int:
-    specs, files, broken = _specs(options.experiments)
+    specs, files, broken = _specs(options.experiments or experiment.names())
+    if not options.experiments:
+        specs = [spec for spec in specs if spec.targets]
+        files = {name: digest for name, digest in files.items()
+                 if name in {f"{spec.name}.toml" for spec in specs}}
     if not specs:
         return USELESS
     if options.tamarack:
@@ -202,13 +207,12 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
              files: dict[str, str], sides: cpus.Sides, load: Side, work: Path,
              ) -> tuple[engine.Run, measure.Stage]:
     kinds, count = servers.kinds(), engine.cpu_count()
-    only = frozenset(filter(None, map(str.strip, options.servers.split(","))))
-    for unknown in sorted(only - set(kinds)):
-        raise LabError(f"--servers {unknown}: the lab has no such server{instead(unknown, kinds)}")
+    chosen = _chosen(options, specs, kinds)
     slowed, address = _injected(options.inject, kinds), _address(options)
     plans = [plan.make(_timed(spec, options), kinds, options.quick, count, len(sides.server),
-                       only) for spec in specs]
-    _without_cells(plans, options.servers)
+                       chosen) for spec in specs]
+    plans = _with_cells(plans, options)
+    specs = [one.spec for one in plans]
     folder = options.out or engine.default_folder()
     if options.retry and not (folder / journal.NAME).exists():
         raise LabError(f"--retry: no run lies in {folder}" if options.out
@@ -224,11 +228,11 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     seconds = options.seconds or (
         QUICK_SECONDS if options.quick else max(spec.seconds for spec in specs))
     kept = journal.open_in(folder, {
-        **_header(specs, options, starts, seconds, where, environment, only), "files": files})
+        **_header(specs, options, starts, seconds, where, environment, chosen), "files": files})
     if kept.resumed:
         _say(f"going on in {folder}")
     stage = measure.Stage(
-        _site(work), work, sides, load, address, options.port, seconds,
+        _site(work, plans), work, sides, load, address, options.port, seconds,
         QUICK_WARM_UP_S, kinds, slowed)
     run = engine.Run(
         plans, kept, environment, _load_record(options, sides, where),
@@ -244,24 +248,59 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
     return run, stage
 
 
-def _without_cells(plans: list[plan.Plan], chosen: str) -> None:
-    """Says which experiments have nothing to measure. LabError when none has."""
+def _chosen(options: argparse.Namespace, specs: list[Spec],
+            kinds: dict[str, type[servers.Server]]) -> plan.Chosen:
+    """Which cells are wanted. LabError for a name that is none."""
+    only: set[str] = set()
+    for name in _listed(options.servers):
+        found = [name] if name in kinds else \
+            [kind for kind in kinds if kind.startswith(f"{name}-")]
+        if not found:
+            raise LabError(f"--servers {name}: the lab has no such server{instead(name, kinds)}")
+        only.update(found)
+    known = list(dict.fromkeys(block.scenario for spec in specs for block in spec.cells))
+    for name in (scenarios := _scenarios(options.scenario, known)):
+        if name not in known:
+            raise LabError(f"--scenario {name}: no such scenario{instead(name, known)}")
+    return plan.Chosen(frozenset(only), frozenset(scenarios), options.targets)
+
+
+def _scenarios(given: str, known: list[str]) -> list[str]:
+    """Names between commas; some scenarios have a comma in theirs."""
+    found, rest = [], given
+    for name in sorted(known, key=len, reverse=True):
+        if f",{name}," in f",{rest},":
+            found.append(name)
+            rest = f",{rest},".replace(f",{name},", ",").strip(",")
+    return found + _listed(rest)
+
+
+def _listed(given: str) -> list[str]:
+    return list(filter(None, map(str.strip, given.split(","))))
+
+
+def _with_cells(plans: list[plan.Plan], options: argparse.Namespace) -> list[plan.Plan]:
+    """The experiments that have something to measure; of those that were named, says which have
+    not. LabError when none has."""
     lines = []
     for one in plans:
         if not one.cells:
             there = dict.fromkeys(name for block in one.spec.cells for name in block.servers)
-            lines.append(f"{one.spec.name} has no cells"
-                         + (f" of {chosen}; its servers are {', '.join(there)}" if chosen else ""))
+            lines.append(f"{one.spec.name} has no cells" + (
+                f" of {options.servers}; its servers are {', '.join(there)}"
+                if options.servers else " of that kind"))
     if len(lines) == len(plans):
         raise LabError("\n".join(lines))
-    for line in lines:
+    for line in lines if options.experiments else ():
         _say(line)
+    return [one for one in plans if one.cells]
 
 
-def _site(folder: Path) -> site.Site:
-    """The pages and the certificate. LabError where they can't be made."""
+def _site(folder: Path, plans: list[plan.Plan]) -> site.Site:
+    """The pages of the run and the certificate. LabError where they can't be made."""
+    large = site.LARGE & {cell.page for one in plans for cell in one.cells}
     try:
-        return site.make(folder)
+        return site.make(folder, large)
     except (OSError, subprocess.CalledProcessError) as error:
         if isinstance(error, FileNotFoundError) and error.filename == "openssl":
             raise LabError("openssl is missing: apt-get install openssl") from None
@@ -310,9 +349,10 @@ def _starts(options: argparse.Namespace) -> int:
 
 
 def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds: float,
-            where: str, environment: results.Environment, only: frozenset[str]) -> dict[str, Any]:
+            where: str, environment: results.Environment, chosen: plan.Chosen) -> dict[str, Any]:
     header = {"experiments": [spec.name for spec in specs], "quick": options.quick,
-              "starts": starts, "seconds": seconds, "only": sorted(only), "load": where,
+              "starts": starts, "seconds": seconds, "only": sorted(chosen.servers),
+              "scenarios": sorted(chosen.scenarios), "targets": chosen.judged, "load": where,
               "servers": environment.servers, "tools": environment.tools, "inject": options.inject,
               "commit": environment.commit}
     return dict(json.loads(json.dumps(header)))
@@ -362,13 +402,21 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
     _say(f"raw results: {file}")
     if status == GOOD:
         status = _reported(made, run.folder)
+    missed = _judged(made)
     good, faults, planned = engine.filled(made)
     _say(f"{good} of {planned} cells have a figure, {faults} are marked for a fault")
     if run.journal.marks:
         _say("the same command with --retry begins the marked ones anew")
     if status != INTERRUPTED and not good:
         return USELESS
-    return status or (MARKED if faults else GOOD)
+    return status or (MARKED if faults or missed else GOOD)
+
+
+def _judged(made: results.Results) -> bool:
+    """Shows the targets; whether one is missed."""
+    if not any(one.targets for one in made.experiments):
+        return False
+    return bool(_reporter().show_targets(made, Console(soft_wrap=True)))
 
 
 def _reported(made: results.Results, folder: Path) -> int:

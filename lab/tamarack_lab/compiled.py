@@ -15,13 +15,18 @@ FLAGS = ("-O2", "-Wall")
 FOLDER = Path(tempfile.gettempdir()) / f"tamarack-lab-{os.getuid()}"
 
 
+def folder() -> Path:
+    """Where files are that outlive a run. Absent when another user has made it."""
+    FOLDER.mkdir(mode=0o755, exist_ok=True)
+    if FOLDER.stat().st_uid != os.getuid():
+        raise Absent(f"{FOLDER} belongs to another user")
+    return FOLDER
+
+
 def program(source: Path, *libraries: str) -> Path:
     """The program of a source file. Absent when there is no compiler."""
     digest = hashlib.sha256(source.read_bytes() + " ".join(FLAGS).encode()).hexdigest()[:12]
-    FOLDER.mkdir(mode=0o755, exist_ok=True)
-    if FOLDER.stat().st_uid != os.getuid():
-        raise Absent(f"{FOLDER} belongs to somebody else")
-    path = FOLDER / f"{source.stem}-{digest}"
+    path = folder() / f"{source.stem}-{digest}"
     if path.exists():
         return path
     compiler = packages.which("cc")

@@ -237,7 +237,7 @@ def _experiment(run: Run, plan: Plan) -> Experiment:
         name=spec.name, title=spec.title, about=spec.about.strip(), x=spec.x, axes=spec.axes,
         headline=plan.headline, metrics=spec.metrics, seconds=spec.seconds,
         planned=len(plan.cells), cells=cells, floors=floors, published=spec.published,
-        ratios=spec.ratios, left_out=list(plan.left_out))
+        ratios=spec.ratios, targets=spec.targets, quoted=spec.quoted, left_out=list(plan.left_out))
 
 
 def _cell(run: Run, planned: Planned) -> Cell | None:

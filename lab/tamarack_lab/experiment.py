@@ -20,12 +20,13 @@ from . import servers
 from .choice import instead, near
 from .load import TOOLS
 from .place import Place, line_of
-from .results import Metric, Model, Published, Ratio, Value
+from .results import Metric, Model, Published, Ratio, Target, Value
 from .site import PAGES
+from .traffic import TRAFFICS
 
 FOLDER = Path(__file__).parent.parent / "experiments"
 # Fields of a block that may tell cells apart, beside the server.
-AXES = ("scenario", "tool", "page", "scheme", "log", "htaccess", "affinity", "concurrency", "cpus",
+AXES = ("scenario", "tool", "page", "asks", "scheme", "log", "htaccess", "affinity", "concurrency", "cpus",
         "load_percent")
 
 
@@ -52,14 +53,16 @@ Servers = Annotated[
 # Adapters of load/: wrk, ab, h2load, hammer, handshakes, idle, open, users.
 Tools = Annotated[
     list[Annotated[str, _out_of("load tool", lambda: TOOLS)]], BeforeValidator(_listed)]
-# Pages of the site: 1k, 100k, deep, mixed (several at random), cgi, ssi, app.
+# Pages of the site: site.PAGES.
 Pages = Annotated[list[Annotated[str, _out_of("page", lambda: PAGES)]], BeforeValidator(_listed)]
+Asks = Annotated[
+    list[Annotated[str, _out_of("traffic", lambda: TRAFFICS)]], BeforeValidator(_listed)]
 Numbers = Annotated[list[int], BeforeValidator(_listed)]
 Scheme = Annotated[list[Literal["http", "https"]], BeforeValidator(_listed)]
 Log = Annotated[list[Literal["off", "buffered"]], BeforeValidator(_listed)]
 # "pinned": by the server itself where it can, else by hand.
 Affinity = Annotated[
-    list[Literal["mask", "off", "taskset", "own", "pinned"]], BeforeValidator(_listed)]
+    list[Literal["mask", "off", "taskset", "own", "bound", "pinned"]], BeforeValidator(_listed)]
 Overrides = Annotated[list[Literal["none", "all"]], BeforeValidator(_listed)]
 # Numbers of CPUs; "each": 1, 2 … all; "side": the server's side; "several": it, but at least 2.
 Cpus = Annotated[list[int | Literal["each", "side", "several"]], BeforeValidator(_listed)]
@@ -71,6 +74,7 @@ class Changes(Model):
     servers: Servers | None = None
     tool: Tools | None = None
     page: Pages | None = None
+    asks: Asks | None = None
     scheme: Scheme | None = None
     log: Log | None = None
     htaccess: Overrides | None = None
@@ -91,10 +95,13 @@ class Block(Model):
     servers: Servers
     tool: Tools
     page: Pages = ["1k"]
+    # What is asked for of the pages: traffic.py has the kinds.
+    asks: Asks = ["same"]
     scheme: Scheme = ["http"]
     log: Log = ["off"]
     htaccess: Overrides = ["none"]
-    # mask: the server's CPUs as a whole; off, taskset, own: experiment P2's three.
+    # mask: the server's CPUs as a whole; off, taskset, own: experiment P2's three; bound: its own,
+    # once and for all.
     affinity: Affinity = ["mask"]
     concurrency: Numbers = [64]
     # "side": all CPUs of the server's side.
@@ -102,8 +109,6 @@ class Block(Model):
     # Open loop: the rate, in per cent of the measured peak.
     load_percent: Numbers = [100]
     keep_alive: bool = True
-    # No two heads are alike (a number in each): what a server does for a new head is measured.
-    unlike: bool = False
     # Sizes of the server's pools: fit (to the load), or a study's: p1, p3, p3-prespawned, p4.
     profile: Literal["fit", "p1", "p3", "p3-prespawned", "p4"] = "fit"
     # Threads of the load tool; 0: one per load CPU.
@@ -116,6 +121,12 @@ class Block(Model):
     prespawned: int = 200
     # Idle connections that are opened (tool idle).
     connections: int = 10_000
+    # Threads of another program that keep the last of the server's CPUs busy.
+    busy: int = Field(default=0, ge=0, le=64)
+    # CPUs' worth of time that the server gets in each period; 0: all there is.
+    quota: float = Field(default=0.0, ge=0.0)
+    # Lines of SetEnvIf that each request is held against.
+    rules: int = Field(default=0, ge=0, le=10_000)
     quick: Changes = Field(default_factory=Changes)
 
 
@@ -138,6 +149,9 @@ class Spec(Model):
     cells: list[Block]
     published: list[Published] = Field(default_factory=list)
     ratios: list[Ratio] = Field(default_factory=list)
+    targets: list[Target] = Field(default_factory=list)
+    # Scenarios that the README shows; empty: all.
+    quoted: list[str] = Field(default_factory=list)
     # Lines for the report on what this experiment can't do.
     left_out: list[str] = Field(default_factory=list)
 
@@ -203,8 +217,10 @@ def _model_of(where: Place) -> type[Model]:
     """Whose field stands there."""
     if where[0] == "cells":
         return Changes if "quick" in where[:-1] else Block
-    if len(where) > 1 and where[0] in ("published", "ratios"):
-        return Published if where[0] == "published" else Ratio
+    if len(where) > 1 and where[0] in ("published", "ratios", "targets"):
+        models: dict[int | str, type[Model]] = {
+            "published": Published, "ratios": Ratio, "targets": Target}
+        return models[where[0]]
     return Spec
 
 
@@ -222,6 +238,11 @@ def _misfits(spec: Spec) -> Iterator[tuple[Place, object, str]]:
             value = getattr(one, field, None)
             if isinstance(value, list) and len(value) > 1 and field not in spec.axes:
                 yield (*place, field), None, f"several values for {field}, which is not in axes"
+    scenarios = [block.scenario for block in spec.cells]
+    for scenario in spec.quoted:
+        if scenario not in scenarios:
+            yield ("quoted",), scenario, \
+                f"{scenario}: no cells have this scenario{instead(scenario, scenarios)}"
     for selector, place in _selectors(spec):
         for name, value in selector.items():
             if name != "server" and name not in spec.axes:
@@ -241,6 +262,9 @@ def _selectors(spec: Spec) -> Iterator[tuple[dict[str, Value], Place]]:
     for number, ratio in enumerate(spec.ratios):
         yield ratio.of, ("ratios", number, "of")
         yield ratio.to, ("ratios", number, "to")
+    for number, target in enumerate(spec.targets):
+        yield target.of, ("targets", number, "of")
+        yield target.to, ("targets", number, "to")
 
 
 def _values(spec: Spec, name: str) -> list[Value]:

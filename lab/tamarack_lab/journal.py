@@ -17,7 +17,7 @@ from .results import Sample
 NAME = "journal.jsonl"
 ANEW = "to begin anew choose another --out, or remove that folder"
 # What has to be the same for a run to go on in a folder.
-SAME = ("experiments", "files", "quick", "starts", "seconds", "only", "load", "servers", "tools",
+SAME = ("experiments", "files", "quick", "starts", "seconds", "only", "scenarios", "targets", "load", "servers", "tools",
         "inject")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import cpus, proc
+from . import cpus, deferred, proc
 from .cpus import CpuError, Sides
 from .errors import LabError
 from .load import TOOLS, Count, Order, answer
@@ -22,6 +23,7 @@ from .results import Sample
 from .servers import Server, Setup
 from .servers.base import free_port
 from .site import Page, Site
+from .traffic import TRAFFICS, Validators
 
 # P5 has so many users that their first requests come at once: one round of them warms up.
 WARM_UP_MIN_S = 0.3
@@ -66,12 +68,15 @@ def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
     with _started(cell, sides, stage) as server, _load_on(sides, stage) as side:
         pages = stage.site.pages[cell.page]
         tool = stage.tool(cell.tool)
-        if cell.block.unlike and not tool.unlike_heads:
+        traffic = server.meant(TRAFFICS[cell.asks])
+        if not traffic.is_plain and not tool.any_traffic:
             raise LabError(f"{tool.name} sends the same head each time")
-        wanted = order_of(cell, pages, server, side, stage, start)
         # Children that still load an application would keep the check waiting.
         server.settle()
-        server.check(pages)
+        validators = server.validators(pages[0]) if traffic.validates else Validators()
+        wanted = replace(order_of(cell, pages, server, side, stage, start), traffic=traffic,
+                         validators=validators)
+        server.check(pages, traffic, validators)
         _keep_tls(server, stage)
         if cell.affinity == "taskset":
             server.pin()
@@ -79,17 +84,19 @@ def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
             return _idle(tool, wanted, server, side, start, order)
         if tool.sums_bytes:
             wanted = replace(wanted, answer_bytes=answer.lengths(wanted))
-        if cell.tool == "open":
-            wanted = replace(wanted, rate=_peak(cell, tool, wanted, side, stage)
-                             * cell.load_percent / 100)
-        else:
-            _warm_up(cell, tool, wanted, side, stage)
-        if cell.affinity == "taskset":
-            # Processes that came with the load.
-            server.pin()
-        made = _measured(tool, wanted, server, side, sides, start, order)
-        server.check(pages)
-        return made
+        statuses: dict[int, int] = {}
+        with busy(sides.server[-1], cell.block.busy):
+            if cell.tool == "open":
+                wanted = replace(wanted, rate=_peak(cell, tool, wanted, side, stage)
+                                 * cell.load_percent / 100)
+            else:
+                statuses = _warm_up(cell, tool, wanted, side, stage)
+            if cell.affinity == "taskset":
+                # Processes that came with the load.
+                server.pin()
+            made = _measured(tool, wanted, server, side, sides, start, order)
+        server.check(pages, traffic, validators)
+        return made.model_copy(update={"statuses": statuses or made.statuses})
 
 
 def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side, stage: Stage,
@@ -102,7 +109,7 @@ def order_of(cell: Planned, pages: tuple[Page, ...], server: Server, side: Side,
         threads=block.threads or side.cpu_count(), keep_alive=block.keep_alive,
         requests=block.requests or None, requests_each=block.requests_each,
         connections=block.connections, timeline=cell.tool == "users",
-        seed=start * 100 + 1, unlike=block.unlike)
+        seed=start * 100 + 1)
 
 
 @contextmanager
@@ -112,9 +119,10 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
     setup = Setup(
         site=stage.site, folder=folder, port=stage.port or free_port(stage.address),
         cpus=sides.server, address=stage.address, tls=cell.scheme == "https",
-        log=cell.log != "off", htaccess=cell.htaccess != "none",
+        log=cell.log != "off", htaccess=cell.htaccess != "none", asks=cell.asks,
+        page=cell.page,
         clients=max(cell.concurrency, idle), profile=cell.block.profile,
-        prespawned=cell.block.prespawned, affinity=cell.affinity, feature=cell.feature,
+        prespawned=cell.block.prespawned, rules=cell.block.rules, quota=cell.block.quota, affinity=cell.affinity, feature=cell.feature,
         slower_ns=stage.slower_ns.get(cell.server, 0))
     server = stage.kinds[cell.server](setup)
     try:
@@ -139,7 +147,10 @@ def _load_on(sides: Sides, stage: Stage) -> Iterator[Side]:
         load.mask = before
 
 
-def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage) -> None:
+def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side,
+             stage: Stage) -> dict[int, int]:
+    """Returns the responses by status, where the traffic is one that has to be counted. LabError
+    when there are others than it means: in the measured load they would be mistaken for them."""
     seconds = max(WARM_UP_MIN_S, stage.warm_up_s)
     if cell.block.warm_up_rate:
         tool = stage.tool("open")
@@ -149,8 +160,14 @@ def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage)
         tool = stage.tool("hammer")
         warm = replace(wanted, seconds=seconds, timeline=False, threads=1)
     else:
-        warm = replace(wanted, seconds=seconds, requests=None, rate=None)
-    tool.run(warm, side)
+        warm = replace(wanted, seconds=seconds, requests=None, rate=None,
+                       counting=not wanted.traffic.is_plain)
+    count = tool.run(warm, side)
+    if warm.counting and (count.errors or count.wrong_bytes):
+        wrong = "wrong bytes" if count.wrong_bytes else ""
+        said = ", ".join(filter(None, (count.complaint, wrong)))
+        raise LabError(f"{cell.label} gives other responses than intended ({said})")
+    return count.statuses
 
 
 def _keep_tls(server: Server, stage: Stage) -> None:
@@ -182,9 +199,9 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
     busy = [proc.ticks(mask) for mask in (sides.server, sides.load)]
     every = tuple({*sides.server, *sides.load})
     taken = proc.stolen(every)
-    before = proc.reading(server.pids(), server.group)
+    before, periods = proc.reading(server.pids(), server.group), _periods(server)
     count = tool.run(wanted, side)
-    after = proc.reading(server.pids(), server.group)
+    after, periods_after = proc.reading(server.pids(), server.group), _periods(server)
     stolen = proc.stolen(every)
     shares = [proc.busy_share(old, proc.ticks(mask))
               for old, mask in zip(busy, (sides.server, sides.load), strict=True)]
@@ -197,12 +214,36 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
         **_counted(count, start, order, at),
         cpu_us_per_request=(after.cpu_ns - before.cpu_ns) / 1000 / count.requests
         if tool.starts_at_once else None,
+        throttled=proc.busy_share(periods, periods_after),
         migrations=proc.grown(before.migrations, after.migrations),
         context_switches_voluntary=proc.grown(before.voluntary, after.voluntary),
         context_switches_involuntary=proc.grown(before.involuntary, after.involuntary),
         pss_bytes=proportional, rss_bytes=resident, server_busy=shares[0], load_busy=shares[1],
         steal=proc.busy_share(taken, stolen),
         latency=count.latency(), timeline_ms=count.timeline_ms)
+
+
+def _periods(server: Server) -> tuple[int, int]:
+    """Periods of its quota in which the time was used up, and all; none without one."""
+    return server.quota.periods() if server.quota else (0, 0)
+
+
+@contextmanager
+def busy(cpu: int, threads: int) -> Iterator[None]:
+    """Another program on a CPU. In a session of its own: in the load's, the scheduler would take
+    both for one group (autogroup), and they would compete with each other more than with the
+    server."""
+    spin = ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for _ in range(threads):
+            with deferred.interrupts():
+                started.append(subprocess.Popen(spin, start_new_session=True))
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def _idle(tool: Idle, wanted: Order, server: Server, side: Side, start: int,
@@ -219,6 +260,7 @@ def _counted(count: Count, start: int, order: int, at: datetime) -> dict[str, ob
     return {"start": start, "order": order, "at": at, "duration_s": count.duration_s,
             "requests": count.requests, "errors": count.errors,
             "wrong_bytes": count.wrong_bytes, "complaint": count.complaint,
+            "statuses": count.statuses,
             "requests_per_s": rate,
             "bytes_per_s": None if count.bytes is None else count.bytes / count.duration_s}
 

@@ -54,13 +54,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--report", type=Path, metavar="DIR",
                         help="draw the report of a result again")
     parser.add_argument("--publish", type=Path, metavar="DIR",
-                        help="put a result's table and pictures into README.md")
+                        help="put a result's figures into README.md and docs/measuring.md")
     parser.add_argument("--quick", action="store_true", help=(
         f"{QUICK_STARTS} starts, {QUICK_SECONDS:g} s cells, fewer levels"))
     parser.add_argument("--out", type=Path, metavar="DIR",
                         help="where results go; a run that lies there goes on")
-    parser.add_argument("--servers", default="", metavar="A,B", help="only these servers")
+    parser.add_argument("--servers", default="", metavar="A,B", help=(
+        "only these servers; a first part of names, as in tamarack, means all that have it"))
+    parser.add_argument("--scenario", default="", metavar="A,B", help="only these scenarios")
+    parser.add_argument("--targets", action="store_true", help=(
+        "only cells that a target names; of all experiments, unless some are named"))
     parser.add_argument("--starts", type=_at_least(1), metavar="N", help="fresh starts per cell")
+    parser.add_argument("--rounds", type=_at_least(1), metavar="N", dest="starts",
+                        help="the same: each round starts every cell once")
     parser.add_argument("--seconds", type=_duration, metavar="S", help=(
         "of load per start, instead of the experiments' own; the report says so"))
     parser.add_argument("--tamarack", metavar="PATH", help="another binary than target/release's")
@@ -82,6 +88,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
                         help="don't install missing packages, also as root")
     options = parser.parse_intermixed_args(arguments)
     if not (options.list or options.compare or options.report or options.publish
-            or options.experiments):
+            or options.experiments or options.targets):
         parser.error("which experiment? lab/run --list names them")
     return options

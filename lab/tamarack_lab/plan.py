@@ -10,6 +10,7 @@ from . import cpus as cpu_lists
 from .experiment import Block, Spec
 from .results import Metric, Value
 from .servers import Server
+from .traffic import TRAFFICS
 
 # Starting, checking and stopping a server, by experience; for the estimate of the time left.
 OVERHEAD_S = 1.2
@@ -18,7 +19,8 @@ IDLE_PER_S = 1500.0
 # A process of an embedded application loads its framework for itself.
 APPLICATION_S = 0.4
 # What a page asks of the server.
-PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app"}
+PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app", "text": "gzip", "private": "login",
+                 "hosts": "hosts", "aliases": "hosts"}
 # --quick tries only some numbers of CPUs where there are more than these.
 QUICK_CPUS = 4
 FEW_CPUS = cpu_lists.FEW
@@ -36,6 +38,7 @@ class Planned:
     block: Block = field(hash=False)
     tool: str
     page: str
+    asks: str
     scheme: str
     log: str
     htaccess: str
@@ -49,7 +52,7 @@ class Planned:
 
     @property
     def feature(self) -> str:
-        """static, cgi, ssi or app."""
+        """static, or what its page is about."""
         return PAGE_FEATURES.get(self.page, "static")
 
     def cost_s(self, seconds: float, warm_up_s: float) -> float:
@@ -74,8 +77,7 @@ class Planned:
             return f"{self.tool}, {self.concurrency} users, {block.requests_each} requests each"
         who = (f"{self.concurrency} connections" if block.keep_alive
                else f"{self.concurrency} clients, a new connection for each request")
-        what = ("pages in random order" if self.page == "mixed" else
-                "no two heads alike" if block.unlike else "one request repeated")
+        what = "pages in random order" if self.page == "mixed" else TRAFFICS[self.asks].words
         pace = f", at {self.load_percent} % of the peak" if self.tool == "open" else ""
         return f"{self.tool}, {who}, {what}{pace}"
 
@@ -96,17 +98,35 @@ class Plan:
     left_out: list[str]
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The part of an experiment that is wanted; empty: all of it."""
+
+    servers: frozenset[str] = frozenset()
+    scenarios: frozenset[str] = frozenset()
+    # Only cells that a target names.
+    judged: bool = False
+
+    def takes(self, cell: Planned, spec: Spec) -> bool:
+        """Whether the cell is of that part."""
+        return ((not self.servers or cell.server in self.servers)
+                and (not self.scenarios or cell.block.scenario in self.scenarios)
+                and (not self.judged or any(
+                    _fits(cell, side) for target in spec.targets
+                    for side in (target.of, target.to) if side)))
+
+
 def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, side_cpus: int,
-         only: frozenset[str] = frozenset()) -> Plan:
-    """All cells; `cpus` of the machine, `side_cpus` of the server's side, `only` some servers."""
+         chosen: Chosen = Chosen()) -> Plan:
+    """All cells that are chosen; `cpus` of the machine, `side_cpus` of the server's side."""
     cells: dict[str, Planned] = {}
     left_out = list(spec.left_out)
     scenarios = [block.scenario for block in spec.cells]
     for block in spec.cells:
-        chosen, dropped = _for_run(block, quick, kinds, scenarios.count(block.scenario) > 1)
+        shown, dropped = _for_run(block, quick, kinds, scenarios.count(block.scenario) > 1)
         left_out += dropped
-        for cell in _cells(spec, chosen, kinds, quick, cpus, side_cpus, left_out):
-            if not only or cell.server in only:
+        for cell in _cells(spec, shown, kinds, quick, cpus, side_cpus, left_out):
+            if chosen.takes(cell, spec):
                 cells.setdefault(cell.key, cell)
     twins = [_twin(cell) for selector in spec.noise
              for cell in list(cells.values()) if _fits(cell, selector)]
@@ -174,21 +194,22 @@ def _cells(spec: Spec, block: Block, kinds: dict[str, type[Server]], quick: bool
     for server in block.servers:
         kind = kinds[server]
         for values in itertools.product(
-                block.tool, block.page, block.scheme, block.log, block.htaccess, block.affinity,
+                block.tool, block.page, block.asks, block.scheme, block.log, block.htaccess, block.affinity,
                 block.concurrency, counts, block.load_percent):
-            tool, page, scheme, log, htaccess, wanted, clients, count, percent = values
+            tool, page, asks, scheme, log, htaccess, wanted, clients, count, percent = values
             affinity = _affinity(kind, wanted)
             if not _makes_sense(kind, page, scheme, log, htaccess, affinity):
                 continue
             every: dict[str, Value] = {
-                "scenario": block.scenario, "tool": tool, "page": page, "scheme": scheme,
-                "log": log, "htaccess": htaccess, "affinity": affinity, "concurrency": clients,
+                "scenario": block.scenario, "tool": tool, "page": page, "asks": asks,
+                "scheme": scheme, "log": log, "htaccess": htaccess, "affinity": affinity,
+                "concurrency": clients,
                 "cpus": count if count is not None else side_cpus, "load_percent": percent}
             axes = {name: every[name] for name in spec.axes}
             key = " ".join([f"server={server}",
                             *(f"{name}={value}" for name, value in axes.items())])
             found.append(Planned(spec.name, key, server, kind.label, axes, block, tool, page,
-                                 scheme, log, htaccess, affinity, clients, count, percent))
+                                 asks, scheme, log, htaccess, affinity, clients, count, percent))
     return found
 
 
@@ -219,7 +240,8 @@ def needs(page: str, scheme: str, log: str, htaccess: str) -> list[str]:
 def _makes_sense(kind: type[Server], page: str, scheme: str, log: str, htaccess: str,
                  affinity: str) -> bool:
     """Whether the server has what the cell is about. What it lacks by nature is no cell."""
-    if affinity in ("taskset", "own") and kind.can("affinity") != (affinity == "own"):
+    if affinity in ("taskset", "own", "bound") and \
+            kind.can("affinity") != (affinity in ("own", "bound")):
         return False
     return all(kind.can(feature) for feature in needs(page, scheme, log, htaccess))
 

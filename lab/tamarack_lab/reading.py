@@ -45,6 +45,7 @@ TAKEN: dict[Metric, Callable[[Sample], float | None]] = {
     "latency_max_us": _latency(lambda one: one.max_us),
     "pss_bytes": lambda one: one.pss_bytes,
     "bytes_per_connection": lambda one: one.bytes_per_connection,
+    "throttled_share": lambda one: one.throttled,
     "migrations_per_100k": _migrations,
     "context_switches_per_request": _switches,
     "share_over_100ms": _latency(lambda one: one.over_100ms),

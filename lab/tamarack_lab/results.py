@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 FORMAT = 1
 
@@ -20,7 +21,7 @@ Value = str | int | float
 Metric = Literal[
     "requests_per_s", "cpu_us_per_request", "latency_mean_us", "latency_stdev_us",
     "latency_median_us", "latency_p99_us", "latency_p999_us", "latency_max_us", "pss_bytes",
-    "bytes_per_connection", "migrations_per_100k", "context_switches_per_request",
+    "bytes_per_connection", "throttled_share", "migrations_per_100k", "context_switches_per_request",
     "share_over_100ms", "share_over_1s", "share_over_10s"]
 
 
@@ -64,6 +65,9 @@ class Sample(Model):
     wrong_bytes: int = 0
     # What went wrong, in the load tool's words: "read 3, timeout 1".
     complaint: str = ""
+    # Responses of the warm-up by status, where the traffic means others than 200; with each
+    # status that the load tool counted one by one.
+    statuses: dict[int, int] = Field(default_factory=dict)
     # None of idle connections, which the lab itself opens, one after the other.
     requests_per_s: float | None
     # CPU time of the server's whole process family; None when it runs where /proc can't be read.
@@ -74,6 +78,8 @@ class Sample(Model):
     latency: Latency | None = None
     # Of the server's threads, during the measured time.
     migrations: int | None = None
+    # Share of the quota's periods in which its time was used up; None without a quota.
+    throttled: float | None = None
     context_switches_voluntary: int | None = None
     context_switches_involuntary: int | None = None
     # Of the whole family after the load, or with the idle connections open.
@@ -153,6 +159,30 @@ class Ratio(Model):
     published: dict[str, float] = Field(default_factory=dict)
 
 
+class Target(Model):
+    """What is to be reached, judged by the median over the rounds of one interleaved run.
+
+    ratio: of/to of each round; difference: of - to of each round; value: `of` alone.
+    """
+
+    form: Literal["ratio", "difference", "value"] = "ratio"
+    metric: Metric = "cpu_us_per_request"
+    # Cells as in Published: each names one.
+    of: dict[str, Value]
+    to: dict[str, Value] = Field(default_factory=dict)
+    # One of the two.
+    most: float | None = None
+    least: float | None = None
+
+    @model_validator(mode="after")
+    def _has_one_limit(self) -> Target:
+        if (self.most is None) == (self.least is None):
+            raise PydanticCustomError("limit", "a target has `most` or `least`")
+        if (self.form == "value") != (not self.to):
+            raise PydanticCustomError("limit", "a target without `to` has the form value")
+        return self
+
+
 class Experiment(Model):
     """All cells of one experiment."""
 
@@ -177,6 +207,9 @@ class Experiment(Model):
     floors: list[NoiseFloor] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
     ratios: list[Ratio] = Field(default_factory=list)
+    targets: list[Target] = Field(default_factory=list)
+    # Scenarios that the README shows, in the file's order; empty: all.
+    quoted: list[str] = Field(default_factory=list)
     # Levels, tools, servers that this run left out, a line each, with the reason.
     left_out: list[str] = Field(default_factory=list)
 

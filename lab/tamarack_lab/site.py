@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import random
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SEED = 1
 FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
 # What an experiment may ask for, by name.
-PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app")
+PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
+         "private", "many", "hosts", "aliases")
+# Made for runs that ask for them only: each is thousands of files.
+LARGE = frozenset({"many", "hosts", "aliases"})
 # Sizes of the pages of "mixed": small icons to a picture, as a site has them.
 MIXED_BYTES = (200, 512, 1024, 2048, 4096, 8192, 16384, 40960, 102400)
+
+# A site: folders of folders with files of 1 KiB.
+SITE_FOLDERS, SITE_SUBFOLDERS, SITE_FILES = 10, 5, 2_000
+MANY_FILES = 60_000
+HOSTS = 5_000
+PRIVATE_FILES = 100
+# A page that is worth compressing.
+TEXT_BYTES = 8 * 1024
+SYLLABLES = ("ta", "ma", "rack", "larch", "ser", "ver", "page", "the", "of", "and")
 
 CGI = """\
 #!/bin/sh
@@ -31,6 +44,29 @@ PART = "<p>included</p>\n"
 
 
 @dataclass(frozen=True)
+class Login:
+    """A user of the private pages: made up, for servers that live for seconds on loopback."""
+
+    user: str
+    password: str
+    # bcrypt, cost 5: what `htpasswd -B` writes.
+    hashed: str
+
+    @property
+    def token(self) -> str:
+        """As the field Authorization has it."""
+        return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+    @property
+    def line(self) -> str:
+        """As a password file has it."""
+        return f"{self.user}:{self.hashed}\n"
+
+
+LOGIN = Login("visitor", "larch", "$2y$05$4RBA72khvADCXoCSurO.DOxrLAbyi8UpEw5PcdoMcTHKRbBsgtPt6")
+
+
+@dataclass(frozen=True)
 class Page:
     """A path, and what it has to answer; `body` None: changes with every request."""
 
@@ -38,6 +74,8 @@ class Page:
     body: bytes | None
     # Has to be in a body that changes.
     contains: bytes = b""
+    # The virtual host it belongs to; empty: the server's own.
+    host: str = ""
 
     @property
     def length(self) -> int:
@@ -71,11 +109,16 @@ class Site:
     certificate: Path
     key: Path
     application: Path
+    # Of the private pages.
+    passwords: Path
     pages: dict[str, tuple[Page, ...]]
 
 
-def make(root: Path) -> Site:
-    """Writes documents and an ECDSA certificate under a folder that any user can read."""
+def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
+    """Writes documents and an ECDSA certificate under a folder that any user can read.
+
+    Of the pages in LARGE those that are asked for.
+    """
     root.chmod(0o755)
     documents = root / "documents"
     chance = random.Random(SEED)
@@ -88,7 +131,14 @@ def make(root: Path) -> Site:
         "cgi": (Page("/cgi-bin/lab.cgi", b"lab\n"),),
         "ssi": (Page("/ssi/page.shtml", None, PART.encode()),),
         "app": (Page("/time", None, b"The time is "),),
+        "site": _files(documents, chance, "/site", SITE_FILES),
+        "folders": tuple(Page(folder, None) for folder in _folders("/site")),
+        "indexes": tuple(_file(documents, f"{folder}/", _text(chance, 1024), "index.html")
+                         for folder in _folders("/site")),
+        "text": (_file(documents, "/text.html", _prose(chance, TEXT_BYTES)),),
+        "private": _files(documents, chance, "/private", PRIVATE_FILES),
     }
+    pages |= {name: _large(name, documents, chance) for name in sorted(large)}
     # Two .htaccess files that take part in the merge and change nothing in the answer.
     (documents / "one/two/.htaccess").write_text("DirectoryIndex index.html\n")
     (documents / "one/two/three/four/.htaccess").write_text("AddType text/x-none .none\n")
@@ -98,18 +148,46 @@ def make(root: Path) -> Site:
     _file(documents, "/cgi-bin/lab.cgi", CGI.encode())
     script.chmod(0o755)
     site = Site(root, documents, root / "certificate.pem", root / "key.pem",
-                _application(root), pages)
+                _application(root), root / "passwords", pages)
+    site.passwords.write_text(LOGIN.line)
     _certificate(site)
     return site
 
 
-def _file(documents: Path, url: str, body: bytes) -> Page:
-    path = documents / url.lstrip("/")
+def _file(documents: Path, url: str, body: bytes, name: str = "") -> Page:
+    """Writes the file of a page; `name` is the file's, where the URL is a folder's."""
+    path = documents / f"{url}{name}".lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)
     # Older than any cache's idea of "just changed".
     os.utime(path, (1_600_000_000, 1_600_000_000))
     return Page(url, body)
+
+
+def _folders(root: str) -> list[str]:
+    return [f"{root}/d{upper}/e{lower}" for upper in range(SITE_FOLDERS)
+            for lower in range(SITE_SUBFOLDERS)]
+
+
+def _files(documents: Path, chance: random.Random, root: str, count: int) -> tuple[Page, ...]:
+    """Files of 1 KiB, no two alike, in folders two levels deep. All URLs are of one length."""
+    folders = _folders(root)
+    return tuple(_file(documents, f"{folders[number % len(folders)]}/page-{number:05}.html",
+                       _text(chance, 1024)) for number in range(count))
+
+
+def _large(name: str, documents: Path, chance: random.Random) -> tuple[Page, ...]:
+    if name == "many":
+        return _files(documents, chance, "/many", MANY_FILES)
+    hosts = [f"h{number:04}.test" for number in range(HOSTS)]
+    return tuple(replace(_file(documents / name / host, "/1k.html", _text(chance, 1024)),
+                         host=host) for host in hosts)
+
+
+def _prose(chance: random.Random, size: int) -> bytes:
+    words = ("".join(chance.choices(SYLLABLES, k=chance.randint(1, 3))) for _ in range(size))
+    text = "".join(f"<p>{word} " if chance.random() < 0.02 else f"{word} " for word in words)
+    return text.encode()[:size]
 
 
 def _text(chance: random.Random, size: int) -> bytes:

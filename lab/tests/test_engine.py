@@ -189,7 +189,7 @@ def test_a_file_that_is_not_utf_8_is_said(
 def test_a_missing_openssl_is_said(tmp_path: Path, tool: FakeTool,
                                    monkeypatch: pytest.MonkeyPatch,
                                    capsys: pytest.CaptureFixture[str]) -> None:
-    def missing(folder: Path) -> None:
+    def missing(folder: Path, large: frozenset[str]) -> None:
         raise FileNotFoundError(2, "No such file or directory", "openssl")
 
     monkeypatch.setattr(cli.site, "make", missing)
@@ -337,15 +337,16 @@ def test_each_start_finds_its_own_peak(tmp_path: Path, tool: FakeTool,
 def test_the_same_head_for_ever_is_not_measured_as_another(
         tmp_path: Path, tool: FakeTool) -> None:
     path = experiment(tmp_path, ["fake"])
-    path.write_text(path.read_text().replace('tool = "fetch"', 'tool = "fetch"\nunlike = true'))
+    path.write_text(path.read_text().replace('tool = "fetch"', 'tool = "fetch"\nasks = "unlike"'))
     status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
                        "--out", str(tmp_path / "out")])
     cell = results.read(tmp_path / "out").experiments[0].cells[0]
     assert status != cli.GOOD and cell.reason == "fetch sends the same head each time"
-    tool.unlike_heads = True  # type: ignore[misc]
+    tool.any_traffic = True  # type: ignore[misc]
     status = cli.main([str(path), "--quick", "--seconds", "0.01", "--no-install",
                        "--out", str(tmp_path / "again")])
-    assert status == cli.GOOD and all(run.unlike for run in tool.runs)
+    assert status == cli.GOOD and all(
+        run.traffic.name == "unlike" for run in tool.runs)
 
 
 def test_an_injected_slowdown_is_noted_and_reaches_the_server(

@@ -87,7 +87,7 @@ def test_the_published_configuration_is_word_for_word() -> None:
 def setup(tmp_path: Path, **more: object) -> Setup:
     pages: dict[str, tuple[Page, ...]] = {"1k": (Page("/1k.html", b"x"),)}
     site = Site(tmp_path, tmp_path / "documents", tmp_path / "certificate.pem",
-                tmp_path / "key.pem", tmp_path / "application", pages)
+                tmp_path / "key.pem", tmp_path / "application", tmp_path / "passwords", pages)
     given: dict[str, object] = {"site": site, "folder": tmp_path, "port": 8123, "cpus": (0, 1)}
     return Setup(**{**given, **more})  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The README's section comes from a committed result."""
+"""The figures of the README and of docs/measuring.md come from a committed result."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from pathlib import Path
 
 import pytest
 from tamarack_lab.report import PublishError, publish
-from tamarack_lab.report.publish import section
+from tamarack_lab.report.publish import figures, section
 from tamarack_lab.results import Results, read
 
 MARKED = ("before\n<!-- lab-picture:begin -->\nold\n<!-- lab-picture:end -->\nbetween\n"
           "<!-- lab:begin -->\nold\n<!-- lab:end -->\nafter\n")
+FIGURES = "top\n<!-- lab-figures:begin -->\nold\n<!-- lab-figures:end -->\nbottom\n"
 EXAMPLE = Path(__file__).parent / "data" / "example"
+
+
+@pytest.fixture
+def measuring(tmp_path: Path) -> Path:
+    page = tmp_path / "docs" / "measuring.md"
+    page.parent.mkdir()
+    page.write_text(FIGURES)
+    return page
 
 
 def peers() -> Results:
@@ -25,12 +34,12 @@ def peers() -> Results:
     return results.model_copy(update={"experiments": [first]})
 
 
-def test_the_section_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+def test_the_section_is_replaced_and_nothing_else(tmp_path: Path, measuring: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(MARKED)
     folder = tmp_path / "lab" / "results" / "mine"
     folder.mkdir(parents=True)
-    publish(peers(), folder, readme)
+    publish(peers(), folder, readme, measuring)
     text = readme.read_text()
     assert text.startswith("before\n<!-- lab-picture:begin -->\n<picture>")
     assert "</picture>\n<!-- lab-picture:end -->\nbetween\n<!-- lab:begin -->\n| " in text
@@ -44,16 +53,17 @@ def test_the_section_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert float(row.split(" | ")[1]) > 0
     assert (folder / "peers-dark.svg").exists()
     once = readme.read_text()
-    publish(peers(), folder, readme)
+    publish(peers(), folder, readme, measuring)
     assert readme.read_text() == once
 
 
 @pytest.mark.parametrize("gone", ["<!-- lab:end -->", "<!-- lab-picture:begin -->"])
-def test_a_readme_without_the_markers_is_left_alone(tmp_path: Path, gone: str) -> None:
+def test_a_readme_without_the_markers_is_left_alone(
+        tmp_path: Path, measuring: Path, gone: str) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(MARKED.replace(gone, ""))
     with pytest.raises(PublishError, match="begin --> … <!-- lab"):
-        publish(peers(), tmp_path, readme)
+        publish(peers(), tmp_path, readme, measuring)
     assert readme.read_text() == MARKED.replace(gone, "")
     assert not list(tmp_path.glob("*.svg")), "nothing is written before the marks are found"
 
@@ -79,10 +89,52 @@ def test_more_is_better_where_it_is() -> None:
     assert "More is better in requests/s, less in the other columns." in text
 
 
-def test_an_unfinished_run_is_not_published(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_not_published(tmp_path: Path, measuring: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(MARKED)
     unfinished = peers().model_copy(update={"finished": None})
     with pytest.raises(PublishError, match="unfinished.*goes on with it"):
-        publish(unfinished, tmp_path, readme)
-    assert list(tmp_path.iterdir()) == [readme]
+        publish(unfinished, tmp_path, readme, measuring)
+    assert sorted(tmp_path.iterdir()) == sorted([readme, measuring.parent])
+    assert measuring.read_text() == FIGURES
+
+
+def test_the_readme_quotes_the_one_table(tmp_path: Path, measuring: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(MARKED)
+    folder = tmp_path / "lab" / "results" / "mine"
+    folder.mkdir(parents=True)
+    publish(peers(), folder, readme, measuring)
+    table = measuring.read_text()
+    assert table.startswith("top\n<!-- lab-figures:begin -->\n**") and table.endswith("bottom\n")
+    assert "(../lab/results/mine/results.json)" in table
+    rows = [line for line in readme.read_text().splitlines() if line.startswith("| ")]
+    quoted = [field.strip() for row in rows[1:] for field in row.split("|")[2:-1]]
+    assert len(quoted) > 8 and all(f" {figure} " in table for figure in quoted)
+
+
+def sites() -> Results:
+    """Two scenarios of two servers and of the floor."""
+    results = peers()
+    first = results.experiments[0]
+    labels = {"nginx": "nginx", "floor": "floor"}
+    cells = [cell.model_copy(update={
+        "axes": {"scenario": scenario}, "server": server, "label": labels[server],
+        "key": f"server={server} scenario={scenario}", "status": "ok"})
+        for cell in first.cells[:1] for scenario in ("deep", "small", "mixed", "more")
+        for server in labels]
+    small = first.model_copy(update={"cells": cells, "axes": ["scenario"], "floors": [],
+                                     "quoted": ["mixed", "small"]})
+    return results.model_copy(update={"experiments": [small]})
+
+
+def test_the_readme_leads_with_what_the_file_names_first_and_leaves_bounds_out() -> None:
+    head, *_ = section(sites(), "mine").splitlines()
+    assert head.startswith("|  | mixed, µs | small, µs |") and "deep" not in head
+    assert "| floor |" not in section(sites(), "mine")
+
+
+def test_where_places_are_more_than_servers_they_are_rows() -> None:
+    lines = figures(sites(), "mine").splitlines()
+    assert lines[2] == "|  | nginx | floor |"
+    assert [line.split(" | ")[0] for line in lines[4:6]] == ["| deep, µs", "| small, µs"]

@@ -51,6 +51,17 @@ def test_the_servers_terms_of_tls_are_listed(results: Results) -> None:
     assert "TLSv1.3, TLS_AES_256_GCM_SHA384</td>" in page(agreed)
 
 
+def test_pictures_come_first_and_tables_wait_behind_their_titles(html: str) -> None:
+    for section in re.findall(r'<section id="(?!environment).*?</section>', html, re.DOTALL):
+        first = section.index("<figure>")
+        assert "<table" not in section[:first]
+        assert section[:first].count("<li>") <= 3 + section[:first].count("<svg")
+        opened = section.split("<table")[:-1]
+        for at in range(len(opened)):
+            before = "<table".join(opened[:at + 1])
+            assert before.count("<details") > before.count("</details>")
+
+
 def test_one_file_asks_nobody(html: str) -> None:
     assert "default-src 'none'" in html.replace("&#x27;", "'")
     without_scripts = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)

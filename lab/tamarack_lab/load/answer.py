@@ -1,6 +1,6 @@
-"""How long a whole answer is, head and body: what the sum of a load tool's bytes is held against.
+"""How long a whole response is, head and body: what the sum of a load tool's bytes is held against.
 
-The request is the load tool's: its head decides about the answer's (Connection, Keep-Alive).
+The request is the load tool's: its head decides about the response's (Connection, Keep-Alive).
 """
 
 from __future__ import annotations
@@ -10,31 +10,41 @@ import socket
 import ssl
 
 from ..errors import LabError
-from ..site import Page
+from ..traffic import Kind, looked_at
 from .tool import Order
 
 TIMEOUT_S = 30.0
 LENGTH = re.compile(rb"^content-length:\s*(\d+)", re.IGNORECASE | re.MULTILINE)
 CHUNKED = re.compile(rb"^transfer-encoding:\s*chunked", re.IGNORECASE | re.MULTILINE)
+# The number in a head that no load has: it begins elsewhere.
+NUMBER = 10**12
 
 
-def lengths(order: Order) -> tuple[int, ...]:
-    """Bytes of the answer of each page; empty where a body's length changes. LabError."""
-    if any(page.length < 0 for page in order.pages):
+def lengths(order: Order) -> tuple[tuple[int, int], ...]:
+    """The least and the most bytes of a response of each kind, over the pages that are looked at;
+    empty where a body's length changes. LabError."""
+    kinds, pages = order.traffic.kinds, looked_at(order.pages)
+    if any(kind.status == 200 and page.length < 0 for kind in kinds for page in pages):
         return ()
-    return tuple(_length(order, page) for page in order.pages)
+    found = []
+    for kind in kinds:
+        heads = [order.traffic.head(kind, page, f"{order.host}:{order.port}", order.validators,
+                                    NUMBER + at, order.keep_alive)
+                 for at, page in enumerate(pages)]
+        sizes = [_length(order, kind, head) for head in heads]
+        found.append((min(sizes), max(sizes)))
+    return tuple(found)
 
 
-def _length(order: Order, page: Page) -> int:
-    close = "" if order.keep_alive else "Connection: close\r\n"
-    head = f"GET {page.path} HTTP/1.1\r\nHost: {order.host}:{order.port}\r\n{close}\r\n"
+def _length(order: Order, kind: Kind, head: bytes) -> int:
     try:
         with socket.create_connection((order.host, order.port), TIMEOUT_S) as plain, \
                 _secured(plain, order) as connection:
-            connection.sendall(head.encode())
-            return len(_whole(connection))
+            connection.sendall(head)
+            return len(_whole(connection, kind))
     except OSError as error:
-        raise LabError(f"no answer to measure of {page.path}: {error}") from None
+        path = head.split(b" ")[1].decode()
+        raise LabError(f"no response to measure of {path}: {error}") from None
 
 
 def _secured(plain: socket.socket, order: Order) -> socket.socket:
@@ -46,9 +56,9 @@ def _secured(plain: socket.socket, order: Order) -> socket.socket:
     return context.wrap_socket(plain)
 
 
-def _whole(connection: socket.socket) -> bytes:
+def _whole(connection: socket.socket, kind: Kind) -> bytes:
     received = b""
-    while not _complete(received):
+    while not _complete(received, kind):
         part = connection.recv(262144)
         if not part:
             break
@@ -56,12 +66,14 @@ def _whole(connection: socket.socket) -> bytes:
     return received
 
 
-def _complete(received: bytes) -> bool:
+def _complete(received: bytes, kind: Kind) -> bool:
     head, end, body = received.partition(b"\r\n\r\n")
     if not end:
         return False
+    if kind.method == "HEAD" or kind.status == 304:
+        return True
     if CHUNKED.search(head):
-        return body.endswith(b"\r\n0\r\n\r\n")
+        return body.endswith(b"\r\n0\r\n\r\n") or body == b"0\r\n\r\n"
     length = LENGTH.search(head)
-    # Without one the answer ends with the connection.
+    # Without one the response ends with the connection.
     return length is not None and len(body) >= int(length[1])

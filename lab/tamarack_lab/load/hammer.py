@@ -11,6 +11,7 @@ from typing import Any
 from .. import compiled
 from ..errors import Absent, LabError
 from ..histogram import Histogram
+from . import heads
 from .side import Side
 from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint, together
 
@@ -25,6 +26,7 @@ class Hammer(Tool):
     program = "cc"
     packages = ("gcc", "libc6-dev")
     many_pages = True
+    any_traffic = True
 
     def missing(self, side: Side) -> str:
         """It is compiled here and carried there."""
@@ -54,11 +56,10 @@ class Hammer(Tool):
     def _run_process(self, order: Order, program: str, side: Side) -> Count:
         if order.scheme != "http":
             raise LabError(f"{self.name} has no TLS")
-        pages = [word for page in order.pages
-                 for word in (page.path, str(page.length), str(page.hash))]
         command = [program, order.host, str(order.port), "-c", str(order.clients),
                    "-s", str(order.seed), *(["-k"] if order.keep_alive else []),
-                   *(["-t"] if order.timeline else []), *self.arguments(order), "--", *pages]
+                   *(["-t"] if order.timeline else []), *self.arguments(order),
+                   side.put(heads.file(order))]
         output = side.run(command, order.seconds + 4 * REQUEST_TIMEOUT_S)
         try:
             return count(json.loads(output), order)
@@ -103,4 +104,5 @@ def count(said: dict[str, Any], order: Order) -> Count:
     return Count(int(said["requests"]), float(said["duration_s"]), sum(counted.values()),
                  int(said["wrong"]), complaint(counted), int(said["bytes"]), kept,
                  float(said["stdev_us"]), over=over, corrected=order.rate is not None,
-                 timeline_ms=line)
+                 timeline_ms=line, statuses={
+                     int(status): int(number) for status, number in said["statuses"].items()})

@@ -10,6 +10,7 @@ from typing import ClassVar
 from ..histogram import Histogram, merged
 from ..results import Latency
 from ..site import Page
+from ..traffic import SAME, Traffic, Validators
 from .side import Side
 
 # Longer than any answer should take, so that a hang is an error and not the end of the run.
@@ -40,10 +41,14 @@ class Order:
     connections: int = 0
     timeline: bool = False
     seed: int = 1
-    # No two heads are alike.
-    unlike: bool = False
-    # Whole answers, head and body, by page; empty: not known.
-    answer_bytes: tuple[int, ...] = ()
+    # What is asked for of the pages, and the validators that its conditional requests name.
+    traffic: Traffic = SAME
+    validators: Validators = Validators()
+    # Every response's status is counted, which takes the load time (the warm-up).
+    counting: bool = False
+    # The least and the most bytes of a whole response, head and body, by the traffic's kind;
+    # empty: not known.
+    answer_bytes: tuple[tuple[int, int], ...] = ()
 
     def url(self, page: Page) -> str:
         """As a tool wants it."""
@@ -78,6 +83,8 @@ class Count:
     over: dict[int, int] = field(default_factory=dict)
     corrected: bool = False
     timeline_ms: list[tuple[float, float]] | None = None
+    # Responses by status, where they were counted.
+    statuses: dict[int, int] = field(default_factory=dict)
 
     def latency(self) -> Latency | None:
         """For the results."""
@@ -120,6 +127,8 @@ def together(counts: list[Count]) -> Count:
     kept = [count.histogram for count in counts if count.histogram]
     if len(kept) == len(counts):
         whole.histogram = merged(kept)
+    for status in {status for count in counts for status in count.statuses}:
+        whole.statuses[status] = sum(count.statuses.get(status, 0) for count in counts)
     lines = [point for count in counts for point in count.timeline_ms or []]
     whole.timeline_ms = sorted(lines) or None
     return whole
@@ -151,7 +160,7 @@ class Tool:
     # Whether it compares no body, but all bytes with those of whole answers.
     sums_bytes: ClassVar[bool] = False
     # Whether it can send heads of which no two are alike.
-    unlike_heads: ClassVar[bool] = False
+    any_traffic: ClassVar[bool] = False
     # False: it takes seconds to start, in which the server's idle CPU time would be counted.
     starts_at_once: ClassVar[bool] = True
 
@@ -175,15 +184,19 @@ class Tool:
         raise NotImplementedError
 
 
-def wrong_sum(order: Order, answers: int, received: int) -> bool:
-    """Whether so many bytes can't be so many right answers, and those still under way at the end.
+def wrong_sum(order: Order, asked: Sequence[int], answered: int, received: int) -> bool:
+    """Whether so many bytes can't be the right responses to so many requests of each kind.
 
-    Heads differ by some bytes: `Keep-Alive: max=99` is shorter than what came before it.
+    Those that were under way at the end may have any part of theirs. Heads differ by some bytes:
+    `Keep-Alive: max=99` is shorter than what came before it.
     """
     if not order.answer_bytes:
         return False
-    least = answers * (min(order.answer_bytes) - HEAD_SLACK_BYTES)
-    most = (answers + order.clients) * (max(order.answer_bytes) + HEAD_SLACK_BYTES)
+    pairs = list(zip(asked, order.answer_bytes, strict=True))
+    largest = max(most for _, most in order.answer_bytes) + HEAD_SLACK_BYTES
+    least = sum(count * (ends[0] - HEAD_SLACK_BYTES) for count, ends in pairs) \
+        - (sum(asked) - answered) * largest
+    most = sum(count * (ends[1] + HEAD_SLACK_BYTES) for count, ends in pairs)
     return not least <= received <= most
 
 

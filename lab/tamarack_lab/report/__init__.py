@@ -11,8 +11,10 @@ from .compare import Comparison, compare
 from .compare_text import show
 from .page import page
 from .publish import PublishError, publish
+from .targets import show_targets
 
-__all__ = ["Comparison", "PublishError", "build", "build_comparison", "compare", "publish", "show"]
+__all__ = ["Comparison", "PublishError", "build", "build_comparison", "compare", "publish", "show",
+           "show_targets"]
 
 
 def build(results: Results, folder: Path) -> list[Path]:

@@ -33,6 +33,7 @@ MEANINGS: dict[Metric, Meaning] = {
     # Proportional set size of all the server's processes, at the end of the load.
     "pss_bytes": Meaning("Memory", MEGABYTES, False),
     "bytes_per_connection": Meaning("Memory per idle connection", "bytes", False),
+    "throttled_share": Meaning("Periods with the quota used up", "%", False),
     "migrations_per_100k": Meaning("Migrations", "per 100,000 requests", False),
     "context_switches_per_request": Meaning("Context switches", "per request", False),
     "share_over_100ms": Meaning("Over 100 ms", "%", False),

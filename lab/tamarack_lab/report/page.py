@@ -11,7 +11,7 @@ import vl_convert
 
 from tamarack_lab.results import Experiment, Results
 
-from . import charts, tables
+from . import charts, tables, targets
 from .charts import Chart
 from .figures import filled, floors
 from .findings import findings
@@ -23,8 +23,8 @@ from .theme import DASHES, SHAPES, Look, Scheme, config, looks, tokens
 # Vega compiles its expressions, hence unsafe-eval.
 POLICY = ("default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
           "style-src 'unsafe-inline'; img-src data: blob:")
-# Tables with more rows than this wait behind their title.
-MOST_OPEN_ROWS = 24
+# So many sentences open an experiment; the others wait behind their number.
+OPEN_FINDINGS = 3
 
 
 def page(results: Results) -> str:
@@ -167,13 +167,19 @@ def _experiment(
     ghz = results.environment.mhz_max / 1000 if results.environment.mhz_max else None
     parts = [f"<h2>{escape(one.title)}</h2>",
              f'<p class="about"><code>{escape(one.name)}</code> {escape(one.about)}</p>',
-             listing(said, "findings") if said else "",
-             tables.ratios(one, quick), tables.published(one, quick), tables.shares(one, quick)]
+             listing(said[:OPEN_FINDINGS], "findings") if said else ""]
     parts += _drawings(one, found, drawn)
-    parts += [tables.efficiency(one, ghz), tables.marked(one)]
-    everything = tables.cells(one, quick)
-    few = len(one.cells) <= MOST_OPEN_ROWS
-    parts.append(everything if few else folded(f"All {len(one.cells)} cells", everything))
+    if said[OPEN_FINDINGS:]:
+        more = said[OPEN_FINDINGS:]
+        parts.append(folded(f"{len(more)} more findings", listing(more, "findings")))
+    behind = [("Targets", targets.section(one)),
+              ("Ratios here beside the published ones", tables.ratios(one, quick)),
+              ("Published beside measured", tables.published(one, quick)),
+              ("How long people wait", tables.shares(one, quick)),
+              ("Efficiency per core and per GHz", tables.efficiency(one, ghz)),
+              ("Marked cells", tables.marked(one)),
+              (f"All {len(one.cells)} cells", tables.cells(one, quick))]
+    parts += [folded(title, html) for title, html in behind if html]
     if one.left_out:
         parts.append(folded(f"Left out: {len(one.left_out)}", listing(one.left_out)))
     return f'<section id="{attribute(one.name)}">{"".join(parts)}</section>'

@@ -1,9 +1,14 @@
-"""Puts a committed result into the README: its table and pictures come from lab/results alone."""
+"""Puts a committed result into the pages of the project: figures come from lab/results alone.
+
+docs/measuring.md has the one table of figures, with everything that was measured; the README quotes
+some of it. Both are written at once, from one result.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -13,39 +18,74 @@ from .charts.chart import metric_for
 from .figures import floor_from, floor_owners, groups, interval_of, load_was_limit
 from .metrics import MEANINGS, lower, percent, written
 from .svg import picture, pictures
+from .targets import judge
 
 # Marks in the README: one picture for its first screen, and the section.
 PICTURE, SECTION = "lab-picture", "lab"
+# Marks in docs/measuring.md.
+FIGURES = "lab-figures"
 TABLE = "peers"
+# Experiments whose figures stand in the one table.
+TABLES = ("peers", "site", "loops")
 # The first that there is goes to the first screen.
 PICTURES = ("peers", "p3-concurrency")
+# Servers that are bounds: no choice for a reader of the README.
+BOUNDS = ("floor", "floor-threads", "floor-processes")
 
 
 class PublishError(Exception):
     """What keeps a result from being published, in one line."""
 
 
-def publish(results: Results, folder: Path, readme: Path) -> list[Path]:
-    """Writes the pictures beside the result and both parts of the README; the files written."""
+def publish(results: Results, folder: Path, readme: Path, measuring: Path) -> list[Path]:
+    """Writes the pictures beside the result, both parts of the README and the table of
+    docs/measuring.md; the files written."""
     if results.finished is None:
         raise PublishError(f"{folder}: the run is unfinished: lab/run {' '.join(results.command)} "
                            "goes on with it")
-    home = os.path.relpath(folder, readme.parent)
-    text = readme.read_text(encoding="utf-8")
-    for name, content in (
-            (PICTURE, _picture_of(results, home, 0)), (SECTION, section(results, home))):
-        text = _replaced(text, name, content, readme)
+    parts = [(readme, PICTURE, _picture_of(results, _home(folder, readme), 0)),
+             (readme, SECTION, section(results, _home(folder, readme))),
+             (measuring, FIGURES, figures(results, _home(folder, measuring)))]
+    texts: dict[Path, str] = {}
+    for page, name, content in parts:
+        text = texts.get(page) or page.read_text(encoding="utf-8")
+        texts[page] = _replaced(text, name, content, page)
     files = pictures(results, folder)
-    readme.write_text(text, encoding="utf-8")
-    return [*files, readme]
+    for page, text in texts.items():
+        page.write_text(text, encoding="utf-8")
+    return [*files, *texts]
 
 
-def _replaced(text: str, name: str, content: str, readme: Path) -> str:
+def _home(folder: Path, page: Path) -> str:
+    """The result's folder, seen from a page."""
+    return os.path.relpath(folder, page.parent)
+
+
+def _replaced(text: str, name: str, content: str, page: Path) -> str:
     begin, end = (f"<!-- {name}:{side} -->" for side in ("begin", "end"))
     found = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", text, re.DOTALL)
     if found is None:
-        raise PublishError(f"{readme}: no {begin} … {end}")
+        raise PublishError(f"{page}: no {begin} … {end}")
     return f"{text[:found.start()]}{begin}\n{content}\n{end}{text[found.end():]}"
+
+
+def figures(results: Results, home: str) -> str:
+    """The Markdown of all tables and targets."""
+    named = {one.name: one for one in results.experiments}
+    parts = []
+    for experiment in (named[name] for name in TABLES if name in named):
+        parts += [f"**{experiment.title}**", table(experiment, results.quick, turns=True),
+                  _reading(results, experiment, _columns(experiment, results.quick))]
+    return "\n\n".join(filter(None, [*parts, _targets(results), _source(results, home)]))
+
+
+def _targets(results: Results) -> str:
+    """A row for each target that was judged."""
+    verdicts = [one for experiment in results.experiments for one in judge(experiment)]
+    rows = [f"| {one.what} | {one.limit} | {one.shown} | {one.state} |"
+            for one in verdicts if one.measured]
+    return "\n".join(["| target | limit | measured | |", "|---|--:|--:|---|", *rows]) \
+        if rows else ""
 
 
 def section(results: Results, home: str) -> str:
@@ -53,7 +93,9 @@ def section(results: Results, home: str) -> str:
     parts = []
     for experiment in results.experiments:
         if experiment.name == TABLE:
-            parts += [table(experiment, results.quick), _reading(results, experiment)]
+            shown = _quoted(experiment)
+            parts += [table(shown, results.quick),
+                      _reading(results, experiment, _columns(shown, results.quick))]
     return "\n\n".join(filter(None, [*parts, _picture_of(results, home, 1),
                                      _source(results, home)]))
 
@@ -69,17 +111,36 @@ def _picture_of(results: Results, home: str, position: int) -> str:
 Column = tuple[str, list[Cell], Metric]
 
 
-def table(experiment: Experiment, quick: bool) -> str:
-    """A row for each server, a column for each place: medians of what the place is judged by."""
+def _quoted(experiment: Experiment) -> Experiment:
+    """What the README shows of it: the places that the file names, in the file's order."""
+    cells = [cell for cell in experiment.cells if cell.server not in BOUNDS and (
+        not experiment.quoted or cell.axes.get("scenario") in experiment.quoted)]
+    order = {scenario: at for at, scenario in enumerate(experiment.quoted)}
+    cells.sort(key=lambda cell: order.get(str(cell.axes.get("scenario")), 0))
+    return experiment.model_copy(update={"cells": cells})
+
+
+def table(experiment: Experiment, quick: bool, turns: bool = False) -> str:
+    """Medians of what each place is judged by: a row for each server and a column for each place.
+
+    One that `turns` has it the other way round where the places are more.
+    """
     columns = _columns(experiment, quick)
     labels = list(dict.fromkeys(cell.label for cell in experiment.cells))
     heads = [f"{place}, {MEANINGS[metric].unit}" for place, _, metric in columns]
-    lines = [f"| {' | '.join(['', *heads])} |", "|---" + "|--:" * len(columns) + "|"]
-    for label in labels:
-        fields = [_figure(label, cells, metric, quick) for _, cells, metric in columns]
-        if any(field not in ("–", "✗") for field in fields):
-            lines.append(f"| {' | '.join([label, *fields])} |")
-    return "\n".join(lines)
+    rows = [[_figure(label, cells, metric, quick) for _, cells, metric in columns]
+            for label in labels]
+    kept = [(label, row) for label, row in zip(labels, rows, strict=True)
+            if any(field not in ("–", "✗") for field in row)]
+    if turns and len(columns) > len(kept):
+        turned = zip(*(row for _, row in kept), strict=True)
+        return _lines([label for label, _ in kept], zip(heads, turned, strict=True))
+    return _lines(heads, kept)
+
+
+def _lines(heads: list[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    lines = [f"| {' | '.join(['', *heads])} |", "|---" + "|--:" * len(heads) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join([name, *fields])} |" for name, fields in rows)])
 
 
 def _columns(experiment: Experiment, quick: bool) -> list[Column]:
@@ -111,9 +172,8 @@ def _picture(results: Results, experiment: Experiment, home: str) -> str:
             f'<img alt="{escape(words)}" src="{light}"></picture>')
 
 
-def _reading(results: Results, experiment: Experiment) -> str:
+def _reading(results: Results, experiment: Experiment, columns: list[Column]) -> str:
     """How the table is to be read: which way is better, under which load, beside which noise."""
-    columns = _columns(experiment, results.quick)
     return " ".join(filter(None, (_ways([metric for _, _, metric in columns]), _loads(
         results, columns), _noise(experiment), _limited(experiment))))
 
@@ -162,7 +222,7 @@ def _source(results: Results, home: str) -> str:
     """Machine, date, how often and how long, and where everything else stands."""
     machine = results.environment
     kind = "quick run, " if results.quick else ""
-    named = [one for one in results.experiments if one.name in (TABLE, *PICTURES)]
+    named = [one for one in results.experiments if one.name in (*TABLES, *PICTURES)]
     lengths = sorted({one.seconds or results.seconds for one in named} or {results.seconds})
     seconds = " or ".join(f"{length:g}" for length in lengths)
     return (f"{results.started:%Y-%m-%d}, {machine.cpu}, {machine.cpus} CPUs; {kind}medians of "

@@ -30,7 +30,7 @@ TypesConfig {types}
 {pools}MaxConnectionsPerChild 0
 ListenBacklog 4096
 Timeout 60
-{affinity}{fair}{log}DocumentRoot {documents}
+{affinity}{fair}{log}{rules}DocumentRoot {documents}
 <Directory />
     Options FollowSymLinks
     AllowOverride None
@@ -80,6 +80,31 @@ EnableSendfile On
 ExtendedStatus Off
 """
 
+# One of a long list, as people have against robots.
+RULE = 'SetEnvIf User-Agent "Bad(bot|crawler|spider)[a-z]*{number}/[0-9.]+" robot\n'
+
+# As Debian's deflate.conf has it.
+GZIP = """\
+AddOutputFilterByType DEFLATE text/html text/plain text/xml text/css text/javascript
+"""
+
+LOGIN = """\
+<Directory {documents}/private>
+    AuthType Basic
+    AuthName lab
+    AuthBasicProvider file
+    AuthUserFile {passwords}
+    Require valid-user
+</Directory>
+"""
+
+HOST = """\
+<VirtualHost {address}:{port}>
+    ServerName {name}
+    {alias}DocumentRoot {documents}/{page}/{name}
+</VirtualHost>
+"""
+
 # Loaded when a process starts, so that no request of the measurement pays for it. Embedded in
 # prefork's children, as published; where requests have threads, mod_wsgi's manual wants processes
 # of its own, and they are as many as gunicorn's manual wants.
@@ -104,7 +129,7 @@ class Apache(Server):
 
     program = "apache2"
     packages: ClassVar[tuple[str, ...]] = ("apache2",)
-    features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app"})
+    features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app", "gzip", "login", "hosts"})
     shape: ClassVar[str] = ""
 
     @classmethod
@@ -150,13 +175,16 @@ class Apache(Server):
         words["group"] = "%{GLOBAL}" if embedded else "lab"
         words["daemons"] = "" if embedded else APP_DAEMONS.format(
             **words, processes=2 * len(setup.cpus) + 1)
-        features = {"cgi": CGI, "ssi": SSI, "app": APP}
+        features = {"cgi": CGI, "ssi": SSI, "app": APP, "gzip": GZIP, "login": LOGIN,
+                    "hosts": self._hosts()}
+        words["passwords"] = site.passwords
         text = TEMPLATE.format(
             **words, address=setup.address, port=setup.port, types=MIME_TYPES,
             modules="\n".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so"
                               for name in self.module_names()),
             user="User www-data\nGroup www-data\n" if os.geteuid() == 0 else "",
             pools=pools.lines(self.shape, setup), affinity=self.affinity_lines(),
+            rules="".join(RULE.format(number=number) for number in range(setup.rules)),
             fair=FAIR if setup.profile == "fit" else "",
             log=LOG.format(**words) if setup.log else "",
             override="All" if setup.htaccess else "None",
@@ -165,6 +193,17 @@ class Apache(Server):
         (setup.folder / "httpd.conf").write_text(text)
         return [self.path() or self.program, "-DFOREGROUND", "-f",
                 str(setup.folder / "httpd.conf")]
+
+    def _hosts(self) -> str:
+        """A section for each virtual host, which has a wildcard alias where the page says so."""
+        setup = self.setup
+        if setup.feature != "hosts":
+            return ""
+        return "".join(HOST.format(
+            address=setup.address, port=setup.port, documents=setup.site.documents,
+            page=setup.page, name=page.host,
+            alias=f"ServerAlias *.{page.host}\n    " if setup.page == "aliases" else "")
+            for page in setup.pages)
 
 
 class ApachePrefork(Apache):

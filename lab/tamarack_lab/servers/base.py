@@ -19,18 +19,24 @@ from typing import ClassVar, Literal
 from .. import cpus as cpu_lists
 from .. import compiled, deferred, packages, proc
 from ..errors import LabError
+from ..quota import Quota
 from ..site import Page, Site
+from ..traffic import SAME, Kind, Traffic, Validators, looked_at
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 SETTLE_LIMIT_S = 90.0
 FETCH_TIMEOUT_S = 30.0
-SLOWER = Path(__file__).parent.parent.parent / "servers" / "slower.c"
+# The lab's own servers in C.
+SOURCES = Path(__file__).parent.parent.parent / "servers"
+SLOWER = SOURCES / "slower.c"
 # The kernel gives these to nobody by itself (others from 32768 on, where nobody has changed that):
 # no client's end of a connection has one before the server.
 PORTS = range(10_240, 32_240)
 # Where runs are side by side each begins elsewhere.
 _port_numbers = itertools.count(os.getpid() * 97)
+# Numbers of the check's heads: no load begins there.
+FIRST_NUMBER = 10**11
 # Lines of a server that tell more than its last one.
 FAULT = re.compile(r"alert|emerg|error|fatal|cannot|can't|failed|not permitted", re.IGNORECASE)
 Profile = Literal["fit", "p1", "p3", "p3-prespawned", "p4"]
@@ -52,11 +58,18 @@ class Setup:
     clients: int = 64
     profile: Profile = "fit"
     prespawned: int = 200
-    # mask: nothing but the mask; off, taskset, own: the server's own affinity switched off,
-    # its workers pinned by hand, its own affinity switched on.
+    # mask: nothing but the mask; off, taskset, own, bound: the server's own affinity switched off,
+    # its workers pinned by hand, its own affinity switched on, and bound once and for all.
     affinity: str = "mask"
-    # static, cgi, ssi or app.
+    # static, or what the page is about: cgi, ssi, app, gzip, login, hosts.
     feature: str = "static"
+    # What is asked for, and the traffic that asks.
+    page: str = "1k"
+    asks: str = "same"
+    # Lines of SetEnvIf that each request is held against.
+    rules: int = 0
+    # CPUs' worth of time; 0: all there is.
+    quota: float = 0.0
     # CPU time that each answer is made to cost more (a slowdown that --compare has to find).
     slower_ns: int = 0
 
@@ -64,6 +77,11 @@ class Setup:
     def host(self) -> str:
         """Where load and checks go."""
         return self.address
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """What is asked for."""
+        return self.site.pages[self.page]
 
 
 class Server:
@@ -74,13 +92,14 @@ class Server:
     # The program, the packages that bring it.
     program: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
-    # Of: tls, log, htaccess, cgi, ssi, app, affinity (has its own).
+    # Of: tls, log, htaccess, cgi, ssi, app, gzip, login, hosts, affinity (has its own).
     features: ClassVar[frozenset[str]] = frozenset()
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.group: proc.Group | None = None
+        self.quota: Quota | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
 
     # What a subclass says about itself.
@@ -151,7 +170,12 @@ class Server:
         self.setup.folder.mkdir(parents=True)
         self.setup.folder.chmod(0o777)
         refuse_used(self.setup.address, self.setup.port)
-        self.group = proc.Group.make(f"{self.name}-{self.setup.port}")
+        name = f"{self.name}-{self.setup.port}"
+        # A process is in one group of a hierarchy: with a quota, its CPU time is not the group's.
+        if self.setup.quota:
+            self.quota = Quota.make(name, self.setup.quota)
+        else:
+            self.group = proc.Group.make(name)
         self.launch(self.configure())
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._listens():
@@ -168,6 +192,8 @@ class Server:
         masked = ["taskset", "-c", cpu_lists.text(self.setup.cpus), *command]
         if self.group:
             masked = self.group.joining(masked)
+        if self.quota:
+            masked = self.quota.joining(masked)
         # A process that is not noted would stay when the run is interrupted.
         with open(self.setup.folder / "output.txt", "ab") as output, deferred.interrupts():
             self._processes.append(subprocess.Popen(
@@ -209,17 +235,42 @@ class Server:
                     raise LabError(f"no permission to pin {self.label}: "
                                    f"{error.strerror}") from None
 
-    def check(self, pages: tuple[Page, ...]) -> None:
-        """Compares the bodies byte by byte. LabError when one is wrong."""
-        for page in pages:
-            try:
-                status, body = fetch(self.url(page))
-            except (OSError, http.client.HTTPException) as error:
-                raise LabError(f"{self.label} does not answer {page.path}: {error}") from None
-            if status != 200:
-                raise LabError(f"{self.label} answers {page.path} with {status}")
-            if not page.fits(body):
-                raise LabError(f"{self.label} answers {page.path} with wrong bytes")
+    def check(self, pages: tuple[Page, ...], traffic: Traffic = SAME,
+              validators: Validators = Validators()) -> None:
+        """Compares the status and the body of each kind of request, over the pages that are
+        looked at. LabError when one is wrong."""
+        for number, page in enumerate(looked_at(pages)):
+            for kind in traffic.kinds:
+                host = f"{self.setup.host}:{self.setup.port}"
+                head = traffic.head(kind, page, host, validators, FIRST_NUMBER + number, False)
+                given = self._answered(page, kind.method, head)
+                fault = self.fault(kind, page, given)
+                if fault:
+                    raise LabError(f"{self.label} answers {_shown(head)} {fault}")
+
+    def meant(self, traffic: Traffic) -> Traffic:
+        """The traffic with what has to come back from this server."""
+        return traffic
+
+    def fault(self, kind: Kind, page: Page, given: Response) -> str:
+        """What is wrong with a response; empty when it is as intended."""
+        coding = given.fields.get("Content-Encoding", "")
+        return kind.fault(page, given.status, coding, given.body)
+
+    def validators(self, page: Page) -> Validators:
+        """What it says of a file. LabError when it names no validator."""
+        head = SAME.head(SAME.kinds[0], page, self.setup.host, Validators(), 0, False)
+        fields = self._answered(page, "GET", head).fields
+        found = Validators(fields.get("ETag", ""), fields.get("Last-Modified", ""))
+        if not found.etag or not found.modified:
+            raise LabError(f"{self.label} names no ETag or no Last-Modified")
+        return found
+
+    def _answered(self, page: Page, method: str, head: bytes) -> Response:
+        try:
+            return ask(self.scheme, self.setup.host, self.setup.port, method, head)
+        except (OSError, http.client.HTTPException) as error:
+            raise LabError(f"{self.label} does not answer {page.path}: {error}") from None
 
     def tls_terms(self) -> str:
         """TLS version and cipher that it agrees on. LabError."""
@@ -254,6 +305,9 @@ class Server:
                 _kill(pid)
             self.group.remove()
             self.group = None
+        if self.quota:
+            self.quota.remove()
+            self.quota = None
 
     def _slowed(self) -> dict[str, str]:
         if not self.setup.slower_ns:
@@ -307,22 +361,43 @@ def free_port(address: str = "127.0.0.1") -> int:
     raise LabError("no port is free")
 
 
+@dataclass(frozen=True)
+class Response:
+    """What came back for one head."""
+
+    status: int
+    fields: http.client.HTTPMessage
+    body: bytes
+
+
+def ask(scheme: str, host: str, port: int, method: str, head: bytes) -> Response:
+    """Sends a head as it stands on a connection of its own; the head has to close it."""
+    with socket.create_connection((host, port), FETCH_TIMEOUT_S) as plain:
+        connection = _any_certificate().wrap_socket(plain) if scheme == "https" else plain
+        with connection:
+            connection.sendall(head)
+            answer = http.client.HTTPResponse(connection, method=method)
+            answer.begin()
+            return Response(answer.status, answer.msg, answer.read())
+
+
+def _shown(head: bytes) -> str:
+    """The request line, and the field that makes the request what it is."""
+    lines = head.decode().split("\r\n")
+    method, path, _ = lines[0].split(" ")
+    asked = [line for line in lines if line.startswith(("If-", "Range:", "Authorization:"))]
+    return " ".join([*([method] if method != "GET" else []), path,
+                     *(f"({line})" for line in asked[:1])])
+
+
 def fetch(url: str) -> tuple[int, bytes]:
-    """One answer's status and body."""
+    """One GET."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
-    connection: http.client.HTTPConnection
-    if scheme == "https":
-        connection = http.client.HTTPSConnection(host, timeout=FETCH_TIMEOUT_S,
-                                                 context=_any_certificate())
-    else:
-        connection = http.client.HTTPConnection(host, timeout=FETCH_TIMEOUT_S)
-    try:
-        connection.request("GET", f"/{path}", headers={"Connection": "close"})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
+    name, _, port = host.partition(":")
+    head = f"GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    given = ask(scheme, name, int(port), "GET", head.encode())
+    return given.status, given.body
 
 
 def _any_certificate() -> ssl.SSLContext:

@@ -10,15 +10,25 @@ TEMPLATE = """\
 {user}num-threads: {threads}
 max-connections: {connections}
 http1-request-timeout: 600
+{gzip}listen:
+  host: {address}
+  port: {port}{tls}
 hosts:
   default:
-    listen:
-      host: {address}
-      port: {port}{tls}
     paths:
       "/":
         file.dir: {documents}
-{log}"""
+{hosts}{log}"""
+
+# The level that Apache's mod_deflate has: the same work for all.
+GZIP = """\
+compress:
+  gzip: 6
+"""
+HOST = """\
+  "{name}":
+    paths: {{ "/": {{ file.dir: {documents}/{page}/{name} }} }}
+"""
 
 
 class H2o(Server):
@@ -28,17 +38,32 @@ class H2o(Server):
     label = "h2o"
     program = "h2o"
     packages = ("h2o",)
-    features = frozenset({"tls", "log"})
+    features = frozenset({"tls", "log", "gzip", "hosts"})
 
     def configure(self) -> list[str]:
         """Writes h2o.conf."""
         setup, site, folder = self.setup, self.setup.site, self.setup.folder
-        tls = f"\n      ssl:\n        certificate-file: {site.certificate}" \
-              f"\n        key-file: {site.key}\n        minimum-version: TLSv1.2"
+        tls = f"\n  ssl:\n    certificate-file: {site.certificate}" \
+              f"\n    key-file: {site.key}\n    minimum-version: TLSv1.2"
         text = TEMPLATE.format(
             user="user: www-data\n" if os.geteuid() == 0 else "", threads=len(setup.cpus),
             connections=setup.clients * 2 + 1024, address=setup.address, port=setup.port,
             documents=site.documents, tls=tls if setup.tls else "",
-            log=f"access-log: {folder}/access.log\n" if setup.log else "")
+            log=f"access-log: {folder}/access.log\n" if setup.log else "", hosts=self._hosts(),
+            gzip=GZIP if setup.feature == "gzip" else "")
         (folder / "h2o.conf").write_text(text)
         return [self.path() or self.program, "-m", "worker", "-c", str(folder / "h2o.conf")]
+
+    def _hosts(self) -> str:
+        """A host for each name, and one for its wildcard where the page says so."""
+        setup = self.setup
+        if setup.feature != "hosts":
+            return ""
+        found = []
+        for page in setup.pages:
+            values = {"documents": setup.site.documents, "page": setup.page}
+            found.append(HOST.format(name=page.host, **values))
+            if setup.page == "aliases":
+                found.append(HOST.format(name=page.host, **values).replace(
+                    f'"{page.host}"', f'"*.{page.host}"', 1))
+        return "".join(found)

@@ -68,7 +68,7 @@ class Haproxy(Server):
             connections=setup.clients * 2 + 1024, threads=len(cpus),
             affinity="\n    ".join(f"cpu-map 1/{number + 1} {cpu}"
                                    for number, cpu in enumerate(cpus)) + "\n    "
-            if setup.affinity == "own" else "",
+            if setup.affinity in ("own", "bound") else "",
             user="user www-data\n    group www-data" if os.geteuid() == 0 else "",
             address=setup.address, port=setup.port, behind=behind.port,
             tls=f" ssl crt {setup.site.root}/both.pem" if setup.tls else "")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from .. import compiled
-from .base import Server
+from .base import SOURCES, Server
 
-SOURCE = Path(__file__).parent.parent.parent / "servers" / "naive.c"
+SOURCE = SOURCES / "naive.c"
 
 
 class Naive(Server):

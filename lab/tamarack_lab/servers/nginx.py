@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 
 from .base import Server, first_line, output_of
 
 TEMPLATE = """\
 {user}daemon off;
 worker_processes {workers};
-{affinity}worker_rlimit_nofile 65536;
+{affinity}worker_rlimit_nofile {descriptors};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log crit;
 events {{
@@ -22,7 +23,7 @@ http {{
     sendfile on;
     tcp_nopush on;
     tcp_nodelay on;
-    open_file_cache max=1000 inactive=300s;
+    open_file_cache {kept};
     open_file_cache_valid 60s;
     keepalive_timeout 600s;
     keepalive_requests 1000000000;
@@ -32,14 +33,34 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    server {{
+{gzip}    server {{
         listen {address}:{port}{tls} backlog=4096{reuse};
         root {documents};
         {certificate}
         location /ssi/ {{ ssi on; default_type text/html; }}
+        {login}
     }}
-}}
+{hosts}}}
 """
+
+# The level that Apache's mod_deflate has: the same work for all.
+GZIP = """\
+    gzip on;
+    gzip_comp_level 6;
+"""
+
+LOGIN = "location /private/ {{ auth_basic lab; auth_basic_user_file {passwords}; }}"
+
+# The names' table as its manual advises for many: larger, and with room for each name.
+HOSTS = """\
+    server_names_hash_max_size 65536;
+    server_names_hash_bucket_size 128;
+"""
+HOST = """\
+    server {{ listen {address}:{port}; server_name {name}{alias}; root {documents}/{page}/{name}; }}
+"""
+# Files that it keeps open at least.
+FILES_MIN = 1000
 
 
 class Nginx(Server):
@@ -49,12 +70,16 @@ class Nginx(Server):
     label = "nginx"
     program = "nginx"
     packages = ("nginx",)
-    features = frozenset({"tls", "log", "ssi", "affinity"})
+    features = frozenset({"tls", "log", "ssi", "affinity", "gzip", "login", "hosts"})
 
     @classmethod
     def version(cls) -> str:
         """Of the installed package."""
         return first_line([cls.path() or cls.program, "-v"]).removeprefix("nginx version: ")
+
+    def workers(self) -> int:
+        """One per CPU."""
+        return len(self.setup.cpus)
 
     @classmethod
     def flags(cls) -> str:
@@ -71,12 +96,43 @@ class Nginx(Server):
         masks = " ".join(f"{1 << cpu:b}" for cpu in setup.cpus)
         text = TEMPLATE.format(
             user="user www-data;\n" if os.geteuid() == 0 else "",
-            workers=len(setup.cpus), folder=folder, address=setup.address, port=setup.port,
-            affinity=f"worker_cpu_affinity {masks};\n" if setup.affinity == "own" else "",
+            workers=self.workers(), folder=folder, address=setup.address, port=setup.port,
+            affinity=f"worker_cpu_affinity {masks};\n" if setup.affinity in ("own", "bound") else "",
             connections=setup.clients * 2 + 1024, documents=site.documents,
             tls=" ssl" if setup.tls else "", certificate=certificate if setup.tls else "",
-            reuse=" reuseport" if len(setup.cpus) > 1 else "",
-            log=f"{folder}/access.log combined buffer=64k" if setup.log else "off")
+            reuse=" reuseport" if self.workers() > 1 else "",
+            log=f"{folder}/access.log combined buffer=64k" if setup.log else "off",
+            kept=self._kept(), descriptors=65536 + 2 * len(setup.pages),
+            gzip=GZIP if setup.feature == "gzip" else "", hosts=self._hosts(),
+            login=LOGIN.format(passwords=site.passwords) if setup.feature == "login" else "")
         (folder / "nginx.conf").write_text(text)
         return [self.path() or self.program, "-p", str(folder), "-e", f"{folder}/error.log",
                 "-c", str(folder / "nginx.conf")]
+
+    def _kept(self) -> str:
+        """Room for all files and folders; none where descriptors are too few for that: asked in
+        turn, each would be closed before it is asked for again."""
+        wanted = max(FILES_MIN, 2 * len(self.setup.pages))
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 2 * self.setup.clients - 1024
+        return "off" if wanted > most else f"max={wanted} inactive=300s"
+
+    def _hosts(self) -> str:
+        """A server for each virtual host, which has a wildcard name where the page says so."""
+        setup = self.setup
+        if setup.feature != "hosts":
+            return ""
+        return HOSTS + "".join(HOST.format(
+            address=setup.address, port=setup.port, documents=setup.site.documents,
+            page=setup.page, name=page.host,
+            alias=f" *.{page.host}" if setup.page == "aliases" else "") for page in setup.pages)
+
+
+class NginxOne(Nginx):
+    """A lone worker, however many CPUs there are."""
+
+    name = "nginx-one"
+    label = "nginx, one worker"
+
+    def workers(self) -> int:
+        """One."""
+        return 1

@@ -80,6 +80,8 @@ class Tamarack(Apache):
         """Its own affinity, where the experiment asks for one state of it."""
         if self.setup.affinity in ("off", "taskset"):
             return "CPUAffinity Off\n"
+        if self.setup.affinity == "bound":
+            return "CPUAffinity Thread\nCPUAffinityAdapt Off\n"
         return "CPUAffinity Auto\nCPUAffinityAdapt On\n" if self.setup.affinity == "own" else ""
 
 

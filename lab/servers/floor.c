@@ -1,12 +1,14 @@
 /*
- * The floor: it parses nothing and sends a canned answer, from one epoll loop, from threads that
+ * The floor: it parses nothing and sends a canned response, from one epoll loop, from threads that
  * have one connection each, or from processes that do.
  *
  * What it costs is the kernel's TCP path and one recv and one send per request, and with threads
  * and processes a switch to whoever waits for it; no server of that shape that answers over a
  * socket can cost less on the same machine.
  *
- * usage: floor PORT FILE [threads COUNT | processes COUNT]    (FILE is the body; it is read once)
+ * usage: floor ADDRESS PORT FILE [threads COUNT | processes COUNT]
+ *
+ * FILE holds the whole response, head and body; it is read once.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,10 +25,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BODY_MAX = 1 << 20, HEAD_MAX = 512, EVENTS_MAX = 256, REQUEST_MAX = 16384 };
+enum { RESPONSE_MAX = 1 << 20, EVENTS_MAX = 256, REQUEST_MAX = 16384 };
 
-static char answer[HEAD_MAX + BODY_MAX];
-static size_t answer_length;
+static char response[RESPONSE_MAX];
+static size_t response_length;
 
 static void fail(const char *what)
 {
@@ -34,30 +36,27 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void make_answer(const char *path)
+static void read_response(const char *path)
 {
-    static char body[BODY_MAX];
     FILE *file = fopen(path, "rb");
     if (!file) {
         fail(path);
     }
-    size_t length = fread(body, 1, sizeof body, file);
+    response_length = fread(response, 1, sizeof response, file);
     fclose(file);
-    int head = snprintf(answer, HEAD_MAX,
-                        "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/html\r\n"
-                        "Content-Length: %zu\r\n\r\n", length);
-    memcpy(answer + head, body, length);
-    answer_length = (size_t)head + length;
+    if (response_length == 0 || response_length == sizeof response) {
+        fprintf(stderr, "floor: %s is empty or over %d bytes\n", path, RESPONSE_MAX - 1);
+        exit(1);
+    }
 }
 
-static int listener(int port, int flags)
+static int listener(const char *host, int port, int flags)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
     int on = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 1024) < 0) {
+    if (fd < 0 || inet_pton(AF_INET, host, &address.sin_addr) != 1 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 4096) < 0) {
         fail("listen");
     }
     return fd;
@@ -89,7 +88,7 @@ static int serve(int fd)
     if (length < 0 && errno == EAGAIN) {
         return 1;
     }
-    if (length > 0 && send(fd, answer, answer_length, MSG_NOSIGNAL) == (ssize_t)answer_length) {
+    if (length > 0 && send(fd, response, response_length, MSG_NOSIGNAL) == (ssize_t)response_length) {
         return 1;
     }
     close(fd);
@@ -159,20 +158,20 @@ static void processes(int listening, int count)
 
 int main(int count, char **words)
 {
-    const char *shape = count == 5 ? words[3] : "loop";
+    const char *shape = count == 6 ? words[4] : "loop";
     int is_loop = strcmp(shape, "loop") == 0;
-    if ((count != 3 && count != 5) ||
+    if ((count != 4 && count != 6) ||
         (!is_loop && strcmp(shape, "threads") != 0 && strcmp(shape, "processes") != 0)) {
-        fprintf(stderr, "usage: floor PORT FILE [threads COUNT | processes COUNT]\n");
+        fprintf(stderr, "usage: floor ADDRESS PORT FILE [threads COUNT | processes COUNT]\n");
         return 2;
     }
-    make_answer(words[2]);
-    int listening = listener(atoi(words[1]), is_loop ? SOCK_NONBLOCK : 0);
+    read_response(words[3]);
+    int listening = listener(words[1], atoi(words[2]), is_loop ? SOCK_NONBLOCK : 0);
     if (is_loop) {
         loop(listening);
     } else if (strcmp(shape, "threads") == 0) {
-        threads(listening, atoi(words[4]));
+        threads(listening, atoi(words[5]));
     } else {
-        processes(listening, atoi(words[4]));
+        processes(listening, atoi(words[5]));
     }
 }

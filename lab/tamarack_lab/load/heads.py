@@ -1,0 +1,43 @@
+"""The heads of a load as a file, which wrk.lua and hammer.c both read.
+
+A line is a word and fields behind tabs: `order random|turn`, `kind WEIGHT STATUS METHOD TEMPLATE`
+with the line ends of the head escaped, `page PATH HOST LENGTH HASH`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from .. import compiled
+from .tool import Order
+
+
+def file(order: Order) -> Path:
+    """The order's file, by its contents: runs that ask for the same have the same file."""
+    text = written(order)
+    name = f"heads-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    path = compiled.folder() / name
+    if not path.exists():
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text)
+        fresh.rename(path)
+    return path
+
+
+def written(order: Order) -> str:
+    """The text of the file."""
+    traffic = order.traffic
+    lines = [f"order\t{'turn' if traffic.in_turn else 'random'}"]
+    for kind in traffic.kinds:
+        template = traffic.template(kind, order.validators, order.keep_alive)
+        escaped = template.replace("\r\n", "\\r\\n")
+        lines.append(f"kind\t{kind.weight}\t{kind.status}\t{kind.method}\t{escaped}")
+    # A body is compared where each response has it as it lies on the disk.
+    whole = all(kind.status == 200 and not kind.coding and kind.method == "GET"
+                for kind in traffic.kinds)
+    for page in order.pages:
+        length, digest = (page.length, page.hash) if whole else (-1, 0)
+        lines.append(f"page\t{page.path}\t{page.host}\t{length}\t{digest}")
+    return "\n".join(lines) + "\n"
