@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use conf::{BStr, Defines, Host, Macros, Node, Tree, read_htaccess};
+use conf::{Arg, BStr, Defines, Diagnostic, Host, Macros, Node, Tree, read_htaccess};
 use libfuzzer_sys::fuzz_target;
 
 /// Knows what does not start with `n`, so that conditions come out either way.
@@ -18,7 +18,7 @@ impl Host for Server {
         !name.starts_with(b"n")
     }
 
-    fn load_module(&mut self, _: &BStr, _: &Path) -> Result<(), String> {
+    fn load_module(&mut self, _: &Arg, _: &Path) -> Result<(), Box<Diagnostic>> {
         Ok(())
     }
 }
@@ -27,7 +27,7 @@ fuzz_target!(|text: &[u8]| {
     let mut defines = Defines::new();
     defines.set(b"V", Some(b"two words"));
     let (name, macros) = (Path::new("/.htaccess"), Macros::default());
-    let (tree, found) = read_htaccess(text, name, &mut Server, &defines, &macros);
+    let (tree, found) = read_htaccess(text, name, &mut Server, &defines, &macros, name);
     check(&tree, &tree.nodes);
     for diagnostic in found.iter().take(20) {
         diagnostic.render_plain(&tree.sources);

@@ -24,8 +24,8 @@ impl Env for Echo {
         Some(IpAddr::from([10, 1, 2, 3]))
     }
 
-    fn allowed(&mut self, _: Subject, text: &[u8]) -> bool {
-        text.is_empty()
+    fn allowed(&mut self, _: Subject, text: &[u8]) -> Result<bool, pcre::Later> {
+        Ok(text.is_empty())
     }
 }
 

@@ -91,7 +91,7 @@ impl Diagnostic {
         let place = |span: Span| {
             let name = sources.name(span.file);
             let name = escaped(&name.to_string());
-            format!("Syntax error on line {} of {name}:", last_line(sources, span))
+            format!("Syntax error on line {} of {name}:", sources.last_line(span))
         };
         if !self.code.is_empty() {
             return format!("{}: {}\n{message}", self.code, place(span));
@@ -133,17 +133,6 @@ fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-/// The last physical line of the logical line that `span` stands on.
-fn last_line(sources: &Sources, span: Span) -> u32 {
-    let mut line = span.line;
-    while sources.line(Span { line, ..span }).is_some_and(|text| text.ends_with(b"\\"))
-        && sources.line(Span { line: line + 1, ..span }).is_some()
-    {
-        line += 1;
-    }
-    line
 }
 
 /// The candidate nearest to `word` (case does not count), if it is near enough to be a slip.

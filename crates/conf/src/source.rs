@@ -1,6 +1,6 @@
 //! The texts that were read, and positions in them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -31,13 +31,20 @@ pub struct Source {
     pub name: BString,
     /// The whole text.
     pub text: Arc<[u8]>,
+    /// Where its lines begin.
+    starts: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     /// Line `number` (from 1) without its line end, or `None` when there are fewer.
     pub fn line(&self, number: u32) -> Option<&BStr> {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
-        let line = self.text.split(|byte| *byte == b'\n').nth(index)?;
+        let starts = self.starts.get_or_init(|| {
+            let ends = self.text.find_iter(b"\n").map(|end| end + 1);
+            std::iter::once(0).chain(ends).collect()
+        });
+        let line = self.text.get(*starts.get(index)?..)?;
+        let line = line.find_byte(b'\n').and_then(|end| line.get(..end)).unwrap_or(line);
         Some(line.strip_suffix(b"\r").unwrap_or(line).as_bstr())
     }
 }
@@ -57,7 +64,7 @@ impl Sources {
     /// Keeps a text and names it.
     pub fn add(&mut self, name: impl Into<BString>, text: impl Into<Arc<[u8]>>) -> FileId {
         let id = FileId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
-        self.all.push(Source { name: name.into(), text: text.into() });
+        self.all.push(Source { name: name.into(), text: text.into(), starts: OnceLock::new() });
         id
     }
 
@@ -74,6 +81,22 @@ impl Sources {
     /// The source line that `span` stands on.
     pub fn line(&self, span: Span) -> Option<&BStr> {
         self.get(span.file)?.line(span.line)
+    }
+
+    /// The last physical line of the logical line that `span` stands on: the one that Apache names.
+    pub fn last_line(&self, span: Span) -> u32 {
+        let mut line = span.line;
+        while self.line(Span { line, ..span }).is_some_and(|text| text.ends_with(b"\\"))
+            && self.line(Span { line: line + 1, ..span }).is_some()
+        {
+            line += 1;
+        }
+        line
+    }
+
+    /// The text's name, and the line as Apache counts ([`Sources::last_line`]).
+    pub fn place(&self, span: Span) -> (String, u32) {
+        (self.name(span.file).to_string(), self.last_line(span))
     }
 
     /// Every text with its id.

@@ -43,27 +43,41 @@ impl Iterator for Words<'_> {
 /// The first word of `text`, which starts with no blank, and the bytes it takes; `None` at the end.
 ///
 /// Quotes count only as a word's first byte, and what follows the closing quote is the next word.
-/// Inside quotes a backslash before the same quote or a backslash is dropped.
+/// A backslash before a backslash is dropped, inside quotes before the same quote, too.
 /// Source: `ap_getword_conf`, `substring_conf`.
 pub fn first_word(text: &[u8]) -> Option<(BString, usize)> {
     let (&first, inner) = text.split_first()?;
     if first != b'"' && first != b'\'' {
         let length = text.iter().position(|byte| is_blank(*byte)).unwrap_or(text.len());
-        return Some((text.get(..length)?.into(), length));
+        return Some((unescaped(text.get(..length)?, None), length));
     }
-    let mut word = BString::default();
-    let mut bytes = inner.iter().copied().enumerate();
-    while let Some((index, byte)) = bytes.next() {
-        match (byte, inner.get(index + 1)) {
-            (b'\\', Some(&next)) if next == b'\\' || next == first => {
-                word.push(next);
-                bytes.next();
-            }
-            (byte, _) if byte == first => return Some((word, index + 2)),
-            (byte, _) => word.push(byte),
-        }
+    let mut end = 0;
+    while let Some(&byte) = inner.get(end)
+        && byte != first
+    {
+        end += if escapes(inner, end, Some(first)) { 2 } else { 1 };
     }
-    Some((word, text.len()))
+    let word = unescaped(inner.get(..end)?, Some(first));
+    // The quotes belong to it; the closing one may be missing.
+    Some((word, text.len().min(end + 2)))
+}
+
+/// `word` without the backslashes that only say how the next byte is meant.
+fn unescaped(word: &[u8], quote: Option<u8>) -> BString {
+    let mut plain = BString::new(Vec::with_capacity(word.len()));
+    let mut at = 0;
+    while let Some(&byte) = word.get(at) {
+        at += usize::from(escapes(word, at, quote));
+        plain.push(word.get(at).copied().unwrap_or(byte));
+        at += 1;
+    }
+    plain
+}
+
+/// Whether the byte at `at` is a backslash that is dropped.
+fn escapes(text: &[u8], at: usize, quote: Option<u8>) -> bool {
+    let next = text.get(at + 1).copied();
+    text.get(at) == Some(&b'\\') && next.is_some() && (next == Some(b'\\') || next == quote)
 }
 
 /// How many blanks `text` starts with.
@@ -74,4 +88,31 @@ pub fn blanks(text: &[u8]) -> usize {
 /// Is it one of C's `isspace` in the C locale?
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_word;
+
+    fn word(text: &str) -> (String, usize) {
+        let (word, length) = first_word(text.as_bytes()).unwrap();
+        (word.to_string(), length)
+    }
+
+    #[test]
+    fn a_backslash_before_a_backslash_is_dropped() {
+        assert_eq!(word(r"/\\.git x"), (r"/\.git".into(), 7));
+        assert_eq!(word(r"a\\\\b\\ x"), (r"a\\b\".into(), 8));
+        assert_eq!(word(r#"a\"b\c\"#), (r#"a\"b\c\"#.into(), 7));
+        assert_eq!(word(r#""a\\b\"c\'d" x"#), (r#"a\b"c\'d"#.into(), 12));
+        assert_eq!(word(r#"'a\'b\"' x"#), (r#"a'b\""#.into(), 8));
+    }
+
+    #[test]
+    fn a_quote_may_stay_open() {
+        assert_eq!(word(r#""a b"#), ("a b".into(), 4));
+        assert_eq!(word(r#""a\""#), (r#"a""#.into(), 4));
+        assert_eq!(word("\""), (String::new(), 1));
+        assert_eq!(word("\"\"x"), (String::new(), 2));
+    }
 }

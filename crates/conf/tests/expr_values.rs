@@ -22,8 +22,8 @@ impl Env for Request {
         Some(IpAddr::from([127, 0, 0, 1]))
     }
 
-    fn allowed(&mut self, _: Subject, _: &[u8]) -> bool {
-        false
+    fn allowed(&mut self, _: Subject, _: &[u8]) -> Result<bool, pcre::Later> {
+        Ok(false)
     }
 }
 

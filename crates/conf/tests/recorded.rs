@@ -66,16 +66,15 @@ impl Host for Server {
         DIRECTIVES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
     }
 
-    fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String> {
-        let _ = name;
+    fn load_module(&mut self, name: &conf::Arg, file: &Path) -> Result<(), Box<Diagnostic>> {
         if file.exists() {
             return Ok(());
         }
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        Err(format!(
-            "Cannot load {name} into server: {name}: cannot open shared object file: \
+        let file = file.file_name().unwrap_or_default().to_string_lossy();
+        Err(Box::new(name.error(format!(
+            "Cannot load {file} into server: {file}: cannot open shared object file: \
              No such file or directory"
-        ))
+        ))))
     }
 }
 

@@ -10,6 +10,7 @@ pub mod http;
 pub mod loggers;
 pub mod mappers;
 pub mod metadata;
+pub mod missing;
 pub mod mpm;
 pub mod ssl;
 

@@ -1,8 +1,8 @@
-//! The smallest program under supervision: it answers every connection with a fixed line. The
-//! tests of this crate run it, since a test's own process has threads and must not fork.
+//! The smallest supervised program: it responds to every connection with a fixed line. The tests of
+//! this crate run it, because a test's own process has threads and must not fork.
 //!
-//! Usage: `supervised CONFIGURATION detach|foreground|single`. The configuration has one
-//! `key value` a line; what a key does is where it is read.
+//! Usage: `supervised CONFIGURATION detach|foreground|single`. The configuration has one `key
+//! value` per line; see where it is read for the meaning of the keys.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +16,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mpm::pipes::{PipeSpec, PipeWriter};
 use mpm::{
-    AcceptFilter, Child, Control, Identity, Level, ListenAddress, Listener, LoadFailure, LoopSeat,
+    AcceptFilter, Child, Control, Identity, Level, ListenAddress, Listener, LoadFailure, LoopSpec,
     Mode, Order, Program, Settings, Shape, Shared,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a client may take to say something.
+/// How long to wait for a client to send something.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() {
@@ -174,7 +174,7 @@ impl Program for Answering {
     }
 }
 
-/// What all loops of a process share.
+/// The state shared by the loops of a process.
 struct Process {
     answer: String,
     pipe: Option<PipeWriter>,
@@ -202,9 +202,9 @@ fn serve(child: Child, configuration: Configuration) -> i32 {
         control: child.control.clone(),
     });
     let mut threads = Vec::new();
-    for seat in child.loops {
+    for spec in child.loops {
         let process = Arc::clone(&process);
-        threads.push(std::thread::spawn(move || run_loop(seat, &process)));
+        threads.push(std::thread::spawn(move || run_loop(spec, &process)));
     }
     child.control.report_ready();
     if is_stubborn {
@@ -227,15 +227,15 @@ fn serve(child: Child, configuration: Configuration) -> i32 {
     }
 }
 
-fn run_loop(seat: LoopSeat, process: &Process) {
+fn run_loop(spec: LoopSpec, process: &Process) {
     loop {
-        // Read before the queue is emptied: what comes between must be accepted.
+        // Read before the queue is emptied: connections that arrive in between must be accepted.
         let is_draining = process.is_draining.load(Ordering::Relaxed);
-        for socket in &seat.sockets {
+        for socket in &spec.sockets {
             while let Ok((connection, _)) = socket.socket.accept() {
-                seat.slot.add_accepted(1);
+                spec.slot.add_accepted(1);
                 answer(connection, process);
-                seat.slot.request_end(1, 1);
+                spec.slot.request_end(1, 1);
                 if process.accepted.fetch_add(1, Ordering::Relaxed) + 1 == process.limit {
                     process.control.exhausted();
                 }
@@ -245,8 +245,8 @@ fn run_loop(seat: LoopSeat, process: &Process) {
             return;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        seat.slot.heartbeat(now.as_micros() as u64);
-        let mut polled: Vec<PollFd<'_>> = seat
+        spec.slot.heartbeat(now.as_micros() as u64);
+        let mut polled: Vec<PollFd<'_>> = spec
             .sockets
             .iter()
             .map(|socket| PollFd::from_borrowed_fd(socket.socket.as_fd(), PollFlags::IN))
@@ -259,7 +259,7 @@ fn run_loop(seat: LoopSeat, process: &Process) {
 fn answer(mut connection: TcpStream, process: &Process) {
     let mut request = [0u8; 256];
     let _ = connection.set_nonblocking(false);
-    // Who connects and is held up may be heard late; who never says anything is to be let go.
+    // A slow client may be heard late; a silent one must be let go.
     let _ = connection.set_read_timeout(Some(PATIENCE));
     let count = match connection.read(&mut request) {
         Ok(count) => count,
@@ -267,7 +267,7 @@ fn answer(mut connection: TcpStream, process: &Process) {
         Err(_) => return,
     };
     if request[..count].starts_with(b"slow") {
-        // It says that it is at it, and is done when the client says so.
+        // Signals that it has begun, and ends when the client says so.
         let _ = connection.write_all(b".");
         let _ = connection.read(&mut request);
     }
@@ -275,7 +275,7 @@ fn answer(mut connection: TcpStream, process: &Process) {
         std::process::abort();
     }
     if request[..count].starts_with(b"deadlock") {
-        // For one who never comes.
+        // Blocks forever: there is no second thread.
         Barrier::new(2).wait();
     }
     let _ = connection.write_all(process.answer.as_bytes());

@@ -1,4 +1,4 @@
-//! What a child gets from the supervisor.
+//! What a child receives from the supervisor.
 
 use std::io;
 use std::net::TcpListener;
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::affinity::{CpuSet, Follower, mask};
+use crate::affinity::{CpuSet, MaskApplier, mask};
 use crate::reserve::Reserve;
 use crate::scoreboard::{LoopSlot, ProcessSlot, Scoreboard};
 use crate::settings::{ListenAddress, Settings};
 use crate::shared::Shared;
 
-/// A child: one process of one generation.
+/// A child process of one generation.
 pub struct Child {
-    /// Its place in the shape, from 0. A replacement has the place of the one that it replaces,
-    /// and so have its successors in later generations.
+    /// Its place in the shape, from 0. A replacement takes the place of the process that it
+    /// replaces, as do its successors in later generations.
     pub slot: usize,
     /// The generation whose configuration it serves, from 1.
     pub generation: u32,
-    /// One seat per loop, at least one.
-    pub loops: Vec<LoopSeat>,
+    /// One spec per loop, at least one.
+    pub loops: Vec<LoopSpec>,
     /// Its part of the scoreboard.
     pub process: ProcessSlot,
     /// Orders from the supervisor and reports to it.
@@ -35,35 +35,36 @@ pub struct Child {
     pub shared: Shared,
     /// The settings that its generation was loaded with.
     pub settings: Arc<Settings>,
-    /// Where threads that wait for a connection count themselves; `None` in shapes whose loops have
-    /// many connections each.
+    /// Counts the threads that wait for a connection; `None` in shapes whose loops have many
+    /// connections each.
     pub reserve: Option<Reserve>,
 }
 
-/// What one loop gets.
-pub struct LoopSeat {
+/// What one loop is started with.
+pub struct LoopSpec {
     /// Its number within the process, from 0.
     pub index: usize,
     /// Its number over all processes of the shape, from 0.
     pub number: usize,
-    /// The sockets it accepts from: one per `Listen`, and more where sockets of loops that are no
-    /// longer there were handed to it. They don't block.
+    /// The sockets it accepts from, non-blocking: one per `Listen`, and further ones that belonged
+    /// to loops that no longer exist.
     pub sockets: Vec<ListeningSocket>,
-    /// Its slot in the scoreboard, which it alone writes.
+    /// Its slot in the scoreboard; the loop is the slot's only writer.
     pub slot: LoopSlot,
-    /// The CPUs that it is bound to; `None` where the kernel chooses. Its thread calls
-    /// [`LoopSeat::take`] before it serves.
+    /// The CPUs to bind to; `None` if the kernel chooses. The loop's thread calls
+    /// [`LoopSpec::enter_thread`] before it serves.
     pub cpus: Option<CpuSet>,
 }
 
-impl LoopSeat {
-    /// Makes the thread that calls the seat's own: it is bound to the seat's CPUs and known to the
-    /// supervisor. Where binding fails (the CPUs have just been taken away) it runs where it may.
-    pub fn take(&self) {
+impl LoopSpec {
+    /// Makes the calling thread the loop's thread: binds it to the spec's CPUs and publishes its id
+    /// to the supervisor. If binding fails, because the CPUs have just been taken away, the thread
+    /// runs wherever it may.
+    pub fn enter_thread(&self) {
         self.slot.set_thread(u32::try_from(nix::unistd::gettid().as_raw()).unwrap_or(0));
         let told = CpuSet::from_words(&self.slot.mask());
         if !told.is_empty() {
-            // What is allowed has changed since the process was forked.
+            // The allowed CPUs have changed since the process was forked.
             let _ = mask::pin(&told);
         } else if let Some(cpus) = &self.cpus {
             let _ = mask::pin(cpus);
@@ -73,38 +74,38 @@ impl LoopSeat {
     }
 }
 
-/// A listening socket of one loop (or, in worker and prefork, shared by all).
+/// A listening socket of one loop or, in worker and prefork, one shared by all.
 ///
-/// The supervisor holds it open too: a child that closes it resets nobody's connection. On
-/// [`Order::Graceful`] accept until nothing is queued any more, then close.
+/// The supervisor also holds it open, so a child that closes it resets no connection. On
+/// [`Order::Graceful`], accept until the queue is empty, then close.
 #[derive(Debug)]
 pub struct ListeningSocket {
     /// The socket.
     pub socket: TcpListener,
     /// Which of [`Settings::listeners`] it belongs to.
     pub listener: usize,
-    /// What its `Listen` line asked for.
+    /// The address of its `Listen` line.
     pub address: ListenAddress,
     /// The line's protocol.
     pub protocol: Arc<str>,
 }
 
-/// An order of the supervisor.
+/// An order from the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Accept what is queued, close the listeners, finish every request in flight, answer the next
-    /// request of idle connections with `Connection: close`, then exit with 0.
+    /// Accept what is queued, close the listeners, finish every request in flight, respond to the
+    /// next request of idle connections with `Connection: close`, then exit with 0.
     Graceful,
-    /// As [`Order::Graceful`], but what is queued is left to other processes, which accept from the
-    /// same sockets: for children that are one too many, or whose successor is ready.
+    /// As [`Order::Graceful`], but leave what is queued to other processes, which accept from the
+    /// same sockets: for surplus children, and for children whose successor is ready.
     Leave,
-    /// Exit now. The supervisor kills who is still there after
+    /// Exit now. The supervisor kills children that are still running after
     /// [`STOP_DEADLINE`](crate::supervisor::STOP_DEADLINE).
     Stop,
 }
 
-// Children and supervisors of two versions understand each other's bytes (`-k upgrade`): they don't
-// change their meaning.
+// Children and supervisors of different versions exchange these bytes (`-k upgrade`): their meaning
+// must not change.
 
 /// Byte of [`Order::Graceful`].
 const GRACEFUL: u8 = b'G';
@@ -112,8 +113,8 @@ const GRACEFUL: u8 = b'G';
 const LEAVE: u8 = b'L';
 /// Byte of [`Order::Stop`].
 const STOP: u8 = b'S';
-/// Byte of an order that [`Control`] carries out itself: the masks of the loops have changed, or
-/// what all may use.
+/// Byte of an order that [`Control`] executes itself: the masks of the loops, or the allowed CPUs,
+/// have changed.
 const PLACES: u8 = b'P';
 /// Byte of [`Control::report_ready`].
 const READY: u8 = b'R';
@@ -135,9 +136,9 @@ impl Order {
         }
     }
 
-    /// What is to be sent, and when, to a child for which another order may be waiting. A stop is
-    /// not taken back; and sockets that only this child has are drained, as late as they were to
-    /// be, though whoever came later shares all of its own with others.
+    /// The order to send, and when, to a child for which another order may be pending. A stop is
+    /// never revoked. A pending drain of sockets that only this child has keeps its time, even if a
+    /// later order comes from a generation that shares all its sockets.
     pub(crate) fn after(self, waiting: Option<(Self, Instant)>, when: Instant) -> (Self, Instant) {
         match (waiting, self) {
             (Some((Self::Stop, at)), Self::Stop) => (Self::Stop, at.min(when)),
@@ -154,53 +155,53 @@ impl Order {
 #[derive(Clone)]
 pub struct Control {
     stream: Arc<UnixStream>,
-    /// What moves the process's threads.
-    follower: Option<Arc<Follower>>,
+    /// Moves the process's threads.
+    mask_applier: Option<Arc<MaskApplier>>,
 }
 
 impl Control {
     pub(crate) fn new(stream: UnixStream) -> Self {
-        Self { stream: Arc::new(stream), follower: None }
+        Self { stream: Arc::new(stream), mask_applier: None }
     }
 
-    /// The line of a process whose threads are moved by `follower`.
-    pub(crate) fn with_follower(self, follower: Follower) -> Self {
-        Self { follower: Some(Arc::new(follower)), ..self }
+    /// Returns the line of a process whose threads `mask_applier` moves.
+    pub(crate) fn with_mask_applier(self, mask_applier: MaskApplier) -> Self {
+        Self { mask_applier: Some(Arc::new(mask_applier)), ..self }
     }
 
-    /// Every loop accepts: the supervisor may tell the generation before to finish.
+    /// Reports that every loop accepts, so that the supervisor may retire the old generation.
     pub fn report_ready(&self) {
         self.report(READY);
     }
 
-    /// `MaxConnectionsPerChild` is reached: the supervisor starts a successor and, when that is
-    /// ready, sends [`Order::Graceful`]. Go on accepting until then.
+    /// Reports that `MaxConnectionsPerChild` is reached: the supervisor starts a successor and
+    /// sends [`Order::Graceful`] when that is ready. Keep accepting until then.
     pub fn exhausted(&self) {
         self.report(EXHAUSTED);
     }
 
-    /// So many connections have a request that no more are accepted for now
-    /// ([`Settings::admitted`]): the supervisor counts it and says so.
+    /// Reports that so many connections have a request that no more are accepted for now
+    /// ([`Settings::admitted`]): the supervisor counts and logs it.
     pub fn full(&self) {
         self.report(FULL);
     }
 
-    /// The same, when it will be so soon ([`Settings::nearly_admitted`]): the supervisor says so.
+    /// Reports that this limit is near ([`Settings::nearly_admitted`]): the supervisor logs it.
     pub fn nearly_full(&self) {
         self.report(NEARLY_FULL);
     }
 
-    /// Too few threads wait for a connection.
+    /// Reports that too few threads wait for a connection.
     pub(crate) fn low(&self) {
         self.report(LOW);
     }
 
-    /// The next order, or `None` when there is none now. The end of the line (the supervisor
-    /// died) is [`Order::Graceful`], and so is an error on it.
+    /// The next order, or `None` if there is none now. The end of the line (the supervisor died)
+    /// counts as [`Order::Graceful`], and so does an error on it.
     ///
-    /// Doesn't block. Wait for the descriptor ([`AsFd`]) to be readable; after an order it may
-    /// be waited for again, since [`Order::Stop`] can follow [`Order::Graceful`]. After the end
-    /// of the line it is readable for ever: see [`Control::is_orphan`].
+    /// Doesn't block. Wait for the descriptor ([`AsFd`]) to become readable, also after an order,
+    /// since [`Order::Stop`] can follow [`Order::Graceful`]. After the end of the line it is always
+    /// readable: see [`Control::is_orphan`].
     pub fn order(&self) -> Option<Order> {
         let mut byte = [0u8];
         match rustix::io::read(&self.stream, &mut byte) {
@@ -208,8 +209,8 @@ impl Control {
             Ok(_) if byte == [STOP] => Some(Order::Stop),
             Ok(_) if byte == [LEAVE] => Some(Order::Leave),
             Ok(_) if byte == [PLACES] => {
-                if let Some(follower) = &self.follower {
-                    follower.follow();
+                if let Some(mask_applier) = &self.mask_applier {
+                    mask_applier.apply();
                 }
                 None
             }
@@ -219,8 +220,8 @@ impl Control {
         }
     }
 
-    /// Blocks until an order comes or `timeout` is over. For the main thread of a child whose
-    /// loops run on threads of their own.
+    /// Blocks until an order arrives or `timeout` expires. For the main thread of a child whose
+    /// loops have their own threads.
     pub fn wait_order(&self, timeout: Option<Duration>) -> Option<Order> {
         let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
         let mut polled = [PollFd::new(&*self.stream, PollFlags::IN)];
@@ -242,7 +243,7 @@ impl Control {
     }
 
     fn report(&self, byte: u8) {
-        // A supervisor that is gone needs no report, and one byte always fits.
+        // A supervisor that is gone needs no report, and a single byte always fits.
         let _ = rustix::net::send(
             &*self.stream,
             &[byte],
@@ -257,7 +258,7 @@ impl AsFd for Control {
     }
 }
 
-/// What a child reported.
+/// A report from a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     Ready,
@@ -274,7 +275,7 @@ pub(crate) struct ControlLine {
 }
 
 impl ControlLine {
-    /// A line: the supervisor's end and the child's.
+    /// Creates a line: the supervisor's end and the child's.
     pub(crate) fn pair() -> io::Result<(Self, Control)> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -282,12 +283,12 @@ impl ControlLine {
         Ok((Self { stream: ours }, Control::new(theirs)))
     }
 
-    /// Tells the child that the masks in its loops' slots have changed, or what is allowed has.
+    /// Notifies the child that the masks in its loops' slots, or the allowed CPUs, have changed.
     pub(crate) fn send_places(&self) {
         self.send_byte(PLACES);
     }
 
-    /// Sends an order; a child that is already gone gets none.
+    /// Sends an order; does nothing if the child is gone.
     pub(crate) fn send(&self, order: Order) {
         self.send_byte(order.byte());
     }
@@ -300,7 +301,7 @@ impl ControlLine {
         );
     }
 
-    /// The reports that have come in, and whether the child has closed its end.
+    /// The reports that have arrived, and whether the child has closed its end.
     pub(crate) fn reports(&self) -> (Vec<Report>, bool) {
         let mut reports = Vec::new();
         let mut bytes = [0u8; 16];
@@ -324,7 +325,7 @@ impl ControlLine {
 }
 
 impl From<OwnedFd> for ControlLine {
-    /// The line of a child that another image of the program has forked.
+    /// The line of a child that the previous executable forked.
     fn from(stream: OwnedFd) -> Self {
         Self { stream: stream.into() }
     }
@@ -365,7 +366,7 @@ mod tests {
         let now = Instant::now();
         let later = now + Duration::from_secs(1);
         assert_eq!(Order::Leave.after(None, now), (Order::Leave, now));
-        // Two restarts, the first of which took an address away.
+        // Two restarts, the first of which removed an address.
         let draining = Some((Order::Graceful, later));
         assert_eq!(Order::Leave.after(draining, now), (Order::Graceful, later));
         assert_eq!(Order::Graceful.after(draining, now), (Order::Graceful, later));

@@ -1,4 +1,4 @@
-//! Leaving the terminal: the process that was started waits for the one that serves.
+//! Detaching from the terminal: the original process waits for the one that serves.
 #![expect(unsafe_code, reason = "fork")]
 
 use std::fs::OpenOptions;
@@ -11,13 +11,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 /// Which of the two processes this is.
 pub(crate) enum Detached {
-    /// The process that was started: it is to exit with this status.
+    /// The original process: exit with this status.
     Parent(i32),
     /// The process that serves.
     Daemon(Starter),
 }
 
-/// Tells the parent how the start went. Dropped, it says that it failed.
+/// Reports the outcome of the start to the parent. Dropping it reports a failure.
 #[derive(Debug)]
 pub(crate) struct Starter {
     pipe: OwnedFd,
@@ -35,11 +35,11 @@ impl Starter {
     }
 }
 
-/// Forks; the child is the leader of a new session, and the parent waits until it has started or
-/// failed. To be called while the process has one thread.
+/// Forks; the child leads a new session, and the parent waits until the child has started or
+/// failed. Must be called while the process has one thread.
 pub(crate) fn detach() -> io::Result<Detached> {
     let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: the process has one thread, so the child is a whole copy with no lock held.
+    // SAFETY: the process has one thread, so the child is a complete copy in which no lock is held.
     match unsafe { fork() }? {
         ForkResult::Parent { .. } => {
             drop(write_end);
@@ -65,8 +65,8 @@ fn wait_for_start(pipe: &OwnedFd) -> i32 {
 }
 
 /// Points standard input and output at /dev/null, and standard error too unless it is the error log
-/// by now. Before children are forked: one that held the terminal would keep whoever waits for its
-/// end waiting (`ssh host apachectl start`).
+/// by now. Must precede the forks: a child that held the terminal open would block a caller that
+/// waits for end of file (`ssh host apachectl start`).
 pub(crate) fn close_terminal(has_error_log: bool) -> io::Result<()> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::pidfile::{self, Running};
 
-/// What `-k` asks of a running server.
+/// An order to a running server, by `-k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerOrder {
     /// `stop`: SIGTERM.
@@ -20,20 +20,20 @@ pub enum ServerOrder {
     Restart,
     /// `graceful`: SIGUSR1.
     Graceful,
-    /// `upgrade`: SIGUSR2. Not one of httpd's.
+    /// `upgrade`: SIGUSR2. An extension to httpd.
     Upgrade,
 }
 
-/// What came of an order.
+/// The outcome of an order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The server got it. Exit with 0.
+    /// The signal was sent. Exit with 0.
     Done(i32),
-    /// Nothing is running, and there was nothing to do: print the text, exit with 0.
+    /// No server is running, and nothing was to do: print the text, exit with 0.
     NotRunning(String),
-    /// Nothing is running: print the text and start, as httpd does for `restart` and `graceful`.
+    /// No server is running: print the text and start, as httpd does for `restart` and `graceful`.
     StartInstead(String),
-    /// It could not be sent: print the text, exit with 1.
+    /// The signal could not be sent: print the text, exit with 1.
     Failed(String),
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for ServerOrder {
     }
 }
 
-/// Sends `order` to the server whose pid file is at `path`, once it is sure that the process is a
+/// Sends `order` to the server whose pid file is at `path`, after checking that the process is a
 /// Tamarack that wrote this file. Texts and outcomes are httpd's (`ap_signal_server`).
 pub fn send_to_running(path: &Path, order: ServerOrder) -> Sent {
     let idle = |text: String| match order.starts_instead() {
@@ -87,8 +87,8 @@ pub fn send_to_running(path: &Path, order: ServerOrder) -> Sent {
     }
 }
 
-/// For `-k start`: httpd's text when a server with this pid file is running already; it then
-/// exits with 0.
+/// For `-k start`: httpd's text if a server with this pid file is already running; httpd then exits
+/// with 0.
 pub fn already_running(path: &Path) -> Option<String> {
     match pidfile::state(path) {
         Ok(Running::Running(pid)) => Some(format!("httpd (pid {pid}) already running")),
@@ -96,7 +96,7 @@ pub fn already_running(path: &Path) -> Option<String> {
     }
 }
 
-/// Waits until no supervisor holds the pid file any more. False after `timeout`.
+/// Waits until no supervisor holds the pid file. False after `timeout`.
 pub fn wait_until_stopped(path: &Path, timeout: Duration) -> bool {
     const STEP: Duration = Duration::from_millis(20);
     let deadline = Instant::now() + timeout;
@@ -123,7 +123,7 @@ mod tests {
             send_to_running(&path, ServerOrder::Stop),
             not_running("httpd (no pid file) not running")
         );
-        // Process 1 is there, but it is no Tamarack and must not be signalled.
+        // Process 1 exists, but it is no Tamarack and must not be signalled.
         std::fs::write(&path, "1\n").unwrap();
         assert_eq!(
             send_to_running(&path, ServerOrder::GracefulStop),

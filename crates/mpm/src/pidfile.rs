@@ -1,7 +1,7 @@
-//! The pid file: written when the sockets are bound, locked while the supervisor lives.
+//! The pid file: written when the sockets are bound, locked for as long as the supervisor lives.
 //!
-//! The lock (fcntl, so that no child inherits it) is what tells a running supervisor from a number
-//! that was left behind and now belongs to some other process.
+//! The lock (fcntl, so that no child inherits it) distinguishes a running supervisor from a stale
+//! number that now belongs to another process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::Pid;
 
-/// No pid file is longer than this.
+/// The longest pid file accepted.
 const PID_FILE_BYTES_MAX: usize = 64;
 
-/// What a pid file says.
+/// The state of a pid file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
-    /// There is no pid file, or none that holds a number.
+    /// There is no pid file, or it holds no number.
     NoPidFile,
-    /// The process is gone, or isn't a Tamarack that wrote this file.
+    /// The process is gone, or is not the Tamarack that wrote this file.
     Stale(i32),
     /// A supervisor is running.
     Running(i32),
 }
 
-/// Reads the pid file at `path` and checks that the process it names holds it. Fails when the
-/// file is there but can't be read.
+/// Reads the pid file at `path` and checks that the process it names holds its lock. Fails if the
+/// file exists but can't be read.
 pub fn state(path: &Path) -> io::Result<Running> {
-    let file = match File::open(path) {
+    let file = match regular::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Running::NoPidFile),
         Err(error) => return Err(error),
@@ -42,8 +42,8 @@ pub fn state(path: &Path) -> io::Result<Running> {
     let Some(pid) = text.trim().parse::<i32>().ok().filter(|pid| *pid > 0) else {
         return Ok(Running::NoPidFile);
     };
-    // A holder in another pid namespace is shown as 0: the number in the file is then not to be
-    // trusted here.
+    // A holder in another pid namespace appears as 0; the number in the file is then meaningless
+    // here.
     let holder = lock_holder(&file)?;
     Ok(if holder == Some(pid) { Running::Running(pid) } else { Running::Stale(pid) })
 }
@@ -65,27 +65,27 @@ fn whole_file(kind: i32) -> libc::flock {
     }
 }
 
-/// The pid file of this process. Removed by [`PidFile::remove`] only.
+/// The pid file of this process. Only [`PidFile::remove`] removes it.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
-    /// Open as long as the lock is to hold.
+    /// Kept open: closing it releases the lock.
     file: File,
 }
 
-/// What [`PidFile::write`] found at the place before.
+/// What [`PidFile::write`] found in its place.
 #[derive(Debug)]
 pub enum Written {
-    /// Written; there was none.
+    /// Written; there was none before.
     Fresh(PidFile),
-    /// Written over one that a server left behind (AH00098).
+    /// Written over a stale one (AH00098).
     OverStale(PidFile),
     /// Not written: a supervisor with this pid is running.
     AlreadyRunning(i32),
 }
 
 impl PidFile {
-    /// Writes this process's pid, so that no reader sees a file without it.
+    /// Writes this process's pid, such that no reader sees an incomplete file.
     pub fn write(path: &Path) -> io::Result<Written> {
         let before = state(path)?;
         let own = Pid::this().as_raw();
@@ -118,21 +118,21 @@ impl PidFile {
         })
     }
 
-    /// The pid file that this process wrote before it executed the present program, open since:
-    /// the lock is still held.
+    /// The pid file that this process wrote before it executed the current program. It is still
+    /// open, so the lock is held.
     pub(crate) fn adopt(path: PathBuf, file: OwnedFd) -> Self {
         Self { path, file: file.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the file, when it is still this process's.
+    /// Removes the file if it is still this process's.
     pub fn remove(self) -> io::Result<()> {
-        // Not by opening the path: closing another descriptor of the file would let go of the
-        // lock while the file is still there.
+        // Not by opening the path: closing another descriptor of the file would release the lock
+        // while the file still exists.
         let mut text = [0; PID_FILE_BYTES_MAX];
         let count = self.file.read_at(&mut text, 0)?;
         let text = String::from_utf8_lossy(text.get(..count).unwrap_or_default());
@@ -185,14 +185,14 @@ mod tests {
         let Written::Fresh(file) = PidFile::write(&path).unwrap() else { panic!() };
         fs::write(&path, "1\n").unwrap();
         file.remove().unwrap();
-        assert!(path.exists(), "another server's file stays");
+        assert!(path.exists(), "another server's file is kept");
         fs::remove_file(&path).unwrap();
         let Written::Fresh(file) = PidFile::write(&path).unwrap() else { panic!() };
         let other = path.with_extension("other");
         fs::write(&other, format!("{}\n", std::process::id())).unwrap();
         fs::rename(&other, &path).unwrap();
         file.remove().unwrap();
-        assert!(path.exists(), "another file at its place, too");
+        assert!(path.exists(), "a file that replaced it is kept");
         fs::remove_file(path).unwrap();
     }
 }

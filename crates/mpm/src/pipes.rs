@@ -1,11 +1,11 @@
 //! Piped logs: programs that read log lines from a pipe (`|prog`, `||prog`, `|$shell command`).
 //!
-//! The supervisor keeps both ends of every pipe open, so that a reader can die and be
-//! started again without a line being lost that fits into the pipe. The write end never blocks: a
-//! reader that is too slow loses lines, which are counted, and never holds up serving.
+//! The supervisor keeps both ends of every pipe open, so that a reader can die and be restarted
+//! without losing a line that fits into the pipe. The write end never blocks: a reader that is too
+//! slow loses lines, which are counted, and never delays serving.
 //!
-//! As in Apache, every restart starts the readers anew; those of the generation before end by
-//! end of file when its last child is gone.
+//! As in Apache, every restart starts new readers; the previous generation's see end of file when
+//! its last child is gone.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,28 +20,28 @@ use nix::unistd::Pid;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// A reader that is to end is sent SIGTERM when it hasn't this long after its end of file.
+/// How long a reader may take to end after its end of file before it is sent SIGTERM.
 pub const READER_END_DEADLINE: Duration = Duration::from_secs(2);
-/// What the pipe is grown to where the system allows it (`/proc/sys/fs/pipe-max-size`).
+/// The pipe's size if the system allows it (`/proc/sys/fs/pipe-max-size`).
 pub const PIPE_BYTES: usize = 1 << 20;
-/// A reader that lives shorter than this is started again after a pause.
+/// A reader that dies sooner than this is restarted after a pause.
 const QUICK_DEATH: Duration = Duration::from_secs(1);
-/// The longest pause before a reader is started again.
+/// The longest pause before a reader is restarted.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// No command of a piped log has more words than this.
+/// Words in the command of a piped log at most.
 const WORDS_MAX: usize = 4096;
 
 /// The command of a piped log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PipeSpec {
-    /// `|prog arg …` and `||prog arg …`: run as it is. At least one word.
+    /// `|prog arg …` and `||prog arg …`: executed directly. At least one word.
     Program(Vec<Vec<u8>>),
-    /// `|$command`: run by `/bin/sh -c`.
+    /// `|$command`: executed by `/bin/sh -c`.
     Shell(Vec<u8>),
 }
 
 impl PipeSpec {
-    /// Parses a log's target. `None` when it doesn't begin with `|` or names no program.
+    /// Parses a log's target. `None` if it doesn't begin with `|` or names no program.
     pub fn parse(target: &[u8]) -> Option<Self> {
         let command = target.strip_prefix(b"|")?;
         if let Some(command) = command.strip_prefix(b"$") {
@@ -52,7 +52,7 @@ impl PipeSpec {
         (!words.is_empty()).then_some(Self::Program(words))
     }
 
-    /// The command as a message shows it.
+    /// The command for use in messages.
     pub fn display(&self) -> String {
         let bytes = match self {
             Self::Program(words) => words.join(&b' '),
@@ -80,7 +80,7 @@ impl PipeSpec {
 }
 
 /// Splits a command as `apr_tokenize_to_argv` does: blanks separate words, quotes of either kind
-/// hold one together, a backslash takes the next byte as it is.
+/// group them, a backslash escapes the next byte.
 fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut rest = command.iter().copied().peekable();
@@ -104,19 +104,19 @@ fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// The end of a piped log that is written to. Never blocks.
+/// The write end of a piped log. Never blocks.
 #[derive(Debug)]
 pub struct PipeWriter {
     fd: OwnedFd,
 }
 
 impl PipeWriter {
-    /// Writes one or more whole lines. False when they were dropped because the pipe is full or
-    /// nobody can read it any more: count it
+    /// Writes one or more whole lines. False if they were dropped because the pipe is full or has
+    /// no reader: count it
     /// ([`Scoreboard::count_dropped_log_lines`](crate::Scoreboard::count_dropped_log_lines)).
     ///
-    /// Up to 4096 bytes (PIPE_BUF) go in whole or not at all. More can be cut when the pipe is
-    /// nearly full; the rest is then dropped.
+    /// Up to 4096 bytes (PIPE_BUF) are written in whole or not at all. Longer writes can be cut if
+    /// the pipe is nearly full; the rest is then dropped.
     pub fn write(&self, lines: &[u8]) -> bool {
         let mut rest = lines;
         while !rest.is_empty() {
@@ -129,7 +129,7 @@ impl PipeWriter {
         true
     }
 
-    /// Another handle on the same pipe.
+    /// Another handle to the same pipe.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()? })
     }
@@ -147,7 +147,7 @@ impl From<PipeWriter> for OwnedFd {
     }
 }
 
-/// All readers of piped logs. The supervisor's; children empty theirs after the fork.
+/// All readers of piped logs, in the supervisor. Children clear theirs after the fork.
 #[derive(Default)]
 pub struct PipedLogs {
     readers: Vec<Reader>,
@@ -160,28 +160,28 @@ struct Reader {
     pid: Option<Pid>,
     started: Instant,
     quick_deaths: u32,
-    /// When to start it again.
+    /// When to restart it.
     restart_at: Option<Instant>,
-    /// Both ends of the pipe; `None` once the reader is to end.
+    /// Both ends of the pipe; `None` once the reader must end.
     ends: Option<(OwnedFd, OwnedFd)>,
-    /// When a reader that is to end is sent SIGTERM.
+    /// When a reader that must end is sent SIGTERM.
     end_by: Option<Instant>,
 }
 
-/// What [`PipedLogs::reaped`] says of a process.
+/// What [`PipedLogs::reaped`] has found out about a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reaped {
-    /// No reader.
+    /// Not a reader.
     Stranger,
-    /// A reader that was to end.
+    /// A reader that was supposed to end.
     Ended,
-    /// A reader that was not to end: its command.
+    /// A reader that ended unexpectedly: its command.
     Died(String),
 }
 
 impl PipedLogs {
-    /// Makes the pipe of a reader for `generation`, or finds the one that there is. The reader is
-    /// started by [`PipedLogs::start_all`], when standard error is what it is to be.
+    /// Creates the pipe of a reader for `generation`, or finds the existing one.
+    /// [`PipedLogs::start_all`] starts the reader, once standard error is in place.
     pub(crate) fn open(&mut self, spec: &PipeSpec, generation: u32) -> io::Result<PipeWriter> {
         let existing = self
             .readers
@@ -193,7 +193,7 @@ impl PipedLogs {
         }
         let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&write_end, true)?;
-        // Refused above the system's limit for ordinary users: then the default size serves.
+        // Refused above the system's limit for ordinary users: the default size is good enough.
         let _ = rustix::pipe::fcntl_setpipe_size(&write_end, PIPE_BYTES);
         let writer = PipeWriter { fd: write_end.try_clone()? };
         self.readers.push(Reader {
@@ -209,8 +209,8 @@ impl PipedLogs {
         Ok(writer)
     }
 
-    /// Starts the readers that were opened and are not running yet. On failure, the command and
-    /// why.
+    /// Starts the readers that were opened and are not running. On failure returns the command and
+    /// the cause.
     pub(crate) fn start_all(&mut self) -> Result<(), String> {
         for reader in &mut self.readers {
             let is_new = reader.pid.is_none() && reader.restart_at.is_none();
@@ -221,7 +221,7 @@ impl PipedLogs {
         Ok(())
     }
 
-    /// Notes that a process has ended.
+    /// Records the end of a process.
     pub(crate) fn reaped(&mut self, pid: Pid, now: Instant) -> Reaped {
         let Some(position) = self.readers.iter().position(|reader| reader.pid == Some(pid)) else {
             return Reaped::Stranger;
@@ -238,8 +238,8 @@ impl PipedLogs {
         Reaped::Died(reader.spec.display())
     }
 
-    /// Starts again what is due, and sends SIGTERM to who didn't end in time. Returns what could
-    /// not be started.
+    /// Restarts readers that are due, and sends SIGTERM to those that did not end in time. Returns
+    /// what could not be started.
     pub(crate) fn turn(&mut self, now: Instant) -> Vec<String> {
         let mut failures = Vec::new();
         for reader in &mut self.readers {
@@ -261,7 +261,7 @@ impl PipedLogs {
         failures
     }
 
-    /// When [`PipedLogs::turn`] has something to do next.
+    /// When [`PipedLogs::turn`] has work next.
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         self.readers.iter().flat_map(|reader| [reader.restart_at, reader.end_by]).flatten().min()
     }
@@ -283,7 +283,7 @@ impl PipedLogs {
         self.readers.iter().any(|reader| reader.pid.is_some())
     }
 
-    /// Forgets all readers, in a child.
+    /// Drops all readers, in a child.
     pub(crate) fn forget(&mut self) {
         self.readers.clear();
     }
@@ -292,13 +292,13 @@ impl PipedLogs {
 impl Reader {
     fn start(&mut self) -> io::Result<()> {
         let Some((read_end, write_end)) = &self.ends else { return Ok(()) };
-        // The reader of the error log must not hold its own pipe open as standard error: it would
-        // never see the end.
+        // The reader of the error log must not hold its own pipe open as standard error, or it
+        // would never see the end.
         let standard_error = match is_same_file(write_end, io::stderr().as_fd()) {
             true => Stdio::null(),
             false => Stdio::inherit(),
         };
-        // A process group of its own, so that an interrupt typed at a terminal ends the server
+        // Runs in its own process group, so that an interrupt typed at a terminal ends the server
         // and lets the reader read to the end.
         let child = self
             .spec
@@ -320,7 +320,7 @@ fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
     }
 }
 
-/// The pause before a reader is started again: none at first, then doubling.
+/// The pause before a reader is restarted: none at first, then doubling.
 fn pause(quick_deaths: u32) -> Duration {
     match quick_deaths {
         0 | 1 => Duration::ZERO,
@@ -372,10 +372,10 @@ mod tests {
         let writer = pipes.open(&PipeSpec::parse(line.as_bytes()).unwrap(), 1).unwrap();
         pipes.start_all().unwrap();
         let first = pipes.readers[0].pid.unwrap();
-        // The reader runs in a group of its own: the shell and its cat.
+        // The reader runs in its own group: the shell and its cat.
         nix::sys::signal::killpg(first, Signal::SIGKILL).unwrap();
         nix::sys::wait::waitpid(first, None).unwrap();
-        // One that is on its way out may still take what is written now.
+        // A reader that is about to exit may still take what is written now.
         let end = Instant::now() + Duration::from_secs(30);
         while nix::sys::signal::killpg(first, None).is_ok() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! What a child gives up before it serves: root, root directory, umask of rights.
+//! What a child gives up before it serves: its user, its root directory and the right to more.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use nix::unistd::{Gid, Uid, chdir, chroot, setgid, setgroups, setuid};
 
 use crate::settings::{Identity, Settings};
 
-/// A step that failed: Apache's message number and text.
+/// A failed step: Apache's message number and text.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}: {source}")]
 pub struct PrivilegeFailure {
@@ -25,8 +25,8 @@ pub fn is_root() -> bool {
     Uid::effective().is_root()
 }
 
-/// Changes root and user as the settings say, for the whole process. Who isn't root stays who he
-/// is, as in Apache. To be called while the process has one thread.
+/// Changes the root directory and the user of the whole process, as the settings say. A process
+/// that isn't root keeps its user, as in Apache. Must be called while the process has one thread.
 pub fn drop_privileges(settings: &Settings) -> Result<(), PrivilegeFailure> {
     if is_root() {
         if let Some(root) = &settings.chroot {
@@ -43,7 +43,7 @@ pub fn drop_privileges(settings: &Settings) -> Result<(), PrivilegeFailure> {
         }
     }
     if let Some(directory) = &settings.core_dump_directory {
-        // Changing the user cleared it; without it the kernel writes no core.
+        // Changing the user cleared the flag, without which the kernel writes no core.
         let failure = |errno| PrivilegeFailure {
             number: 2162,
             text: "prctl(PR_SET_DUMPABLE) failed: this child will not core dump".to_owned(),
@@ -75,7 +75,7 @@ fn become_user(identity: &Identity) -> Result<(), PrivilegeFailure> {
     Ok(())
 }
 
-/// Raises the soft limit on descriptors to the hard one; children inherit it. Returns the limit.
+/// Raises the soft limit on descriptors to the hard limit; children inherit it. Returns the limit.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

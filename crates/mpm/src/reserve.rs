@@ -1,10 +1,10 @@
 //! The reserve: how many threads of a generation wait for a connection, in shapes whose threads
 //! have one connection each.
 //!
-//! The threads count themselves in shared memory, and the one that makes the reserve too small says
-//! so to the supervisor, which so starts more processes at once instead of looking every second.
-//! Beside the generation's count each process has its own, so that what a killed child leaves
-//! behind is known.
+//! The threads count themselves in shared memory. The thread whose connection makes the reserve too
+//! small notifies the supervisor, which starts more processes at once instead of checking every
+//! second. Besides the generation's count, each process has its own, so that the count of a killed
+//! child can be subtracted.
 
 #![expect(unsafe_code, reason = "memory shared between processes")]
 
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::child::Control;
 use crate::shared::{Cells, map_cells};
 
-/// Generations that are counted at the same time; older ones share cells with newer ones, when
-/// they have long been told to finish and count nothing.
+/// Generations counted at the same time. Older ones share cells with newer ones; by then they have
+/// been retired and count nothing.
 const GENERATIONS: usize = 64;
-/// Processes that are counted at the same time: more than there can be.
+/// Processes counted at the same time: more than there can be.
 const PROCESSES: usize = 128 * 1024;
 
 /// The counts of one generation.
@@ -26,14 +26,14 @@ const PROCESSES: usize = 128 * 1024;
 struct GenerationCells {
     /// Threads that wait.
     idle: AtomicU64,
-    /// The supervisor has been told that they are too few.
+    /// The supervisor has been notified that they are too few.
     told: AtomicU64,
 }
 
 // SAFETY: atomics of integers and padding only.
 unsafe impl Cells for GenerationCells {}
 
-/// The counts of all generations, as the supervisor has them.
+/// The counts of all generations, for the supervisor.
 #[derive(Clone, Copy)]
 pub(crate) struct Reserves {
     generations: &'static [GenerationCells],
@@ -41,7 +41,7 @@ pub(crate) struct Reserves {
 }
 
 impl Reserves {
-    /// Counts in memory that children share. Errors: those of mmap(2).
+    /// Counts in memory shared with children. Errors: those of mmap(2).
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { generations: map_cells(GENERATIONS)?, processes: map_cells(PROCESSES)? })
     }
@@ -50,39 +50,39 @@ impl Reserves {
         &self.generations[generation as usize % GENERATIONS]
     }
 
-    /// Threads of the generation that wait.
+    /// Waiting threads of the generation.
     pub(crate) fn idle(&self, generation: u32) -> usize {
-        // A child that was killed between its two counts leaves one too many or too few.
+        // A child that was killed between its two counts leaves the total off by one.
         let idle = self.generation(generation).idle.load(Ordering::Relaxed) as i64;
         usize::try_from(idle).unwrap_or(0)
     }
 
-    /// Threads of one process that wait, by its slot in the scoreboard.
+    /// Waiting threads of one process, by its slot in the scoreboard.
     pub(crate) fn idle_of(&self, board_slot: usize) -> usize {
         let cell = self.processes.get(board_slot);
         cell.map_or(0, |cell| usize::try_from(cell.load(Ordering::Relaxed)).unwrap_or(0))
     }
 
-    /// A generation begins: whatever its cells counted before is forgotten.
+    /// Begins a generation: clears its cells.
     pub(crate) fn begin(&self, generation: u32) {
         let cells = self.generation(generation);
         cells.idle.store(0, Ordering::Relaxed);
         cells.told.store(0, Ordering::Relaxed);
     }
 
-    /// The process is dead: its threads wait no more.
-    pub(crate) fn bury(&self, generation: u32, board_slot: usize) {
+    /// Removes a dead process: its threads no longer wait.
+    pub(crate) fn reap(&self, generation: u32, board_slot: usize) {
         let Some(own) = self.processes.get(board_slot) else { return };
         let left = own.swap(0, Ordering::Relaxed);
         self.generation(generation).idle.fetch_sub(left, Ordering::Relaxed);
     }
 
-    /// The children may tell again that the reserve is too small.
+    /// Lets children report again that the reserve is too small.
     pub(crate) fn listen(&self, generation: u32) {
         self.generation(generation).told.store(0, Ordering::Relaxed);
     }
 
-    /// The part of a child in `board_slot`.
+    /// The share of the child in `board_slot`.
     pub(crate) fn of_child(
         &self,
         generation: u32,
@@ -101,7 +101,7 @@ impl Reserves {
     }
 }
 
-/// A child's part of the reserve. Clones are the same.
+/// A child's share of the reserve. Clones refer to the same counts.
 #[derive(Clone)]
 pub struct Reserve {
     cells: Arc<Part>,
@@ -115,8 +115,8 @@ struct Part {
 }
 
 impl Reserve {
-    /// A thread waits for a connection, until the answer is dropped. That it is dropped because a
-    /// connection came is told by [`Waiting::took`].
+    /// Counts the thread as waiting for a connection until the result is dropped. If a connection
+    /// is the reason, call [`Waiting::took`] instead of dropping it.
     pub fn wait(&self) -> Waiting<'_> {
         self.cells.own.fetch_add(1, Ordering::Relaxed);
         self.cells.generation.idle.fetch_add(1, Ordering::Relaxed);
@@ -130,8 +130,8 @@ pub struct Waiting<'r> {
 }
 
 impl Waiting<'_> {
-    /// A connection has come. When too few threads wait now, the supervisor hears of it, once until
-    /// it has done something about it.
+    /// A connection has arrived. If too few threads wait now, notifies the supervisor, once until
+    /// it has reacted.
     pub fn took(self) {
         let part = self.part;
         drop(self);
@@ -181,7 +181,7 @@ mod tests {
         let _waits = other.wait();
         std::mem::forget(killed.wait());
         assert_eq!(reserves.idle(1), 2);
-        reserves.bury(1, 1);
+        reserves.reap(1, 1);
         assert_eq!((reserves.idle(1), reserves.idle_of(1), reserves.idle_of(2)), (1, 0, 1));
         reserves.begin(1);
         assert_eq!(reserves.idle(1), 0);

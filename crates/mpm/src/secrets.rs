@@ -1,8 +1,8 @@
-//! What an image of the program knows and the next one can read nowhere (keys whose pass phrase
-//! was typed), on its way from one to the other (`-k upgrade`).
+//! Secrets that the running executable knows and its successor can read nowhere (keys whose pass
+//! phrase was typed), passed from one to the other (`-k upgrade`).
 //!
-//! It goes through a pipe: the kernel keeps a pipe's bytes in memory that is never written to a
-//! disk, gives them to one reader once, and forgets them when nobody has the pipe open any more.
+//! They go through a pipe: the kernel keeps a pipe's bytes in memory that is never written to disk,
+//! delivers them to one reader once, and frees them when the pipe is closed.
 
 use std::fmt;
 use std::hint::black_box;
@@ -12,15 +12,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-/// More than this is not handed on: what an ordinary user may have in a pipe.
+/// The limit on what is handed over: what an ordinary user may have in a pipe.
 pub const SECRET_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that are overwritten when they are no longer needed.
+/// Bytes that are overwritten when dropped.
 #[derive(Default, PartialEq, Eq)]
 pub struct Secrets(Vec<u8>);
 
 impl Secrets {
-    /// Takes over `bytes`, which should not have moved in memory while they were put together.
+    /// Takes over `bytes`, whose buffer should not have been reallocated while it was filled.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -35,15 +35,15 @@ impl Secrets {
         self.0.is_empty()
     }
 
-    /// A pipe that holds them, and that nobody can write to; closed on execution.
+    /// Creates a pipe with the secrets and a closed write end; close-on-exec.
     ///
-    /// Errors: those of pipe(2), and `FileTooLarge` for more than a pipe takes.
+    /// Errors: those of pipe(2), and `FileTooLarge` if they don't fit into a pipe.
     pub(crate) fn into_pipe(self) -> io::Result<OwnedFd> {
         let (to_read, to_write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         if self.0.len() > SECRET_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        // What a pipe holds without that is enough for some twenty keys.
+        // The default size is enough for some twenty keys.
         let _ = fcntl_setpipe_size(&to_write, self.0.len().max(1));
         let mut rest = self.0.as_slice();
         while !rest.is_empty() {
@@ -57,11 +57,11 @@ impl Secrets {
         Ok(to_read)
     }
 
-    /// What a pipe holds; nothing for what is no pipe.
+    /// Reads a pipe's content; empty for anything but a pipe.
     pub(crate) fn from_pipe(pipe: BorrowedFd<'_>) -> Self {
         let count = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
         let count = usize::try_from(count).unwrap_or(0).min(SECRET_BYTES_MAX);
-        // As large as it has to be: a buffer that grows leaves its first bytes behind.
+        // Allocated at full size: a buffer that grows leaves copies of its first bytes behind.
         let mut secrets = Self(vec![0; count]);
         let mut filled = 0;
         while let Some(rest) = secrets.0.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -86,7 +86,7 @@ impl fmt::Debug for Secrets {
 impl Drop for Secrets {
     fn drop(&mut self) {
         self.0.fill(0);
-        // Or the compiler would see that nobody looks at the zeros.
+        // Keeps the compiler from eliminating the writes.
         black_box(&mut self.0);
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sees_them_in_a_log() {
+    fn debug_output_hides_them() {
         assert_eq!(format!("{:?}", Secrets::new(b"key".to_vec())), "Secrets(3 bytes)");
     }
 }

@@ -1,12 +1,12 @@
-//! Processes × loops: what an MPM is here.
+//! Processes × loops: what an MPM amounts to here.
 
-/// A shape: how many processes there are and how many loops or threads each has.
+/// A shape: the number of processes, and of loops or threads in each.
 ///
 /// The process in slot `s` has [`Shape::loops_of`]`(s)` loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// `event`: processes with several loops, each loop with many connections and with
-    /// listening sockets of its own.
+    /// `event`: processes with several loops, each with many connections and its own listening
+    /// sockets.
     Event {
         /// Number of processes.
         processes: usize,
@@ -29,20 +29,20 @@ pub enum Shape {
     Loop,
 }
 
-/// Apache's `StartServers` default for event and worker is 3, Debian's is 2; 2 is enough for
-/// one crash not to take the whole service down.
+/// Apache's `StartServers` default for event and worker is 3, Debian's is 2. With 2, one crash does
+/// not take the whole service down.
 pub const DEFAULT_EVENT_PROCESSES: usize = 2;
 
-/// No process has more loops than this.
+/// Loops per process at most.
 pub const LOOPS_PER_PROCESS_MAX: usize = 1024;
 
 impl Shape {
-    /// The event shape for `cpus` allowed CPUs: one loop per CPU, spread over `start_servers`
+    /// The event shape for `cpus` allowed CPUs: one loop per CPU, distributed over `start_servers`
     /// processes (default [`DEFAULT_EVENT_PROCESSES`]), but never a process without a loop.
     ///
-    /// `server_limit` caps the processes. `ThreadsPerChild` and `MaxRequestWorkers` say how many
-    /// connections Apache could work on at once; a loop has no such number, so they don't choose
-    /// loops (docs/decisions/2026-11-20-event-shape.md).
+    /// `server_limit` caps the processes. `ThreadsPerChild` and `MaxRequestWorkers` bound the
+    /// connections that Apache works on at once; a loop has no such bound, so they don't determine
+    /// the number of loops (docs/decisions/2026-11-20-event-shape.md).
     pub fn event(cpus: usize, start_servers: Option<usize>, server_limit: Option<usize>) -> Self {
         let wanted = start_servers.unwrap_or(DEFAULT_EVENT_PROCESSES);
         let allowed = wanted.min(server_limit.unwrap_or(usize::MAX)).max(1);
@@ -61,8 +61,8 @@ impl Shape {
         }
     }
 
-    /// Loops (or threads) of the process in `slot`, at least 1. The first processes have one
-    /// more than the last where the loops don't divide evenly.
+    /// Loops (or threads) of the process in `slot`, at least 1. If the loops don't divide evenly,
+    /// the first processes have one more than the others.
     pub fn loops_of(&self, slot: usize) -> usize {
         match *self {
             Self::Event { processes, loops } => {
@@ -75,7 +75,7 @@ impl Shape {
         }
     }
 
-    /// The largest number of loops that any process has.
+    /// The largest number of loops in a process.
     pub fn loops_per_process(&self) -> usize {
         self.loops_of(0)
     }
@@ -85,23 +85,23 @@ impl Shape {
         (0..self.processes()).map(|slot| self.loops_of(slot)).sum()
     }
 
-    /// The number of the first loop of the process in `slot`, counting over all processes.
+    /// The number of the first loop of the process in `slot`, counted over all processes.
     pub fn first_loop_of(&self, slot: usize) -> usize {
         (0..slot).map(|earlier| self.loops_of(earlier)).sum()
     }
 
-    /// Whether a thread has one connection at a time and blocks in place.
+    /// Whether a thread serves one connection at a time and blocks in its system calls.
     pub fn blocks_in_place(&self) -> bool {
         matches!(self, Self::Worker { .. } | Self::Prefork { .. })
     }
 
-    /// Whether each loop has listening sockets of its own (SO_REUSEPORT). Otherwise all accept
-    /// from one shared socket per address.
+    /// Whether each loop has its own listening sockets (SO_REUSEPORT). Otherwise all accept from
+    /// one shared socket per address.
     pub fn has_own_listeners(&self) -> bool {
         matches!(self, Self::Event { .. } | Self::Loop)
     }
 
-    /// This shape cut to at most `processes` and `loops` per process.
+    /// This shape, limited to `processes` and to `loops_each` per process.
     pub(crate) fn cut_to(self, processes: usize, loops_each: usize) -> Self {
         let count = self.processes().min(processes.max(1));
         match self {
@@ -116,7 +116,7 @@ impl Shape {
         }
     }
 
-    /// The MPM's name in Apache's words.
+    /// The MPM's name in Apache.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Event { .. } => "event",

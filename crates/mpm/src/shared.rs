@@ -1,4 +1,4 @@
-//! Memory that the supervisor and all children share, made before the first fork and kept across
+//! Memory shared by the supervisor and all children, created before the first fork and kept across
 //! generations.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ pub use mapping::REGION_BYTES_MAX;
 use mapping::map_file_cells;
 pub(crate) use mapping::{Cells, map_cells};
 
-/// A region on its way from one image of the program to the next (`-k upgrade`).
+/// A region on its way to the next executable (`-k upgrade`).
 #[derive(Clone, Debug)]
 pub(crate) struct HandedRegion {
     pub name: String,
-    /// Of 64-bit words; otherwise of bytes.
+    /// A region of 64-bit words; otherwise of bytes.
     pub is_words: bool,
     pub count: usize,
     pub file: Arc<OwnedFd>,
@@ -25,14 +25,13 @@ pub(crate) struct HandedRegion {
 
 /// Named regions of shared memory (TLS ticket keys, the session cache).
 ///
-/// Ask for a region in [`Program::load`](crate::Program::load) or
-/// [`Program::open_logs`](crate::Program::open_logs); what a child asks for first is its own
-/// and shared with nobody. A region is found again by name and size at every restart; one
-/// asked for with another size is a new one, empty, and children of the old generation keep the
-/// old one.
+/// Request regions in [`Program::load`](crate::Program::load) or
+/// [`Program::open_logs`](crate::Program::open_logs): a region first requested in a child is
+/// private to that child. At a restart a region is found by its name and size. If the size differs,
+/// the region is new and empty; children of the old generation keep the old one.
 ///
-/// Regions outlive the program's image too (`-k upgrade`): a program that changes what lies where
-/// in a region gives it another name.
+/// Regions also outlive the executable (`-k upgrade`): if a program changes the layout of a region,
+/// it must change its name.
 #[derive(Clone, Default)]
 pub struct Shared {
     regions: Arc<Mutex<BTreeMap<(String, usize), Held>>>,
@@ -47,7 +46,7 @@ enum Region {
 #[derive(Clone)]
 struct Held {
     region: Region,
-    /// `None` where the system has no files in memory: such a region can't be handed on.
+    /// `None` if the system has no memfd: such a region can't be handed over.
     file: Option<Arc<OwnedFd>>,
 }
 
@@ -61,7 +60,7 @@ impl Held {
         .map(held)
     }
 
-    /// A new one.
+    /// Creates a region.
     fn make(is_words: bool, count: usize) -> io::Result<Self> {
         Self::map(is_words, count, None).or_else(|_| {
             let region = match is_words {
@@ -74,13 +73,13 @@ impl Held {
 }
 
 impl Shared {
-    /// No regions yet.
+    /// No regions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The region `name` of `count` 64-bit words, all 0 when new. Fails when memory can't be
-    /// mapped, or when a region of that name and count holds bytes.
+    /// The region `name` of `count` 64-bit words, all 0 if new. Fails if memory can't be mapped, or
+    /// if a region of that name and count holds bytes.
     pub fn words(&self, name: &str, count: usize) -> io::Result<&'static [AtomicU64]> {
         match self.region(name, count, true)? {
             Region::Words(words) => Ok(words),
@@ -88,8 +87,8 @@ impl Shared {
         }
     }
 
-    /// The region `name` of `count` bytes, all 0 when new. Fails when memory can't be
-    /// mapped, or when a region of that name and count holds words.
+    /// The region `name` of `count` bytes, all 0 if new. Fails if memory can't be mapped, or if a
+    /// region of that name and count holds words.
     pub fn bytes(&self, name: &str, count: usize) -> io::Result<&'static [AtomicU8]> {
         match self.region(name, count, false)? {
             Region::Bytes(bytes) => Ok(bytes),
@@ -109,7 +108,7 @@ impl Shared {
         Ok(region)
     }
 
-    /// The regions of the image before. One that can't be mapped is left out: it will be new.
+    /// Takes over the predecessor's regions. One that can't be mapped is left out and will be new.
     pub(crate) fn adopt(handed: Vec<HandedRegion>) -> Self {
         let mut regions = BTreeMap::new();
         for HandedRegion { name, is_words, count, file } in handed {
@@ -121,7 +120,7 @@ impl Shared {
         Self { regions: Arc::new(Mutex::new(regions)) }
     }
 
-    /// What the next image gets.
+    /// The regions to hand over to the next executable.
     pub(crate) fn to_hand_on(&self) -> Vec<HandedRegion> {
         let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let handed = regions.iter().filter_map(|((name, count), held)| {
@@ -139,31 +138,31 @@ impl AsFd for HandedRegion {
     }
 }
 
-/// Bytes in shared words behind a sequence counter: a reader sees what one writer wrote, whole,
-/// or sees that it could not. The first word is the counter and the length, the others the bytes.
+/// Bytes in shared words, guarded by a sequence counter: a reader sees the complete bytes of one
+/// writer, or fails. The first word holds the counter and the length, the others the bytes.
 ///
-/// Writers exclude each other by the counter itself: a writer that finds it odd gives up. So a
-/// writer that was killed in the middle leaves the cell unreadable until [`SeqBytes::reset`].
+/// The counter also excludes writers from each other: a writer that finds it odd gives up. A writer
+/// that was killed halfway therefore leaves the cell unreadable until [`SeqBytes::reset`].
 #[derive(Clone, Copy)]
 pub struct SeqBytes {
     words: &'static [AtomicU64],
 }
 
-/// How often a reader tries again before it reports that the cell is being written.
+/// How often a read is retried before it reports that the cell is being written.
 const READ_TRIES_MAX: usize = 64;
 
 impl SeqBytes {
-    /// A cell over `words`, which takes up to `8 * (words.len() - 2)` bytes.
+    /// A cell over `words`; its capacity is `8 * (words.len() - 2)` bytes.
     pub fn new(words: &'static [AtomicU64]) -> Self {
         Self { words }
     }
 
-    /// How many bytes fit.
+    /// The capacity in bytes.
     pub fn capacity_bytes(&self) -> usize {
         self.words.len().saturating_sub(2) * 8
     }
 
-    /// Writes `bytes`, cut to the capacity. False when another writer is at it.
+    /// Writes `bytes`, truncated to the capacity. False if another writer is active.
     pub fn write(&self, bytes: &[u8]) -> bool {
         let Some((counter, body)) = self.words.split_first() else { return false };
         let before = counter.load(Ordering::Relaxed);
@@ -180,7 +179,7 @@ impl SeqBytes {
         true
     }
 
-    /// The bytes last written, or `None` while they are being written (or never finished).
+    /// The bytes last written, or `None` while a write is in progress (or was never finished).
     pub fn read(&self) -> Option<Vec<u8>> {
         let (counter, body) = self.words.split_first()?;
         for _ in 0..READ_TRIES_MAX {
@@ -197,12 +196,12 @@ impl SeqBytes {
         None
     }
 
-    /// Changes at every write; 0 when never written. For readers that keep a decoded copy.
+    /// Changes with every write; 0 if never written. For readers that cache a decoded copy.
     pub fn version(&self) -> u64 {
         self.words.first().map_or(0, |counter| counter.load(Ordering::Acquire))
     }
 
-    /// Makes the cell writable again after its writer died. Only for the supervisor, when it has
+    /// Makes the cell writable again after its writer died. Only for the supervisor, once it has
     /// reaped the writer.
     pub fn reset(&self) {
         if let Some(counter) = self.words.first()
@@ -216,8 +215,8 @@ impl SeqBytes {
     }
 }
 
-/// Stores length and bytes into `body`, cut to what fits. Torn for readers unless guarded by a
-/// sequence counter.
+/// Stores length and bytes in `body`, truncated to fit. Without a sequence counter, readers may see
+/// a torn value.
 pub(crate) fn store_bytes(body: &[AtomicU64], bytes: &[u8]) {
     let Some((length, words)) = body.split_first() else { return };
     let fitting = bytes.len().min(words.len() * 8);
@@ -229,7 +228,7 @@ pub(crate) fn store_bytes(body: &[AtomicU64], bytes: &[u8]) {
     }
 }
 
-/// The bytes that [`store_bytes`] stored.
+/// Loads the bytes that [`store_bytes`] stored.
 pub(crate) fn load_bytes(body: &[AtomicU64]) -> Vec<u8> {
     let Some((length, words)) = body.split_first() else { return Vec::new() };
     let length = usize::try_from(length.load(Ordering::Relaxed)).unwrap_or(0);
@@ -275,7 +274,7 @@ mod tests {
         assert_eq!(seen[1].load(Ordering::Relaxed), 7);
         seen[2].store(9, Ordering::Relaxed);
         assert_eq!(words[2].load(Ordering::Relaxed), 9, "it is the same memory");
-        // A file that is shorter than it should be is not mapped.
+        // A file that is too short is not mapped.
         let mut wrong = handed();
         wrong[0].count = 4096;
         assert!(Shared::adopt(wrong).regions.lock().unwrap().is_empty());

@@ -1,5 +1,5 @@
-//! The supervisor, watched from outside: the example `supervised` is started, asked, signalled and
-//! killed.
+//! The supervisor, observed from outside: starts the example `supervised`, queries it, signals it
+//! and kills it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -20,10 +20,10 @@ mod free_port;
 
 use free_port::free_port;
 
-/// A machine may stand still for a good while.
+/// Far longer than any step takes: the machine may stall for a while.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A server of its own directory and port. Killed when the test is over.
+/// A server with its own directory and port. Killed on drop.
 struct Server {
     directory: PathBuf,
     port: u16,
@@ -88,7 +88,7 @@ impl Server {
         Ok(answer)
     }
 
-    /// A request that a child is at from now on, until it is told to finish.
+    /// Sends a request that occupies a child until [`Slow::finish`].
     fn ask_slowly(&self) -> Slow {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -176,7 +176,7 @@ fn it_detaches_when_it_is_ready_and_stops() {
     assert!(server.ask("x").unwrap().starts_with("one "));
     assert_eq!(server.children().len(), 2);
     server.wait_for_log("AH00489: Answering/1 configured -- resuming normal operations");
-    // The lock tells the running one: a second server with this pid file is refused.
+    // The lock identifies the running server: a second one with this pid file is refused.
     let second = server.run();
     assert_eq!(second.status.code(), Some(1));
     let children = server.children();
@@ -250,7 +250,7 @@ fn a_program_whose_children_can_not_start_fails_to_start() {
     }
 }
 
-/// Restarts the server, and waits until the new generation is the one that serves.
+/// Restarts the server, and waits until the new generation serves.
 fn take_over(server: &Server, order: Signal) {
     let logged = || server.log().matches("AH00489").count();
     let before = logged();
@@ -275,7 +275,7 @@ fn graceful_restarts_lose_no_connection() {
         };
         let clients = [(); 4].map(|()| scope.spawn(client));
         for generation in 2..=7 {
-            // Shrinking and growing: sockets are handed over and opened under load.
+            // Shrinks and grows: sockets are handed over and opened under load.
             let loops = 1 + generation % 4;
             server.configure(&format!("answer gen{generation}\nloops {loops}"));
             let enough = answered.load(Ordering::Relaxed) + 10;
@@ -329,14 +329,14 @@ fn a_dead_child_is_replaced_and_its_death_logged() {
         let victim = server.children()[0];
         let begun = Instant::now();
         kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
-        // Its socket is the supervisor's: the connection waits for the successor.
+        // The supervisor holds the socket, so the connection waits for the successor.
         assert!(server.ask("x").unwrap().starts_with("one"));
         let took = begun.elapsed();
         server.wait_for_log(&format!("AH00052: child pid {victim} exit signal Killed (9)"));
         took
     };
-    // A machine that stands still makes one of them late. Who dies right after the start is
-    // replaced after a pause: the next one gets time.
+    // A machine that stalls makes one of them late. A child that dies right after its start is
+    // replaced after a pause, which gives the next one time.
     let is_prompt = (0..10).any(|_| {
         let is_prompt = replaced() < Duration::from_millis(500);
         thread::sleep(Duration::from_secs(1));
@@ -356,10 +356,10 @@ fn a_child_with_a_loop_that_waits_for_ever_is_replaced() {
     let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(b"deadlock").unwrap();
-    // The process lives and does nothing wrong: its other loop turns, and its main thread waits for
+    // The process lives and otherwise works: its other loop turns, and its main thread waits for
     // orders.
     server.wait_for_log(&format!("AH20020: child pid {stuck}: loop "));
-    server.wait_for_log(" s of CPU meanwhile): it is replaced");
+    server.wait_for_log(" s of CPU meanwhile); replacing it");
     server.wait_for("a successor", || server.children().iter().any(|pid| *pid != stuck));
     server.wait_for("its end", || !is_alive(stuck));
     assert!(server.ask("x").unwrap().starts_with("one"));
@@ -404,13 +404,13 @@ fn a_bad_configuration_leaves_the_old_one_serving() {
     server.signal(Signal::SIGHUP);
     server.wait_for_log("AH00072");
     assert_eq!(server.children(), children);
-    // The sockets opened for its loops must go again: nobody would accept from them.
+    // The sockets opened for its loops must be closed again: nothing would accept from them.
     server.configure("fatal 1\nloops 12");
     server.signal(Signal::SIGUSR1);
     server.wait_for_log("of the new configuration could not start");
-    server.wait_for("the end of the new children", || server.children() == children);
+    server.wait_for("the new children's end", || server.children() == children);
     assert!(server.ask("x").unwrap().starts_with("good"));
-    // A child of the old generation is still replaced by one of the old generation.
+    // A dead child of the old generation is still replaced by one of the old generation.
     kill(Pid::from_raw(children[0]), Signal::SIGKILL).unwrap();
     server.wait_for("the replacement", || {
         let now = server.children();
@@ -486,7 +486,7 @@ fn exhausted_children_are_succeeded_without_loss() {
 fn a_piped_log_gets_every_line_even_when_its_reader_dies() {
     let mut server = Server::new("pipe");
     let out = server.directory.join("piped");
-    // It is let read to the end however long that takes it: SIGTERM comes after two seconds.
+    // It may read to the end however long that takes: SIGTERM is sent after two seconds.
     server.start(&format!("answer one\npipe |$trap '' TERM; exec cat >> {}", out.display()));
     for _ in 0..10 {
         server.ask("x").unwrap();
@@ -497,7 +497,7 @@ fn a_piped_log_gets_every_line_even_when_its_reader_dies() {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "cat")
     });
     kill(Pid::from_raw(reader.unwrap()), Signal::SIGKILL).unwrap();
-    // A reader that is dying can still take a line with it.
+    // A dying reader can still take a line with it.
     server.wait_for("the reader's death", || !is_alive(reader.unwrap()));
     for _ in 0..10 {
         server.ask("x").unwrap();
@@ -541,6 +541,6 @@ fn children_drop_their_privileges() {
     assert_eq!(line("Gid:"), ["33"; 4]);
     assert_eq!(line("Groups:"), ["33"]);
     assert_eq!(line("CapEff:"), ["0000000000000000"]);
-    // Signals are as a fresh process has them: nothing blocked.
+    // Signals are as in a fresh process: none blocked.
     assert_eq!(line("SigBlk:"), ["0000000000000000"]);
 }

@@ -1,17 +1,12 @@
-//! The binding: what is owned by libpcre2, and the one call that matches.
+//! The binding: compiled patterns, and the match as it was compiled.
 
+use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
 use pcre2_sys as sys;
 
 use crate::captures::{Captures, MAX_GROUPS};
-
-/// How often the matcher may try before it gives up; a pattern that backtracks more does not match.
-pub const MATCH_LIMIT: u32 = 1_000_000;
-/// How deep backtracking may nest.
-pub const DEPTH_LIMIT: u32 = 100_000;
-/// Heap memory that one match may use, in KiB.
-pub const HEAP_LIMIT_KIB: u32 = 16 * 1024;
+use crate::limits::{JIT_STACK_BYTES, JIT_STACK_FIRST_BYTES, LOOP_HEAP_LIMIT_KIB};
 
 /// A compiled pattern, freed with its last owner.
 pub(crate) struct Code(NonNull<sys::pcre2_code_8>);
@@ -33,6 +28,14 @@ impl Code {
     /// Compiles, with machine code where the platform can. The error is libpcre2's number and the
     /// offset.
     pub(crate) fn compile(pattern: &[u8], bits: u32) -> Result<Code, (i32, usize)> {
+        let code = Code::interpreted(pattern, bits)?;
+        // SAFETY: the code is live and not shared yet. Failure only means that it is interpreted.
+        unsafe { sys::pcre2_jit_compile_8(code.0.as_ptr(), sys::PCRE2_JIT_COMPLETE) };
+        Ok(code)
+    }
+
+    /// Compiles without machine code.
+    pub(crate) fn interpreted(pattern: &[u8], bits: u32) -> Result<Code, (i32, usize)> {
         let (mut number, mut offset) = (0, 0);
         // SAFETY: pattern pointer and length describe one live slice; the out pointers are locals.
         let code = unsafe {
@@ -45,16 +48,35 @@ impl Code {
                 ptr::null_mut(),
             )
         };
-        let code = Code(NonNull::new(code).ok_or((number, offset))?);
-        // SAFETY: the code is live and not shared yet. Failure only means that it is interpreted.
-        unsafe { sys::pcre2_jit_compile_8(code.0.as_ptr(), sys::PCRE2_JIT_COMPLETE) };
-        Ok(code)
+        Ok(Code(NonNull::new(code).ok_or((number, offset))?))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const sys::pcre2_code_8 {
+        self.0.as_ptr()
     }
 
     /// One number of pcre2_pattern_info whose type is a 32 bit integer.
     pub(crate) fn info_u32(&self, what: u32) -> u32 {
         let mut value: u32 = 0;
-        // SAFETY: the items asked for here (counts and sizes) are written as uint32_t.
+        // SAFETY: the items asked for here (counts and options) are written as uint32_t.
+        unsafe { sys::pcre2_pattern_info_8(self.0.as_ptr(), what, (&raw mut value).cast()) };
+        value
+    }
+
+    /// Whether there is machine code.
+    pub(crate) fn is_machine_code(&self) -> bool {
+        self.info_size(sys::PCRE2_INFO_JITSIZE) > 0
+    }
+
+    /// Bytes of the compiled pattern and of its machine code.
+    pub(crate) fn bytes(&self) -> usize {
+        self.info_size(sys::PCRE2_INFO_SIZE) + self.info_size(sys::PCRE2_INFO_JITSIZE)
+    }
+
+    /// One number of pcre2_pattern_info whose type is size_t.
+    fn info_size(&self, what: u32) -> usize {
+        let mut value: usize = 0;
+        // SAFETY: the items asked for here are written as size_t.
         unsafe { sys::pcre2_pattern_info_8(self.0.as_ptr(), what, (&raw mut value).cast()) };
         value
     }
@@ -79,9 +101,16 @@ impl Code {
         unsafe { std::slice::from_raw_parts(table, entries * entry_size) }
     }
 
-    /// Matches from the start of `subject`. No match, or a limit that was reached: false.
-    pub(crate) fn run(&self, subject: &[u8], captures: Option<&mut Captures>) -> bool {
-        SCRATCH.with(|scratch| scratch.run(self, subject, captures))
+    /// Matches from the start of `subject`, with so many steps from each place at most. The error
+    /// is libpcre2's number.
+    #[inline]
+    pub(crate) fn run(
+        &self,
+        subject: &[u8],
+        captures: Option<&mut Captures>,
+        steps: u32,
+    ) -> Result<bool, i32> {
+        SCRATCH.with(|scratch| scratch.run(self, subject, captures, steps))
     }
 }
 
@@ -95,53 +124,119 @@ pub(crate) fn message(number: i32) -> String {
     String::from_utf8_lossy(buffer.get(..length).unwrap_or(&[])).into_owned()
 }
 
+/// Where a subject begins. An empty slice can begin at address 1, and machine code goes back from
+/// there for what a pattern looks behind: past 0, to the end of the address space.
+#[inline]
+pub(crate) fn start_of(subject: &[u8]) -> *const u8 {
+    static EMPTY: u8 = 0;
+    if subject.is_empty() { &raw const EMPTY } else { subject.as_ptr() }
+}
+
+/// What pcre2_match returned: a match, none, or an error's number.
+#[inline]
+pub(crate) fn outcome(
+    returned: i32,
+    data: &MatchData,
+    captures: Option<&mut Captures>,
+) -> Result<bool, i32> {
+    match usize::try_from(returned) {
+        Ok(groups) => {
+            if let Some(captures) = captures {
+                data.report(groups, captures);
+            }
+            Ok(true)
+        }
+        Err(_) if returned == sys::PCRE2_ERROR_NOMATCH => Ok(false),
+        Err(_) => Err(returned),
+    }
+}
+
 thread_local! {
     static SCRATCH: Scratch = Scratch::new();
 }
 
 /// What a match needs beside the pattern; one per thread, made at its first match.
 struct Scratch {
-    data: *mut sys::pcre2_match_data_8,
-    limits: *mut sys::pcre2_match_context_8,
+    data: MatchData,
+    context: MatchContext,
+    /// The limit that the context has.
+    steps: Cell<u32>,
+    stack: *mut sys::pcre2_jit_stack_8,
 }
 
 impl Scratch {
     fn new() -> Scratch {
-        // SAFETY: creation has no preconditions; a null result (no memory) is checked before use.
-        unsafe {
-            let data = sys::pcre2_match_data_create_8(MAX_GROUPS as u32, ptr::null_mut());
-            let limits = sys::pcre2_match_context_create_8(ptr::null_mut());
-            if !limits.is_null() {
-                sys::pcre2_set_match_limit_8(limits, MATCH_LIMIT);
-                sys::pcre2_set_depth_limit_8(limits, DEPTH_LIMIT);
-                sys::pcre2_set_heap_limit_8(limits, HEAP_LIMIT_KIB);
+        let context = MatchContext::new(LOOP_HEAP_LIMIT_KIB);
+        // SAFETY: creation has no preconditions. Without a stack of its own (null) machine code
+        // uses 32 KiB of the thread's; the context outlives no stack that it was given, because
+        // both are dropped together and nothing is matched meanwhile.
+        let stack = unsafe {
+            let first = JIT_STACK_FIRST_BYTES;
+            let stack = sys::pcre2_jit_stack_create_8(first, JIT_STACK_BYTES, ptr::null_mut());
+            if !context.0.is_null() && !stack.is_null() {
+                sys::pcre2_jit_stack_assign_8(context.0, None, stack.cast());
             }
-            Scratch { data, limits }
-        }
+            stack
+        };
+        Scratch { data: MatchData::new(), context, steps: Cell::new(0), stack }
     }
 
-    fn run(&self, code: &Code, subject: &[u8], captures: Option<&mut Captures>) -> bool {
-        if self.data.is_null() || self.limits.is_null() {
-            return false;
+    #[inline]
+    fn run(
+        &self,
+        code: &Code,
+        subject: &[u8],
+        captures: Option<&mut Captures>,
+        steps: u32,
+    ) -> Result<bool, i32> {
+        if self.steps.get() != steps {
+            self.set_steps(steps)?;
         }
-        // SAFETY: all pointers are live, the match data belongs to this thread alone, and no
-        // callout is set that could re-enter.
-        let groups = unsafe {
+        // SAFETY: all pointers are live (those of the scratch were checked when the limit was set,
+        // which is not zero), the match data belongs to this thread alone, and no callout is set
+        // that could re-enter.
+        let returned = unsafe {
             sys::pcre2_match_8(
-                code.0.as_ptr(),
-                subject.as_ptr(),
+                code.as_ptr(),
+                start_of(subject),
                 subject.len(),
                 0,
                 0,
-                self.data,
-                self.limits,
+                self.data.0,
+                self.context.0,
             )
         };
-        let Ok(groups) = usize::try_from(groups) else { return false };
-        if let Some(captures) = captures {
-            self.report(groups, captures);
+        outcome(returned, &self.data, captures)
+    }
+}
+
+impl Scratch {
+    /// The error of a thread that could not get what it needs.
+    #[cold]
+    fn set_steps(&self, steps: u32) -> Result<(), i32> {
+        if self.data.0.is_null() || self.context.0.is_null() {
+            return Err(sys::PCRE2_ERROR_NOMEMORY);
         }
-        true
+        self.context.set_steps(steps);
+        self.steps.set(steps);
+        Ok(())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: it came from its create function, or is null, which free accepts.
+        unsafe { sys::pcre2_jit_stack_free_8(self.stack) }
+    }
+}
+
+/// Where a match leaves its groups, and the interpreter its memory.
+pub(crate) struct MatchData(pub(crate) *mut sys::pcre2_match_data_8);
+
+impl MatchData {
+    pub(crate) fn new() -> MatchData {
+        // SAFETY: creation has no preconditions; null (no memory) is checked before use.
+        MatchData(unsafe { sys::pcre2_match_data_create_8(MAX_GROUPS as u32, ptr::null_mut()) })
     }
 
     /// Copies the offsets; zero groups means that there were more than fit.
@@ -151,7 +246,7 @@ impl Scratch {
         // SAFETY: the vector of match data made for MAX_GROUPS pairs has 2 × MAX_GROUPS offsets,
         // and nothing writes to it while the slice lives.
         let offsets = unsafe {
-            let vector = sys::pcre2_get_ovector_pointer_8(self.data);
+            let vector = sys::pcre2_get_ovector_pointer_8(self.0);
             std::slice::from_raw_parts(vector, 2 * MAX_GROUPS)
         };
         for (index, pair) in offsets.chunks_exact(2).take(groups).enumerate() {
@@ -162,12 +257,38 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for MatchData {
     fn drop(&mut self) {
-        // SAFETY: both came from their create functions (or are null, which free accepts).
+        // SAFETY: it came from its create function, or is null, which free accepts.
+        unsafe { sys::pcre2_match_data_free_8(self.0) }
+    }
+}
+
+/// Under which limits a match runs.
+pub(crate) struct MatchContext(pub(crate) *mut sys::pcre2_match_context_8);
+
+impl MatchContext {
+    pub(crate) fn new(heap_limit_kib: u32) -> MatchContext {
+        // SAFETY: creation has no preconditions; null (no memory) is checked before use.
         unsafe {
-            sys::pcre2_match_data_free_8(self.data);
-            sys::pcre2_match_context_free_8(self.limits);
+            let context = sys::pcre2_match_context_create_8(ptr::null_mut());
+            if !context.is_null() {
+                sys::pcre2_set_heap_limit_8(context, heap_limit_kib);
+            }
+            MatchContext(context)
         }
+    }
+
+    /// How many steps a match may take from each place of its subject.
+    pub(crate) fn set_steps(&self, steps: u32) {
+        // SAFETY: the callers have checked that the context is not null.
+        unsafe { sys::pcre2_set_match_limit_8(self.0, steps) };
+    }
+}
+
+impl Drop for MatchContext {
+    fn drop(&mut self) {
+        // SAFETY: it came from its create function, or is null, which free accepts.
+        unsafe { sys::pcre2_match_context_free_8(self.0) }
     }
 }

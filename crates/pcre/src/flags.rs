@@ -15,6 +15,9 @@ pub struct Flags {
     pub extended: bool,
     /// Groups are not captured: only `$0` is known.
     pub no_sub: bool,
+    /// No machine code is made: for patterns of files that others than the administrator write, and
+    /// that are read while requests wait.
+    pub interpreted: bool,
 }
 
 impl Flags {
@@ -26,6 +29,7 @@ impl Flags {
         multi_line: false,
         extended: false,
         no_sub: false,
+        interpreted: false,
     };
 
     /// These options with `caseless` on.

@@ -1,13 +1,23 @@
 //! A compiled pattern that every thread may use.
 
+use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use pcre2_sys as sys;
 
 use crate::captures::Captures;
+use crate::counted::{self, Limits, Until, Watch};
 use crate::engine::{self, Code};
 use crate::flags::Flags;
+use crate::limits::{
+    HEAP_LIMIT_KIB, LOOP_HEAP_LIMIT_KIB, LOOP_WORK, MATCH_LIMIT, SHORT_BYTES, Shape, is_unbounded,
+};
+use crate::outcome::{Later, Matched, Why};
+
+/// How long [`Regex::matches`] tries, if no client waits for a response.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A pattern that libpcre2 refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,10 +35,26 @@ pub struct Regex(Arc<Inner>);
 
 struct Inner {
     code: Code,
+    shape: Shape,
+    /// How many steps a match of a short subject may take from each place.
+    short_steps: Option<u32>,
+    /// The same pattern, counted; made when a match needs it first. `None` if libpcre2 refuses it:
+    /// it takes four times the room, and a pattern of 10 KB can be too long for that.
+    counted: OnceLock<Option<Code>>,
     pattern: Box<[u8]>,
     flags: Flags,
     names: Box<[(Box<[u8]>, usize)]>,
     groups: usize,
+}
+
+thread_local! {
+    static COMPILED_BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bytes of all the patterns that this thread has compiled, machine code included: what a pattern
+/// takes shows in the difference.
+pub fn compiled_bytes() -> usize {
+    COMPILED_BYTES.get()
 }
 
 impl Regex {
@@ -37,26 +63,124 @@ impl Regex {
     /// # Errors
     /// libpcre2's message and the byte offset when the pattern is not one.
     pub fn new(pattern: &[u8], flags: Flags) -> Result<Regex, Error> {
-        let code = Code::compile(pattern, flags.bits())
+        let compile = if flags.interpreted { Code::interpreted } else { Code::compile };
+        let code = compile(pattern, flags.bits())
             .map_err(|(number, offset)| Error { message: engine::message(number), offset })?;
+        COMPILED_BYTES.set(COMPILED_BYTES.get().wrapping_add(code.bytes()));
         let groups = code.info_u32(sys::PCRE2_INFO_CAPTURECOUNT) as usize;
         let names = named_groups(&code);
-        Ok(Regex(Arc::new(Inner { code, pattern: pattern.into(), flags, names, groups })))
+        let shape = Shape {
+            anchored: code.info_u32(sys::PCRE2_INFO_ALLOPTIONS) & sys::PCRE2_ANCHORED != 0,
+            unbounded: is_unbounded(pattern),
+            compiled: code.is_machine_code(),
+        };
+        Ok(Regex(Arc::new(Inner {
+            code,
+            shape,
+            short_steps: shape.quick_steps(SHORT_BYTES),
+            counted: OnceLock::new(),
+            pattern: pattern.into(),
+            flags,
+            names,
+            groups,
+        })))
     }
 
-    /// Does the pattern match anywhere in `subject`? Reaching a limit counts as no match.
-    pub fn is_match(&self, subject: &[u8]) -> bool {
-        self.0.code.run(subject, None)
+    /// Does the pattern match anywhere in `subject`? And if so, where do the groups lie? Takes
+    /// about 10 ms at most, so that a loop may do it. Without a match `captures` is cleared.
+    ///
+    /// # Errors
+    /// [`Later`] where that is not enough.
+    #[inline]
+    pub fn glance(
+        &self,
+        subject: &[u8],
+        mut captures: Option<&mut Captures>,
+    ) -> Result<bool, Later> {
+        match self.quick(subject, captures.as_deref_mut()) {
+            Some(matched) => Ok(matched),
+            None => self.count_on_loop(subject, captures).0,
+        }
     }
 
-    /// As [`Regex::is_match`], and tells where the groups lie. Without a match `captures` is
-    /// cleared.
-    pub fn captures(&self, subject: &[u8], captures: &mut Captures) -> bool {
-        let matched = self.0.code.run(subject, Some(captures));
-        if !matched {
+    /// The first half of [`Regex::glance`], which is enough for nearly all matches; `None` where it
+    /// is not.
+    #[inline]
+    pub fn quick(&self, subject: &[u8], mut captures: Option<&mut Captures>) -> Option<bool> {
+        let steps = match subject.len() {
+            0..=SHORT_BYTES => self.0.short_steps,
+            length => self.0.shape.quick_steps(length),
+        }?;
+        let matched = self.0.code.run(subject, captures.as_deref_mut(), steps).ok()?;
+        if let (false, Some(captures)) = (matched, captures) {
             captures.clear();
         }
-        matched
+        Some(matched)
+    }
+
+    /// The same under Apache's limits and until `watch` ends it, however long that takes.
+    pub fn decide(
+        &self,
+        subject: &[u8],
+        mut captures: Option<&mut Captures>,
+        watch: &Watch,
+    ) -> Matched {
+        let found = match self.counted() {
+            Some(code) => {
+                let until = Until::Watch(watch);
+                let limits = Limits { steps: MATCH_LIMIT, heap_kib: HEAP_LIMIT_KIB, until };
+                counted::run(code, subject, captures.as_deref_mut(), limits)
+            }
+            // No watch ends this one, so that the limit has to.
+            None => {
+                let steps = self.0.shape.steps_of_all(subject.len());
+                self.0.code.run(subject, captures.as_deref_mut(), steps).map_err(Why::of)
+            }
+        };
+        if found != Ok(true) {
+            clear(captures);
+        }
+        found.map_or_else(Matched::Undecided, Matched::from)
+    }
+
+    /// [`Regex::glance`], and where that is not enough [`Regex::decide`] for half a minute: for
+    /// places where no loop stands still meanwhile.
+    pub fn matches(&self, subject: &[u8], mut captures: Option<&mut Captures>) -> Matched {
+        match self.glance(subject, captures.as_deref_mut()) {
+            Ok(matched) => matched.into(),
+            Err(Later) => {
+                let watch = Watch::until(Instant::now() + PATIENCE);
+                self.decide(subject, captures, &watch)
+            }
+        }
+    }
+
+    /// The second half of [`Regex::glance`], and what both halves have cost, of [`LOOP_WORK`] each.
+    #[cold]
+    pub fn count_on_loop(
+        &self,
+        subject: &[u8],
+        mut captures: Option<&mut Captures>,
+    ) -> (Result<bool, Later>, u64) {
+        let was_tried = self.0.shape.quick_steps(subject.len().max(SHORT_BYTES)).is_some();
+        let tried = if was_tried { LOOP_WORK } else { 0 };
+        let Some(code) = self.counted() else { return (Err(Later), tried) };
+        let mut work = 0;
+        let until = Until::Work { most: LOOP_WORK, done: &mut work };
+        let limits = Limits { steps: MATCH_LIMIT, heap_kib: LOOP_HEAP_LIMIT_KIB, until };
+        let found = counted::run(code, subject, captures.as_deref_mut(), limits);
+        if found != Ok(true) {
+            clear(captures);
+        }
+        (found.map_err(|_| Later), tried + work)
+    }
+
+    fn counted(&self) -> Option<&Code> {
+        let compile = || {
+            let bits = self.0.flags.bits() | sys::PCRE2_AUTO_CALLOUT;
+            Code::interpreted(&self.0.pattern, bits).ok()
+        };
+        self.0.counted.get_or_init(compile).as_ref()
     }
 
     /// The named groups with their indexes, in the order of the names.
@@ -95,6 +219,12 @@ impl PartialEq for Regex {
 
 impl Eq for Regex {}
 
+fn clear(captures: Option<&mut Captures>) {
+    if let Some(captures) = captures {
+        captures.clear();
+    }
+}
+
 fn named_groups(code: &Code) -> Box<[(Box<[u8]>, usize)]> {
     let entry_size = code.info_u32(sys::PCRE2_INFO_NAMEENTRYSIZE) as usize;
     if entry_size < 3 {
@@ -121,28 +251,39 @@ mod tests {
 
     #[test]
     fn apaches_defaults_are_dotall_and_dollar_endonly() {
-        assert!(regex("^a.b$").is_match(b"a\nb"));
-        assert!(!regex("b$").is_match(b"ab\n"));
-        assert!(Regex::new(b"b$", Flags::NONE).unwrap().is_match(b"ab\n"));
-        assert!(!Regex::new(b"^a.b$", Flags::NONE).unwrap().is_match(b"a\nb"));
+        assert_eq!(regex("^a.b$").matches(b"a\nb", None), Matched::Yes);
+        assert_eq!(regex("b$").matches(b"ab\n", None), Matched::No);
+        assert_eq!(Regex::new(b"b$", Flags::NONE).unwrap().matches(b"ab\n", None), Matched::Yes);
+        assert_eq!(Regex::new(b"^a.b$", Flags::NONE).unwrap().matches(b"a\nb", None), Matched::No);
+    }
+
+    #[test]
+    fn nothing_lies_behind_an_empty_subject() {
+        let empty: Vec<u8> = Vec::new();
+        for (pattern, matched) in [("(?<!abcd)$", Matched::Yes), ("(?<=abcd)$", Matched::No)] {
+            assert_eq!(regex(pattern).matches(&empty, None), matched);
+        }
     }
 
     #[test]
     fn groups_are_reported_by_byte_range() {
         let mut captures = Captures::new();
-        assert!(regex("(b)(x)?(c)").captures(b"abc", &mut captures));
+        assert_eq!(regex("(b)(x)?(c)").matches(b"abc", Some(&mut captures)), Matched::Yes);
         assert_eq!(captures.range(0), Some(1..3));
         assert_eq!(captures.text(1, b"abc"), Some(&b"b"[..]));
         assert_eq!(captures.range(2), None);
         assert_eq!(captures.range(3), Some(2..3));
-        assert!(!regex("z").captures(b"abc", &mut captures));
+        assert_eq!(regex("z").matches(b"abc", Some(&mut captures)), Matched::No);
         assert!(captures.is_empty());
     }
 
     #[test]
     fn more_groups_than_reported_are_cut_off() {
         let mut captures = Captures::new();
-        assert!(regex("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)").captures(b"abcdefghijk", &mut captures));
+        assert_eq!(
+            regex("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)").matches(b"abcdefghijk", Some(&mut captures)),
+            Matched::Yes
+        );
         assert_eq!(captures.len(), crate::MAX_GROUPS);
         assert_eq!(captures.text(9, b"abcdefghijk"), Some(&b"i"[..]));
     }
@@ -163,10 +304,76 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_explodes_does_not_match_and_ends() {
-        let subject = vec![b'a'; 40];
-        assert!(!regex("^(a|a|aa)+$x").is_match(&subject));
-        assert!(!regex("^(([a-z])+.)+[A-Z]([a-z])+$").is_match(&vec![b'a'; 4000]));
+    fn a_long_subject_is_matched_as_a_short_one() {
+        for length in [10, 1359, 8000, 100_000] {
+            let subject = |end: &str| [&vec![b'x'; length][..], end.as_bytes()].concat();
+            for pattern in ["^(?:\\w|\\W)*BadBot", "(?:x|y)*BadBot", "^(x|y|B|a)*BadBot$"] {
+                let matches = |end| regex(pattern).matches(&subject(end), None);
+                assert_eq!(matches("BadBot"), Matched::Yes, "{pattern} {length}");
+                if length < 8000 {
+                    assert_eq!(matches("GoodBot"), Matched::No, "{pattern} {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_takes_more_than_a_glance_is_decided_under_apaches_limits() {
+        let pattern = regex("^(a+)+$|(evil)");
+        let subject = |length: usize| [&vec![b'a'; length][..], b"!evil"].concat();
+        let mut captures = Captures::new();
+        assert_eq!(pattern.glance(&subject(20), Some(&mut captures)), Err(Later));
+        assert!(captures.is_empty());
+        let watch = Watch::until(Instant::now() + PATIENCE);
+        let found = pattern.decide(&subject(20), Some(&mut captures), &watch);
+        assert_eq!(found, Matched::Yes);
+        assert_eq!(captures.range(2), Some(21..25));
+        let found = pattern.decide(&subject(40), Some(&mut captures), &watch);
+        assert_eq!(found, Matched::Undecided(Why::Steps));
+        assert!(captures.is_empty());
+    }
+
+    #[test]
+    fn an_interpreted_pattern_decides_alike() {
+        let flags = Flags { interpreted: true, ..Flags::default() };
+        let interpreted = |pattern: &str| Regex::new(pattern.as_bytes(), flags).unwrap();
+        assert!(!interpreted("^a+$").0.shape.compiled);
+        let text = [&vec![b'x'; 8000][..], b"BadBot"].concat();
+        for (pattern, matched) in [("^(?:\\w|\\W)*BadBot", Matched::Yes), ("^x+$", Matched::No)] {
+            assert_eq!(interpreted(pattern).matches(&text, None), matched);
+            assert_eq!(regex(pattern).matches(&text, None), matched);
+        }
+    }
+
+    #[test]
+    fn a_watch_ends_a_match_over_all_places() {
+        let watch = Watch::until(Instant::now() + Duration::from_millis(20));
+        let pattern = regex("(a+)+[bc]");
+        let found = pattern.decide(&vec![b'a'; 8000], None, &watch);
+        assert_eq!(found, Matched::Undecided(Why::Time));
+        let watch = Watch::until(Instant::now() + PATIENCE);
+        watch.end();
+        let found = pattern.decide(&vec![b'a'; 8000], None, &watch);
+        assert_eq!(found, Matched::Undecided(Why::Time));
+    }
+
+    #[test]
+    fn a_subject_that_is_refused_is_no_mismatch() {
+        let pattern = regex("(*UTF)evil");
+        assert_eq!(pattern.matches("é evil".as_bytes(), None), Matched::Yes);
+        let found = pattern.matches(b"\xff evil", None);
+        assert!(matches!(found, Matched::Undecided(Why::Refused(_))), "{found:?}");
+    }
+
+    #[test]
+    fn a_pattern_too_long_to_be_counted_has_a_limit_of_its_own() {
+        let words: Vec<_> = (0..2000).map(|number| format!("word{number:04}")).collect();
+        let pattern = regex(&format!("^(?:{})*$|(a+)+$", words.join("|")));
+        assert!(pattern.counted().is_none());
+        assert_eq!(pattern.matches(&b"word1234".repeat(500), None), Matched::Yes);
+        assert_eq!(pattern.matches(b"word12345", None), Matched::No);
+        let found = pattern.matches(&[&vec![b'a'; 60][..], b"!"].concat(), None);
+        assert_eq!(found, Matched::Undecided(Why::Steps));
     }
 
     #[test]
@@ -175,7 +382,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 let shared = shared.clone();
-                scope.spawn(move || assert!(shared.is_match(b"xyyy")));
+                scope.spawn(move || assert_eq!(shared.matches(b"xyyy", None), Matched::Yes));
             }
         });
     }

@@ -66,7 +66,7 @@ mod tests {
         let subject = b"/old/name.html";
         let mut captures = Captures::new();
         let regex = Regex::new(b"^/(\\w+)/(\\w+)(z)?", Flags::default()).unwrap();
-        assert!(regex.captures(subject, &mut captures));
+        assert!(regex.matches(subject, Some(&mut captures)).surely());
         let mut out = Vec::new();
         substitute(template.as_bytes(), subject, &captures, MAX_SUBSTITUTION_BYTES, &mut out)
             .unwrap();

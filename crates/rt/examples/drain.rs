@@ -1,5 +1,5 @@
-//! What the drain of the file watch costs: 64 tasks stand for 64 connections that became ready in
-//! one turn, each awaiting `drained()`. Printed per request, beside the price of a drain alone.
+//! The cost of draining the file watch: 64 tasks stand for 64 connections that became ready in one
+//! turn, each awaiting `drained()`. Prints the time per request, beside that of a drain alone.
 
 use std::sync::Arc;
 use std::time::Instant;

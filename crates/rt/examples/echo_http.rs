@@ -1,7 +1,6 @@
-//! A canned answer of 1 KiB for every request on this substrate, and nothing else: what the layers
-//! above are measured against. `echo_http ADDRESS [watch|tls]`; with `watch`, each request awaits
-//! the drain of a file watch, as a server that caches files does; with `tls`, a certificate is
-//! made.
+//! Sends a fixed response of 1 KiB to every request: the baseline for the layers above this crate.
+//! `echo_http ADDRESS [watch|tls]`. With `watch`, each request awaits the drain of a file watch, as
+//! a server that caches files does; with `tls`, it generates a certificate.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -71,7 +70,7 @@ async fn answer(handle: Handle, mut stream: Stream) {
     }
 }
 
-/// A configuration with an ECDSA certificate made for the moment.
+/// A configuration with a freshly generated ECDSA certificate.
 fn server_config() -> std::io::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
         .map_err(std::io::Error::other)?;

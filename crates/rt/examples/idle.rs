@@ -1,6 +1,6 @@
-//! Bytes of memory per idle keep-alive connection. `idle [CONNECTIONS] [tls]`: opens them, does one
-//! request on each, and lets them stand. Printed: what this crate, tokio and rustls hold on the
-//! heap, counted by the allocator, and the process's resident size, both per connection.
+//! Memory per idle keep-alive connection. `idle [CONNECTIONS] [tls]` opens the connections, sends
+//! one request on each, and leaves them idle. Prints, per connection, what this crate, tokio and
+//! rustls hold on the heap, as counted by the allocator, and the process's resident size.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Read, Write};
@@ -22,12 +22,12 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged; the counter touches no memory.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter touches no memory.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are those of GlobalAlloc.
+        // SAFETY: the caller upholds the contract of GlobalAlloc.
         unsafe { System.alloc(layout) }
     }
 
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a connection needs only while it is active.
+/// State that a connection needs only while it is active.
 struct Active {
     buffer: Vec<u8>,
 }
@@ -80,8 +80,8 @@ async fn serve(
     for _ in 0..count {
         let Ok(accepted) = acceptor.accept().await else { break };
         let stream = Stream::new(accepted)?;
-        // What is large while the connection is active is boxed before the task captures it, so
-        // that it does not size the task, and gone (a statement of its own) before the idle wait.
+        // The large state of an active connection is boxed before the task captures it, so that it
+        // does not size the task, and dropped (by a statement of its own) before the idle wait.
         let task = connection(handle.clone(), stream, pool.clone(), config.clone());
         active_size = size_of_val(&task);
         let task = Box::pin(task);
@@ -133,7 +133,7 @@ async fn idle(mut stream: Box<Stream>, handle: Handle) {
     let _ = stream.readable(handle.deadline(TIMEOUT)).await;
 }
 
-/// Makes a certificate and hands it to the client.
+/// Generates a certificate and passes it to the client.
 fn server_config(client: &mut std::process::Child) -> std::io::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
         .map_err(std::io::Error::other)?;

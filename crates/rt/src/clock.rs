@@ -1,5 +1,5 @@
-//! The loop's cached time. Reading the clock costs about 25 ns; a request asks for the time several
-//! times (deadlines, the access log, the Date field), so one reading a turn serves all of them.
+//! The loop's cached time. Reading the clock costs about 25 ns, and a request needs the time
+//! several times (deadlines, the access log, the Date field); one reading per turn serves them all.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 
-/// How long the offset between the wall clock and the monotonic clock is believed: the delay after
-/// which a step of the wall clock is seen, in µs.
+/// How long the offset between the wall clock and the monotonic clock is cached, in µs: a step of
+/// the wall clock takes effect after this delay at the latest.
 const WALL_OFFSET_MAX_AGE_US: u64 = 100_000;
 
 /// The cached time of one loop: refreshed after each wait for events, once per turn.
@@ -20,7 +20,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows the present moment.
+    /// A clock set to the current time.
     pub fn new() -> Self {
         let clock = Self {
             now_us: Cell::new(0),
@@ -43,20 +43,20 @@ impl Clock {
         self.now_us.get() / 1000
     }
 
-    /// The wall clock of this turn, in µs since 1970. A step of the system's clock is seen within
-    /// 100 ms.
+    /// The wall clock of this turn, in µs since 1970. A step of the system's clock takes effect
+    /// within 100 ms.
     #[inline]
     pub fn wall_us(&self) -> u64 {
         self.now_us.get().saturating_add_signed(self.wall_offset_us.get())
     }
 
-    /// The wall clock of this turn, in whole seconds since 1970: what a Date field needs.
+    /// The wall clock of this turn, in whole seconds since 1970, as for a Date field.
     #[inline]
     pub fn wall_s(&self) -> u64 {
         self.wall_us() / 1_000_000
     }
 
-    /// Reads the monotonic clock now and keeps the result as the time of the turn, in µs.
+    /// Reads the monotonic clock and caches the result as the time of the turn, in µs.
     pub fn refresh(&self) -> u64 {
         let now = monotonic_us();
         self.now_us.set(now);
@@ -66,13 +66,13 @@ impl Clock {
         now
     }
 
-    /// The monotonic time at this very moment, in µs; the cached time stays as it is.
+    /// The current monotonic time, in µs; leaves the cached time unchanged.
     #[inline]
     pub fn precise_us(&self) -> u64 {
         monotonic_us()
     }
 
-    /// The wall clock at this very moment, in µs since 1970.
+    /// The current wall-clock time, in µs since 1970.
     pub fn precise_wall_us(&self) -> u64 {
         wall_us()
     }
@@ -92,12 +92,12 @@ impl Default for Clock {
 
 /// Whole milliseconds of a duration, rounded up, capped far in the future.
 pub(crate) fn ceil_ms(duration: Duration) -> u64 {
-    // Not by way of `as_micros`: a division of 128 bits for each deadline.
+    // `as_micros` would cost a 128-bit division per deadline.
     let part_ms = u64::from(duration.subsec_micros()).div_ceil(1000);
     duration.as_secs().saturating_mul(1000).saturating_add(part_ms)
 }
 
-/// The monotonic time at this very moment, in µs.
+/// The current monotonic time, in µs.
 pub(crate) fn monotonic_us() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
@@ -106,7 +106,7 @@ fn wall_us() -> u64 {
     read(ClockId::CLOCK_REALTIME)
 }
 
-/// By way of libc: rustix looks for the vDSO itself, and crashes under valgrind doing so.
+/// Calls libc because rustix locates the vDSO by itself, which crashes under valgrind.
 fn read(clock: ClockId) -> u64 {
     // Neither clock can fail on Linux.
     clock_gettime(clock).map_or(0, |time| u64::try_from(time.num_microseconds()).unwrap_or(0))

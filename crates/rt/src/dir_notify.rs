@@ -1,15 +1,15 @@
-//! Changes in directories, told to one thread by a signal (dnotify): for processes of one thread
-//! with one connection, of which a server has hundreds and a user has few inotify instances.
+//! Directory changes reported to a single thread by a signal (dnotify). For processes with one
+//! thread and one connection: a server has hundreds of them, and a user has few inotify instances.
 //!
-//! The kernel sends the signal before the call returns that made the change, and delivers it before
-//! the recv(2) returns that brings a request of later. So whoever asks after that recv knows of
-//! every change that was made before the request was sent, and asking is no system call.
+//! The kernel raises the signal before the call that made the change returns, and delivers it
+//! before the recv(2) that brings a later request returns. A check after that recv therefore knows
+//! of every change made before the request was sent, and needs no system call.
 //!
-//! Each directory tells of one change only: after that nothing is trusted
-//! ([`DirNotify::stamp`] is `None`) until all are asked to tell again, once a second at most, so
-//! that a log file that is written in one of them does not cost a signal for each line.
+//! Each directory reports one change only. After that nothing is trusted ([`DirNotify::stamp`] is
+//! `None`) until all directories are armed again, at most once a second, so that a log file written
+//! in one of them does not cost a signal per line.
 //!
-//! What it can't see is what a [`Watcher`](crate::Watcher) can't see either. Source: fcntl(2),
+//! It misses the same changes that a [`Watcher`](crate::Watcher) misses. Source: fcntl(2),
 //! `F_NOTIFY`.
 
 use std::cell::{Cell, RefCell};
@@ -28,14 +28,14 @@ use nix::unistd::gettid;
 use crate::clock;
 use crate::watch::is_watchable;
 
-/// Directories that a thread hears of at most; when there are more it begins anew.
+/// Directories watched at most; when the limit is reached, all are dropped.
 const DIRECTORIES_MAX: usize = 256;
-/// They are open, and may be one in so many of the files that the process may open.
+/// Each watched directory holds a descriptor: use at most 1/8 of RLIMIT_NOFILE.
 const SHARE_OF_FILES: u64 = 8;
-/// Directories are asked to tell again after so many µs at the earliest.
+/// The shortest time between two armings of all directories, in µs.
 const REARM_US: u64 = 1_000_000;
 
-// From <linux/fcntl.h>; the libc crate has them for other systems only.
+// From <linux/fcntl.h>; the libc crate defines these for other systems only.
 const DN_MODIFY: c_int = 0x02;
 const DN_CREATE: c_int = 0x04;
 const DN_DELETE: c_int = 0x08;
@@ -53,8 +53,8 @@ struct Owner {
 }
 
 thread_local! {
-    /// Signals that this thread has had. Without a destructor, and atomic, so that a handler may
-    /// write it.
+    /// Signals received by this thread. Atomic and without a destructor, so that a signal handler
+    /// may write it.
     static HEARD: AtomicU64 = const { AtomicU64::new(0) };
 }
 
@@ -67,11 +67,11 @@ fn heard() -> u64 {
     HEARD.with(|heard| heard.load(Ordering::Relaxed))
 }
 
-/// What one thread hears of directories.
+/// The directories that one thread watches.
 pub struct DirNotify {
     directories: RefCell<Vec<Directory>>,
     directories_max: usize,
-    /// What [`HEARD`] was when all directories were asked last.
+    /// The value of [`HEARD`] when all directories were last armed.
     armed: Cell<u64>,
     armed_us: Cell<u64>,
     epoch: Cell<u64>,
@@ -85,13 +85,13 @@ struct Directory {
 }
 
 impl DirNotify {
-    /// For the thread that calls it, which hears of nothing yet. Takes over `SIGIO`.
+    /// Creates the set for the calling thread, without directories. Takes over `SIGIO`.
     ///
     /// Errors: those of sigaction(2) and pthread_sigmask(3).
     pub fn new() -> io::Result<Self> {
         let flags = SaFlags::SA_RESTART;
         let action = SigAction::new(SigHandler::Handler(hear), flags, SigSet::empty());
-        // SAFETY: the handler does nothing but write a thread-local number.
+        // SAFETY: the handler only writes a thread-local integer.
         #[allow(unsafe_code)]
         unsafe { sigaction(Signal::SIGIO, &action) }?;
         let mut signals = SigSet::empty();
@@ -108,9 +108,8 @@ impl DirNotify {
         })
     }
 
-    /// From now on changes in a directory are heard of, in the one that stands there now. False
-    /// where they would not all be: network, overlay, FUSE and unknown file systems, not a
-    /// directory, no permission.
+    /// Watches the directory that is at `path` now. False if it can't report every change: a
+    /// network, overlay, FUSE or unknown file system, not a directory, or no permission.
     pub fn watch(&self, path: &Path) -> bool {
         let mut directories = self.directories.borrow_mut();
         let known = directories.iter().find(|directory| directory.path == path);
@@ -131,20 +130,20 @@ impl DirNotify {
         }
     }
 
-    /// Moves when directories are no longer watched: what was known by them is known no more.
+    /// Changes when directories are dropped: facts derived from them are no longer valid.
     pub fn epoch(&self) -> u64 {
         self.epoch.get()
     }
 
-    /// A number that stands still as long as nothing changes in any of the directories; `None`
-    /// while they don't tell.
+    /// A number that stays the same while nothing changes in any of the directories; `None` while
+    /// they are not armed.
     #[inline]
     pub fn stamp(&self) -> Option<u64> {
         let heard = heard();
         if heard == self.armed.get() { Some(heard) } else { self.rearm() }
     }
 
-    /// Asks all directories to tell again, where that is due.
+    /// Arms all directories again if that is due.
     #[cold]
     fn rearm(&self) -> Option<u64> {
         let now_us = clock::monotonic_us();
@@ -152,10 +151,10 @@ impl DirNotify {
             return None;
         }
         self.armed_us.set(now_us);
-        // Before they are asked: a change that follows makes another number.
+        // Read before arming: a change that follows yields another number.
         let heard = heard();
         let mut directories = self.directories.borrow_mut();
-        // One that stands at its path no more says nothing of what does.
+        // A directory that was renamed away reports nothing about the one at its path.
         let is_whole = directories.iter().all(|directory| directory.ask().is_ok())
             && directories.iter().all(Directory::is_at_its_path);
         if !is_whole {
@@ -174,7 +173,7 @@ impl DirNotify {
 }
 
 impl Directory {
-    /// Opens a directory and asks it to tell.
+    /// Opens a directory and arms it.
     fn open(path: &Path) -> Option<Self> {
         if !is_watchable(path) {
             return None;
@@ -248,7 +247,7 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("directories do not tell again");
+        panic!("directories are not armed again");
     }
 
     #[test]
@@ -343,7 +342,7 @@ mod tests {
         let folder = Folder::new("replaced");
         let notify = DirNotify::new().unwrap();
         assert!(notify.watch(&folder.at("a")));
-        // Nobody listens above.
+        // The parent directory is not watched.
         fs::rename(folder.at("a"), folder.at("old")).unwrap();
         fs::create_dir(folder.at("a")).unwrap();
         assert!(notify.watch(&folder.at("a")));

@@ -1,43 +1,21 @@
-//! Files to be served: opened without the tricks a file name can play, read small from memory, and
-//! probed so that a file on a slow disk does not stall the loop.
+//! Files to be served: read small from memory, and probed so that a file on a slow disk does not
+//! stall the loop.
 
-use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use crate::blocking::{BlockingPool, PoolError};
+use crate::blocking::{BlockingPool, PoolError, Work};
 
 /// One read of the pool while it brings a cold range into memory.
 const WARM_READ_BYTES: usize = 64 * 1024;
-
-/// Why a file can't be served.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// open(2) or fstat(2) failed.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// A directory, a pipe, a device, a socket: its type.
-    #[error("not a regular file")]
-    NotRegular(FileType),
-}
-
-/// Opens a regular file for reading: close-on-exec, and without waiting for the other end when the
-/// name is a named pipe or a device.
-///
-/// Errors: those of open(2), and `NotRegular` for everything but a regular file.
-pub fn open_static(path: &Path) -> Result<(File, Stat), OpenError> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?;
-    let stat = rustix::fs::fstat(&fd).map_err(io::Error::from)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok((File::from(fd), stat)),
-        other => Err(OpenError::NotRegular(other)),
-    }
-}
+/// The longest that a cold range waits for a place in the pool's queue.
+const WARM_WAIT: Duration = Duration::from_secs(60);
+/// The time between two attempts to get a place in a full queue.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// Reads up to `len` bytes from the file's start. Shorter when the file has shrunk meanwhile.
 ///
@@ -87,36 +65,50 @@ pub fn is_resident(file: impl AsFd, offset: u64) -> io::Result<bool> {
     Ok(read_resident(file, &mut byte, offset)? != Probe::Cold)
 }
 
-/// Brings a range of a cold file into memory, on a thread of the pool.
+/// Brings a range of a cold file into memory, on a thread of the pool. While the pool's queue is
+/// full it waits: the response has begun, and an error would break it off.
 ///
-/// Errors: those of dup(2) and read(2); `WouldBlock` when the pool is full.
+/// Errors: those of dup(2) and read(2); `TimedOut` when there is no thread or the disk does not
+/// respond for [`WARM_WAIT`].
 pub async fn warm(pool: &BlockingPool, file: impl AsFd, offset: u64, len: usize) -> io::Result<()> {
-    let file = file.as_fd().try_clone_to_owned()?;
-    let read = move || -> io::Result<()> {
-        let mut buffer = Vec::with_capacity(len.min(WARM_READ_BYTES));
-        let mut done = 0;
-        while done < len {
-            buffer.clear();
-            let spare = rustix::buffer::spare_capacity(&mut buffer);
-            match rustix::io::pread(&file, spare, offset + done as u64) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+    let file = Arc::new(file.as_fd().try_clone_to_owned()?);
+    let until = tokio::time::Instant::now() + WARM_WAIT;
+    loop {
+        let file = file.clone();
+        match pool.run(Work::File, move || read_through(file, offset, len)).await {
+            Ok(outcome) => return outcome,
+            Err(PoolError::Panicked) => return Err(io::ErrorKind::Other.into()),
+            Err(PoolError::TimedOut) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(PoolError::Full | PoolError::NoThread) => {
+                if tokio::time::Instant::now() >= until {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                tokio::time::sleep(FULL_PAUSE).await;
             }
         }
-        Ok(())
-    };
-    match pool.run(read).await {
-        Ok(outcome) => outcome,
-        Err(PoolError::Full | PoolError::NoThread) => Err(io::ErrorKind::WouldBlock.into()),
-        Err(PoolError::Panicked) => Err(io::ErrorKind::Other.into()),
     }
+}
+
+fn read_through(file: impl AsFd, offset: u64, len: usize) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(len.min(WARM_READ_BYTES));
+    let mut done = 0;
+    while done < len {
+        buffer.clear();
+        let spare = rustix::buffer::spare_capacity(&mut buffer);
+        match rustix::io::pread(&file, spare, offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::io::Write;
 
     fn sample(content: &[u8]) -> (std::path::PathBuf, File) {
@@ -127,20 +119,27 @@ mod tests {
         (path.clone(), File::open(path).unwrap())
     }
 
-    #[test]
-    fn opens_regular_files_only() {
-        let (path, _) = sample(b"x");
-        let (_, stat) = open_static(&path).unwrap();
-        assert_eq!(stat.st_size, 1);
-        assert!(matches!(
-            open_static(&std::env::temp_dir()),
-            Err(OpenError::NotRegular(FileType::Directory))
-        ));
-        let pipe = path.with_extension("fifo");
-        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        // A blocking open would wait for a writer here.
-        assert!(matches!(open_static(&pipe), Err(OpenError::NotRegular(FileType::Fifo))));
-        std::fs::remove_file(pipe).unwrap();
+    #[tokio::test]
+    async fn a_cold_range_waits_while_the_queue_is_full() {
+        let (path, file) = sample(b"hello");
+        let limits = crate::BlockingLimits { threads: 1, queue: 1 };
+        let pool = Arc::new(BlockingPool::new(limits));
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let (running, waiting) = (pool.clone(), pool.clone());
+        tokio::spawn(async move { running.run(Work::File, move || gate.recv()).await });
+        while pool.load() != (1, 0) {
+            tokio::task::yield_now().await;
+        }
+        tokio::spawn(async move { waiting.run(Work::File, || ()).await });
+        while pool.load() != (1, 1) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.run(Work::File, || ()).await, Err(PoolError::Full));
+        let warming = tokio::spawn(async move { warm(&pool, &file, 0, 5).await });
+        tokio::time::sleep(2 * FULL_PAUSE).await;
+        assert!(!warming.is_finished());
+        release.send(()).unwrap();
+        warming.await.unwrap().unwrap();
         std::fs::remove_file(path).unwrap();
     }
 

@@ -1,18 +1,18 @@
-//! What other loops of the process hand to a loop: a short queue, and a wake-up.
+//! A bounded queue into a loop, filled by the other loops of its process.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// [`Inbox::waiting`] of an inbox that takes nothing any more.
+/// [`Inbox::waiting`] of a closed inbox.
 const CLOSED: usize = usize::MAX;
 
-/// A queue into one loop. Any thread may put something in; the loop's own eventfd wakes it.
+/// A queue into one loop. Any thread may put an item in, which wakes the loop by its eventfd.
 #[derive(Debug)]
 pub struct Inbox<T> {
     limit: usize,
-    /// How much is queued, for who only wants to look; [`CLOSED`] at the end.
+    /// The number of queued items, readable without the lock; [`CLOSED`] at the end.
     waiting: AtomicUsize,
     queue: Mutex<Queue<T>>,
 }
@@ -25,13 +25,13 @@ struct Queue<T> {
 }
 
 impl<T: Send> Inbox<T> {
-    /// An inbox for at most `limit` things at a time.
+    /// Creates an inbox for at most `limit` items.
     pub fn new(limit: usize) -> Self {
         let queue = Queue { things: VecDeque::new(), taker: None, is_closed: false };
         Self { limit, waiting: AtomicUsize::new(0), queue: Mutex::new(queue) }
     }
 
-    /// Puts a thing in and wakes the loop. Gives it back where the inbox is full or closed.
+    /// Queues an item and wakes the loop. Returns the item if the inbox is full or closed.
     pub fn put(&self, thing: T) -> Result<(), T> {
         let mut queue = self.lock();
         if queue.is_closed || queue.things.len() >= self.limit {
@@ -47,7 +47,7 @@ impl<T: Send> Inbox<T> {
         Ok(())
     }
 
-    /// How much has not been taken yet.
+    /// The number of queued items.
     pub fn waiting(&self) -> usize {
         match self.waiting.load(Ordering::Relaxed) {
             CLOSED => 0,
@@ -55,23 +55,23 @@ impl<T: Send> Inbox<T> {
         }
     }
 
-    /// Whether it would take something now.
+    /// Whether [`put`](Self::put) would succeed now.
     pub fn has_room(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) < self.limit
     }
 
-    /// The next thing, waited for; `None` once the inbox is closed and empty.
+    /// Waits for the next item; `None` once the inbox is closed and empty.
     pub async fn take(&self) -> Option<T> {
         std::future::poll_fn(|cx| self.poll_take(cx)).await
     }
 
-    /// The next thing, if there is one. For any thread: of a loop that stands still its neighbours
-    /// take back what they gave.
+    /// The next item, if there is one. Any thread may call this: peers take back what they queued
+    /// for a loop that is stuck.
     pub fn take_now(&self) -> Option<T> {
         self.lock_and_pop().1
     }
 
-    /// Takes nothing any more; what is queued can still be taken.
+    /// Refuses new items; queued ones can still be taken.
     pub fn close(&self) {
         let mut queue = self.lock();
         queue.is_closed = true;
@@ -102,7 +102,7 @@ impl<T: Send> Inbox<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // Nothing that is done under the lock leaves it half done.
+        // A poisoned lock is usable: no operation under it leaves the queue inconsistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

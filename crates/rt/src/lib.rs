@@ -1,25 +1,26 @@
-//! One core, one loop: listeners, sockets, timers, sendfile, TLS bytes, file watches and a bounded
-//! pool for work that blocks.
+//! One thread, one event loop: listeners, sockets, timers, sendfile, TLS, file watches, and a
+//! bounded pool for blocking work.
 //!
-//! Everything that belongs to a [`Loop`] stays on its thread (`Rc`, no locks). Shared by the loops
-//! of one process are the [`Watcher`], the [`BlockingPool`], and of each loop its [`Load`], for the
-//! others to read, and its [`Inbox`], for them to fill. Nothing here knows of HTTP or of the
+//! Everything that belongs to a [`Loop`] stays on its thread (`Rc`, no locks). The loops of a
+//! process share the [`Watcher`] and the [`BlockingPool`]. Each loop also has a [`Load`], which the
+//! other loops read, and an [`Inbox`], which they fill. This crate knows nothing of HTTP or of the
 //! configuration.
 //!
-//! A server that uses this crate ignores `SIGPIPE` (as Rust programs do from the start), because
-//! sendfile(2) has no flag that would hold the signal back.
+//! A server that uses this crate must ignore `SIGPIPE`, as Rust programs do by default: sendfile(2)
+//! has no flag that suppresses the signal.
 
 pub mod blocking;
-pub mod boxes;
+pub mod blocking_acceptor;
 pub mod clock;
 pub mod dir_notify;
-pub mod door;
-mod farewell;
 pub mod file;
 pub mod inbox;
+mod lingering_close;
 pub mod listener;
 pub mod load;
+pub mod memory;
 pub mod names;
+pub mod pool;
 pub mod reactor;
 mod socket;
 pub mod stream;
@@ -28,17 +29,17 @@ pub mod tls;
 pub mod turn;
 pub mod watch;
 
-pub use blocking::{BlockingLimits, BlockingPool, PoolError};
-pub use boxes::{Pool, Pooled};
+pub use blocking::{BlockingLimits, BlockingPool, PoolError, Work};
+pub use blocking_acceptor::{BlockingAcceptor, WakeAll};
 pub use clock::Clock;
 pub use dir_notify::DirNotify;
-pub use door::{Bell, Door};
 pub use inbox::Inbox;
 pub use listener::{AcceptError, Accepted, Acceptor};
 pub use load::Load;
+pub use pool::{Pool, Pooled};
 pub use reactor::{Counters, Handle, Loop};
 pub use stream::{Detached, Stream};
 pub use timers::{Deadline, Sleep};
 pub use tls::{TlsError, TlsInfo};
 pub use turn::Drained;
-pub use watch::{WatchId, Watcher, Witness};
+pub use watch::{DirWatch, WatchId, Watcher, Witness};

@@ -1,4 +1,4 @@
-//! Listening sockets: a batch of accepts per turn, and patience when descriptors run out.
+//! Listening sockets: batches of accepts per turn, and backoff when descriptors run out.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -14,14 +14,14 @@ use tokio::io::Interest;
 use crate::reactor::Handle;
 use crate::socket::Socket;
 
-/// Connections accepted in a row before the other tasks of the loop have their turn.
+/// Connections accepted in a row before the loop's other tasks run.
 const ACCEPT_BATCH_MAX: u32 = 64;
-/// The first wait after the system had no descriptor or memory for a connection; it doubles.
+/// The first pause after descriptors or memory ran out; it doubles.
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// The longest such wait.
+/// The longest such pause.
 const BACKOFF_MAX: Duration = Duration::from_millis(1600);
 
-/// A connection that was accepted: hand it to [`Stream::new`].
+/// An accepted connection, for [`Stream::new`].
 ///
 /// [`Stream::new`]: crate::Stream::new
 #[derive(Debug)]
@@ -30,24 +30,25 @@ pub struct Accepted {
     pub fd: OwnedFd,
     /// The client's address, as the kernel reported it.
     pub peer: SocketAddr,
-    /// The address that it came to, where the listening socket has but one.
+    /// The address that the client connected to, if the listening socket is bound to a single one.
     pub local: Option<SocketAddr>,
 }
 
-/// The address of all connections of a listening socket; `None` where it listens at any.
+/// The local address of all connections of a listening socket; `None` if it is bound to a wildcard
+/// address.
 pub(crate) fn only_address(socket: impl AsFd) -> Option<SocketAddr> {
     let address = rustix::net::getsockname(socket).ok()?;
     SocketAddr::try_from(address).ok().filter(|address| {
-        // `[::ffff:0.0.0.0]` is any address, too.
+        // `[::ffff:0.0.0.0]` is a wildcard address as well.
         !address.ip().to_canonical().is_unspecified()
     })
 }
 
-/// Why there is no connection.
+/// Why no connection was accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// The process or the system is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM).
-    /// Log it, and call `accept` again: it waits before it tries.
+    /// Log it and call `accept` again, which waits before it retries.
     #[error("no resources to accept a connection: {0}")]
     Resources(io::Error),
     /// The listening socket is unusable; stop accepting from it.
@@ -62,7 +63,8 @@ pub struct Acceptor {
     local: Option<SocketAddr>,
     handle: Handle,
     batch: Cell<u32>,
-    /// The queue has been empty since TCP_NODELAY was set, so that all in it have inherited it.
+    /// The queue has been empty since TCP_NODELAY was set, so every queued connection has inherited
+    /// it.
     inherited: Cell<bool>,
     backoff: Cell<Duration>,
     wait_first: Cell<bool>,
@@ -71,14 +73,14 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Takes over a socket that listens already; it is set non-blocking, and TCP_NODELAY, which
-    /// its connections inherit at no cost. Must be called on a loop.
+    /// Takes over a listening socket. Sets it non-blocking, and sets TCP_NODELAY, which its
+    /// connections inherit at no cost. Must be called on a loop.
     ///
-    /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
+    /// Errors: `NotConnected` outside a loop, and those of epoll_ctl(2).
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         let handle = Handle::current().ok_or(io::ErrorKind::NotConnected)?;
         rustix::io::ioctl_fionbio(&fd, true)?;
-        // Not a TCP socket: nothing to set.
+        // Fails for a socket that is not TCP, where there is nothing to set.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
         let local = only_address(&fd);
         let io = Socket::register(fd, Interest::READABLE)?;
@@ -95,10 +97,10 @@ impl Acceptor {
         })
     }
 
-    /// Waits for the next connection. Connections that died in the queue are passed over.
+    /// Waits for the next connection. Skips connections that died in the queue.
     ///
-    /// After [`AcceptError::Resources`] the next call waits (50 ms, doubling to 1.6 s, until one
-    /// succeeds), so that a server without descriptors does not spin. May be dropped at any point.
+    /// After [`AcceptError::Resources`] the next call waits (50 ms, doubling up to 1.6 s until an
+    /// accept succeeds), so that a server without descriptors does not spin. Cancel-safe.
     pub async fn accept(&self) -> Result<Accepted, AcceptError> {
         if self.wait_first.get() {
             self.handle.sleep(self.backoff.get()).await;
@@ -112,15 +114,15 @@ impl Acceptor {
         std::future::poll_fn(|cx| self.poll_accept(cx)).await
     }
 
-    /// Accepts a connection that is queued already; `None` when there is none. For the end of a
-    /// generation: call it until `None`, then [`close`](Self::close), so that nobody who was let
-    /// in by the kernel is reset.
+    /// Accepts a connection that is already queued; `None` if there is none. At the end of a
+    /// generation, call it until `None` and then [`close`](Self::close), so that no connection that
+    /// the kernel has completed is reset.
     pub fn try_accept(&self) -> Result<Option<Accepted>, AcceptError> {
         loop {
             match rustix::net::acceptfrom_with(self.io.fd(), ACCEPT_FLAGS) {
                 Ok((fd, peer)) => {
                     if !self.inherited.get() {
-                        // A connection that is dead already tells so at the first read.
+                        // Fails for a connection that is dead already; its first read reports that.
                         let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
                     }
                     if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
@@ -137,7 +139,7 @@ impl Acceptor {
         }
     }
 
-    /// Makes `accept` wait until [`resume`](Self::resume); the kernel goes on queueing.
+    /// Makes `accept` wait until [`resume`](Self::resume); the kernel keeps queueing.
     pub fn pause(&self) {
         self.paused.set(true);
     }
@@ -150,7 +152,7 @@ impl Acceptor {
         }
     }
 
-    /// Stops listening here and hands the socket back; dropping it closes this process's copy.
+    /// Stops listening here and returns the socket; dropping it closes this process's copy.
     pub fn close(self) -> OwnedFd {
         self.io.into_fd()
     }
@@ -198,7 +200,7 @@ impl AsFd for Acceptor {
 
 const ACCEPT_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// Errors that belong to the connection at the head of the queue: accept(2), "Error handling".
+/// Errors of the connection at the head of the queue: accept(2), "Error handling".
 pub(crate) fn is_of_one_connection(errno: Errno) -> bool {
     matches!(
         errno,

@@ -1,25 +1,25 @@
-//! How busy a loop is, for the other loops of its process to see.
+//! How busy a loop is, readable by the other loops of its process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock;
 
-/// How often a reader begins anew because the loop fell asleep or woke up meanwhile.
+/// How often a read is retried because the loop went to sleep or woke up meanwhile.
 const TRIES_MAX: usize = 4;
 
-/// A loop's load. The loop alone writes it, twice a turn, with plain stores; anybody may read it at
-/// any time, and sees a turn that has not ended as well.
+/// A loop's load. Only the loop writes it, twice a turn, with plain stores. Any thread may read it
+/// at any time; the reading includes a turn that has not ended.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Load {
-    /// Time in turns that are over, µs.
+    /// Time spent in completed turns, µs.
     busy_us: AtomicU64,
-    /// When the present turn began, in µs on the monotonic clock; 0 while the loop waits.
+    /// When the current turn began, in µs on the monotonic clock; 0 while the loop waits.
     began_us: AtomicU64,
 }
 
 impl Load {
-    /// All the time that the loop did not wait for events, up to this moment, in µs.
+    /// The time that the loop has not spent waiting for events, in µs.
     pub fn busy_us(&self) -> u64 {
         let mut busy_us = self.busy_us.load(Ordering::Acquire);
         for _ in 0..TRIES_MAX {
@@ -33,7 +33,7 @@ impl Load {
         busy_us
     }
 
-    /// How long the present turn has taken up to now, in µs; 0 while the loop waits for events.
+    /// How long the current turn has taken so far, in µs; 0 while the loop waits for events.
     pub fn turn_us(&self) -> u64 {
         match self.began_us.load(Ordering::Acquire) {
             0 => 0,
@@ -41,15 +41,15 @@ impl Load {
         }
     }
 
-    /// A turn begins.
+    /// Marks the beginning of a turn.
     pub(crate) fn begin(&self, now_us: u64) {
         self.began_us.store(now_us, Ordering::Release);
     }
 
-    /// The turn is over.
+    /// Marks the end of the turn.
     pub(crate) fn end(&self, now_us: u64) {
         let turn_us = now_us.saturating_sub(self.began_us.load(Ordering::Relaxed));
-        // In this order: a reader may miss a turn for a moment, and never counts it twice.
+        // The order matters: a reader may miss a turn briefly but never counts it twice.
         self.began_us.store(0, Ordering::Release);
         let busy_us = self.busy_us.load(Ordering::Relaxed);
         self.busy_us.store(busy_us + turn_us, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The loop itself: one thread, one tokio runtime that never leaves it, one [`Handle`] to it all.
+//! The loop: one thread, one tokio runtime that never leaves it, and a [`Handle`] to both.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -14,29 +14,29 @@ use tokio::task::JoinHandle;
 use crate::blocking::BlockingPool;
 use crate::clock::Clock;
 use crate::dir_notify::DirNotify;
-use crate::farewell::Farewells;
+use crate::lingering_close::LingeringCloses;
 use crate::load::Load;
 use crate::stream::Scratch;
 use crate::timers::{self, Deadline, Sleep, Timers};
 use crate::turn::{self, Drained, Turn};
 use crate::watch::{Watcher, Witness};
 
-/// Task polls between two looks at the sockets while tasks are still queued. Tokio's 61 cuts a turn
-/// of 64 busy connections into pieces, each with a system call of its own.
+/// Task polls between two polls of the sockets while tasks are queued. Tokio's default of 61 splits
+/// a turn of 64 busy connections into several, each with its own system call.
 const TASKS_PER_TURN: u32 = 256;
 
-/// The longest that a thread that works in place blocks in one system call; after that it waits as
-/// every loop does, so that timers and orders are heard.
+/// The longest that a thread working in place blocks in one system call. It then waits as every
+/// loop does, so that timers fire and orders arrive.
 pub const IN_PLACE_WAIT: Duration = Duration::from_millis(200);
 
-/// The other tasks of a loop that works in place have their turn after so many µs at the latest.
+/// A loop that works in place runs its other tasks at least this often, in µs.
 const TURN_US: u64 = 500_000;
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<LoopState>>> = const { RefCell::new(None) };
 }
 
-/// What a loop consists of. Its parts have interior mutability: all is on one thread.
+/// The state of a loop. Its parts have interior mutability: all of it belongs to one thread.
 pub(crate) struct LoopState {
     pub name: String,
     pub clock: Clock,
@@ -46,69 +46,69 @@ pub(crate) struct LoopState {
     pub watcher: Option<Arc<Watcher>>,
     pub dir_notify: Option<DirNotify>,
     pub blocking: Arc<BlockingPool>,
-    /// The thread has one connection at a time and blocks where it stands.
+    /// The thread serves one connection at a time and blocks in its system calls.
     pub in_place: bool,
-    /// Jobs that the thread does itself just now, where somebody wants to know.
+    /// Counts the jobs that the thread currently runs itself, if a watchdog needs the count.
     pub jobs: Option<&'static AtomicU64>,
-    /// When other tasks had their turn last, in µs; for `in_place`.
+    /// When the other tasks last ran, in µs; for `in_place`.
     pub turned_us: Cell<u64>,
-    /// Connections that were seen off; for `in_place`.
-    pub farewells: Farewells,
+    /// Connections that linger before they are closed; for `in_place`.
+    pub lingering_closes: LingeringCloses,
     load: Arc<Load>,
     wakeups: Cell<u64>,
 }
 
 impl LoopState {
-    /// Applies all file events that happened before this call.
+    /// Applies all file events that precede this call.
     pub fn drain_now(&self) {
         if let Some(watcher) = &self.watcher {
             watcher.drain();
         }
     }
 
-    /// Whether the other tasks are to have their turn: they had none for long. They have it now,
-    /// and so have connections that were seen off.
+    /// Whether the other tasks must run because they have not for [`TURN_US`]. If so, polls the
+    /// lingering closes and counts the turn as taken.
     pub fn is_turn_due(&self) -> bool {
         let is_due = self.has_turn_due();
         if is_due {
             self.turned_us.set(self.clock.now_us());
-            self.look_at_farewells(true);
+            self.poll_lingering_closes(true);
         }
         is_due
     }
 
-    /// Whether they are to have it, before it is given to them.
+    /// As [`is_turn_due`](Self::is_turn_due), without taking the turn.
     pub fn has_turn_due(&self) -> bool {
         self.clock.now_us().saturating_sub(self.turned_us.get()) >= TURN_US
     }
 
-    /// Looks at the connections that were seen off.
-    pub fn look_at_farewells(&self, all: bool) {
-        self.farewells.look(&self.clock, &self.scratch, all);
+    /// Polls the lingering closes.
+    pub fn poll_lingering_closes(&self, all: bool) {
+        self.lingering_closes.poll(&self.clock, &self.scratch, all);
     }
 
-    /// The time up to `now_us`, which is now, was work.
+    /// Ends the turn: the time up to `now_us`, the current time, was work.
     pub fn before_wait(&self, now_us: u64) {
         self.load.end(now_us);
     }
 
-    /// A wait is over.
+    /// Begins a turn: the wait is over.
     pub fn after_wait(&self) {
         self.load.begin(self.clock.refresh());
         self.wakeups.set(self.wakeups.get() + 1);
     }
 }
 
-/// What a loop has done so far.
+/// A loop's counters since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Time between waking up and waiting again, summed, in µs: the loop's load.
     pub busy_us: u64,
-    /// How often the loop waited for events.
+    /// The number of waits for events.
     pub wakeups: u64,
 }
 
-/// A loop that is about to start: [`Loop::new`], its options, [`Loop::start`].
+/// A loop that has not started: [`Loop::new`], its options, [`Loop::start`].
 pub struct Loop {
     name: String,
     watcher: Option<Arc<Watcher>>,
@@ -120,7 +120,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// A loop called `name`, without a watcher and with a blocking pool of its own.
+    /// A loop called `name`, without a watcher and with its own blocking pool.
     pub fn new(name: impl Into<String>) -> Self {
         let load = Arc::default();
         Self {
@@ -134,7 +134,7 @@ impl Loop {
         }
     }
 
-    /// Runs `main` to its end in a loop with no options, on this thread. Errors: as for `start`.
+    /// Runs `main` to completion in a loop without options, on this thread. Errors: as for `start`.
     pub fn run<F, Fut>(name: &str, main: F) -> io::Result<Fut::Output>
     where
         F: FnOnce(Handle) -> Fut,
@@ -143,49 +143,50 @@ impl Loop {
         Self::new(name).start(main)
     }
 
-    /// The file watch that [`Handle::drained`] drains; one per process, shared by its loops.
+    /// The file watch that [`Handle::drained`] drains; the loops of a process share one.
     pub fn watcher(mut self, watcher: Arc<Watcher>) -> Self {
         self.watcher = Some(watcher);
         self
     }
 
-    /// The pool for work that blocks; one per process, shared by its loops.
+    /// The pool for blocking work; the loops of a process share one.
     pub fn blocking(mut self, pool: Arc<BlockingPool>) -> Self {
         self.blocking = Some(pool);
         self
     }
 
-    /// Where the loop says how busy it is, for others to read.
+    /// Where the loop publishes its load for others to read.
     pub fn load(mut self, load: Arc<Load>) -> Self {
         self.load = load;
         self
     }
 
-    /// The thread has one connection at a time, from a [`Door`](crate::Door): where that is quiet,
-    /// the thread waits in the system call that reads it, and not for events of many.
+    /// The thread serves one connection at a time, from a
+    /// [`BlockingAcceptor`](crate::BlockingAcceptor). It blocks in the system call that reads the
+    /// connection, instead of waiting for events of many.
     pub fn in_place(mut self) -> Self {
         self.in_place = true;
         self
     }
 
-    /// The thread hears of changes in directories by itself ([`DirNotify`]), where there is no
-    /// watcher and the system can tell it.
+    /// The thread watches directories by [`DirNotify`], if there is no watcher and the system
+    /// supports it.
     pub fn hears_directories(mut self) -> Self {
         self.hears_directories = true;
         self
     }
 
-    /// Where it is counted how many jobs of the blocking pool run on this very thread just now
-    /// (a pool without threads): as long as one does, the loop does not turn.
+    /// Counts, in `count`, the jobs of a pool without threads that currently run on this thread:
+    /// while one runs, the loop does not turn.
     pub fn jobs_in(mut self, count: &'static AtomicU64) -> Self {
         self.jobs = Some(count);
         self
     }
 
-    /// Runs `main` to its end on this thread; tasks that are still there then are dropped.
+    /// Runs `main` to completion on this thread, then drops the remaining tasks.
     ///
-    /// Errors: what epoll_create or eventfd give (descriptors used up), and `AlreadyExists` on a
-    /// thread that runs a loop already.
+    /// Errors: those of epoll_create(2) and eventfd(2) (out of descriptors), and `AlreadyExists` on
+    /// a thread that already runs a loop.
     pub fn start<F, Fut>(self, main: F) -> io::Result<Fut::Output>
     where
         F: FnOnce(Handle) -> Fut,
@@ -213,7 +214,7 @@ impl Loop {
             in_place: self.in_place,
             jobs: self.jobs,
             turned_us: Cell::new(0),
-            farewells: Farewells::default(),
+            lingering_closes: LingeringCloses::default(),
             load: self.load,
             wakeups: Cell::new(0),
         });
@@ -224,7 +225,7 @@ impl Loop {
         let output = runtime.block_on(async move {
             tokio::task::spawn_local(timers::drive(state.clone()));
             tokio::task::spawn_local(turn::drive(state));
-            // Both have stored their wakers before the first connection asks for them.
+            // Both drivers store their wakers before the first connection needs them.
             tokio::task::yield_now().await;
             main(handle).await
         });
@@ -235,7 +236,7 @@ impl Loop {
     }
 }
 
-/// Keeps the thread's loop known to the hooks; also when `main` panics.
+/// Registers the loop for the thread's hooks; unregisters it also when `main` panics.
 struct Entered;
 
 impl Entered {
@@ -251,24 +252,24 @@ impl Drop for Entered {
     }
 }
 
-/// A loop, for whatever runs on it. Cheap to clone; never leaves its thread.
+/// A handle to a loop, for the tasks on it. Cheap to clone; never leaves its thread.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) state: Rc<LoopState>,
 }
 
 impl Handle {
-    /// The loop that runs on this thread; `None` outside of one.
+    /// The loop that runs on this thread; `None` outside a loop.
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(|state| state.clone().map(|state| Self { state }))
     }
 
-    /// The loop's name, as in logs and the scoreboard.
+    /// The loop's name, as in logs and on the scoreboard.
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
-    /// Starts a task on this loop. Dropping the join handle lets the task go on.
+    /// Spawns a task on this loop. Dropping the join handle detaches the task.
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
@@ -283,13 +284,13 @@ impl Handle {
         &self.state.clock
     }
 
-    /// The deadline `delay` after the turn's time.
+    /// The deadline `delay` after the turn's cached time.
     #[inline]
     pub fn deadline(&self, delay: Duration) -> Deadline {
         Deadline::after(&self.state.clock, delay)
     }
 
-    /// Resolves once `deadline` has passed: exact to the ms below a second, to 50 ms above.
+    /// Resolves once `deadline` has passed, to the ms below one second and to 50 ms above.
     pub fn sleep_until(&self, deadline: Deadline) -> Sleep {
         Sleep::new(self.state.clone(), deadline)
     }
@@ -299,20 +300,20 @@ impl Handle {
         self.sleep_until(self.deadline(delay))
     }
 
-    /// Resolves after the file watch has been drained at a moment later than this call's first
-    /// poll: what a request must await, once its last byte has arrived, before it uses anything
-    /// that is validated by generations. All who wait in one turn share one system call.
+    /// Resolves once the file watch has been drained at a moment after this call's first poll. A
+    /// request must await this, after its last byte has arrived, before it uses anything that is
+    /// validated by generations. All waiters of a turn share one system call.
     #[inline]
     pub fn drained(&self) -> Drained<'_> {
         Drained::new(&self.state)
     }
 
-    /// Drains the file watch at once, at the price of a system call (about 0.5 µs).
+    /// Drains the file watch now, at the cost of a system call (about 0.5 µs).
     pub fn drain_now(&self) {
         self.state.drain_now();
     }
 
-    /// What tells of changes in the file system.
+    /// The source of file system changes for this loop.
     #[inline]
     pub fn witness(&self) -> Witness<'_> {
         match (&self.state.watcher, &self.state.dir_notify) {
@@ -322,43 +323,43 @@ impl Handle {
         }
     }
 
-    /// Whether clients of connections that were seen off have yet to close, after a look at them.
-    pub fn has_farewells(&self) -> bool {
-        self.state.look_at_farewells(true);
-        !self.state.farewells.is_empty()
+    /// Polls the lingering closes; returns whether any remain.
+    pub fn poll_lingering_closes(&self) -> bool {
+        self.state.poll_lingering_closes(true);
+        !self.state.lingering_closes.is_empty()
     }
 
-    /// Lets the loop's other tasks have their turn, when they had none for half a second. For a
-    /// main future that never waits for anything but system calls.
+    /// Lets the loop's other tasks run if they have not for half a second. For a main future that
+    /// waits in system calls only.
     pub async fn give_turn(&self) {
         if self.state.is_turn_due() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Whether the thread has one connection at a time and blocks where it stands.
+    /// Whether the thread serves one connection at a time and blocks in its system calls.
     pub fn works_in_place(&self) -> bool {
         self.state.in_place
     }
 
-    /// The pool for work that blocks.
+    /// The pool for blocking work.
     pub fn blocking(&self) -> &Arc<BlockingPool> {
         &self.state.blocking
     }
 
-    /// Wakes up to `count` of those that wait for a deadline, others each time: whoever thinks that
-    /// idle connections should look around.
+    /// Wakes up to `count` waiters for deadlines, different ones each time, so that idle
+    /// connections notice that they are to migrate.
     pub fn rouse(&self, count: usize) {
         self.state.timers.rouse(count);
     }
 
-    /// What this loop has done so far, the present turn included.
+    /// The loop's counters so far, the current turn included.
     pub fn counters(&self) -> Counters {
         Counters { busy_us: self.state.load.busy_us(), wakeups: self.state.wakeups.get() }
     }
 }
 
-/// A job that runs on the loop's own thread, until it is dropped.
+/// A job that runs on the loop's own thread; ends when dropped.
 pub(crate) struct JobInPlace(Option<&'static AtomicU64>);
 
 impl JobInPlace {

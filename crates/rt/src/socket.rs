@@ -1,4 +1,4 @@
-//! A descriptor and its place in its loop's epoll.
+//! A descriptor and its registration with the loop's epoll.
 
 use std::cell::OnceCell;
 use std::io;
@@ -8,9 +8,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
-/// A descriptor, and its readiness from when it is registered with the loop of its thread.
+/// A descriptor and, once it is registered with the loop of its thread, its readiness.
 pub(crate) struct Socket {
-    // Before the descriptor: it is taken off the epoll before it is closed.
+    // Declared first, so that the registration is dropped before the descriptor is closed.
     registered: OnceCell<AsyncFd<RawFd>>,
     fd: OwnedFd,
 }
@@ -23,8 +23,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Registers `fd` at the first wait for its readiness, to read and to write. A socket that a
-    /// thread blocks at has nobody to tell, and each packet would tell the epoll.
+    /// Defers registration, to read and to write, to the first wait for readiness. A socket in
+    /// whose system calls a thread blocks needs no events, and each packet would cause one.
     pub(crate) fn unregistered(fd: OwnedFd) -> Self {
         Self { registered: OnceCell::new(), fd }
     }
@@ -33,7 +33,7 @@ impl Socket {
         &self.fd
     }
 
-    /// Takes it off the epoll.
+    /// Deregisters the socket and returns its descriptor.
     pub(crate) fn into_fd(self) -> OwnedFd {
         let Self { registered, fd, .. } = self;
         drop(registered);
@@ -48,15 +48,15 @@ impl Socket {
         self.registered()?.poll_read_ready(cx)
     }
 
-    /// Waits until it takes bytes, or is broken.
+    /// Waits until the socket accepts bytes or has failed.
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut guard = ready!(self.registered()?.poll_write_ready(cx))?;
         guard.retain_ready();
         Poll::Ready(Ok(()))
     }
 
-    /// Runs `call`, which writes, where the socket may be ready for it; `WouldBlock` otherwise.
-    /// Nobody knows before it is registered, so that it is tried then.
+    /// Runs `call`, which writes, if the socket may be writable; else returns `WouldBlock`. The
+    /// readiness of an unregistered socket is unknown: the call is tried.
     pub(crate) fn try_output(
         &self,
         call: impl Fn(&OwnedFd) -> io::Result<usize>,
@@ -67,7 +67,7 @@ impl Socket {
         }
     }
 
-    /// Whether its readiness is known.
+    /// Whether the socket is registered, so that its readiness is known.
     pub(crate) fn is_registered(&self) -> bool {
         self.registered.get().is_some()
     }
@@ -81,8 +81,8 @@ impl Socket {
 
     fn register_for(&self, interest: Interest) -> io::Result<&AsyncFd<RawFd>> {
         let raw = self.fd.as_raw_fd();
-        // SAFETY: the descriptor is open as long as `self`, which never gives another one out for
-        // it, and its registration ends before it does: in `into_fd`, or by the fields' order.
+        // SAFETY: the descriptor stays open for as long as `self`, which never exchanges it, and
+        // the registration ends before: in `into_fd`, or by the order of the fields.
         #[allow(unsafe_code)]
         let registered = unsafe { AsyncFd::register_with_interest(raw, interest) }?;
         Ok(self.registered.get_or_init(|| registered))

@@ -1,7 +1,7 @@
 //! An accepted connection, plain or TLS.
 //!
-//! The socket is asked only when epoll has said that it can answer, and a read that left room in
-//! the buffer counts as "nothing more": a keep-alive request costs one recv and one send.
+//! The socket is called only after epoll has reported it ready, and a read that leaves room in the
+//! buffer counts as "nothing more": a keep-alive request costs one recv and one send.
 
 mod detached;
 mod encrypted;
@@ -30,24 +30,24 @@ use crate::tls::Session;
 pub use detached::Detached;
 pub(crate) use scratch::Scratch;
 
-/// Bytes written to one connection before the loop's other tasks have their turn.
+/// Bytes written to one connection before the loop's other tasks run.
 const WRITE_TURN_BYTES: usize = 256 * 1024;
 
-/// A connection on its loop. Dropping it closes the socket at once; see [`Stream::linger`].
+/// A connection on its loop. Dropping it closes the socket at once; see also [`Stream::linger`].
 pub struct Stream {
     io: Socket,
-    state: Berth,
+    state: LoopRef,
     layer: Layer,
     received: u64,
     sent: u64,
-    /// Readiness was consumed by a look at the socket that read nothing.
+    /// A check of the socket consumed its readiness without reading.
     look_again: bool,
-    /// The read that is under way may block.
+    /// The current read may block.
     blocks: bool,
 }
 
-/// A connection's place on its loop.
-struct Berth {
+/// The stream's loop, with its timer slot there.
+struct LoopRef {
     state: Rc<LoopState>,
     timer: SlotId,
 }
@@ -58,15 +58,15 @@ enum Layer {
 }
 
 impl Stream {
-    /// Registers an accepted connection with this thread's loop. It has TCP_NODELAY from its
+    /// Registers an accepted connection with this thread's loop. It inherited TCP_NODELAY from its
     /// listener.
     ///
-    /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives.
+    /// Errors: `NotConnected` outside a loop, and those of epoll_ctl(2).
     pub fn new(accepted: Accepted) -> io::Result<Self> {
         Self::attach(Detached { fd: accepted.fd, layer: Layer::Plain, received: 0, sent: 0 })
     }
 
-    /// The address the client connected to: a system call, so keep the answer where it is needed.
+    /// The address that the client connected to. A system call: cache the result.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(SocketAddr::try_from(rustix::net::getsockname(&self.io)?)?)
     }
@@ -81,21 +81,21 @@ impl Stream {
         self.sent
     }
 
-    /// The loop this connection lives on.
+    /// The connection's loop.
     pub fn handle(&self) -> Handle {
         Handle { state: self.state.clone() }
     }
 
-    /// Waits for bytes and appends them to `buffer`, at most as many as its spare capacity takes;
-    /// 0 at the end of the stream. It never makes the buffer grow.
+    /// Waits for bytes and appends at most as many to `buffer` as fit its spare capacity, without
+    /// growing it; 0 at the end of the stream.
     ///
-    /// Errors: `TimedOut` at the deadline, `InvalidInput` for a buffer without spare capacity,
-    /// and those of recv(2). May be dropped while it waits; nothing is lost.
+    /// Errors: `TimedOut` at the deadline, `InvalidInput` for a buffer without spare capacity, and
+    /// those of recv(2). Cancel-safe.
     pub async fn read(&mut self, buffer: &mut Vec<u8>, deadline: Deadline) -> io::Result<usize> {
         std::future::poll_fn(|cx| self.poll_read(cx, buffer, deadline)).await
     }
 
-    /// As [`read`](Self::read), to be polled.
+    /// As [`read`](Self::read), as a poll function.
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -111,7 +111,7 @@ impl Stream {
         }
     }
 
-    /// What has arrived already, without waiting: `WouldBlock` when nothing has.
+    /// Reads what has already arrived, without waiting: `WouldBlock` if nothing has.
     pub fn try_read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         match self.poll_read(&mut cx, buffer, Deadline::NEVER) {
@@ -120,15 +120,15 @@ impl Stream {
         }
     }
 
-    /// Waits until a read would find something (bytes, the end, an error), reading nothing. While
-    /// it waits, the connection keeps no buffer: this is where idle connections stand.
+    /// Waits, without reading, until a read would return bytes, the end or an error. While it waits
+    /// the connection holds no buffer: idle connections wait here.
     ///
     /// Errors: `TimedOut` at the deadline.
     pub async fn readable(&mut self, deadline: Deadline) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_readable(cx, deadline)).await
     }
 
-    /// As [`readable`](Self::readable), to be polled.
+    /// As [`readable`](Self::readable), as a poll function.
     pub fn poll_readable(
         &mut self,
         cx: &mut Context<'_>,
@@ -153,33 +153,33 @@ impl Stream {
         }
     }
 
-    /// Writes what the socket takes at once: `WouldBlock` when it takes nothing. Bytes that were
-    /// taken count as written, though a TLS session may still hold some of them: end with
-    /// [`flush`](Self::flush).
+    /// Writes as many bytes as the socket accepts at once: `WouldBlock` if it accepts none.
+    /// Accepted bytes count as written although a TLS session may still buffer some of them: end
+    /// with [`flush`](Self::flush).
     pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.try_send(bytes, SendFlags::empty())
     }
 
-    /// As [`try_write`](Self::try_write), all parts in one system call.
+    /// As [`try_write`](Self::try_write), with all parts in one system call.
     pub fn try_write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.try_send_vectored(parts)
     }
 
-    /// Writes all of `bytes`. `timeout` is for one wait without any progress, as Apache's
-    /// `Timeout` is.
+    /// Writes all of `bytes`. `timeout` limits each wait without progress, as Apache's `Timeout`
+    /// does.
     ///
-    /// Errors: `TimedOut`, `BrokenPipe`, `ConnectionReset`, others of send(2).
+    /// Errors: `TimedOut`, `BrokenPipe`, `ConnectionReset`, and others of send(2).
     pub async fn write_all(&mut self, bytes: &[u8], timeout: Duration) -> io::Result<()> {
         self.send_all(bytes, SendFlags::empty(), timeout).await
     }
 
-    /// As [`write_all`](Self::write_all), when more follows at once: the kernel holds back the
+    /// As [`write_all`](Self::write_all), if more data follows at once: the kernel holds back the
     /// last, incomplete segment (MSG_MORE).
     pub async fn write_more(&mut self, bytes: &[u8], timeout: Duration) -> io::Result<()> {
         self.send_all(bytes, SendFlags::MORE, timeout).await
     }
 
-    /// Writes all parts, in as few packets as they need; `parts` is used up.
+    /// Writes all parts in as few packets as possible; advances `parts` to its end.
     pub async fn write_vectored(
         &mut self,
         mut parts: &mut [IoSlice<'_>],
@@ -202,7 +202,7 @@ impl Stream {
         self.flush(timeout).await
     }
 
-    /// Waits until all that was taken by [`try_write`](Self::try_write) has gone to the socket.
+    /// Waits until everything accepted by [`try_write`](Self::try_write) is in the socket.
     pub async fn flush(&mut self, timeout: Duration) -> io::Result<()> {
         while !self.push_outgoing()? {
             self.writable(timeout).await?;
@@ -210,7 +210,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Says that nothing more will be written: a FIN, behind a close_notify in TLS.
+    /// Ends the sending direction: a FIN, after a close_notify in TLS.
     pub fn shutdown_write(&mut self) -> io::Result<()> {
         self.close_tls()?;
         Ok(rustix::net::shutdown(&self.io, Shutdown::Write)?)
@@ -238,7 +238,7 @@ impl Stream {
         self.flush(timeout).await
     }
 
-    /// Lets the other tasks run after [`WRITE_TURN_BYTES`]; returns the bytes of the new turn.
+    /// Lets other tasks run after [`WRITE_TURN_BYTES`]; returns the byte count of the new turn.
     async fn pace(&self, turn: usize, last: bool) -> usize {
         if turn < WRITE_TURN_BYTES || last {
             return turn;
@@ -276,7 +276,7 @@ impl Stream {
         Ok(count)
     }
 
-    /// Receives into the spare capacity of `buffer`, as the socket gives it.
+    /// Receives into the spare capacity of `buffer`.
     fn poll_recv(
         &mut self,
         cx: &mut Context<'_>,
@@ -311,8 +311,8 @@ impl Stream {
             );
             match outcome {
                 Ok((count, _)) => {
-                    // Less than asked for: the socket is empty. Asking it again would cost a
-                    // system call that finds nothing; an end of stream stays marked regardless.
+                    // A short read means that the socket is empty. Calling it again would cost a
+                    // system call that returns nothing; an end of stream remains marked regardless.
                     if count < spare && count > 0 {
                         guard.clear_ready();
                     }
@@ -333,7 +333,7 @@ impl Stream {
         Ok(count)
     }
 
-    /// Waits until the socket takes bytes again, or is broken.
+    /// Waits until the socket accepts bytes again or has failed.
     async fn writable(&mut self, timeout: Duration) -> io::Result<()> {
         self.writable_until(Deadline::after(&self.state.clock, timeout)).await
     }
@@ -356,14 +356,14 @@ impl Stream {
     }
 }
 
-impl Berth {
-    fn take(state: Rc<LoopState>) -> Self {
+impl LoopRef {
+    fn new(state: Rc<LoopState>) -> Self {
         let timer = state.timers.acquire();
         Self { state, timer }
     }
 }
 
-impl std::ops::Deref for Berth {
+impl std::ops::Deref for LoopRef {
     type Target = Rc<LoopState>;
 
     fn deref(&self) -> &Rc<LoopState> {
@@ -371,7 +371,7 @@ impl std::ops::Deref for Berth {
     }
 }
 
-impl Drop for Berth {
+impl Drop for LoopRef {
     fn drop(&mut self) {
         self.state.timers.release(self.timer);
     }

@@ -1,9 +1,9 @@
-//! Deadlines of one loop, for ten thousand connections whose deadlines move with every request.
+//! The deadlines of one loop, for ten thousand connections that move theirs with every request.
 //!
 //! A connection owns a slot. Moving its deadline writes one number into the slot; the queue is
-//! touched only when the new deadline lies before the slot's entry in it. An entry that comes due
-//! looks at the slot and goes back to the queue when the deadline has moved on. So a request costs
-//! no queue operation, and one tokio timer serves the whole loop.
+//! touched only if the new deadline precedes the slot's entry in it. An entry that comes due reads
+//! the slot, and is queued again if the deadline has moved. A request thus costs no queue
+//! operation, and one tokio timer serves the whole loop.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -17,25 +17,25 @@ use std::time::Duration;
 use crate::clock::{Clock, ceil_ms};
 use crate::reactor::LoopState;
 
-/// Deadlines this far away or farther are rounded up to [`COARSE_STEP_MS`]; nearer ones are exact.
+/// Deadlines at least this far away are rounded up to [`COARSE_STEP_MS`]; nearer ones are exact.
 const COARSE_FROM_MS: u64 = 1000;
-/// The resolution of far deadlines: many that end together share one wake-up.
+/// The resolution of far deadlines, so that many of them share one wake-up.
 const COARSE_STEP_MS: u64 = 50;
 /// The queue is rebuilt when outdated entries outnumber the slots by this factor.
 const STALE_FACTOR_MAX: usize = 4;
 /// Below this length the queue is never rebuilt.
 const REBUILD_FROM_ENTRIES: usize = 1024;
-/// The longest sleep of the loop's timer; it wakes, finds nothing, and sleeps again.
+/// The longest sleep of the loop's timer; if nothing is due then, it sleeps again.
 const SLEEP_MAX_MS: u64 = 3_600_000;
 
-/// A moment on the loop's monotonic clock, in ms. Made by [`Handle::deadline`].
+/// A point in time on the loop's monotonic clock, in ms. Made by [`Handle::deadline`].
 ///
 /// [`Handle::deadline`]: crate::Handle::deadline
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(u64);
 
 impl Deadline {
-    /// A deadline that never comes.
+    /// A deadline that never passes.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// The deadline at `ms` on the loop's monotonic clock ([`Clock::now_ms`]).
@@ -43,17 +43,17 @@ impl Deadline {
         Self(ms)
     }
 
-    /// The moment, in ms on the loop's monotonic clock.
+    /// The deadline, in ms on the loop's monotonic clock.
     pub const fn as_ms(self) -> u64 {
         self.0
     }
 
-    /// `delay` after the time that `clock` shows.
+    /// The deadline `delay` after the cached time of `clock`.
     pub fn after(clock: &Clock, delay: Duration) -> Self {
         Self(clock.now_us().div_ceil(1000).saturating_add(ceil_ms(delay)))
     }
 
-    /// True when the cached time of `clock` has reached the deadline.
+    /// Whether the cached time of `clock` has reached the deadline.
     pub fn has_passed(self, clock: &Clock) -> bool {
         self.0 <= clock.now_ms()
     }
@@ -72,25 +72,25 @@ struct Queue {
     entries: BinaryHeap<Reverse<(u64, u32)>>,
     due: Vec<Waker>,
     driver: Option<Waker>,
-    /// When the driver wakes by itself, in ms.
+    /// When the driver wakes next, in ms.
     driver_due: u64,
-    /// The slot that [`Timers::rouse`] begins with.
+    /// The slot at which [`Timers::rouse`] starts.
     rouse_from: usize,
 }
 
 struct Slot {
     deadline: u64,
-    /// The due time of the one entry that counts for this slot; `u64::MAX` without one.
+    /// The due time of the slot's only valid entry; `u64::MAX` without one.
     scheduled: u64,
     waker: Option<Waker>,
 }
 
-/// A slot in [`Timers`], given back by [`Timers::release`].
+/// A slot in [`Timers`], returned by [`Timers::release`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotId(u32);
 
 impl Timers {
-    /// Takes a slot for one connection or sleeper.
+    /// Allocates a slot for one connection or sleeper.
     pub fn acquire(&self) -> SlotId {
         let mut queue = self.inner.borrow_mut();
         if let Some(id) = queue.free.pop() {
@@ -100,7 +100,7 @@ impl Timers {
         SlotId(u32::try_from(queue.slots.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Gives a slot back. Its queue entry stays and is used by the slot's next owner.
+    /// Frees a slot. Its queue entry stays, for the slot's next owner.
     pub fn release(&self, id: SlotId) {
         let waker = {
             let mut queue = self.inner.borrow_mut();
@@ -109,11 +109,11 @@ impl Timers {
             slot.deadline = u64::MAX;
             slot.waker.take()
         };
-        // Dropped after the borrow: it can be the last reference to a task that owns timers.
+        // Dropped after the borrow: it may be the last reference to a task that owns timers.
         drop(waker);
     }
 
-    /// Wakes `waker` once `deadline` has passed; replaces what the slot held.
+    /// Wakes `waker` once `deadline` has passed; replaces the slot's previous waker.
     pub fn arm(&self, id: SlotId, deadline: Deadline, waker: &Waker, now_ms: u64) {
         let mut queue = self.inner.borrow_mut();
         let slot = &mut queue.slots[id.0 as usize];
@@ -133,8 +133,7 @@ impl Timers {
         }
     }
 
-    /// Wakes up to `count` of those who wait, though their deadlines have not come; others at the
-    /// next call.
+    /// Wakes up to `count` waiters before their deadlines, continuing with others at the next call.
     pub fn rouse(&self, count: usize) {
         let roused: Vec<Waker> = {
             let mut queue = self.inner.borrow_mut();
@@ -149,7 +148,7 @@ impl Timers {
         roused.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes all whose deadline is at or before `now_ms`; returns when to come back, in ms.
+    /// Wakes all waiters whose deadline is at or before `now_ms`; returns the next due time, in ms.
     fn fire(&self, now_ms: u64) -> u64 {
         let mut due = {
             let mut queue = self.inner.borrow_mut();
@@ -167,7 +166,7 @@ impl Timers {
 }
 
 impl Queue {
-    /// Puts an entry for the slot into the queue; returns the driver when it would wake too late.
+    /// Queues an entry for the slot; returns the driver's waker if the driver would wake too late.
     fn schedule(&mut self, id: u32, deadline: u64, now_ms: u64) -> Option<Waker> {
         if deadline == u64::MAX {
             return None;
@@ -177,7 +176,7 @@ impl Queue {
         } else {
             deadline
         };
-        // An entry that is due no later than the rounded time is early enough already.
+        // An entry that is due no later than the rounded time is early enough.
         if due >= self.slots[id as usize].scheduled {
             return None;
         }
@@ -254,7 +253,7 @@ impl Sleep {
         Self { state, slot, deadline }
     }
 
-    /// Moves the deadline; counts from the next poll on.
+    /// Moves the deadline; takes effect at the next poll.
     pub fn reset(&mut self, deadline: Deadline) {
         self.deadline = deadline;
     }
@@ -287,7 +286,7 @@ mod tests {
         let timers = Timers::default();
         let slots: Vec<SlotId> = (0..10).map(|_| timers.acquire()).collect();
         for now in 0..100_000_u64 {
-            // Later and earlier by turns, as Timeout and KeepAliveTimeout are.
+            // Alternates later and earlier deadlines, as Timeout and KeepAliveTimeout do.
             let delay = if now % 2 == 0 { 60_000 } else { 5_000 };
             let slot = slots[usize::try_from(now % 10).unwrap()];
             timers.arm(slot, Deadline::at_ms(now + delay), Waker::noop(), now);
@@ -315,7 +314,7 @@ mod tests {
         assert_eq!(timers.fire(5_050), u64::MAX);
     }
 
-    /// Counts how often it is woken.
+    /// Counts its wake-ups.
     #[derive(Default)]
     struct Woken(std::sync::atomic::AtomicUsize);
 

@@ -1,8 +1,8 @@
 //! TLS on rustls: the handshake of an accepted connection.
 //!
-//! The connection's configuration is chosen from its ClientHello (server name, ALPN). rustls does
-//! the protocol and never sees the socket: ciphertext is received into a buffer that the whole
-//! loop shares, and encrypted into another, so an idle connection holds neither.
+//! The connection's configuration is chosen from its ClientHello (server name, ALPN). rustls
+//! implements the protocol and never sees the socket: ciphertext is received into a buffer shared
+//! by the whole loop, and encrypted into another, so an idle connection holds neither.
 
 mod session;
 
@@ -21,30 +21,34 @@ use crate::timers::Deadline;
 
 pub(crate) use session::{ENCRYPT_BYTES_MAX, Session};
 
-/// First reading of a handshake: most ClientHellos fit.
+/// The first read of a handshake: most ClientHellos fit.
 const HELLO_READ_BYTES: usize = 4096;
-/// The largest ClientHello that is read, records included.
+/// The largest ClientHello accepted, records included.
 const HELLO_BYTES_MAX: usize = 80 * 1024;
-/// The alert "unrecognized_name" (RFC 8446, 6): no configuration serves this client.
+/// The size of a record's header: type, version and length.
+pub const RECORD_HEADER_BYTES: usize = 5;
+/// The second byte of every record.
+const TLS_MAJOR_VERSION: u8 = 3;
+/// The alert "unrecognized_name" (RFC 8446, 6): no configuration matches the client.
 const ALERT_REFUSED: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
-/// The alert "decode_error", where rustls finds no ClientHello and says nothing itself.
+/// The alert "decode_error", sent when rustls finds no ClientHello and produces no alert itself.
 const ALERT_UNREADABLE: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
-/// Why a connection did not become a TLS connection.
+/// Why a TLS handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The client speaks plain HTTP. The stream is still plain; `bytes` is what was read.
     #[error("the client speaks plain HTTP on a TLS port")]
     PlainHttp {
-        /// The connection, for an answer in plain text.
+        /// The connection, for a response in plain text.
         stream: Box<Stream>,
-        /// The beginning of the request.
+        /// The first bytes of the request.
         bytes: Vec<u8>,
     },
-    /// The client broke the protocol, or nothing was common to both; it got an alert.
+    /// The client broke the protocol, or had no parameters in common; it was sent an alert.
     #[error("handshake failed: {0}")]
     Handshake(#[from] rustls::Error),
-    /// `choose` gave no configuration; the client got the alert "unrecognized_name".
+    /// `choose` returned no configuration; the client was sent the alert "unrecognized_name".
     #[error("no configuration for this client")]
     Refused,
     /// The client closed before the handshake was complete.
@@ -55,16 +59,16 @@ pub enum TlsError {
     Io(#[from] io::Error),
 }
 
-/// Does the server's side of a TLS handshake on a plain connection.
+/// Performs the server side of a TLS handshake on a plain connection.
 ///
-/// `choose` is called once with the client's first message. What it returns is used for the whole
-/// connection. The deadline is for the whole handshake.
+/// `choose` is called once, with the ClientHello; its result applies to the whole connection. The
+/// deadline covers the whole handshake.
 pub async fn accept(
     stream: Stream,
     deadline: Deadline,
     choose: impl FnOnce(&ClientHello<'_>) -> Option<Arc<ServerConfig>>,
 ) -> Result<Stream, TlsError> {
-    // Boxed: rustls's states take some KiB, which no connection should carry for its whole life.
+    // Boxed: rustls's state takes several KiB, which no connection should carry for its whole life.
     Box::pin(handshake(stream, deadline, choose)).await
 }
 
@@ -75,23 +79,32 @@ async fn handshake(
 ) -> Result<Stream, TlsError> {
     let mut bytes = Vec::new();
     let mut acceptor = Acceptor::default();
+    let mut offered = 0;
     let accepted = loop {
-        let fresh = bytes.len();
         bytes.reserve(HELLO_READ_BYTES);
         if stream.read(&mut bytes, deadline).await? == 0 {
             return Err(TlsError::Closed);
         }
-        if is_plain_http(&bytes) {
-            return Err(TlsError::PlainHttp { stream: Box::new(stream), bytes });
+        match speaks_http(&bytes) {
+            Some(true) => {
+                return Err(TlsError::PlainHttp { stream: Box::new(stream), bytes });
+            }
+            Some(false) => {}
+            None => continue,
         }
         if bytes.len() > HELLO_BYTES_MAX {
             return Err(rustls::Error::General("the ClientHello is too long".into()).into());
         }
-        match offer(&mut acceptor, bytes.get(fresh..).unwrap_or_default()) {
+        let fresh = bytes.get(offered..).unwrap_or_default();
+        offered = bytes.len();
+        match offer(&mut acceptor, fresh) {
             Ok(None) => {}
             Ok(Some(accepted)) => break accepted,
             Err((error, alert)) => {
-                let _ = stream.try_write(&alert);
+                // What is no record of TLS at all gets none either, as from OpenSSL.
+                if bytes.get(1) == Some(&TLS_MAJOR_VERSION) {
+                    let _ = stream.try_write(&alert);
+                }
                 return Err(error.into());
             }
         }
@@ -107,14 +120,14 @@ async fn handshake(
     Ok(stream)
 }
 
-/// Feeds the acceptor, which only looks at the ClientHello; on failure with the alert to send.
+/// Feeds the acceptor, which parses the ClientHello only; on failure, with the alert to send.
 #[allow(clippy::type_complexity)]
 fn offer(
     acceptor: &mut Acceptor,
     mut bytes: &[u8],
 ) -> Result<Option<rustls::server::Accepted>, (rustls::Error, Vec<u8>)> {
     while !bytes.is_empty() {
-        // Reading from a slice fails only when rustls has more than it wants.
+        // Reading from a slice fails only if rustls is offered more than it accepts.
         if acceptor.read_tls(&mut bytes).is_err() {
             let error = rustls::Error::General("the ClientHello is too long".into());
             return Err((error, ALERT_UNREADABLE.to_vec()));
@@ -135,12 +148,15 @@ fn offer(
     Ok(None)
 }
 
-/// True when the bytes begin as a method does: upper-case letters. A TLS record begins with 22.
-fn is_plain_http(bytes: &[u8]) -> bool {
-    bytes.iter().take(3).all(u8::is_ascii_uppercase)
+/// Whether the bytes begin with a method that OpenSSL recognises in place of a record; `None` if
+/// they are shorter than a record's header.
+fn speaks_http(bytes: &[u8]) -> Option<bool> {
+    const METHODS: [&[u8]; 4] = [b"GET ", b"POST ", b"HEAD ", b"PUT "];
+    let header = bytes.first_chunk::<RECORD_HEADER_BYTES>()?;
+    Some(METHODS.iter().any(|method| header.starts_with(method)))
 }
 
-/// What was negotiated on a TLS connection. Made by [`Stream::tls`].
+/// The negotiated parameters of a TLS connection. Made by [`Stream::tls`].
 #[derive(Clone, Copy)]
 pub struct TlsInfo<'s>(pub(crate) &'s Session);
 
@@ -160,27 +176,27 @@ impl<'s> TlsInfo<'s> {
         self.0.connection().negotiated_key_exchange_group().map(|group| group.name())
     }
 
-    /// The server name the client asked for (SNI), in lower case.
+    /// The server name that the client requested (SNI), in lower case.
     pub fn server_name(&self) -> Option<&'s str> {
         self.0.server_name()
     }
 
-    /// The protocol agreed on by ALPN, as `http/1.1`.
+    /// The protocol selected by ALPN, as `http/1.1`.
     pub fn alpn(&self) -> Option<&'s [u8]> {
         self.0.connection().alpn_protocol()
     }
 
-    /// The client's certificates, its own first.
+    /// The client's certificate chain, its own certificate first.
     pub fn peer_certificates(&self) -> Option<&'s [CertificateDer<'static>]> {
         self.0.connection().peer_certificates()
     }
 
-    /// True once the client has said that it sends nothing more: it waits for the same from us.
+    /// Whether the client has sent close_notify, and expects the same in return.
     pub fn peer_closed(&self) -> bool {
         self.0.peer_closed()
     }
 
-    /// True when an earlier session was resumed.
+    /// Whether the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
         self.0.connection().handshake_kind() == Some(HandshakeKind::Resumed)
     }

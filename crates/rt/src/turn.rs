@@ -1,9 +1,9 @@
-//! A loop turn: receive from all ready sockets, drain the watch once, then answer.
+//! A loop turn: receive from all ready sockets, drain the watch once, then respond.
 //!
 //! The first connection that has read its request queues the turn task, behind all tasks that are
-//! ready at that moment; when it runs, one read of the inotify descriptor serves everybody who
-//! asked meanwhile. The read is later than the arrival of each of their requests, so whatever was
-//! written before a request was sent has moved its generations by then.
+//! ready at that moment. When it runs, a single read of the inotify descriptor serves every
+//! connection that has asked meanwhile. The read follows the arrival of each of their requests, so
+//! every write that preceded a request has advanced its generations by then.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -13,12 +13,12 @@ use std::task::{Context, Poll, Waker};
 
 use crate::reactor::LoopState;
 
-/// The waiters of the present turn.
+/// The waiters of the current turn.
 #[derive(Default)]
 pub(crate) struct Turn {
     waiting: RefCell<Vec<Waker>>,
     woken: RefCell<Vec<Waker>>,
-    /// The number of the turn that collects waiters; all turns below it are drained.
+    /// The number of the turn that collects waiters; all turns below it have been drained.
     current: Cell<u64>,
     task: RefCell<Option<Waker>>,
 }
@@ -49,7 +49,7 @@ impl Turn {
     }
 }
 
-/// The task that drains once for all who wait.
+/// The task that drains once for all waiters.
 pub(crate) async fn drive(state: Rc<LoopState>) {
     std::future::poll_fn(move |cx| {
         let stored = state.turn.task.borrow().as_ref().is_some_and(|w| w.will_wake(cx.waker()));
@@ -85,7 +85,7 @@ impl Future for Drained<'_> {
         match self.turn {
             None if self.state.watcher.is_none() => Poll::Ready(()),
             None if self.state.in_place => {
-                // Nobody shares the turn.
+                // The only connection of the loop: no other task shares the turn.
                 self.state.drain_now();
                 Poll::Ready(())
             }

@@ -1,20 +1,22 @@
-//! The file watch of a process: what was cached from the file system is valid while the
-//! generations it was built from stand still.
+//! The file watch of a process: a fact cached from the file system is valid for as long as the
+//! generations it was derived from do not change.
 //!
-//! A directory entry is watched as a pair: "name X in directory D" moves only by events for X, or
-//! by events that concern D as a whole, so that a log file written in D invalidates nobody. Who
-//! caches a whole listing watches the directory, which every event in it moves.
+//! A directory entry is watched as a pair: "name X in directory D" advances only by events for X
+//! and the few names that share its counter, or by events for D itself, so that a log file written
+//! in D invalidates little. A cached listing depends on the whole directory, which every event in
+//! it advances, or on its members, which advance when a name appears or vanishes.
 //!
-//! The order that makes a cache entry trustworthy: watch; read the generations; then stat, open and
-//! read; keep the generations with the entry. Whoever uses it later drains ([`Watcher::drain`],
+//! A cache entry is trustworthy if it is made in this order: watch; read the generations; stat,
+//! open and read; store the generations with the entry. A later use drains ([`Watcher::drain`],
 //! [`Handle::drained`]) and compares. Every component of the path needs its own pair, symbolic
-//! links included: renaming a directory far up moves only the pair in its parent.
+//! links included: renaming a directory far up advances only the pair in its parent.
 //!
-//! What inotify can't see: writes through mmap, writes by another hard link in an unwatched
-//! directory, a file system mounted over a directory.
+//! inotify does not report writes through mmap, writes through another hard link in an unwatched
+//! directory, and a file system mounted over a directory.
 //!
 //! [`Handle::drained`]: crate::Handle::drained
 
+mod block;
 mod events;
 mod generations;
 mod table;
@@ -29,6 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
+use block::Block;
 use events::{Events, RECORD_BYTES_MAX};
 use generations::Generations;
 use table::Table;
@@ -36,30 +39,37 @@ pub(crate) use trust::is_watchable;
 
 use crate::dir_notify::DirNotify;
 
-/// Directories watched at most by default; the oldest go first. Linux allows a user some ten
-/// thousand to a million, by memory.
+/// The default limit on watched directories; the least recently used are dropped first. Linux
+/// allows each user between ten thousand and a million, depending on memory.
 const DIRECTORIES_DEFAULT: usize = 8192;
 /// Bytes of events read at once.
 const EVENT_BUFFER_BYTES: usize = 64 * 1024;
-/// Reads of one drain at most: a whole queue of the usual length fits thrice. Beyond it, somebody
-/// writes faster than events are applied, and everything counts as moved.
+/// Reads per drain at most: a whole queue of the usual length fits three times. Beyond it, events
+/// arrive faster than they are applied, and everything is invalidated.
 const READS_MAX: u32 = 256;
 
-/// What tells a loop of changes in the file system.
+/// The source of file system changes for a loop.
 #[derive(Clone, Copy)]
 pub enum Witness<'h> {
-    /// The watch of its process.
+    /// The watch of the process.
     Watcher(&'h Watcher),
-    /// What its thread hears.
+    /// The directories that the thread watches by itself.
     DirNotify(&'h DirNotify),
-    /// Nothing does: every use has to look.
+    /// None: every use must stat.
     Nobody,
 }
 
-/// What a cached thing depends on: a directory, or a name in a directory. It keeps its meaning
-/// until its generation moves; after that, ask for a new one.
+/// What a cached fact depends on: a directory, or a name in a directory. The id is valid until its
+/// generation advances; then request a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WatchId(u32);
+
+/// A watched directory. Names in it are watched without a system call or a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirWatch {
+    block: Block,
+    life: u64,
+}
 
 /// The watch of one process, shared by its loops.
 pub struct Watcher {
@@ -76,7 +86,7 @@ struct State {
 
 impl Watcher {
     /// A watch with the default limit. Errors: those of inotify_init1(2); EMFILE means that the
-    /// user's instances are used up (128 by default), and everything has to be validated by stat.
+    /// user's instances are exhausted (128 by default), and everything must be validated by stat.
     pub fn new() -> io::Result<Self> {
         Self::with_limit(DIRECTORIES_DEFAULT)
     }
@@ -93,61 +103,94 @@ impl Watcher {
         })
     }
 
-    /// Watches a directory as a whole: every event in it, and of itself, moves the generation.
+    /// Watches a directory.
     ///
-    /// `None` when its answers could not be trusted: network, overlay, FUSE and unknown file
-    /// systems, not a directory, no permission, no watches left. Then every use has to stat.
-    pub fn watch_dir(&self, path: &Path) -> Option<WatchId> {
-        let mut state = self.lock();
-        let directory = self.add(&mut state, path)?;
-        self.finish(&mut state, |table| table.whole(directory))
+    /// `None` if its events can't be trusted: a network, overlay, FUSE or unknown file system, not
+    /// a directory, no permission, or no watches left. Then every use must stat.
+    pub fn watch(&self, path: &Path) -> Option<DirWatch> {
+        self.watch_in(&mut self.lock(), path)
     }
 
-    /// Watches `name` in the directory `path`: the generation moves when the name is made,
-    /// changed, removed or renamed, and by what concerns the directory itself. The name need not
-    /// exist: so one waits for an `.htaccess`. `None`: as for [`watch_dir`](Self::watch_dir).
-    pub fn watch_name(&self, path: &Path, name: &[u8]) -> Option<WatchId> {
-        let mut state = self.lock();
-        let directory = self.add(&mut state, path)?;
-        self.finish(&mut state, |table| table.name(directory, name, &self.generations))
-    }
-
-    /// As [`watch_name`](Self::watch_name) for several names of one directory, appended to `ids`
-    /// in the same order, at the price of one. False, and `ids` as it was, when not all can be.
-    pub fn watch_names(&self, path: &Path, names: &[&[u8]], ids: &mut Vec<WatchId>) -> bool {
-        let before = ids.len();
-        let mut state = self.lock();
-        let Some(directory) = self.add(&mut state, path) else { return false };
-        for name in names {
-            match self.finish(&mut state, |table| table.name(directory, name, &self.generations)) {
-                Some(id) => ids.push(id),
-                None => {
-                    ids.truncate(before);
-                    return false;
-                }
-            }
+    fn watch_in(&self, state: &mut State, path: &Path) -> Option<DirWatch> {
+        if !is_watchable(path) {
+            return None;
         }
-        true
+        self.make_room(&mut state.table, false);
+        let directory = match inotify::add_watch(&self.fd, path, EVENTS) {
+            Err(Errno::NOSPC | Errno::NOMEM) => {
+                self.make_room(&mut state.table, true);
+                inotify::add_watch(&self.fd, path, EVENTS).ok()?
+            }
+            // The same inode always has the same descriptor.
+            other => other.ok()?,
+        };
+        let block = state.table.touch(directory)?;
+        self.generations.ensure(block);
+        Some(DirWatch { block, life: self.generations.load(block.life()) })
     }
 
-    /// The generation of what `id` stands for, as of the last drain: one atomic load.
+    /// The counter of `name` in a watched directory, and its generation, which advances when the
+    /// name is created, changed, removed or renamed, and by events on the directory itself. The
+    /// name need not exist, as for an `.htaccess`. `None` if the directory is no longer watched.
+    pub fn name_in(&self, directory: DirWatch, name: &[u8]) -> Option<(WatchId, u64)> {
+        self.depend_on(directory, directory.block.name(name))
+    }
+
+    /// The counter of a whole directory: every event in it and on it advances the generation.
+    pub fn whole_of(&self, directory: DirWatch) -> Option<(WatchId, u64)> {
+        self.depend_on(directory, directory.block.whole())
+    }
+
+    /// The counter of a directory's members: it advances when a name appears or vanishes, and by
+    /// events on the directory itself.
+    pub fn members_of(&self, directory: DirWatch) -> Option<(WatchId, u64)> {
+        self.depend_on(directory, directory.block.members())
+    }
+
+    fn depend_on(&self, directory: DirWatch, slot: u32) -> Option<(WatchId, u64)> {
+        self.generations.depend_on(slot);
+        let generation = self.generations.load(slot);
+        // Read after the generation: both advance before the block becomes another directory's.
+        let lives = self.generations.load(directory.block.life()) == directory.life;
+        lives.then_some((WatchId(slot), generation))
+    }
+
+    /// [`watch`](Self::watch) and [`whole_of`](Self::whole_of).
+    pub fn watch_dir(&self, path: &Path) -> Option<WatchId> {
+        Some(self.whole_of(self.watch(path)?)?.0)
+    }
+
+    /// [`watch`](Self::watch) and [`name_in`](Self::name_in).
+    pub fn watch_name(&self, path: &Path, name: &[u8]) -> Option<WatchId> {
+        Some(self.name_in(self.watch(path)?, name)?.0)
+    }
+
+    /// The counter of a name with its generation, both read while no drain is under way: a fact
+    /// that is verified by the [`stamp`](Self::stamp) afterwards is no older than the generation.
+    pub fn watch_name_now(&self, path: &Path, name: &[u8]) -> Option<(WatchId, u64)> {
+        let mut state = self.lock();
+        let directory = self.watch_in(&mut state, path)?;
+        self.name_in(directory, name)
+    }
+
+    /// The generation of `id` as of the last drain: one atomic load.
     #[inline]
     pub fn generation(&self, id: WatchId) -> u64 {
         self.generations.load(id.0)
     }
 
-    /// A number that moves whenever any generation does: while it stands still, everything that
-    /// was valid still is.
+    /// A number that advances whenever any generation does: while it is unchanged, all cached facts
+    /// stay valid.
     #[inline]
     pub fn stamp(&self) -> u64 {
         self.stamp.load(Ordering::Acquire)
     }
 
-    /// Applies all events that the kernel had queued before this call. One read(2), about 0.25 µs,
-    /// when there are none.
+    /// Applies all events that the kernel queued before this call. One read(2), about 0.25 µs, if
+    /// there are none.
     ///
-    /// It ends however fast somebody writes into a watched directory: a read that left room in the
-    /// buffer has emptied the queue, and what comes after it came after the call.
+    /// Terminates however fast events arrive: a read that leaves room in the buffer has emptied the
+    /// queue, and later events follow the call.
     pub fn drain(&self) {
         let mut state = self.lock();
         let State { table, events } = &mut *state;
@@ -163,13 +206,14 @@ impl Watcher {
         self.moved(true);
     }
 
-    /// One read: whether anything moved, and whether the queue may hold older events still.
+    /// Reads once; returns whether anything advanced, and whether older events may remain queued.
     fn drain_once(&self, table: &mut Table, buffer: &mut [u8]) -> (bool, bool) {
         let count = match rustix::io::read(&self.fd, &mut *buffer) {
             Ok(count) => count,
             Err(Errno::AGAIN) => return (false, false),
             Err(Errno::INTR) => return (false, true),
-            // An inotify descriptor has no other errors; should it have one, trust nothing.
+            // No other error is documented for an inotify descriptor; if there is one, trust
+            // nothing.
             Err(_) => {
                 self.generations.bump_all();
                 return (true, false);
@@ -193,16 +237,16 @@ impl Watcher {
         }
     }
 
-    /// Directories and names that are watched now: for the status page and for tests.
-    pub fn load(&self) -> (usize, usize) {
-        self.lock().table.load()
+    /// The number of watched directories.
+    pub fn directories(&self) -> usize {
+        self.lock().table.directories()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         match self.state.lock() {
             Ok(state) => state,
             Err(poisoned) => {
-                // Somebody panicked in the middle of a change: nothing cached is believed.
+                // A panic may have interrupted a change: invalidate everything.
                 self.generations.bump_all();
                 self.stamp.fetch_add(1, Ordering::Release);
                 PoisonError::into_inner(poisoned)
@@ -210,47 +254,17 @@ impl Watcher {
         }
     }
 
-    /// Adds the watch of a directory; the same inode always has the same descriptor.
-    fn add(&self, state: &mut State, path: &Path) -> Option<i32> {
-        if !is_watchable(path) {
-            return None;
-        }
-        self.make_room(&mut state.table, false);
-        let directory = match inotify::add_watch(&self.fd, path, EVENTS) {
-            Err(Errno::NOSPC | Errno::NOMEM) => {
-                self.make_room(&mut state.table, true);
-                inotify::add_watch(&self.fd, path, EVENTS).ok()?
-            }
-            other => other.ok()?,
-        };
-        state.table.touch(directory);
-        Some(directory)
-    }
-
-    /// Lets the oldest directories go when the limit is reached, or when the kernel's is.
+    /// Drops the least recently used directories if the limit, or the kernel's, is reached.
     fn make_room(&self, table: &mut Table, needed: bool) {
         let mut moved = false;
         for directory in table.surplus(needed) {
-            // Gone already when the directory was deleted.
+            // The watch is gone already if the directory was deleted.
             let _ = inotify::remove_watch(&self.fd, directory);
             moved |= table.forget(directory, &self.generations);
         }
         if moved {
             self.stamp.fetch_add(1, Ordering::Release);
         }
-    }
-
-    fn finish(
-        &self,
-        state: &mut State,
-        place: impl Fn(&mut Table) -> Option<u32>,
-    ) -> Option<WatchId> {
-        let slot = place(&mut state.table).or_else(|| {
-            self.make_room(&mut state.table, true);
-            place(&mut state.table)
-        })?;
-        self.generations.ensure(slot);
-        Some(WatchId(slot))
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rt::{Acceptor, Loop, Stream, Watcher};
 
-/// Nothing here takes that long: a machine may stand still for a good while.
+/// Far longer than any step takes: the machine may stall for a while.
 const TIMEOUT: Duration = Duration::from_secs(90);
 const WARM_UP: u32 = 20;
 const REQUESTS: u32 = 200;
@@ -26,13 +26,13 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a thread's own cell
-// that needs no allocation and has no destructor.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter is a thread-local
+// cell that needs no allocation and has no destructor.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are those of GlobalAlloc.
+        // SAFETY: the caller upholds the contract of GlobalAlloc.
         unsafe { System.alloc(layout) }
     }
 

@@ -1,4 +1,4 @@
-//! Clients and systems that misbehave.
+//! Misbehaving clients and systems.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use rt::{AcceptError, Acceptor, Handle, Loop, Stream};
 
-/// Nothing here takes that long: a machine may stand still for a good while.
+/// Far longer than any step takes: the machine may stall for a while.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Runs `server` with the first connection to a new listener, and `client` on a thread beside it.
+/// Runs `server` with the first connection to a new listener, and `client` on another thread.
 fn serve_one<T: Send + 'static, F, Fut>(
     client: impl FnOnce(TcpStream) -> T + Send + 'static,
     server: F,
@@ -37,7 +37,7 @@ where
     client.join().unwrap()
 }
 
-/// A file of `len` bytes, each telling its place, and its name.
+/// Creates a file of `len` bytes, each derived from its position; returns its path and content.
 fn sample(name: &str, len: usize) -> (PathBuf, File, Vec<u8>) {
     let content: Vec<u8> = (0..len).map(|n| (n % 249) as u8).collect();
     let path = std::env::temp_dir().join(format!("rt-{name}-{}", std::process::id()));
@@ -53,13 +53,13 @@ fn reset(client: TcpStream) {
 
 #[test]
 fn a_slow_reader_gets_the_file_whole_and_does_not_hold_the_loop() {
-    // More than the kernel takes for a client that does not read.
+    // More than the kernel buffers for a client that does not read.
     let (path, file, content) = sample("slow", 12_000_000);
     let (end, gone_on) = mpsc::channel::<()>();
     let (answer, has_gone_on) = serve_one(
         move |mut client| {
-            // It reads nothing before the loop's other task has come to its end: a loop that is
-            // held by the answer would never get there.
+            // The client reads nothing before the loop's other task has ended: a loop that is
+            // blocked by the response would never get there.
             let has_gone_on = gone_on.recv_timeout(TIMEOUT).is_ok();
             let mut answer: Vec<u8> = Vec::new();
             let mut piece = vec![0; 50_000];
@@ -91,7 +91,7 @@ fn a_slow_reader_gets_the_file_whole_and_does_not_hold_the_loop() {
         },
     );
     std::fs::remove_file(path).unwrap();
-    assert!(has_gone_on, "the loop was held");
+    assert!(has_gone_on, "the response blocked the loop");
     assert_eq!(&answer[..4], b"head");
     assert_eq!(answer[4..], content[10..]);
 }
@@ -124,14 +124,14 @@ fn a_reader_that_stops_times_the_writer_out() {
     let (end, ended) = mpsc::channel::<()>();
     serve_one(
         move |client| {
-            // It is there and does not read.
+            // The client is connected and does not read.
             let _ = ended.recv();
             drop(client);
         },
         |handle, mut stream| async move {
             let _end = end;
             let brief = Duration::from_millis(100);
-            // What deadlines are counted from.
+            // Deadlines are relative to this.
             let started_us = handle.clock().now_us();
             let error = stream.send_file(b"", &file, 0, 20_000_000, brief).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -216,7 +216,7 @@ fn the_last_answer_survives_unread_bytes() {
     assert_eq!(answer.unwrap(), b"413");
 }
 
-/// In a process of its own, because the limit holds for all threads.
+/// Runs in its own process, because the limit applies to all threads.
 #[test]
 fn without_descriptors_it_waits_and_then_goes_on() {
     if std::env::var_os("RT_TEST_EMFILE").is_none() {
@@ -269,12 +269,13 @@ fn a_paused_acceptor_lets_the_kernel_queue() {
         assert!(!waiting.is_finished());
         acceptor.resume();
         waiting.await.unwrap().unwrap();
-        // The end of a generation: what is queued is taken, then the socket goes.
+        // The end of a generation: take what is queued, then close the socket.
         let end = Instant::now() + TIMEOUT;
         for _ in 0..2 {
-            // Who has connected is told so a moment before the listener has the connection.
+            // The client learns that it is connected a moment before the listener has the
+            // connection.
             while acceptor.try_accept().unwrap().is_none() {
-                assert!(Instant::now() < end, "it is not there");
+                assert!(Instant::now() < end, "the connection did not arrive");
                 handle.sleep(Duration::from_millis(1)).await;
             }
         }
@@ -282,7 +283,7 @@ fn a_paused_acceptor_lets_the_kernel_queue() {
         drop(std::rc::Rc::into_inner(acceptor).unwrap().close());
         // A program that another test starts holds a copy of the socket until it is executed.
         while TcpStream::connect(address).is_ok() {
-            assert!(Instant::now() < end, "it is not closed");
+            assert!(Instant::now() < end, "the socket is still open");
             handle.sleep(Duration::from_millis(10)).await;
         }
     })

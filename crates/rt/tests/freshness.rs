@@ -1,4 +1,4 @@
-//! What the watch sees, and when.
+//! What the watch reports, and when.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rt::{Loop, WatchId, Watcher};
 
-/// A new directory that goes with the value.
+/// A new directory, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -30,7 +30,7 @@ impl Drop for Folder {
     }
 }
 
-/// Runs `change` and tells which of `ids` have moved.
+/// Runs `change` and returns which of `ids` have advanced.
 fn moved(watcher: &Watcher, ids: &[WatchId], change: impl FnOnce()) -> Vec<bool> {
     watcher.drain();
     let before: Vec<u64> = ids.iter().map(|id| watcher.generation(*id)).collect();
@@ -94,7 +94,7 @@ fn a_directory_that_changes_or_goes_moves_its_names() {
     let write = || fs::write(path.join("page"), "1").unwrap();
     assert_eq!(moved(&watcher, &[again, ids[0]], write), [true, false]);
     assert_eq!(moved(&watcher, &ids, || fs::remove_dir(&away).unwrap()), [true, false]);
-    assert_eq!(watcher.load(), (2, 2));
+    assert_eq!(watcher.directories(), 2);
 }
 
 #[test]
@@ -116,19 +116,25 @@ fn a_renamed_ancestor_moves_the_pair_in_its_parent() {
 fn the_oldest_directories_go_at_the_limit_and_their_ids_move() {
     let folder = Folder::new();
     let watcher = Watcher::with_limit(4).unwrap();
-    let mut ids = Vec::new();
+    let (mut ids, mut directories) = (Vec::new(), Vec::new());
     let mut before = Vec::new();
     for number in 0..6 {
         let path = folder.0.join(number.to_string());
         fs::create_dir(&path).unwrap();
-        assert!(watcher.watch_names(&path, &[b"x", b"y"], &mut ids));
+        let directory = watcher.watch(&path).unwrap();
+        for name in [b"x", b"y"] {
+            ids.push(watcher.name_in(directory, name).unwrap().0);
+        }
+        directories.push(directory);
         before = ids.iter().map(|id| watcher.generation(*id)).collect();
     }
-    assert!(watcher.load().0 <= 4);
+    assert!(watcher.directories() <= 4);
     watcher.drain();
     let newest = *ids.last().unwrap();
     assert_eq!(watcher.generation(newest), *before.last().unwrap());
     assert!(watcher.generation(ids[0]) > 0);
+    // Its counters may be another directory's by now.
+    assert_eq!(watcher.name_in(directories[0], b"x"), None);
 }
 
 #[test]
@@ -140,16 +146,34 @@ fn what_can_not_be_trusted_is_refused() {
 }
 
 #[test]
-fn names_without_end_do_not_fill_the_table() {
+fn names_without_end_move_nothing() {
     let folder = Folder::new();
     let watcher = Watcher::new().unwrap();
-    let first = watcher.watch_name(&folder.0, b"first").unwrap();
-    let before = watcher.generation(first);
-    for number in 0..10_000 {
-        assert!(watcher.watch_name(&folder.0, format!("{number}").as_bytes()).is_some());
+    let directory = watcher.watch(&folder.0).unwrap();
+    let (first, before) = watcher.name_in(directory, b"first").unwrap();
+    for number in 0..100_000 {
+        assert!(watcher.name_in(directory, format!("{number}").as_bytes()).is_some());
     }
-    assert!(watcher.load().1 <= 4096);
-    assert_ne!(watcher.generation(first), before);
+    watcher.drain();
+    assert_eq!(watcher.generation(first), before);
+    assert_eq!(watcher.directories(), 1);
+}
+
+#[test]
+fn members_move_when_names_appear_or_vanish() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().unwrap();
+    let directory = watcher.watch(&folder.0).unwrap();
+    let ids = [watcher.members_of(directory).unwrap().0];
+    let [page, other] = [folder.0.join("page"), folder.0.join("other")];
+    assert_eq!(moved(&watcher, &ids, || fs::write(&page, "1").unwrap()), [true]);
+    assert_eq!(moved(&watcher, &ids, || fs::write(&page, "2").unwrap()), [false]);
+    let mode = fs::Permissions::from_mode(0o600);
+    assert_eq!(moved(&watcher, &ids, || fs::set_permissions(&page, mode).unwrap()), [false]);
+    assert_eq!(moved(&watcher, &ids, || fs::rename(&page, &other).unwrap()), [true]);
+    assert_eq!(moved(&watcher, &ids, || fs::remove_file(&other).unwrap()), [true]);
+    let mode = fs::Permissions::from_mode(0o700);
+    assert_eq!(moved(&watcher, &ids, || fs::set_permissions(&folder.0, mode).unwrap()), [true]);
 }
 
 #[test]
@@ -178,19 +202,19 @@ fn an_overflown_queue_moves_everything() {
     assert_eq!(moved(&watcher, &ids, flood), [true]);
 }
 
-/// The property that all caching rests on: a write that ended before the drain was asked for has
-/// moved its generation when the drain has come.
+/// The property that all caching rests on: once a drain has completed, a write that ended before
+/// the drain was requested has advanced its generation.
 #[test]
 fn a_write_is_seen_by_the_next_drain_ten_thousand_times() {
     let folder = Folder::new();
     let watcher = Arc::new(Watcher::new().unwrap());
-    // Kept open: ext4 writes a file that is truncated and closed to the disk.
+    // Kept open: ext4 flushes a file that is truncated and closed.
     let page = fs::File::create(folder.0.join("page")).unwrap();
     let id = watcher.watch_name(&folder.0, b"page").unwrap();
     Loop::new("test")
         .watcher(watcher.clone())
         .start(|handle| async move {
-            // Two neighbours keep joining and finishing turns of their own.
+            // Two other tasks keep joining and finishing turns.
             for _ in 0..2 {
                 let neighbour = handle.clone();
                 handle.spawn_local(async move {
@@ -210,7 +234,7 @@ fn a_write_is_seen_by_the_next_drain_ten_thousand_times() {
         .unwrap();
 }
 
-/// A drain takes what was there when it began, however fast a neighbour writes meanwhile.
+/// A drain ends with the events that were queued when it began, however fast another thread writes.
 #[test]
 fn a_busy_writer_does_not_hold_the_drain() {
     let folder = Folder::new();
@@ -222,14 +246,14 @@ fn a_busy_writer_does_not_hold_the_drain() {
         let (done, rounds) = (done.clone(), rounds.clone());
         move || {
             while done.load(Ordering::Relaxed) == 0 {
-                // Two files by turns, so that the events are not merged.
+                // Alternates between two files, so that the events are not merged.
                 one.write_all_at(b"x", 0).unwrap();
                 two.write_all_at(b"x", 0).unwrap();
                 rounds.fetch_add(1, Ordering::Relaxed);
             }
         }
     });
-    // Not before the writer is at it, and not after its last write.
+    // Starts after the writer has begun, and ends before its last write.
     let one_more = || {
         let seen = rounds.load(Ordering::Relaxed);
         while rounds.load(Ordering::Relaxed) < seen + 2 {
@@ -279,6 +303,6 @@ fn loops_that_share_a_watch_do_not_lose_each_others_events() {
 }
 
 #[test]
-fn without_a_watcher_nobody_waits() {
+fn without_a_watcher_a_drain_is_immediate() {
     Loop::run("test", |handle| async move { handle.drained().await }).unwrap();
 }

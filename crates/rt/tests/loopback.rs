@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rt::{Acceptor, Deadline, Handle, Inbox, Loop, Stream};
 
-/// Nothing here takes that long: a machine may stand still for a good while.
+/// Far longer than any step takes: the machine may stall for a while.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Runs `server` with the first connection to a new listener, and `client` on a thread beside it.
+/// Runs `server` with the first connection to a new listener, and `client` on another thread.
 fn serve_one<T: Send + 'static, F, Fut>(
     client: impl FnOnce(TcpStream) -> T + Send + 'static,
     server: F,
@@ -111,10 +111,10 @@ fn waits_end_at_their_deadline() {
         |handle, mut stream| async move {
             let mut buffer = Vec::with_capacity(4);
             for wait in [30, 80] {
-                // On a busy machine one of many tries is near.
+                // On a busy machine, at least one of many tries is close.
                 let mut nearest = u64::MAX;
                 for _ in 0..50 {
-                    // What deadlines are counted from.
+                    // Deadlines are relative to this.
                     let before = handle.clock().now_us();
                     let deadline = handle.deadline(Duration::from_millis(wait));
                     let error = stream.read(&mut buffer, deadline).await.unwrap_err();
@@ -143,7 +143,7 @@ fn a_connection_goes_on_on_another_loop() {
         Loop::run("other", |handle| async move {
             let mut stream = Stream::attach(taking.take().await.unwrap()).unwrap();
             let mut buffer = Vec::with_capacity(100);
-            // It was here before the connection was.
+            // This arrived before the connection was accepted.
             stream.read(&mut buffer, handle.deadline(TIMEOUT)).await.unwrap();
             stream.write_all(&buffer, TIMEOUT).await.unwrap();
             assert_eq!((stream.received(), stream.sent()), (8, 8));

@@ -5,12 +5,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rt::{BlockingLimits, BlockingPool, Handle, Loop, PoolError};
+use rt::{BlockingLimits, BlockingPool, Handle, Loop, PoolError, Work};
 
-/// Whether one of many tries is what each would be on a machine that is not busy.
+/// Whether one of many tries behaves as each would on an idle machine.
 fn once_in_many<F: Future<Output = bool>>(mut is_good: impl FnMut(Handle) -> F) -> bool {
     (0..20).any(|_| Loop::run("test", &mut is_good).unwrap())
 }
@@ -25,7 +26,7 @@ fn sleepers_wake_in_order_and_near_their_time() {
                 let (handle, woken) = (handle.clone(), woken.clone());
                 let is_near = is_near.clone();
                 handle.clone().spawn_local(async move {
-                    // What deadlines are counted from.
+                    // Deadlines are relative to this.
                     let before = handle.clock().now_us();
                     handle.sleep(Duration::from_millis(wait)).await;
                     let took = (handle.clock().precise_us() - before) / 1000;
@@ -66,7 +67,7 @@ fn a_deadline_that_moves_on_does_not_fire_early() {
         }
         let [(first, waits), (second, more_waits)] = woken[..] else { unreachable!() };
         assert!(first >= 90, "{first} ms");
-        assert_eq!(waits, more_waits, "what has passed is not waited for");
+        assert_eq!(waits, more_waits, "a deadline that has passed resolves at once");
         first < 130 && second < 130
     });
     assert!(is_near);
@@ -111,38 +112,71 @@ fn the_pool_runs_jobs_beside_the_loop_within_its_limits() {
         .blocking(pool.clone())
         .start(|handle| async move {
             let (release, gate) = mpsc::channel::<()>();
+            let own_name = || std::thread::current().name().map(str::to_owned);
             let pool = handle.blocking().clone();
             let first = handle.spawn_local({
                 let pool = pool.clone();
-                async move { pool.run(move || gate.recv().is_ok()).await }
+                async move { pool.run(Work::File, move || gate.recv().is_ok()).await }
             });
             while pool.load() != (1, 0) {
                 handle.sleep(Duration::from_millis(1)).await;
             }
             let second = handle.spawn_local({
                 let pool = pool.clone();
-                async move { pool.run(|| std::thread::current().name().map(str::to_owned)).await }
+                async move { pool.run(Work::File, own_name).await }
             });
             while pool.load() != (1, 1) {
                 handle.sleep(Duration::from_millis(1)).await;
             }
-            assert_eq!(pool.run(|| ()).await, Err(PoolError::Full));
+            assert_eq!(pool.run(Work::File, || ()).await, Err(PoolError::Full));
             release.send(()).unwrap();
             assert_eq!(first.await.unwrap(), Ok(true));
-            assert_eq!(second.await.unwrap(), Ok(Some("blocking-1".to_owned())));
-            let outcome: Result<(), _> = pool.run(|| std::panic::resume_unwind(Box::new(()))).await;
+            assert_eq!(second.await.unwrap(), Ok(Some("file-1".to_owned())));
+            let panics = || std::panic::resume_unwind(Box::new(()));
+            let outcome: Result<(), _> = pool.run(Work::File, panics).await;
             assert_eq!(outcome, Err(PoolError::Panicked));
-            assert_eq!(pool.run(|| 5).await, Ok(5));
+            assert_eq!(pool.run(Work::File, || 5).await, Ok(5));
         })
         .unwrap();
+}
+
+#[test]
+fn kinds_of_work_do_not_wait_for_each_other() {
+    let pool = Arc::new(BlockingPool::new(BlockingLimits { threads: 1, queue: 1 }));
+    let (release, gate) = mpsc::channel::<()>();
+    Loop::run("test", |handle| async move {
+        let (filling, given_up) = (pool.clone(), pool.clone());
+        handle.spawn_local(async move { filling.run(Work::Login, move || gate.recv()).await });
+        let begun = Arc::new(AtomicBool::new(false));
+        let job = {
+            let begun = begun.clone();
+            move || begun.store(true, Ordering::Relaxed)
+        };
+        while pool.load() != (1, 0) {
+            handle.sleep(Duration::from_millis(1)).await;
+        }
+        let wait = Duration::from_millis(1);
+        let waited = given_up.run_within(wait, Work::Login, job).await;
+        assert_eq!(waited, Err(PoolError::TimedOut));
+        assert_eq!(pool.run(Work::Login, || ()).await, Err(PoolError::Full));
+        assert_eq!(pool.run(Work::File, || 1).await, Ok(1));
+        release.send(()).unwrap();
+        while pool.load().1 != 0 {
+            handle.sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(pool.run(Work::Login, || 2).await, Ok(2));
+        assert!(!begun.load(Ordering::Relaxed), "an abandoned job ran");
+    })
+    .unwrap();
 }
 
 #[test]
 fn a_pool_without_threads_runs_in_place() {
     let pool = BlockingPool::new(BlockingLimits { threads: 0, queue: 0 });
     let here = std::thread::current().id();
+    let is_here = move || std::thread::current().id() == here;
     Loop::run("test", |_| async move {
-        assert_eq!(pool.run(move || std::thread::current().id() == here).await, Ok(true));
+        assert_eq!(pool.run(Work::File, is_here).await, Ok(true));
     })
     .unwrap();
 }

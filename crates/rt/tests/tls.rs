@@ -14,7 +14,7 @@ use rt::{Acceptor, Handle, Loop, Stream, TlsError, tls};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, ServerConfig};
 
-/// Nothing here takes that long: a machine may stand still for a good while.
+/// Far longer than any step takes: the machine may stall for a while.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Configurations that trust each other, for `localhost`.
@@ -34,7 +34,7 @@ fn configs() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     (Arc::new(server), Arc::new(client))
 }
 
-/// Accepts `count` connections one after the other and hands each to `server`.
+/// Accepts `count` connections in turn and passes each to `server`.
 fn serve<T: Send + 'static>(
     count: usize,
     client: impl FnOnce(std::net::SocketAddr) -> T + Send + 'static,
@@ -198,8 +198,8 @@ fn the_client_is_told_why_it_is_refused() {
     assert_eq!(alert.first(), Some(&21));
 }
 
-/// A client's last flight is several messages in one piece: when the first of them is refused, the
-/// others are still to be dealt with.
+/// A client's last flight is several messages in one piece: if the first is refused, the others
+/// must still be processed.
 #[test]
 fn a_client_that_is_not_trusted_gets_its_alert() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {

@@ -17,7 +17,12 @@ pub async fn produce(request: &mut Request) -> Verdict {
     }
     let named = name_handler(request);
     request.handler_of_type = named.is_none();
-    match ask_handlers(request).await {
+    let verdict = ask_handlers(request).await;
+    if request.handler_of_type && matches!(verdict, Verdict::Declined | Verdict::Status(_)) {
+        // A response of the handler's own still sees the name, an error page does not.
+        request.handler = None;
+    }
+    match verdict {
         Verdict::Declined => {
             if let Some(handler) = named {
                 let handler = String::from_utf8_lossy(&handler).into_owned();
@@ -33,7 +38,8 @@ pub async fn produce(request: &mut Request) -> Verdict {
 
 /// Where no handler is named the media type names it; gives back one that was named.
 fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
-    const DEFAULT: &[u8] = b"default-handler";
+    // AP_DEFAULT_HANDLER_NAME
+    const DEFAULT: &[u8] = b"";
     if request.handler.is_some() {
         return request.handler.clone();
     }

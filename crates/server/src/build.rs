@@ -2,20 +2,26 @@
 //! module's configuration, virtual hosts inherit from the main server, `post_config` has its say.
 
 use std::any::Any;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span, suggest};
+use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span};
 
+use crate::budget::Budget;
 use crate::core::{Core, CoreServer};
 use crate::directive::{ErasedRow, Fault, State, Target};
+use crate::hint::{self, Hint};
 use crate::hooks::DefinedProviders;
 use crate::host::{HostDraft, Server};
+use crate::missing;
 use crate::module::Module;
 use crate::scope::{Override, Places};
 use crate::sink::{self, Sinks};
 use crate::slots::{Registry, Slots};
 use wire::MethodRegistry;
+
+/// `DocumentRoot`, the default: Debian's, as that of ServerRoot.
+pub const DEFAULT_DOCUMENT_ROOT: &str = "/var/www/html";
 
 /// A configuration while it is being built.
 pub struct Build {
@@ -53,6 +59,10 @@ pub struct Build {
     pub methods: MethodRegistry,
     /// Whether some place has a handler that shows counters by virtual host.
     pub counts_hosts: bool,
+    /// What may be taken; nothing is applied any more once it is spent.
+    pub budget: Option<Budget>,
+    /// The names of the sections around the directive that is applied, the outermost first.
+    pub around: Vec<&'static str>,
 }
 
 impl Build {
@@ -76,6 +86,8 @@ impl Build {
             defined: DefinedProviders::default(),
             methods: MethodRegistry::new(),
             counts_hosts: false,
+            budget: None,
+            around: Vec::new(),
         }
     }
 
@@ -95,6 +107,7 @@ impl Build {
     pub fn finish(mut self, nodes: &[Node]) -> (Option<Server>, Vec<Diagnostic>, Sources) {
         self.apply_main(nodes);
         self.default_error_log();
+        self.default_document_root();
         for host in &mut self.hosts {
             host.server = self.registry.merge_server(&self.main.server, &host.server);
             host.dir = self.registry.merge_dir(&self.main.dir, &host.dir);
@@ -113,10 +126,19 @@ impl Build {
     /// `ErrorLog logs/error_log`, where nobody names one.
     fn default_error_log(&mut self) {
         let file = self.server_root.join("logs/error_log");
-        let slot = self.registry.slot_of::<Core>().unwrap_or(0);
+        let slot = self.registry.core;
         let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
         if !core.error_log.is_set() {
             core.error_log.set(self.sinks.register(sink::Target::File(file)));
+        }
+    }
+
+    /// The built-in `DocumentRoot`, where the main server names none.
+    fn default_document_root(&mut self) {
+        let slot = self.registry.core;
+        let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
+        if !core.document_root.is_set() {
+            core.document_root.set(DEFAULT_DOCUMENT_ROOT.as_bytes().to_vec());
         }
     }
 
@@ -142,7 +164,7 @@ impl Build {
         self.main = main;
     }
 
-    /// The configuration of one module in the main server (or a host draft), for `post_config`.
+    /// The configuration of one module in a server, for `post_config`.
     pub fn server_config<'s, M: Module>(&self, slots: &'s Slots) -> Option<&'s M::Server> {
         slots.get::<M::Server>(self.registry.slot_of::<M>()?)
     }
@@ -173,10 +195,9 @@ impl Build {
         self.diagnostics.push(Diagnostic::warning(span, "", message));
     }
 
-    /// A file name, relative to ServerRoot unless absolute (`ap_server_root_relative`).
-    pub fn path(&self, name: &[u8]) -> PathBuf {
-        use std::os::unix::ffi::OsStrExt;
-        self.server_root.join(Path::new(std::ffi::OsStr::from_bytes(name)))
+    /// Adds a warning of our own, which has a number and is shown with its line.
+    pub fn remark(&mut self, span: Span, code: &'static str, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::warning(span, code, message));
     }
 }
 
@@ -184,6 +205,9 @@ impl Target<'_> {
     /// Applies directives here, one by one; what is wrong goes to the build's diagnostics.
     pub fn apply(&mut self, nodes: &[Node]) {
         for node in nodes {
+            if self.build.is_spent(node.span) {
+                return;
+            }
             let before = (self.span, self.directive);
             if let Err(found) = self.apply_one(node) {
                 self.build.diagnostics.push(*found);
@@ -206,17 +230,14 @@ impl Target<'_> {
         };
         self.span = node.span;
         self.directive = row.name;
-        if !self.may_stand(row) {
-            return Err(Box::new(self.wrong_place(node, row)));
-        }
-        if self.place == Places::HTACCESS && !self.may_override(row) {
-            let shown = if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() };
-            if self.nonfatal.intersects(row.allow) {
-                self.build
-                    .warn(node.span, format!("{shown} in .htaccess forbidden by AllowOverride"));
+        let in_htaccess = self.place == Places::HTACCESS;
+        if !self.may_stand(row) || in_htaccess && !self.may_override(row) {
+            if in_htaccess && self.nonfatal != Override::NONE {
+                let why = format!("{} in .htaccess forbidden by AllowOverride", shown(row));
+                self.build.warn(node.span, why);
                 return Ok(());
             }
-            return Err(Box::new(node.error(format!("{shown} not allowed here"))));
+            return Err(Box::new(self.wrong_place(node, row)));
         }
         match row.state {
             // A setter that has no objection: what is asked for is what is done anyway.
@@ -226,10 +247,20 @@ impl Target<'_> {
                     Box::new(refused.with_help("see docs/refused.md"))
                 });
             }
-            State::NotYet => self.build.warn(node.span, format!("{} does nothing yet", row.name)),
+            State::NotYet => {
+                let message = format!("{} has no effect yet", row.name);
+                self.build.remark(node.span, missing::INERT, message);
+            }
             _ => {}
         }
-        row.set(self, node).map_err(|fault| Box::new(fault.diagnostic(node, row)))
+        if row.is_section {
+            self.build.around.push(row.name);
+        }
+        let set = row.set(self, node);
+        if row.is_section {
+            self.build.around.pop();
+        }
+        set.map_err(|fault| Box::new(fault.diagnostic(node, row)))
     }
 
     /// Whether the directive may stand here. Apache knows no difference between the main server and
@@ -252,15 +283,22 @@ impl Target<'_> {
             "Invalid command '{shown}', perhaps misspelled or defined by a module not included in \
              the server configuration"
         ));
-        let names = self.build.registry.rows().map(|row| row.name);
-        match suggest(name, names) {
-            Some(near) => found.with_help(format!("did you mean {near}?")),
-            None => found,
+        // Looking a name up among all that are known takes its time.
+        if self.build.diagnostics.len() >= hint::HINTS_MAX {
+            return found;
         }
+        let registry = &self.build.registry;
+        let Some(hint) = Hint::new(registry, name) else { return found };
+        if let (true, Some(owner)) = (hint.is_it, &hint.missing) {
+            let end = if node.is_section() { ">" } else { "" };
+            let belongs = missing::belongs(&format!("{shown}{end}"), owner);
+            return node.error(belongs).with_help(missing::HELP);
+        }
+        found.with_help(hint.text)
     }
 
     fn wrong_place(&self, node: &Node, row: &ErasedRow) -> Diagnostic {
-        let shown = if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() };
+        let shown = shown(row);
         let message = match self.container {
             Some(container @ "VirtualHost") => {
                 let end = if row.is_section { ">" } else { "" };
@@ -271,31 +309,43 @@ impl Target<'_> {
             }
             _ => format!("{shown} not allowed here"),
         };
-        node.error(message).with_help(format!("it may stand in: {}", row.places))
+        let found = node.error(message);
+        // One that AllowOverride refuses stands where it may.
+        if self.may_stand(row) {
+            return found;
+        }
+        found.with_help(format!("it may stand in: {}", row.places))
     }
 
     /// Whether AllowOverride and AllowOverrideList let the directive stand in `.htaccess`.
     fn may_override(&self, row: &ErasedRow) -> bool {
-        let listed = self
-            .allowed_names
-            .as_ref()
-            .is_some_and(|names| names.iter().any(|name| name.eq_ignore_ascii_case(row.name)));
-        listed || self.allowed.intersects(row.allow) || row.allow.is_none()
+        let is_listed = |names: &Arc<Vec<String>>| {
+            let shown = shown(row);
+            names.iter().any(|name| name.eq_ignore_ascii_case(&shown))
+        };
+        self.allowed_names.as_ref().is_some_and(is_listed)
+            || self.allowed.intersects(row.allow)
+            || row.allow.is_none()
     }
 
     /// The core's directory configuration being written.
     pub fn core_dir(&mut self) -> &mut <Core as Module>::Dir {
-        let slot = self.build.registry.slot_of::<Core>().unwrap_or(0);
+        let slot = self.build.registry.core;
         let Some(dir) = self.dir.edit(slot) else { unreachable!("core is always there") };
         dir
     }
 
     /// The core's server configuration being written.
     pub fn core_server(&mut self) -> &mut <Core as Module>::Server {
-        let slot = self.build.registry.slot_of::<Core>().unwrap_or(0);
+        let slot = self.build.registry.core;
         let Some(server) = self.server.edit(slot) else { unreachable!("core is always there") };
         server
     }
+}
+
+/// A directive's name as AllowOverrideList and messages have it.
+fn shown(row: &ErasedRow) -> String {
+    if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() }
 }
 
 impl Fault {

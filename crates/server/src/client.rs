@@ -22,7 +22,7 @@ pub struct Client {
     pub base_host: Arc<Host>,
     /// The TLS session, on a TLS connection.
     pub tls: Option<Rc<TlsFacts>>,
-    /// Requests answered before the current one.
+    /// Responses after which the connection stayed open.
     pub keepalives: Cell<u32>,
     /// Bytes received for the request at hand, before decryption (`%I`).
     pub bytes_in: Cell<u64>,
@@ -69,8 +69,10 @@ pub struct TlsFacts {
     pub server_name: Option<Box<str>>,
     /// The application protocol agreed on (ALPN).
     pub alpn: Option<Box<[u8]>>,
-    /// The client's certificates, if it sent some.
+    /// The client's certificates, if it sent some that count.
     pub peer: Option<Box<TlsPeer>>,
+    /// Why the client's certificates don't count, if it sent such.
+    pub ignored: Option<Box<str>>,
     /// The host that was last found to be one this connection may ask for.
     pub admitted: Cell<Option<u32>>,
     /// An identifier of the session, made when first asked for.
@@ -84,4 +86,6 @@ pub struct TlsPeer {
     pub certificates: Vec<CertificateDer<'static>>,
     /// Why they are not trusted; `None` if they are.
     pub failure: Option<String>,
+    /// How many authorities stand above its own, if they are trusted.
+    pub depth: usize,
 }

@@ -334,6 +334,29 @@ impl ErasedRow {
         }
     }
 
+    /// A row of a module that is not here yet; the setter knows what to say of it.
+    pub(crate) fn missing(
+        module: &'static str,
+        slot: usize,
+        name: &'static str,
+        is_section: bool,
+        set: impl Fn(&mut Target<'_>, &Node) -> Set + Send + Sync + 'static,
+    ) -> ErasedRow {
+        ErasedRow {
+            name,
+            slot,
+            module,
+            places: Places::ALL,
+            allow: Override::NONE,
+            syntax: "",
+            default: "",
+            doc: "",
+            state: State::Partial("its module is not here yet"),
+            is_section,
+            set: Box::new(set),
+        }
+    }
+
     /// Runs the setter on a directive's arguments.
     pub fn set(&self, target: &mut Target<'_>, node: &Node) -> Set {
         (self.set)(target, node)

@@ -5,17 +5,21 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
-use rt::{Handle, Pool};
+use rt::{Handle, Pool, Witness};
 
-use crate::connection::{Active, Leaving};
+use crate::connection::{Active, MigrationOrder};
+use crate::core::digest::DigestCache;
+use crate::files::{FACTS_BYTES_LIMIT, FACTS_BYTES_LIMIT_OF_THREAD, Fact, Files};
 use crate::host::Server;
 use crate::log::Level;
-use crate::plan::PlanCache;
-use crate::request::Request;
+use crate::path::{self, Entry, StatError};
+use crate::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
+use crate::request::{FileInfo, Request};
 use crate::resource::{Limits, Resources};
-use crate::walk::HtaccessCache;
+use crate::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
 
 /// The most unused request buffers that a loop keeps.
 const ACTIVE_LIMIT: usize = 256;
@@ -38,6 +42,10 @@ pub struct Engine {
     pub plans: PlanCache,
     /// Parsed `.htaccess` files.
     pub htaccess: HtaccessCache,
+    /// The mirror of the file system.
+    pub files: Files,
+    /// Digests of files.
+    pub digests: DigestCache,
     /// Files that were answered before.
     pub resources: Resources,
     /// The loop is to end: every answer closes its connection.
@@ -45,7 +53,7 @@ pub struct Engine {
     /// Connections that are open.
     pub connections: Connections,
     /// Which of them may go to another loop.
-    pub leaving: Leaving,
+    pub migration_order: MigrationOrder,
     /// The loop's slot in the scoreboard.
     pub slot: mpm::LoopSlot,
     /// The whole scoreboard, for status pages.
@@ -184,8 +192,20 @@ impl Connections {
     }
 }
 
+fn layer_bytes_limit(handle: &Handle) -> usize {
+    if handle.works_in_place() { LAYER_BYTES_LIMIT_OF_THREAD } else { LAYER_BYTES_LIMIT }
+}
+
+fn htaccess_bytes_limit(handle: &Handle) -> usize {
+    if handle.works_in_place() { KEPT_BYTES_LIMIT_OF_THREAD } else { KEPT_BYTES_LIMIT }
+}
+
 fn resource_limits(handle: &Handle) -> Limits {
     if handle.works_in_place() { Limits::THREAD } else { Limits::LOOP }
+}
+
+fn facts_bytes_limit(handle: &Handle) -> usize {
+    if handle.works_in_place() { FACTS_BYTES_LIMIT_OF_THREAD } else { FACTS_BYTES_LIMIT }
 }
 
 impl Engine {
@@ -197,13 +217,15 @@ impl Engine {
         scoreboard: mpm::Scoreboard,
     ) -> Rc<Engine> {
         Rc::new(Engine {
-            plans: PlanCache::new(server.registry.clone()),
-            htaccess: HtaccessCache::default(),
+            plans: PlanCache::new(server.registry.clone(), layer_bytes_limit(&handle)),
+            htaccess: HtaccessCache::new(htaccess_bytes_limit(&handle)),
+            files: Files::new(facts_bytes_limit(&handle)),
+            digests: DigestCache::default(),
             resources: Resources::new(resource_limits(&handle)),
             handle,
             draining: Cell::new(false),
             connections: Connections::new(&slot),
-            leaving: Leaving::default(),
+            migration_order: MigrationOrder::default(),
             is_timed: server.counts_hosts || is_extended(&server),
             is_extended: is_extended(&server),
             hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
@@ -217,6 +239,28 @@ impl Engine {
             next_connection: Cell::new(1),
             date: Cell::new((0, [0; 29])),
         })
+    }
+
+    /// [`path::stat`] by the mirror. The path is absolute and without dot segments.
+    pub fn stat(&self, path: &[u8]) -> Result<FileInfo, StatError> {
+        self.fact(path).map_or_else(|| path::stat(path), |fact| fact.stat())
+    }
+
+    /// [`path::lstat`] by the mirror. The path is absolute and without dot segments.
+    pub fn lstat(&self, path: &[u8]) -> Result<Entry, StatError> {
+        self.fact(path).map_or_else(|| path::lstat(path), |fact| fact.lstat())
+    }
+
+    fn fact(&self, path: &[u8]) -> Option<Rc<Fact>> {
+        let Witness::Watcher(watcher) = self.handle.witness() else { return None };
+        self.files.fact(watcher, path)
+    }
+
+    /// The content of a small regular file, with its metadata. `None` if the mirror can't hold it.
+    /// The path is absolute and without dot segments.
+    pub fn content(&self, path: &[u8]) -> Option<(FileInfo, Bytes)> {
+        let Witness::Watcher(watcher) = self.handle.witness() else { return None };
+        self.files.content(watcher, path, &self.server.contents)
     }
 
     /// A number for a connection, unique in this loop.

@@ -1,8 +1,11 @@
 //! Filters: what may change an answer between the handler and the connection, or a request's body
 //! on its way to the handler.
 
+use pcre::Later;
+
 use crate::body::Body;
 use crate::inlet::BodySource;
+use crate::matching;
 use crate::request::Request;
 
 /// Where in the chain a filter stands (`AP_FTYPE_*`); lower stages see the answer first.
@@ -23,6 +26,16 @@ impl Stage {
 /// A filter at work on one answer. It is applied once, when the handler is done and before
 /// anything is sent: it may look at and change status and headers, and wraps the body.
 pub trait OutputFilter {
+    /// Called before [`OutputFilter::apply`], once more each time that a match had to be made
+    /// first: what hangs on regular expressions is decided here.
+    ///
+    /// # Errors
+    /// [`Later`]
+    fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
+        let _ = request;
+        Ok(())
+    }
+
     /// Changes the answer; gives back the body to send.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
 
@@ -53,6 +66,18 @@ pub struct Attached {
     pub stage: Stage,
     /// The filter.
     pub filter: Box<dyn OutputFilter>,
+}
+
+/// Applies the output filters that a request has, in stage order.
+pub async fn apply_all(request: &mut Request) {
+    for mut attached in std::mem::take(&mut request.filters) {
+        while let Err(Later) = attached.filter.prepare(request) {
+            matching::decide(request).await;
+        }
+        request.pure &= attached.filter.is_pure();
+        let body = std::mem::take(&mut request.body);
+        request.body = attached.filter.apply(request, body);
+    }
 }
 
 /// Puts a filter in front of a request's body.

@@ -74,9 +74,8 @@ impl Basis {
         };
         let mut watches = Vec::with_capacity(paths.len());
         for path in paths {
-            let (directory, name) = split(path)?;
-            let id = watcher.watch_name(path::as_path(directory), name)?;
-            watches.push((id, watcher.generation(id)));
+            let (directory, name) = path::split(path)?;
+            watches.push(watcher.watch_name_now(path::as_path(directory), name)?);
         }
         if paths.iter().any(|path| path::stat(path).is_ok_and(has_other_names)) {
             return None;
@@ -160,7 +159,7 @@ impl Told {
         // Twice: a directory that was exchanged before those above it told of that is another by
         // the second time.
         for path in paths.iter().chain(paths) {
-            let (directory, _) = split(path)?;
+            let (directory, _) = path::split(path)?;
             if !notify.watch(path::as_path(directory)) {
                 return None;
             }
@@ -243,14 +242,6 @@ fn is_odd(found: &Found) -> bool {
 fn is_above(path: &[u8], file: &[u8]) -> bool {
     let Some(rest) = file.strip_prefix(path) else { return false };
     !rest.is_empty() && (path.ends_with(b"/") || rest.starts_with(b"/"))
-}
-
-/// A path's directory and the name in it; a slash at the end does not count.
-fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    let path = path.strip_suffix(b"/").unwrap_or(path);
-    let slash = path.iter().rposition(|byte| *byte == b'/')?;
-    let directory = if slash == 0 { &b"/"[..] } else { path.get(..slash)? };
-    Some((directory, path.get(slash + 1..)?))
 }
 
 #[cfg(test)]

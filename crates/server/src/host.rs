@@ -10,7 +10,7 @@ use wire::MethodRegistry;
 use crate::build::Build;
 use crate::canonical::Identity;
 use crate::contents::Contents;
-use crate::core::{Core, CoreServer};
+use crate::core::CoreServer;
 use crate::hooks::{DefinedProviders, Phase};
 use crate::read_policy::ReadPolicy;
 use crate::sink::Sinks;
@@ -73,9 +73,9 @@ impl Host {
         identity: Identity,
         build: &Build,
     ) -> Host {
-        let slot = build.registry.slot_of::<Core>().unwrap_or(0);
+        let slot = build.registry.core;
         let core: Arc<CoreServer> = draft.server.share(slot).unwrap_or_default();
-        let place = || (build.sources.name(draft.span.file).to_string(), draft.span.line);
+        let place = || build.sources.place(draft.span);
         Host {
             id,
             read_policy: build.registry.hooks.read_policy(&draft.server),

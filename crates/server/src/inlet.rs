@@ -14,6 +14,8 @@ pub struct BodyIn {
     limit: Option<u64>,
     /// Bytes read so far.
     taken: u64,
+    /// The client sends nothing before it has got `100 Continue`.
+    expects_continue: bool,
 }
 
 /// Where a body comes from: the connection, or an input filter on it.
@@ -37,7 +39,22 @@ pub enum BodyError {
 impl BodyIn {
     /// A body from `source`; `announced` is its length in bytes, where the head tells.
     pub fn new(source: Box<dyn BodySource>, announced: Option<u64>) -> BodyIn {
-        BodyIn { source: Some(source), announced, limit: None, taken: 0 }
+        BodyIn { source: Some(source), announced, ..BodyIn::default() }
+    }
+
+    /// Says whether the client waits for `100 Continue`, which the first reading sends.
+    pub fn expect_continue(&mut self, expects: bool) {
+        self.expects_continue = expects;
+    }
+
+    /// Whether the client waits for `100 Continue` still.
+    pub fn expects_continue(&self) -> bool {
+        self.expects_continue && self.source.is_some()
+    }
+
+    /// Whether the head announces more than the limit.
+    pub fn is_over_limit(&self) -> bool {
+        self.announced.zip(self.limit).is_some_and(|(announced, limit)| announced > limit)
     }
 
     /// Sets `LimitRequestBody`, now that the configuration in force is known.
@@ -58,11 +75,12 @@ impl BodyIn {
     /// The next piece; `None` at the end. A body over the limit is a 413, at once where the head
     /// tells its length (`ap_http_filter`).
     pub async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
-        let source = self.source.as_mut()?;
-        if self.announced.zip(self.limit).is_some_and(|(announced, limit)| announced > limit) {
+        if self.source.is_some() && self.is_over_limit() {
             self.source = None;
             return Some(Err(BodyError::Status(413)));
         }
+        self.expects_continue = false;
+        let source = self.source.as_mut()?;
         let next = std::future::poll_fn(|cx| source.poll_data(cx)).await;
         match &next {
             Some(Ok(bytes)) => self.taken += bytes.len() as u64,

@@ -195,22 +195,25 @@ impl Request {
         }
     }
 
-    /// What is wrong with an `.htaccess` file.
+    /// Logs what is wrong with an `.htaccess` file, and how many `more` things are.
     #[track_caller]
-    pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic) {
-        let level = match found.severity {
-            Severity::Error => Level::Alert,
-            Severity::Warning => Level::Warn,
+    pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic, more: usize) {
+        let (level, kind) = match found.severity {
+            Severity::Error => (Level::Alert, "errors"),
+            Severity::Warning => (Level::Warn, "warnings"),
         };
         let file = bstr::BStr::new(file);
         let message = &found.message;
         // Apache's line has no number and does not name the line; we name it.
-        match found.span {
-            Some(span) => {
-                let line = span.line;
-                self.log_as("core.c", level, 0, format_args!("{file}: {message} (line {line})"));
+        let place = found.span.map(|span| format!("line {}", span.line));
+        let others = (more > 0).then(|| format!("and {more} more {kind}"));
+        let added: Vec<String> = place.into_iter().chain(others).collect();
+        match added.is_empty() {
+            true => self.log_as("core.c", level, 0, format_args!("{file}: {message}")),
+            false => {
+                let added = added.join(", ");
+                self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})"));
             }
-            None => self.log_as("core.c", level, 0, format_args!("{file}: {message}")),
         }
     }
 
@@ -315,6 +318,7 @@ pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str
             let mpm = MPM_FILES.iter().copied().find(is_mpm).unwrap_or("event.c");
             let module = match number {
                 20100..20200 => MPM,
+                2155..=2162 => "mod_unixd.c",
                 _ if CORE_EVENTS.contains(&number) => "core.c",
                 _ => mpm,
             };

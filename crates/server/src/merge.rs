@@ -116,6 +116,18 @@ list_rule! {
     Replace, outer, inner => if inner.0.is_empty() { outer.0.clone() } else { inner.0.clone() }
 }
 
+/// How many entries of [`Supplant`] take an outer one's place; mod_ssl's `CERTKEYS_IDX_MAX` + 1.
+const SUPPLANTING: usize = 3;
+
+list_rule! {
+    /// A list: the first inner entries take the places of outer ones, what is left of the outer
+    /// ones follows, then the other inner ones (`modssl_ctx_cfg_merge_certkeys_array`).
+    Supplant, outer, inner => {
+        let (first, more) = inner.0.split_at(inner.0.len().min(SUPPLANTING));
+        first.iter().chain(outer.0.iter().skip(first.len())).chain(more).cloned().collect()
+    }
+}
+
 /// A map: the inner entry wins, key by key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay<K: Ord, V>(pub BTreeMap<K, V>);
@@ -213,5 +225,9 @@ mod tests {
         assert_eq!(Append::merge(&a, &b).0, [1, 2]);
         assert_eq!(Prepend::merge(&Prepend(vec![1]), &Prepend(vec![2])).0, [2, 1]);
         assert_eq!(Replace::merge(&Replace(vec![1]), &Replace(vec![])).0, [1]);
+        let merged = Supplant::merge(&Supplant(vec![1, 2]), &Supplant(vec![3]));
+        assert_eq!(merged.0, [3, 2]);
+        let merged = Supplant::merge(&Supplant(vec![1]), &Supplant(vec![2, 3, 4, 5]));
+        assert_eq!(merged.0, [2, 3, 4, 5]);
     }
 }

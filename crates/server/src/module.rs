@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::directive::{ErasedRow, Row};
 use crate::hooks::{HookTable, Hooks};
 use crate::merge::Merge;
+use crate::missing::Missing;
 
 /// A configuration type of a module: declared with [`config!`](crate::config), or `()`.
 pub trait Config: Merge + Default + Clone + Send + Sync + 'static {}
@@ -40,6 +41,10 @@ pub trait ErasedModule: Sync {
     fn name(&self) -> &'static str;
     /// [`Module::FILE`]
     fn file(&self) -> &'static str;
+    /// The module as one that is not here yet; `None` for one that is.
+    fn missing(&self) -> Option<&Missing> {
+        None
+    }
     /// The identity of the implementing type.
     fn type_id(&self) -> TypeId;
     /// The rows, erased; `index` is the module's place in the registry.

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use crate::build::Build;
 use crate::request::{FileInfo, FileKind};
 
 /// Why a path could not be looked at.
@@ -53,6 +54,13 @@ pub fn as_path(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
 }
 
+impl Build {
+    /// A file name, relative to ServerRoot unless absolute (`ap_server_root_relative`).
+    pub fn path(&self, name: &[u8]) -> PathBuf {
+        self.server_root.join(as_path(name))
+    }
+}
+
 /// The facts of `stat`.
 pub fn info(stat: &Stat) -> FileInfo {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -83,6 +91,14 @@ fn stat_error(error: Errno) -> StatError {
         Errno::ACCESS => StatError::Denied,
         _ => StatError::Other,
     }
+}
+
+/// A path's directory and the name in it; a slash at the end does not count.
+pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    let directory = if slash == 0 { &b"/"[..] } else { path.get(..slash)? };
+    Some((directory, path.get(slash + 1..)?))
 }
 
 /// The most symbolic links that a traced path leads through, as the kernel's limit.

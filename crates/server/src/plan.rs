@@ -5,22 +5,31 @@
 //! arrives there compiles its [`Plan`]; the others find it. A plan holds, per phase, only the hooks
 //! whose `wants` said yes, with their configuration bound.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+use rt::memory::taken_by;
 use wire::MethodSet;
 
-use crate::core::{Core, CoreDir};
+use crate::core::CoreDir;
 use crate::hooks::{Phase, Run};
 use crate::host::Host;
-use crate::section::fresh_id;
+use crate::section::{Lifetime, Section, fresh_id};
 use crate::slots::{Registry, Slots};
 
 /// The most layers that a loop keeps. Clients can enumerate combinations of sections; at the limit
 /// the cache starts over.
 pub const LAYER_LIMIT: usize = 8192;
+
+/// The most bytes that a loop keeps in layers and plans; at the limit the cache starts over. How
+/// much one takes is measured when it is made.
+pub const LAYER_BYTES_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The same for a thread with one connection, of which a server can have hundreds.
+pub const LAYER_BYTES_LIMIT_OF_THREAD: usize = 8 * 1024 * 1024;
 
 /// One merged configuration.
 pub struct Layer {
@@ -30,7 +39,19 @@ pub struct Layer {
     pub host: Arc<Host>,
     /// The merged directory configurations.
     pub dir: Slots,
+    /// How long it is there.
+    pub lifetime: Lifetime,
+    /// What it takes by itself, with its plan.
+    bytes: Cell<usize>,
     plan: OnceCell<Rc<Plan>>,
+}
+
+impl Layer {
+    /// Bytes that it takes while something holds it which may outlive its place in the cache;
+    /// nothing for one that is made of the configuration alone, of which there are only so many.
+    pub fn foreign_bytes(&self) -> usize {
+        if self.lifetime == Lifetime::Configuration { 0 } else { self.bytes.get() }
+    }
 }
 
 /// What a merged configuration has to do, phase by phase.
@@ -62,7 +83,7 @@ pub struct PlannedHook {
 
 impl Plan {
     fn compile(registry: &Registry, layer: &Layer) -> Plan {
-        let slot = registry.slot_of::<Core>().unwrap_or(0);
+        let slot = registry.core;
         let phases = std::array::from_fn(|phase| {
             let hooks = registry.hooks.all_phases().get(phase).into_iter().flatten();
             let wanted = hooks.filter_map(|def| {
@@ -97,17 +118,47 @@ pub struct Place {
     pub plan: Rc<Plan>,
 }
 
+/// A section or a layer, as what merges with another. Both have identities of one kind.
+#[derive(Clone, Copy)]
+pub struct Part<'p> {
+    id: u64,
+    dir: &'p Slots,
+    lifetime: Lifetime,
+}
+
+impl<'p> From<&'p Section> for Part<'p> {
+    fn from(section: &'p Section) -> Part<'p> {
+        Part { id: section.id, dir: &section.dir, lifetime: section.lifetime }
+    }
+}
+
+impl<'p> From<&'p Layer> for Part<'p> {
+    fn from(layer: &'p Layer) -> Part<'p> {
+        Part { id: layer.id, dir: &layer.dir, lifetime: layer.lifetime }
+    }
+}
+
 /// The layers and plans of one loop.
 pub struct PlanCache {
     registry: Arc<Registry>,
     roots: RefCell<HashMap<u32, Rc<Layer>>>,
     layers: RefCell<HashMap<(u64, u64), Rc<Layer>>>,
+    /// What the layers take, with their plans.
+    bytes: Cell<usize>,
+    bytes_limit: usize,
 }
 
 impl PlanCache {
-    /// An empty cache for the configurations of a registry's modules.
-    pub fn new(registry: Arc<Registry>) -> PlanCache {
-        PlanCache { registry, roots: RefCell::default(), layers: RefCell::default() }
+    /// An empty cache for the configurations of a registry's modules, and never much more than
+    /// `bytes_limit`.
+    pub fn new(registry: Arc<Registry>, bytes_limit: usize) -> PlanCache {
+        PlanCache {
+            registry,
+            roots: RefCell::default(),
+            layers: RefCell::default(),
+            bytes: Cell::new(0),
+            bytes_limit,
+        }
     }
 
     /// Where a host's requests begin.
@@ -125,40 +176,93 @@ impl PlanCache {
                 id: fresh_id(),
                 host: host.clone(),
                 dir: host.dir.clone(),
+                lifetime: Lifetime::Configuration,
+                bytes: Cell::new(0),
                 plan: OnceCell::new(),
             })
         });
         root.clone()
     }
 
-    /// The layer that `section` (by identity) makes of `outer`.
-    pub fn inside(
+    /// What a section, or several joined ones, make of a layer. It is kept as long as both are.
+    pub fn merge(&self, outer: &Layer, inner: Part<'_>) -> Rc<Layer> {
+        let merge = |outer: &Slots, inner: &Slots| self.registry.merge_dir(outer, inner);
+        self.made_of(&outer.host, outer.into(), inner, merge)
+    }
+
+    /// Two sections as one, for a request to `host`. It is kept as long as both are.
+    pub fn join(&self, host: &Arc<Host>, first: Part<'_>, second: Part<'_>) -> Rc<Layer> {
+        let join = |first: &Slots, second: &Slots| self.registry.join_dir(first, second);
+        self.made_of(host, first, second, join)
+    }
+
+    fn made_of(
         &self,
-        registry: &Registry,
-        outer: &Layer,
-        section: u64,
-        dir: &Slots,
+        host: &Arc<Host>,
+        outer: Part<'_>,
+        inner: Part<'_>,
+        make: impl Fn(&Slots, &Slots) -> Slots,
     ) -> Rc<Layer> {
-        let key = (outer.id, section);
+        let key = (outer.id, inner.id);
         if let Some(found) = self.layers.borrow().get(&key) {
             return found.clone();
         }
+        let (dir, bytes) = taken_by(|| make(outer.dir, inner.dir));
+        let bytes = bytes + size_of::<Layer>();
         let layer = Rc::new(Layer {
             id: fresh_id(),
-            host: outer.host.clone(),
-            dir: registry.merge_dir(&outer.dir, dir),
+            host: host.clone(),
+            dir,
+            lifetime: outer.lifetime.max(inner.lifetime),
+            bytes: Cell::new(bytes),
             plan: OnceCell::new(),
         });
-        let mut layers = self.layers.borrow_mut();
-        if layers.len() >= LAYER_LIMIT {
-            layers.clear();
+        if layer.lifetime == Lifetime::Request {
+            return layer;
         }
-        layers.insert(key, layer.clone());
+        let is_full = self.bytes.get() + bytes > self.bytes_limit;
+        if is_full || self.layers.borrow().len() >= LAYER_LIMIT {
+            self.forget_all();
+        }
+        self.bytes.set(self.bytes.get() + bytes);
+        self.layers.borrow_mut().insert(key, layer.clone());
         layer
     }
 
     /// A layer's plan, compiled on first use.
     pub fn plan(&self, registry: &Registry, layer: &Layer) -> Rc<Plan> {
-        layer.plan.get_or_init(|| Rc::new(Plan::compile(registry, layer))).clone()
+        let compile = || {
+            let (plan, bytes) = taken_by(|| Rc::new(Plan::compile(registry, layer)));
+            layer.bytes.set(layer.bytes.get() + bytes);
+            if layer.lifetime != Lifetime::Request {
+                self.bytes.set(self.bytes.get() + bytes);
+            }
+            plan
+        };
+        layer.plan.get_or_init(compile).clone()
+    }
+
+    /// Forgets what was merged from a section that is no more, and from that in turn.
+    pub fn forget_section(&self, section: u64) {
+        let mut layers = self.layers.borrow_mut();
+        // What is merged from a layer is younger than it.
+        let mut by_age: Vec<_> = layers.iter().map(|(key, layer)| (layer.id, *key)).collect();
+        by_age.sort_unstable();
+        let mut gone = HashSet::new();
+        for (id, key) in by_age {
+            let of_gone = |part| part == section || gone.contains(&part);
+            if (of_gone(key.0) || of_gone(key.1))
+                && let Some(layer) = layers.remove(&key)
+            {
+                gone.insert(id);
+                self.bytes.set(self.bytes.get().saturating_sub(layer.bytes.get()));
+            }
+        }
+    }
+
+    /// Starts over.
+    pub fn forget_all(&self) {
+        self.layers.borrow_mut().clear();
+        self.bytes.set(0);
     }
 }

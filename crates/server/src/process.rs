@@ -8,8 +8,7 @@ use crate::hooks::{Answer, Phase, Verdict};
 use crate::log::Level;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::walk::{self, Walked};
-use crate::{answer, hostname, target};
+use crate::{answer, hostname, matching, target, walk};
 
 /// Runs a request from its URI to its answer, or to the status that it ends with.
 /// `post_read_request` has run already: a status from it belongs to the whole request.
@@ -59,7 +58,7 @@ async fn map(request: &mut Request) -> Verdict {
         Verdict::Ok | Verdict::Declined => {}
         decided => return decided,
     }
-    if let Walked::Status(status) = locate(request).await {
+    if let Err(status) = locate(request).await {
         return Verdict::Status(status);
     }
     match run_all(request, Phase::PostPerdirConfig).await {
@@ -80,7 +79,7 @@ async fn name(request: &mut Request) -> Verdict {
     let early = !request.plan.phase(Phase::PreTranslateName).is_empty()
         || request.engine.server.has_pre_translate;
     if early {
-        if let Walked::Status(status) = locate(request).await {
+        if let Err(status) = locate(request).await {
             return Verdict::Status(status);
         }
         match run_first(request, Phase::PreTranslateName).await {
@@ -91,7 +90,7 @@ async fn name(request: &mut Request) -> Verdict {
     if let Err(status) = target::unescape(request) {
         return Verdict::Status(status);
     }
-    if let Walked::Status(status) = locate(request).await {
+    if let Err(status) = locate(request).await {
         return Verdict::Status(status);
     }
     match run_first(request, Phase::TranslateName).await {
@@ -102,12 +101,15 @@ async fn name(request: &mut Request) -> Verdict {
 }
 
 /// `<Location>`, then `<If>`; what conditions may want of the name server is asked for between.
-async fn locate(request: &mut Request) -> Walked {
-    walk::locations(request);
-    if !request.plan.core.ifs.is_empty() && hostname::is_named(request) {
+async fn locate(request: &mut Request) -> Result<(), u16> {
+    matching::settled(request, walk::locations).await?;
+    if request.plan.core.ifs.is_empty() {
+        return Ok(());
+    }
+    if hostname::is_named(request) {
         hostname::client_name(request).await;
     }
-    walk::ifs(request)
+    matching::settled(request, walk::ifs).await
 }
 
 /// Authentication and authorisation are not repeated where the request before this one (or the

@@ -5,6 +5,7 @@ mod filters;
 mod head;
 mod kept;
 mod origin;
+mod print;
 mod renew;
 
 use std::any::{Any, TypeId};
@@ -16,13 +17,14 @@ use wire::{HeadFlags, Method, Table};
 
 use crate::body::Body;
 use crate::client::Client;
-use crate::core::{Core, CoreDir};
+use crate::core::CoreDir;
 use crate::engine::Engine;
 use crate::facet::Facets;
 use crate::filter::Attached;
 use crate::freshness::Trace;
 use crate::host::Host;
 use crate::inlet::BodyIn;
+use crate::matching::Matching;
 use crate::module::Module;
 use crate::plan::{Layer, Place, Plan};
 use crate::resource::Resource;
@@ -151,6 +153,8 @@ pub struct Request {
     pub file_lookup: bool,
     /// Internal redirects and subrequests on the way to this one.
     pub depth: Depth,
+    /// Regular expressions that took long.
+    pub(crate) matching: Matching,
     /// Values of the request's own that modules keep.
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
     /// What the parser noticed about the fields.
@@ -221,6 +225,7 @@ impl Request {
             trace: None,
             file_lookup: false,
             depth: Depth::default(),
+            matching: Matching::default(),
             extensions: Vec::new(),
             flags: HeadFlags::NONE,
             given: None,
@@ -253,6 +258,7 @@ impl Request {
             && self.headers_out.is_empty()
             && self.err_headers_out.is_empty()
             && !self.no_cache
+            && !self.matching.has_undecided()
     }
 
     /// Becomes what was answered the short way, for the log.
@@ -304,7 +310,7 @@ impl Request {
 
     /// The core's directory configuration of a layer.
     pub fn core_of<'l>(&self, layer: &'l Layer) -> &'l CoreDir {
-        let slot = self.engine.server.registry.slot_of::<Core>().unwrap_or(0);
+        let slot = self.engine.server.registry.core;
         let Some(core) = layer.dir.get(slot) else { unreachable!("core is always there") };
         core
     }
@@ -312,8 +318,11 @@ impl Request {
     /// Notes that a path was looked at, so that a cached answer can depend on it; where a symbolic
     /// link stands there, on what it leads through as well.
     pub fn trace_path(&mut self, path: &[u8]) {
-        if let Some(trace) = &mut self.trace {
+        let Some(trace) = &mut self.trace else { return };
+        if self.engine.lstat(path).is_ok_and(|entry| entry.is_symlink) {
             crate::path::trace(path, &mut trace.paths);
+        } else {
+            trace.paths.push(path.to_vec());
         }
     }
 }

@@ -118,7 +118,9 @@ impl Resource {
         };
         let names = self.filename.len() + self.uri.len();
         let basis = self.basis.as_ref().map_or(0, Basis::bytes);
-        content + self.before.len() + self.after.len() + names + basis
+        // Its configuration may be one that no loop keeps any more.
+        let layer = self.layer.foreign_bytes();
+        content + self.before.len() + self.after.len() + names + basis + layer
     }
 }
 

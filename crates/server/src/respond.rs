@@ -5,7 +5,7 @@
 use wire::{HeadFlags, Method};
 
 use crate::core::dir_config::CoreDir;
-use crate::errors::SuppressCharset;
+use crate::errors::{FailedInFilter, SuppressCharset, ends_connection};
 use crate::hooks::Phase;
 use crate::request::{CLOSES_SILENTLY, Request};
 
@@ -27,6 +27,8 @@ pub enum Length {
 pub struct Framing {
     /// Whether the connection stays open.
     pub keep: bool,
+    /// Whether the head says so.
+    pub says_keep: bool,
     /// How the body is delimited.
     pub length: Length,
 }
@@ -38,9 +40,12 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     let may_keep = may_keep && !broken;
     let length = if broken { Length::UntilClose } else { frame(request) };
     let answered = request.client.keepalives.get();
-    let may_keep = may_keep && length != Length::UntilClose && !wants_close(request);
-    let keep = may_keep && may_keep_alive(request, answered, false);
-    Framing { keep, length }
+    let is_silent = || request.notes.contains(CLOSES_SILENTLY);
+    let says_keep = (may_keep || is_silent())
+        && length != Length::UntilClose
+        && !wants_close(request)
+        && may_keep_alive(request, answered, false);
+    Framing { keep: says_keep && may_keep, says_keep, length }
 }
 
 /// What is the same whatever the connection is like: the two tables become one, the fields that
@@ -67,7 +72,7 @@ fn prepare(request: &mut Request) {
         request.protocol = 1000;
     }
     if wire::status::is_header_only(request.status) {
-        for name in [&b"Transfer-Encoding"[..], b"Content-Length", b"Content-Type"] {
+        for name in [&b"Transfer-Encoding"[..], b"Content-Length"] {
             request.headers_out.unset(name);
         }
         request.content_type = None;
@@ -112,7 +117,8 @@ fn add_error_fields(request: &mut Request) {
     for planned in plan.phase(Phase::InsertErrorFilter) {
         let _ = planned.hook.run(request);
     }
-    for attached in std::mem::take(&mut request.filters) {
+    for mut attached in std::mem::take(&mut request.filters) {
+        let _ = attached.filter.prepare(request);
         let body = std::mem::take(&mut request.body);
         request.body = attached.filter.apply(request, body);
     }
@@ -157,14 +163,15 @@ fn join_vary(request: &mut Request) {
             }
         }
     }
+    if names.is_empty() {
+        // A field that names nothing is sent as it is.
+        return;
+    }
     let joined = match names.iter().any(|name| name == b"*") {
         true => b"*".to_vec(),
         false => names.join(&b","[..]),
     };
-    request.headers_out.unset(b"Vary");
-    if !joined.is_empty() {
-        request.headers_out.set(b"Vary", &joined);
-    }
+    request.headers_out.set(b"Vary", &joined);
 }
 
 fn frame(request: &mut Request) -> Length {
@@ -175,16 +182,25 @@ fn frame(request: &mut Request) -> Length {
         return head_of_head(request);
     }
     match request.body.length() {
+        // A module has set how the message is framed: a length beside that would be ambiguous.
+        Some(_) if !request.chunked && request.headers_out.contains(b"Transfer-Encoding") => {
+            request.headers_out.unset(b"Content-Length");
+            Length::Known
+        }
         Some(length) if !request.chunked => {
             let mut digits = itoa::Buffer::new();
             request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
             Length::Known
         }
         _ => {
-            // A length that a filter has made untrue must not leave.
+            // Neither a length that a filter has made untrue nor a second framing may leave.
             request.headers_out.unset(b"Content-Length");
-            // Where the connection ends anyway Apache does not begin to count.
-            let ends = wire::status::drops_connection(request.status);
+            request.headers_out.unset(b"Transfer-Encoding");
+            // Where the connection ends anyway Apache does not begin to count; after a failure in a
+            // filter it has decided that before.
+            let ends = ends_connection(request)
+                || request.kept::<FailedInFilter>().is_some()
+                    && !may_keep_alive(request, request.client.keepalives.get(), false);
             if request.protocol >= 1001 && !ends { Length::Chunked } else { Length::UntilClose }
         }
     }
@@ -211,7 +227,7 @@ fn head_of_head(request: &mut Request) -> Length {
 fn wants_close(request: &Request) -> bool {
     is_forced_10(request)
         || request.headers_out.contains_token(b"Connection", b"close")
-        || wire::status::drops_connection(request.status)
+        || ends_connection(request)
 }
 
 fn is_forced_10(request: &Request) -> bool {
@@ -252,9 +268,7 @@ pub fn keep_alive_limit(request: &Request) -> Option<u32> {
 /// does not is told only that the connection ends.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
-        // Apache closes without a word after a 417, and where TLS does not let a host be asked for.
-        let is_silent = request.status == 417 || request.notes.contains(CLOSES_SILENTLY);
-        if !is_silent && !request.headers_out.contains_token(b"Connection", b"close") {
+        if !request.headers_out.contains_token(b"Connection", b"close") {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         return;
@@ -283,7 +297,7 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
     before_connection(request, out);
-    write_connection(request, request.client.keepalives.get(), framing.keep, out);
+    write_connection(request, request.client.keepalives.get(), framing.says_keep, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);
     }

@@ -19,12 +19,31 @@ pub struct Section {
     pub dir: Slots,
     /// Where it stands.
     pub span: Span,
+    /// How long it is there.
+    pub lifetime: Lifetime,
+}
+
+/// How long a section, or what is merged from it, is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lifetime {
+    /// As long as the configuration.
+    Configuration,
+    /// As long as a loop keeps what it has parsed of an `.htaccess`.
+    Kept,
+    /// For the request that has read the `.htaccess`.
+    Request,
 }
 
 impl Section {
     /// A section with a fresh identity.
     pub fn new(matches: Matches, dir: Slots, span: Span) -> Arc<Section> {
-        Arc::new(Section { id: fresh_id(), matches, dir, span })
+        Arc::new(Section { id: fresh_id(), matches, dir, span, lifetime: Lifetime::Configuration })
+    }
+
+    /// The section that an `.htaccess` makes.
+    pub fn of_htaccess(dir: Slots, lifetime: Lifetime) -> Arc<Section> {
+        let (matches, span) = (Matches::Always, Span::default());
+        Arc::new(Section { id: fresh_id(), matches, dir, span, lifetime })
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::core::Core;
 use crate::directive::ErasedRow;
 use crate::hooks::HookTable;
 use crate::module::{AnyConfig, Config, ErasedModule, Module};
@@ -28,7 +29,11 @@ impl Mentioned {
 /// The modules that are active in a configuration, their rows, and their hooks in order.
 pub struct Registry {
     modules: Vec<&'static dyn ErasedModule>,
+    /// Every module that is known, for messages.
+    known: Vec<&'static dyn ErasedModule>,
     index: HashMap<TypeId, usize>,
+    /// The slot of the core, which every request asks for several times.
+    pub(crate) core: usize,
     rows: HashMap<String, ErasedRow>,
     server_defaults: Slots,
     dir_defaults: Slots,
@@ -54,15 +59,30 @@ impl Registry {
             dir.push(of_dir);
         }
         hooks.sort(&modules.iter().map(|module| module.file()).collect::<Vec<_>>());
+        let core = modules.iter().position(|module| module.type_id() == TypeId::of::<Core>());
         Registry {
+            core: core.unwrap_or(0),
             index: modules.iter().enumerate().map(|(slot, m)| (m.type_id(), slot)).collect(),
             rows,
             modules,
+            known: Vec::new(),
             server_defaults: Slots(server),
             dir_defaults: Slots(dir),
             names_client: Mentioned::default(),
             hooks,
         }
+    }
+
+    /// The same, knowing of modules that are not active.
+    #[must_use]
+    pub fn knowing(mut self, known: Vec<&'static dyn ErasedModule>) -> Registry {
+        self.known = known;
+        self
+    }
+
+    /// Every module that is known, active or not.
+    pub fn known(&self) -> &[&'static dyn ErasedModule] {
+        &self.known
     }
 
     /// The active modules in load order.
@@ -108,27 +128,30 @@ impl Registry {
         Slots(merged.filter_map(|((module, o), i)| module.merge_server(&**o, &**i)).collect())
     }
 
-    /// Merges directory configurations module by module.
+    /// Merges a section's configurations into those of a request, module by module. What the
+    /// section does not mention is shared. (The other way round is not the same: a rule may drop or
+    /// rebase what only the section mentions.)
     pub fn merge_dir(&self, outer: &Slots, inner: &Slots) -> Slots {
-        self.merge(&self.dir_defaults, outer, inner, |m, o, i| m.merge_dir(o, i))
+        self.merge(outer, inner, false)
     }
 
-    fn merge(
-        &self,
-        defaults: &Slots,
-        outer: &Slots,
-        inner: &Slots,
-        merge: impl Fn(&dyn ErasedModule, &AnyConfig, &AnyConfig) -> Option<Arc<AnyConfig>>,
-    ) -> Slots {
+    /// Merges the configurations of two sections. A module that one of them does not mention keeps
+    /// the other's unchanged: Apache makes a section's configurations only where a directive asks.
+    pub fn join_dir(&self, first: &Slots, second: &Slots) -> Slots {
+        self.merge(first, second, true)
+    }
+
+    fn merge(&self, outer: &Slots, inner: &Slots, are_sections: bool) -> Slots {
         let merged = self.modules.iter().enumerate().filter_map(|(slot, module)| {
-            let (default, outer, inner) =
-                (defaults.0.get(slot)?, outer.0.get(slot)?, inner.0.get(slot)?);
-            // Nothing said in the inner place: share the outer value. (The other way round is
-            // not the same: a rule may drop or rebase what is said on the inside alone.)
+            let default = self.dir_defaults.0.get(slot)?;
+            let (outer, inner) = (outer.0.get(slot)?, inner.0.get(slot)?);
             if Arc::ptr_eq(inner, default) {
                 return Some(outer.clone());
             }
-            merge(*module, &**outer, &**inner)
+            if are_sections && Arc::ptr_eq(outer, default) {
+                return Some(inner.clone());
+            }
+            module.merge_dir(&**outer, &**inner)
         });
         Slots(merged.collect())
     }

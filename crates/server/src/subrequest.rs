@@ -4,7 +4,10 @@
 //! `ap_sub_req_lookup_file` (server/request.c).
 
 use std::borrow::Cow;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
+use conf::expr::Subject;
 use wire::method::Method;
 
 use crate::core::etag::VariantsTag;
@@ -14,6 +17,14 @@ use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
 use crate::process;
 use crate::request::{MainRequest, Request};
+use crate::walk;
+
+/// The most look-ups of one request's expressions (`-U`, `-F`), and of one subrequest with all that
+/// are made within it. Each is work of the loop, and each can make many more.
+pub const LOOKUP_LIMIT: u32 = 500;
+
+/// Look-ups of one request, and of one subrequest with all within it, until others have their turn.
+const TURN_LOOKUPS: u32 = 16;
 
 /// `LimitInternalRecursion`: internal redirects, and subrequests within each other.
 pub const RECURSION_LIMIT: u16 = 10;
@@ -23,9 +34,7 @@ pub const RECURSION_LIMIT: u16 = 10;
 pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     let depth = request.depth.redirects + 1;
     if depth > request.host.core.max_internal_redirects() {
-        let why = "Request exceeded the limit of internal redirects due to probable \
-                   configuration error";
-        request.log_core(Level::Error, 124, why, None);
+        log_limit(request, 124, depth - 1, "internal redirects");
         return Verdict::Status(500);
     }
     let mut next = request.successor(uri);
@@ -82,16 +91,28 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
 /// Looks a URI up as the client would, without asking a handler. The subrequest's `status` is 200
 /// if it could be served.
 pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
+    let mut sub = child_for_uri(request, uri, method);
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
+fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     let mut sub = request.child(uri);
     sub.method = method;
     let uri = join(&request.uri, &sub.uri);
     sub.uri = uri;
-    finish_lookup(request, sub).await
+    sub
 }
 
 /// Looks a file up, by its name in the request's directory or an absolute path. `None` where the
 /// name can't be joined.
 pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
+    let mut sub = child_for_file(request, name);
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
+fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = request.child(b"");
     sub.file_lookup = true;
     let directory = parent(&request.filename);
@@ -102,18 +123,83 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
         sub.filename = [directory, name].concat();
         sub.uri = join(&request.uri, name);
     }
-    finish_lookup(request, sub).await
+    sub
 }
 
-async fn finish_lookup(request: &mut Request, mut sub: Request) -> Request {
-    if sub.depth.subrequests > request.host.core.max_subrequests() {
-        let why = "Request exceeded the limit of subrequest nesting levels due to probable \
-                   configuration error";
-        request.log_core(Level::Error, 10236, why, None);
-        sub.status = 500;
-        return sub;
+fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
+    let why = format!(
+        "Request exceeded the limit of {limit} {of} due to probable configuration error. Use \
+         'LimitInternalRecursion' to increase the limit if necessary. Use 'LogLevel debug' to get \
+         a backtrace."
+    );
+    request.log_core(Level::Error, number, &why, None);
+}
+
+/// What an expression asks for by `-U` or `-F`. All these look-ups of a request share one limit,
+/// beyond which they are refused. `None` where it would have to wait, and where the expression is
+/// being evaluated for a subrequest that asks for the same again (`op_url_subr`).
+pub(crate) fn lookup_in_expression(
+    request: &mut Request,
+    subject: Subject,
+    text: &[u8],
+) -> Option<Request> {
+    if let Some(main) = &request.main {
+        let is_same = match subject {
+            Subject::Url => main.uri == request.uri,
+            // Apache's process ends there: its stack is used up.
+            Subject::File => main.filename == request.filename,
+        };
+        if is_same {
+            return None;
+        }
     }
-    let verdict = Box::pin(process::resolve(&mut sub)).await;
+    request.depth.lookups.get_or_insert_default();
+    let lookups = request.depth.lookups.clone();
+    let mut sub = match subject {
+        Subject::Url => child_for_uri(request, text, Method::GET),
+        Subject::File => child_for_file(request, text),
+    };
+    sub.depth.lookups = lookups;
+    sub.depth.in_expression = true;
+    let done = at_once(finish_lookup(request, &mut sub)).is_some();
+    if !done {
+        walk::leave_wanted(&mut sub, request);
+    }
+    done.then_some(sub)
+}
+
+/// The value of a future that need not wait.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+async fn finish_lookup(request: &mut Request, sub: &mut Request) {
+    let most = request.host.core.max_subrequests();
+    let lookups = sub.depth.lookups.get_or_insert_default();
+    lookups.made.set(lookups.made.get().saturating_add(1));
+    let are_too_many = lookups.made.get() > LOOKUP_LIMIT;
+    if are_too_many || sub.depth.subrequests > most {
+        // Once for all that share the limit: the log is not to be flooded.
+        if !lookups.have_logged.replace(true) {
+            if are_too_many {
+                let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
+                request.log_core(Level::Error, 20200, &why, None);
+            } else {
+                log_limit(request, 125, most, "subrequest nesting levels");
+            }
+        }
+        sub.status = 500;
+        return;
+    }
+    request.depth.made += 1;
+    let is_turn = |made: u32| made.is_multiple_of(TURN_LOOKUPS);
+    if !sub.depth.in_expression && (is_turn(request.depth.made) || is_turn(lookups.made.get())) {
+        tokio::task::yield_now().await;
+    }
+    let verdict = Box::pin(process::resolve(sub)).await;
     sub.status = match verdict {
         Verdict::Status(status) => status,
         _ => 200,
@@ -122,7 +208,6 @@ async fn finish_lookup(request: &mut Request, mut sub: Request) -> Request {
     request.depends_as(&sub.facets);
     let looked_at = sub.trace.take();
     request.take_trace(looked_at);
-    sub
 }
 
 /// Runs a looked-up subrequest's handler, so that its body can be included (`ap_run_sub_req`).
@@ -153,12 +238,17 @@ impl Request {
         next.pure = self.pure;
         next.facets = self.facets.clone();
         next.status = self.status;
+        next.no_cache = self.no_cache;
+        next.no_local_copy = self.no_local_copy;
         if let Some(list) = self.kept::<VariantsTag>() {
             next.keep(list.clone());
         }
         std::mem::swap(&mut next.err_headers_out, &mut self.err_headers_out);
         for (name, value) in self.env.iter() {
             next.env.set(&[b"REDIRECT_", name].concat(), value);
+        }
+        for name in self.undecided_variables() {
+            next.leave_undecided(&[b"REDIRECT_", name.as_slice()].concat());
         }
         next.env.set(b"REDIRECT_STATUS", self.status.to_string().as_bytes());
         next
@@ -178,6 +268,10 @@ impl Request {
         }));
         sub.env.extend(&self.env);
         sub.depth.subrequests += 1;
+        sub.depth.made = 0;
+        if self.main.is_none() {
+            sub.depth.lookups = None;
+        }
         for field in [&b"Content-Length"[..], b"Transfer-Encoding", b"Range", b"If-Match"] {
             sub.headers_in.unset(field);
         }
@@ -203,11 +297,12 @@ impl Request {
         next.simple = self.simple;
         next.flags = self.flags;
         next.hostname.clone_from(&self.hostname);
-        next.named_port = self.named_port;
         next.headers_in.extend(&self.headers_in);
         next.time_us = self.time_us;
         next.useragent_addr = self.useragent_addr;
-        next.depth = self.depth;
+        next.depth = self.depth.clone();
+        next.matching = self.matching.share();
+        walk::hand_down(self, &mut next);
         next
     }
 

@@ -23,7 +23,7 @@ pub fn normalize(request: &mut Request) -> Result<(), u16> {
 /// Unescapes the path (`ap_unescape_url` under `AllowEncodedSlashes`), and resolves the dot
 /// segments that decoded slashes brought to light.
 pub fn unescape(request: &mut Request) -> Result<(), u16> {
-    let slashes = match request.host.core.allow_encoded_slashes.or(EncodedSlashes::Off) {
+    let slashes = match request.host.core.allow_encoded_slashes.0 {
         EncodedSlashes::Off => Slashes::Forbid,
         EncodedSlashes::On => Slashes::Decode,
         EncodedSlashes::NoDecode => Slashes::Keep,

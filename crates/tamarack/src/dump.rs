@@ -26,6 +26,9 @@ pub fn check(name: &str, arguments: &Arguments) -> i32 {
     dump("DUMP_INCLUDES", &|| includes(&loaded));
     dump("DUMP_VHOSTS", &|| server.vhosts.dump());
     dump("DUMP_RUN_CFG", &|| settings::run_config(server, &loaded.tree));
+    if arguments.is_defined("DUMP_CERTS") && server.registry.is_active("ssl_module") {
+        print(&settings::certificates(server));
+    }
     // Ours alone.
     dump("DUMP_CPU", &|| settings::cpu_report(server).unwrap_or_else(|why| why + "\n"));
     dump("DUMP_CONFIG", &|| config(&loaded));
@@ -58,7 +61,7 @@ pub fn diagnostics(name: &str, least: Level, loaded: &Loaded, drawn: bool) -> St
     for found in &loaded.diagnostics {
         let text = match found.severity {
             Severity::Warning => {
-                let Some(plain) = startup::warning(found, least) else { continue };
+                let Some(plain) = startup::warning(found, &loaded.sources, least) else { continue };
                 if drawn && found.span.is_some_and(|span| span != conf::Span::default()) {
                     found.render(&loaded.sources, true)
                 } else {
@@ -97,7 +100,8 @@ fn plain(name: &str, found: &Diagnostic, sources: &Sources) -> String {
 
 fn modules(loaded: &Loaded) -> String {
     let mut out = "Loaded Modules:\n".to_owned();
-    for active in &loaded.modules {
+    // One that is not here yet is no module for a script that asks what there is.
+    for active in loaded.modules.iter().filter(|active| active.module.missing().is_none()) {
         let how = if active.shared { "shared" } else { "static" };
         let _ = writeln!(out, " {} ({how})", active.module.name());
     }
@@ -132,7 +136,7 @@ fn write_node(
         let _ = writeln!(out, "# In file: {}", loaded.sources.name(node.span.file));
     }
     let indent = "  ".repeat(depth);
-    let _ = writeln!(out, "{indent}# {:>3}:", node.span.line);
+    let _ = writeln!(out, "{indent}# {:>3}:", loaded.sources.last_line(node.span));
     let args = node.args.bytes();
     let Some(children) = &node.children else {
         let _ = writeln!(out, "{indent}{} {args}", node.name);

@@ -111,6 +111,9 @@ fn read(file: &Path) -> Loaded {
     load::read(NAME, file, &Options::default(), how)
 }
 
+/// The modules that a folder needs; others would have remarks of their own.
+const MODULES: [&str; 4] = ["authz_core", "autoindex", "dir", "mime"];
+
 /// The configuration that serves a folder: its files, its index, a listing where there is none.
 fn configuration(directory: &Path, address: SocketAddr) -> Result<String, String> {
     let Some(directory) = directory.to_str().filter(|name| !name.contains(['"', '\n'])) else {
@@ -119,12 +122,15 @@ fn configuration(directory: &Path, address: SocketAddr) -> Result<String, String
     let types = ["/etc/mime.types", "/etc/apache2/mime.types"];
     let types = types.iter().find(|file| Path::new(file).exists());
     let types = types.map_or(String::new(), |file| format!("TypesConfig {file}\n"));
+    let modules: String =
+        MODULES.iter().map(|name| format!("LoadModule {name}_module mod_{name}.so\n")).collect();
     Ok(format!(
-        "ServerName localhost\nListen {address}\nPidFile run.pid\nErrorLog /dev/stderr\n{types}\
-         DocumentRoot \"{directory}\"\n<Directory \"{directory}\">\n  Options Indexes \
-         FollowSymLinks\n  AllowOverride None\n</Directory>\n<IfDirective DirectoryIndex>\n  \
-         DirectoryIndex index.html\n</IfDirective>\n<IfDirective IndexOptions>\n  IndexOptions \
-         FancyIndexing HTMLTable VersionSort NameWidth=* Charset=UTF-8\n</IfDirective>\n"
+        "{modules}ServerName localhost\nListen {address}\nPidFile run.pid\n\
+         ErrorLog /dev/stderr\n{types}DocumentRoot \"{directory}\"\n\
+         <Directory />\n  AllowOverride None\n</Directory>\n\
+         <Directory \"{directory}\">\n  Options Indexes FollowSymLinks\n</Directory>\n\
+         DirectoryIndex index.html\n\
+         IndexOptions FancyIndexing HTMLTable VersionSort NameWidth=* Charset=UTF-8\n"
     ))
 }
 

@@ -6,6 +6,7 @@ mod cli;
 mod dump;
 mod folder;
 mod load;
+mod loader;
 mod manual;
 mod program;
 mod settings;
@@ -17,7 +18,8 @@ use cli::{Action, Arguments};
 use mpm::Mode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: rt::memory::Counting<mimalloc::MiMalloc> =
+    rt::memory::Counting(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();

@@ -1,4 +1,5 @@
-//! `tamarack manual --json`: the directive rows for the manual, one JSON object per line.
+//! `tamarack manual --json`: the directive rows for the manual, one JSON object per line, then the
+//! modules that are here, then those that are not yet.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,6 +17,14 @@ pub fn print(words: &[OsString]) -> i32 {
         for row in module.rows(0) {
             println!("{}", object(&row));
         }
+    }
+    for module in modules::all() {
+        println!("{{\"here\":{}}}", quote(manual_name(module.file())));
+    }
+    for module in modules::missing::all().filter(|module| !module.is_needless()) {
+        let inert: Vec<String> = module.inert_directives().map(quote).collect();
+        let name = quote(&module.of_manual());
+        println!("{{\"missing\":{name},\"inert\":[{}]}}", inert.join(","));
     }
     0
 }

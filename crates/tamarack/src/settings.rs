@@ -9,6 +9,7 @@ use conf::Tree;
 use modules::arch::mod_unixd::{self, Unixd};
 use modules::core::mod_watchdog::Watchdog;
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
+use modules::ssl::mod_ssl;
 use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
 use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spare};
@@ -36,7 +37,7 @@ pub fn of(server: &Server) -> Result<Settings, String> {
     let affinity = affinity(globals);
     Ok(Settings {
         listeners,
-        identity: identity(server),
+        identity: identity(server)?,
         chroot: unixd(server).and_then(|unixd| unixd.chroot.0.get().cloned()),
         core_dump_directory: globals.core_dump_directory.get().cloned(),
         pid_file: pid_file(server),
@@ -92,6 +93,17 @@ pub fn cpu_report(server: &Server) -> Result<String, String> {
     Ok(mpm::affinity::report::report(&topology, &cpus, settings.shape, &settings.affinity))
 }
 
+/// `-t -D DUMP_CERTS`, in httpd's layout.
+pub fn certificates(server: &Server) -> String {
+    let mut out = "Server certificates:\n".to_owned();
+    // httpd's list of hosts begins with the main server, then goes from the last to the first.
+    let hosts = server.hosts.iter().take(1).chain(server.hosts.iter().skip(1).rev());
+    for file in hosts.flat_map(|host| mod_ssl::certificate_files(server, host)) {
+        let _ = writeln!(out, "  {}", String::from_utf8_lossy(file));
+    }
+    out
+}
+
 /// The shape that the active MPM asks for.
 fn shape(kind: Kind, numbers: &Numbers, server: &Server) -> Shape {
     let processes = numbers.start_servers.max(buckets(server).min(numbers.processes_max()));
@@ -145,10 +157,23 @@ fn unixd(server: &Server) -> Option<&mod_unixd::Settings> {
 }
 
 /// `User` and `Group`; of use only to a supervisor that is root.
-fn identity(server: &Server) -> Option<Identity> {
-    let unixd = unixd(server)?;
-    let user = unixd.user.0.get()?;
-    let group = unixd.group.0.get().copied().unwrap_or(user.id);
+///
+/// # Errors
+/// A supervisor that is root has a `User` and no `Group`.
+fn identity(server: &Server) -> Result<Option<Identity>, String> {
+    let unixd = unixd(server);
+    let user = unixd.and_then(|unixd| unixd.user.0.get());
+    if !mpm::privileges::is_root() {
+        return Ok(None);
+    }
+    let Some((unixd, user)) = unixd.zip(user) else { return Ok(None) };
+    let Some(group) = unixd.group.0.get().copied() else {
+        let why = "User is set and Group is not, so that children would stay root";
+        return Err(format!(
+            "AH02156: setgid: unable to set group id to Group {}: {why}",
+            u32::MAX
+        ));
+    };
     let name = user.name.as_deref().and_then(|name| CString::new(name).ok());
     let groups = name.map(|name| getgrouplist(&name, Gid::from_raw(group)));
     let groups = match groups {
@@ -161,7 +186,7 @@ fn identity(server: &Server) -> Option<Identity> {
             vec![group]
         }
     };
-    Some(Identity { user: user.id, group, groups })
+    Ok(Some(Identity { user: user.id, group, groups }))
 }
 
 /// `PidFile`

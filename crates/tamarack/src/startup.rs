@@ -3,13 +3,14 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use conf::Diagnostic;
+use conf::{Diagnostic, Sources};
 use server::log::Level;
 
 /// Events that httpd writes as lines of a log even at start, with a time and a process; others
 /// it writes as they are.
-const LOGGED: [(&str, &str, Level); 24] = [
+const LOGGED: [(&str, &str, Level); 25] = [
     ("AH00111", "core", Level::Warn),
+    ("AH00113", "core", Level::Notice),
     ("AH00114", "core", Level::Warn),
     ("AH00116", "core", Level::Warn),
     ("AH00117", "core", Level::Warn),
@@ -59,8 +60,16 @@ pub fn log_to(name: &str, file: &Path) -> Result<(), String> {
     })
 }
 
+/// Our own numbers begin here. What has one is shown with its line, which httpd's remarks are not.
+const OWN_NUMBERS: &str = "AH20";
+
 /// A warning as httpd writes it; `None` where `least` (`-e`) hides it.
-pub fn warning(found: &Diagnostic, least: Level) -> Option<String> {
+pub fn warning(found: &Diagnostic, sources: &Sources, least: Level) -> Option<String> {
+    if let (true, Some(span)) = (found.code.starts_with(OWN_NUMBERS), found.span) {
+        let ((file, number), code, said) = (sources.place(span), found.code, &found.message);
+        let text = format!("{code}: {said} (line {number} of {file})");
+        return (Level::Warn <= least).then(|| line("core", Level::Warn, &text));
+    }
     let text = match found.code {
         "" | "AH00526" => found.message.clone(),
         code => format!("{code}: {}", found.message),
@@ -69,7 +78,8 @@ pub fn warning(found: &Diagnostic, least: Level) -> Option<String> {
     let known = LOGGED.iter().find(|(known, _, _)| *known == number);
     let known = known.map(|(_, module, level)| (*module, *level));
     let Some((module, level)) = known.or_else(|| at_restart(&text)) else { return Some(text) };
-    (level <= least).then(|| line(module, level, &text))
+    // httpd hides no notice, whatever the level.
+    (level <= least || level == Level::Notice).then(|| line(module, level, &text))
 }
 
 /// The module of an MPM's remark at a restart.
@@ -107,16 +117,18 @@ mod tests {
     #[test]
     fn some_warnings_are_lines_of_a_log() {
         let found = warn("AH01574", "module x_module is already loaded, skipping");
-        let text = warning(&found, Level::Warn).unwrap();
+        let sources = Sources::new();
+        let text = warning(&found, &sources, Level::Warn).unwrap();
         assert!(text.contains("] [so:warn] [pid "), "{text}");
         assert!(text.ends_with("] AH01574: module x_module is already loaded, skipping"));
-        assert_eq!(warning(&found, Level::Error), None);
+        assert_eq!(warning(&found, &sources, Level::Error), None);
     }
 
     #[test]
     fn others_stand_alone() {
         let found = warn("", "AH00112: Warning: DocumentRoot [/x] does not exist");
-        assert_eq!(warning(&found, Level::Emerg).unwrap(), found.message);
+        let text = warning(&found, &Sources::new(), Level::Emerg);
+        assert_eq!(text.unwrap(), found.message);
     }
 
     #[test]

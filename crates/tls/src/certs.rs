@@ -1,5 +1,4 @@
-//! Server certificates: the file with its chain, the key that belongs to it, and what is to be said
-//! about them at start.
+//! Server certificates: the file with its chain, the matching key, and the checks at start.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslcertificatefile>,
 //! `ssl_init_server_certs`.
 
@@ -20,7 +19,7 @@ use crate::{Finding, keys, pem};
 /// Larger certificate and key files are refused.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A chain that is completed grows no longer.
+/// A chain that is completed has at most this many certificates.
 const MAX_CHAIN: usize = 10;
 
 const CERTIFICATE: &str = "SSLCertificateFile";
@@ -31,27 +30,26 @@ const KEY: &str = "SSLCertificateKeyFile";
 pub struct Pair {
     /// PEM (or DER): the certificate, then its chain, perhaps the key.
     pub certificate: Vec<u8>,
-    /// Default: the key is in the certificate's file.
+    /// `None`: the key is in the certificate's file.
     pub key: Option<Vec<u8>>,
 }
 
-/// Whose certificates are loaded.
+/// The host whose certificates are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
     /// `servername:port`, as Apache's messages name a virtual host.
     pub id: &'a str,
     /// ServerName without the port.
     pub name: &'a str,
-    /// The certificates of SSLCACertificateFile and its like, which complete a chain.
+    /// The certificates of SSLCACertificateFile and similar directives, used to complete a chain.
     pub authorities: &'a [CertificateDer<'static>],
 }
 
-/// Loads one pair. `chain` is the content of SSLCertificateChainFile, used for a certificate that
-/// brings no chain of its own. Remarks go to `findings`.
+/// Loads one pair. `chain` is the content of SSLCertificateChainFile, used for a certificate
+/// without a chain of its own. Findings are appended to `findings`.
 ///
 /// # Errors
-/// A file that cannot be read or used, a key that stays locked or does not belong to the
-/// certificate.
+/// A file that can't be read or used, a key that stays locked or does not match the certificate.
 pub fn load(
     pair: &Pair,
     index: usize,
@@ -92,24 +90,16 @@ pub fn load(
 /// # Errors
 /// It cannot be read or is larger than [`MAX_FILE_BYTES`].
 pub fn read(directive: &'static str, path: &[u8]) -> Result<Vec<u8>, Finding> {
-    use std::io::Read;
-    let failed = |reason: &dyn std::fmt::Display| {
+    regular::read(OsStr::from_bytes(path), MAX_FILE_BYTES).map_err(|error| {
         let path = String::from_utf8_lossy(path);
-        Finding::error(directive, format!("cannot read '{path}': {reason}"))
-    };
-    let file = std::fs::File::open(OsStr::from_bytes(path)).map_err(|error| failed(&error))?;
-    let mut text = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(|error| failed(&error))?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(failed(&"the file is too large"));
-    }
-    Ok(text)
+        Finding::error(directive, format!("cannot read '{path}': {error}"))
+    })
 }
 
 /// A certificate's fields.
 ///
 /// # Errors
-/// It is not a certificate, in a few words.
+/// The input is no certificate; the error is a short text.
 pub fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
     match X509Certificate::from_der(der) {
         Ok((_, certificate)) => Ok(certificate),
@@ -117,8 +107,8 @@ pub fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, Str
     }
 }
 
-/// Whether a certificate is for the name: one of its DNS names or common names is the same or a
-/// wildcard for it (`modssl_X509_match_name`).
+/// Whether a certificate is valid for the name: one of its DNS names or common names equals it or
+/// is a wildcard for it (`modssl_X509_match_name`).
 pub fn matches_name(certificate: &X509Certificate<'_>, name: &str) -> bool {
     dns_names(certificate).into_iter().any(|pattern| {
         if pattern.eq_ignore_ascii_case(name) {

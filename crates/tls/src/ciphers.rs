@@ -1,9 +1,9 @@
 //! SSLCipherSuite: OpenSSL's cipher strings over the suites that rustls has.
 //! <https://docs.openssl.org/3.0/man1/openssl-ciphers/>, `ssl_create_cipher_list`.
 //!
-//! A class word (`HIGH`, `!aNULL`, `kRSA`) means what of it rustls has, without a word. A suite
-//! that is asked for by its own name and is not there is reported. Every suite of rustls is
-//! ephemeral and authenticated encryption, so leaving one out never weakens anything.
+//! A class word (`HIGH`, `!aNULL`, `kRSA`) silently selects the matching suites of rustls. A suite
+//! that is requested by name and does not exist is reported. Every suite of rustls is ephemeral and
+//! uses authenticated encryption, so leaving one out never weakens anything.
 
 use rustls::SupportedCipherSuite;
 
@@ -15,10 +15,10 @@ pub use suite::{Suite, TLS12, TLS13, suite_of};
 
 const DIRECTIVE: &str = "SSLCipherSuite";
 
-/// OpenSSL's default, used where no SSLCipherSuite stands.
+/// OpenSSL's default, used without an SSLCipherSuite.
 pub const DEFAULT: &str = "DEFAULT";
 
-/// What an SSLCipherSuite line concerns: `SSLCipherSuite [SSL|TLSv1.3] spec`.
+/// The part of TLS that an SSLCipherSuite line configures: `SSLCipherSuite [SSL|TLSv1.3] spec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// TLS 1.2 and below: a cipher string.
@@ -28,10 +28,10 @@ pub enum Target {
 }
 
 impl Target {
-    /// Reads the optional first word of the directive.
+    /// Parses the optional first word of the directive.
     ///
     /// # Errors
-    /// Any word but `SSL` and `TLSv1.3`, as in Apache.
+    /// Any word other than `SSL` and `TLSv1.3`, as in Apache.
     pub fn parse(word: &str) -> Result<Self, Finding> {
         match word {
             "SSL" => Ok(Self::Tls12),
@@ -44,15 +44,15 @@ impl Target {
 /// The suites of a cipher string, in order of preference.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// In the order that the server prefers.
+    /// In the server's order of preference.
     pub suites: Vec<SupportedCipherSuite>,
-    /// Named suites that are not available, words that mean nothing.
+    /// Unavailable suites, and words without a meaning.
     pub findings: Vec<Finding>,
 }
 
-/// Evaluates a cipher string for TLS 1.2. As mod_ssl does, anonymous, unencrypted and export
-/// suites are always excluded. An empty list is an error only where TLS 1.2 is spoken, so the
-/// caller judges that.
+/// Evaluates a cipher string for TLS 1.2. As in mod_ssl, anonymous, unencrypted and export suites
+/// are always excluded. An empty list is an error only if TLS 1.2 is enabled, which the caller
+/// decides.
 pub fn tls12(spec: &str) -> Choice {
     let mut list = List::new();
     let mut findings = Vec::new();
@@ -63,10 +63,10 @@ pub fn tls12(spec: &str) -> Choice {
     Choice { suites: list.active(), findings }
 }
 
-/// Evaluates the list of a `SSLCipherSuite TLSv1.3` line: suite names and colons.
+/// Evaluates the list of an `SSLCipherSuite TLSv1.3` line: suite names separated by colons.
 ///
 /// # Errors
-/// None of the names is a suite that rustls has: as OpenSSL, the line is then no list at all.
+/// None of the names is a suite of rustls: as in OpenSSL, the list is then invalid.
 pub fn tls13(spec: &str) -> Result<Choice, Finding> {
     let mut choice = Choice::default();
     for name in spec.split(':').map(str::trim).filter(|name| !name.is_empty()) {
@@ -85,12 +85,12 @@ pub fn tls13(spec: &str) -> Result<Choice, Finding> {
     Ok(choice)
 }
 
-/// OpenSSL's preference among the TLS 1.3 suites, used where no line names them.
+/// OpenSSL's preference among the TLS 1.3 suites, used if no line names any.
 pub fn tls13_default() -> Vec<SupportedCipherSuite> {
     TLS13.iter().map(|suite| suite.suite).collect()
 }
 
-/// The finding for a cipher string of which nothing remains.
+/// The finding for a cipher string that selects nothing.
 pub fn nothing_left(spec: &str) -> Finding {
     let message =
         format!("Unable to configure permitted SSL ciphers: nothing of '{spec}' is available");
@@ -101,7 +101,7 @@ fn unavailable(name: &str) -> Finding {
     Finding::warning(DIRECTIVE, format!("cipher suite {name} is not available and is left out"))
 }
 
-/// OpenSSL's working list: suites in order, each in use or waiting to be added.
+/// OpenSSL's working list: suites in order, each either in use or waiting to be added.
 struct List {
     entries: Vec<Entry>,
 }
@@ -116,7 +116,7 @@ impl List {
         Self { entries: TLS12.iter().map(|suite| Entry { suite, active: false }).collect() }
     }
 
-    /// `DEFAULT`, `SUITEB…` and `PROFILE=` count at the beginning of the string only.
+    /// `DEFAULT`, `SUITEB…` and `PROFILE=` are recognised at the beginning of the string only.
     fn opening_rule<'a>(&mut self, spec: &'a str) -> &'a str {
         let spec = spec.trim_start();
         for (word, names) in SUITE_B {
@@ -175,8 +175,8 @@ impl List {
         }
     }
 
-    /// Levels 0 to 2 are below what rustls does anyway; from 3 on keys count too, and those are
-    /// not measured here.
+    /// Levels 0 to 2 are weaker than what rustls requires anyway; from 3 on they also limit keys,
+    /// which are not checked here.
     fn security_level(&mut self, level: u8, findings: &mut Vec<Finding>) {
         let bits = match level {
             0..=3 => 128,
@@ -248,7 +248,7 @@ impl Selector {
     }
 }
 
-/// What of a class word rustls has. Words of what it lacks select nothing.
+/// The suites of rustls in a class. Classes that rustls has no suite for select nothing.
 fn class(word: &str) -> Option<fn(&Suite) -> bool> {
     Some(match word {
         "ALL" | "DEFAULT" | "HIGH" | "TLSv1.2" | "ECDHE" | "EECDH" | "kECDHE" | "kEECDH"
@@ -264,7 +264,7 @@ fn class(word: &str) -> Option<fn(&Suite) -> bool> {
     })
 }
 
-/// Classes that OpenSSL 3.0 knows and of which rustls has no suite.
+/// Classes of OpenSSL 3.0 for which rustls has no suite.
 const ABSENT_CLASSES: &[&str] = &[
     "3DES",
     "ADH",
@@ -344,7 +344,7 @@ const ABSENT_CLASSES: &[&str] = &[
     "kSRP",
 ];
 
-/// The Suite B words; the longer stands before the one that it begins with.
+/// The Suite B words; a word precedes its prefixes.
 const SUITE_B: &[(&str, &[&str])] = &[
     ("SUITEB128ONLY", &["ECDHE-ECDSA-AES128-GCM-SHA256"]),
     ("SUITEB128", &["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384"]),

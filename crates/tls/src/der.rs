@@ -1,7 +1,7 @@
-//! The little DER (X.690) that OCSP and signature checks need: elements with single-byte tags and
+//! The part of DER (X.690) that OCSP and signature checks need: elements with single-byte tags and
 //! definite lengths, read without copying, written by nesting.
 
-/// Tags as they stand in the first byte.
+/// BOOLEAN. Tags are given as encoded in the first byte.
 pub const BOOLEAN: u8 = 0x01;
 /// INTEGER.
 pub const INTEGER: u8 = 0x02;
@@ -20,35 +20,35 @@ pub const GENERALIZED_TIME: u8 = 0x18;
 /// SEQUENCE.
 pub const SEQUENCE: u8 = 0x30;
 
-/// A constructed context tag, as `[0]`.
+/// A constructed context-specific tag, as `[0]`.
 pub const fn context(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// One element: its tag, its content, and all of it.
+/// One element: its tag, its content, and both with the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
     /// The identifier byte.
     pub tag: u8,
-    /// What is inside.
+    /// The content.
     pub content: &'a [u8],
     /// Tag, length and content.
     pub raw: &'a [u8],
 }
 
-/// Reads elements one after the other.
+/// Reads consecutive elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Over the content of some element, or a whole message.
+    /// A reader over the content of an element, or over a whole message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The next element, whatever it is.
+    /// The next element, with any tag.
     pub fn next_element(&mut self) -> Option<Element<'a>> {
         let [tag, first, after @ ..] = self.rest else { return None };
         if tag & 0x1f == 0x1f {
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Some(Element { tag: *tag, content, raw })
     }
 
-    /// The next element, which must have this tag.
+    /// The next element, if it has this tag.
     pub fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
         let mut ahead = *self;
         let element = ahead.next_element().filter(|element| element.tag == tag)?;
@@ -76,17 +76,17 @@ impl<'a> Reader<'a> {
         Some(element)
     }
 
-    /// The content of the next element, which must have this tag.
+    /// The content of the next element, if it has this tag.
     pub fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.expect(tag).map(|element| element.content)
     }
 
-    /// A reader over the content of the next element, which must have this tag.
+    /// A reader over the content of the next element, if it has this tag.
     pub fn enter(&mut self, tag: u8) -> Option<Reader<'a>> {
         self.content(tag).map(Reader::new)
     }
 
-    /// The bits of a BIT STRING that has no unused ones.
+    /// The bits of a BIT STRING without unused bits.
     pub fn bits(&mut self) -> Option<&'a [u8]> {
         match self.content(BIT_STRING)? {
             [0, bits @ ..] => Some(bits),
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// One element with this content.
+/// Encodes an element with this content.
 pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
     let length = content.len();
@@ -111,7 +111,7 @@ pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A SEQUENCE of elements.
+/// Encodes a SEQUENCE of elements.
 pub fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     element(SEQUENCE, &parts.concat())
 }

@@ -1,8 +1,8 @@
-//! What a configuration asked for and does not get, or gets with a word of caution.
+//! Findings about a configuration: requests that can't be honoured, or only with a warning.
 
 use std::fmt;
 
-/// How grave a [`Finding`] is.
+/// The severity of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// For the error log at level info.
@@ -13,12 +13,12 @@ pub enum Severity {
     Error,
 }
 
-/// One remark about one directive. The caller knows where the directive stands and adds it.
+/// A finding about one directive. The caller adds the directive's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
-    /// The directive that the remark concerns, as `SSLCipherSuite`.
+    /// The directive concerned, as `SSLCipherSuite`.
     pub directive: &'static str,
     /// Apache's log number (`AH01909` is 1909) where the event is the same.
     pub number: Option<u16>,
@@ -27,22 +27,22 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A remark that stops the start.
+    /// A finding that prevents the start.
     pub fn error(directive: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, directive, number: None, message: message.into() }
     }
 
-    /// A remark for the error log.
+    /// A finding for the error log.
     pub fn warning(directive: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, directive, number: None, message: message.into() }
     }
 
-    /// A remark of level info.
+    /// A finding of level info.
     pub fn info(directive: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Info, directive, number: None, message: message.into() }
     }
 
-    /// The same, under Apache's log number.
+    /// The finding with Apache's log number.
     pub fn numbered(mut self, number: u16) -> Self {
         self.number = Some(number);
         self

@@ -10,16 +10,16 @@ use crate::legacy_key::{self, Failure};
 use crate::passphrase::{Passphrases, Question, Unopened};
 use crate::pem::{self, Block};
 
-/// Why a private key could not be had.
+/// Why a private key can't be loaded.
 #[derive(Debug, PartialEq, Eq)]
 pub enum KeyError {
     /// The file has no private key.
     Missing,
-    /// The form of the key or of its encryption is not known.
+    /// The format of the key or of its encryption is not supported.
     Unsupported(String),
-    /// No pass phrase opened it.
+    /// No pass phrase decrypted it.
     Locked,
-    /// It needs a pass phrase, and nobody gave one.
+    /// It needs a pass phrase, and none was given.
     Unanswered,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for KeyError {
             Self::Locked => write!(f, "Pass phrase incorrect"),
             Self::Unanswered => write!(
                 f,
-                "it needs a pass phrase, and there is nobody to ask: start the server anew at a \
+                "it needs a pass phrase, and there is no terminal to ask at: start the server at a \
                  terminal, or use SSLPassPhraseDialog exec:"
             ),
         }
     }
 }
 
-/// The first private key of a PEM (or DER) file, decrypted where it is encrypted.
+/// The first private key of a PEM (or DER) file, decrypted if necessary.
 ///
 /// # Errors
 /// See [`KeyError`].
@@ -61,14 +61,14 @@ pub fn load(
     if let Some(key) = passphrases.kept(&file) {
         return Ok(key);
     }
-    // A form that is unknown stays unknown whatever the pass phrase: ask nobody.
+    // An unsupported format can't be decrypted by any pass phrase: don't ask for one.
     if decrypt(&block, b"") == Err(Failure::Unsupported) {
         return Err(KeyError::Unsupported("the encryption of the private key".into()));
     }
     let label = if block.label == "ENCRYPTED PRIVATE KEY" { "PRIVATE KEY" } else { &block.label };
     let der = passphrases.open(question, |passphrase| {
         let der = decrypt(&block, passphrase).ok()?;
-        // A wrong pass phrase can leave padding that looks right: one time in 256.
+        // A wrong pass phrase yields valid padding once in 256 times.
         starts_as_sequence(&der).then_some(der)
     });
     let der = der.map_err(|unopened| match unopened {

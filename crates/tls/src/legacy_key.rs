@@ -1,6 +1,5 @@
-//! The ways in which OpenSSL encrypted private keys before PKCS#5 v2: the DEK-Info header over a
-//! key of MD5 (`EVP_BytesToKey`), and PKCS#8 with PBES1 (RFC 8018 section 6.1, RFC 7292 appendix
-//! B).
+//! OpenSSL's encryption of private keys before PKCS#5 v2: the DEK-Info header over a key derived by
+//! MD5 (`EVP_BytesToKey`), and PKCS#8 with PBES1 (RFC 8018 section 6.1, RFC 7292 appendix B).
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey,
@@ -13,13 +12,13 @@ use md5::{Digest, Md5};
 use x509_parser::der_parser::oid;
 use x509_parser::oid_registry::Oid;
 
-/// More rounds than this would only hold up the start.
+/// The limit on iterations: more would delay the start.
 const MAX_ROUNDS: u32 = 10_000_000;
 
-/// Why a key could not be decrypted.
+/// Why decryption failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The form is not one that is known here.
+    /// The format is not supported.
     Unsupported,
     /// The pass phrase is wrong (or the file damaged).
     WrongPassphrase,
@@ -41,7 +40,7 @@ pub(crate) fn dek_info(info: &str, body: &[u8], passphrase: &[u8]) -> Result<Vec
     }
 }
 
-/// Decrypts an `EncryptedPrivateKeyInfo` that is encrypted with PBES1 into a PKCS#8 key.
+/// Decrypts an `EncryptedPrivateKeyInfo` with PBES1 into a PKCS#8 key.
 pub(crate) fn pbes1(der: &[u8], passphrase: &[u8]) -> Result<Vec<u8>, Failure> {
     let scheme = Pbes1::parse(der).ok_or(Failure::Unsupported)?;
     if scheme.rounds > MAX_ROUNDS {

@@ -1,11 +1,13 @@
 //! The TLS building blocks behind mod_ssl's directives: cipher strings, protocols, certificates,
-//! keys, client verification, OCSP, session tickets and caches, the `SSL_*` variables. It knows
-//! rustls and X.509, and neither the server nor its configuration language: what cannot be
-//! honoured comes back as a [`Finding`] that names its directive; the module adds file and line.
+//! keys, client verification, OCSP, session tickets and caches, and the `SSL_*` variables. This
+//! crate knows rustls and X.509, but neither the server nor its configuration language: a request
+//! that can't be honoured is returned as a [`Finding`] that names its directive, and the module
+//! adds file and line.
 
 pub mod certs;
 pub mod ciphers;
 pub mod finding;
+pub mod groups;
 pub mod keys;
 pub mod local;
 pub mod ocsp;

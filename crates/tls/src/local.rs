@@ -1,5 +1,5 @@
-//! The certificate of the bundled configuration: made for localhost at the first start, kept in the
-//! state folder, made anew when it is about to expire.
+//! The certificate of the bundled configuration: generated for localhost at the first start, kept
+//! in the state folder, and renewed before it expires.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,27 +12,28 @@ use rcgen::{
     CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SanType,
 };
 
+use crate::certs::MAX_FILE_BYTES;
 use crate::{certs, pem};
 
-/// Browsers take no certificate that lives longer.
+/// Browsers reject certificates with a longer life.
 const LIFE: Duration = Duration::from_secs(397 * 24 * 60 * 60);
-/// With less life left it is made anew.
+/// A certificate with less remaining life is renewed.
 const REMAINDER_SECONDS: i64 = 30 * 24 * 60 * 60;
 
-/// Where the certificate and its key are.
+/// The paths of the certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalCertificate {
     /// PEM, readable by all.
     pub certificate: PathBuf,
-    /// PEM, for the owner alone.
+    /// PEM, readable by its owner only.
     pub key: PathBuf,
 }
 
-/// Makes the pair unless it is there: ECDSA P-256, self-signed, for localhost and the loopback
+/// Generates the pair unless it exists: ECDSA P-256, self-signed, for localhost and the loopback
 /// addresses.
 ///
 /// # Errors
-/// The folders or the files cannot be written.
+/// The folders or files can't be written.
 pub fn ensure(local: &LocalCertificate) -> io::Result<()> {
     if is_usable(local) || is_of_others(local) {
         return Ok(());
@@ -41,7 +42,7 @@ pub fn ensure(local: &LocalCertificate) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     }
     let (certificate, key) = make().map_err(io::Error::other)?;
-    // The key first: a certificate without its key would be found unusable and made anew.
+    // The key comes first: a certificate without its key would be unusable, and generated again.
     replace(&local.key, key.as_bytes(), 0o600)?;
     replace(&local.certificate, certificate.as_bytes(), 0o644)
 }
@@ -60,12 +61,12 @@ fn make() -> Result<(String, String), rcgen::Error> {
     Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
 }
 
-/// Whether somebody has put a certificate of another kind there: it stays, whatever it is.
+/// Whether the certificate was not generated here: then it is kept, whatever it is.
 fn is_of_others(local: &LocalCertificate) -> bool {
     if !local.certificate.exists() || !local.key.exists() {
         return false;
     }
-    let text = fs::read(&local.certificate).unwrap_or_default();
+    let text = regular::read(&local.certificate, MAX_FILE_BYTES).unwrap_or_default();
     let certificates = pem::certificates(&text);
     let Some(parsed) = certificates.first().and_then(|der| certs::parse(der).ok()) else {
         return true;
@@ -76,7 +77,8 @@ fn is_of_others(local: &LocalCertificate) -> bool {
 }
 
 fn is_usable(local: &LocalCertificate) -> bool {
-    let (Ok(text), true) = (fs::read(&local.certificate), local.key.is_file()) else {
+    let (Ok(text), true) = (regular::read(&local.certificate, MAX_FILE_BYTES), local.key.is_file())
+    else {
         return false;
     };
     let certificates = pem::certificates(&text);
@@ -91,15 +93,17 @@ fn key_belongs(
     local: &LocalCertificate,
     certificate: &x509_parser::certificate::X509Certificate<'_>,
 ) -> bool {
-    let key = fs::read_to_string(&local.key).ok().and_then(|text| KeyPair::from_pem(&text).ok());
+    let text = regular::read(&local.key, MAX_FILE_BYTES).ok();
+    let text = text.and_then(|text| String::from_utf8(text).ok());
+    let key = text.and_then(|text| KeyPair::from_pem(&text).ok());
     key.is_some_and(|key| {
         use rcgen::PublicKeyData;
         key.der_bytes() == &*certificate.public_key().subject_public_key.data
     })
 }
 
-/// Writes beside and renames, so that a reader sees the old file or the new one; the rights are
-/// there before the content.
+/// Writes a temporary file and renames it, so that a reader sees either the old file or the new
+/// one; the permissions precede the content.
 fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let _ = fs::remove_file(&beside);
@@ -127,10 +131,10 @@ mod tests {
         assert_eq!(fs::read(&local.certificate).unwrap(), first, "kept");
         fs::write(&local.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
         ensure(&local).unwrap();
-        assert_ne!(fs::read(&local.certificate).unwrap(), first, "another key: made anew");
+        assert_ne!(fs::read(&local.certificate).unwrap(), first, "a new key was generated");
         fs::write(&local.certificate, "mine").unwrap();
         ensure(&local).unwrap();
-        assert_eq!(fs::read(&local.certificate).unwrap(), b"mine", "of somebody else");
+        assert_eq!(fs::read(&local.certificate).unwrap(), b"mine", "another's certificate is kept");
         fs::remove_file(&local.certificate).unwrap();
         ensure(&local).unwrap();
         let certificates = pem::certificates(&fs::read(&local.certificate).unwrap());

@@ -1,6 +1,6 @@
-//! OCSP (RFC 6960): asking a responder whether a certificate is revoked, for client certificates
-//! (SSLOCSP*) and for stapling (SSLStapling*). There is no I/O here: the caller posts
-//! [`HttpRequest`] and hands back the answer's body.
+//! OCSP (RFC 6960): asks a responder whether a certificate is revoked, for client certificates
+//! (SSLOCSP*) and for stapling (SSLStapling*). There is no I/O here: the caller sends an
+//! [`HttpRequest`] and passes back the body of the response.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use aws_lc_rs::rand;
@@ -14,7 +14,7 @@ use crate::der::{INTEGER, NULL, OCTET_STRING, OID, Reader, SEQUENCE, context, el
 pub mod check;
 pub mod response;
 
-/// A responder's answer is cut off here: `OCSP_MAX_RESPONSE`-like bound of mod_ssl.
+/// A responder's response is truncated here: a bound like mod_ssl's `OCSP_MAX_RESPONSE`.
 pub const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 const NONCE_BYTES: usize = 16;
@@ -26,14 +26,14 @@ pub(crate) const NONCE: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01
 const AUTHORITY_INFORMATION: &str = "1.3.6.1.5.5.7.1.1";
 const OCSP_ACCESS: &str = "1.3.6.1.5.5.7.48.1";
 
-/// The certificate that is asked about, as responders know it: RFC 6960 section 4.1.1, CertID.
+/// The certificate in question, as responders identify it: RFC 6960 section 4.1.1, CertID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateId {
     der: Vec<u8>,
 }
 
 impl CertificateId {
-    /// The identifier of a certificate of this issuer; `None` when one of them is not readable.
+    /// The identifier of a certificate from this issuer; `None` if one of them can't be parsed.
     pub fn of(certificate: &CertificateDer<'_>, issuer: &CertificateDer<'_>) -> Option<Self> {
         let certificate = certs::parse(certificate).ok()?;
         let issuer = certs::parse(issuer).ok()?;
@@ -48,7 +48,7 @@ impl CertificateId {
         Some(Self { der })
     }
 
-    /// The same certificate, whether or not the hash's NULL parameters are written.
+    /// Whether `other` is the same identifier, with or without the hash's NULL parameters.
     fn is(&self, other: &[u8]) -> bool {
         let fields = |der| {
             let mut id = Reader::new(der).enter(SEQUENCE)?;
@@ -61,24 +61,24 @@ impl CertificateId {
     }
 }
 
-/// A question to a responder.
+/// A request to a responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whom it is about.
+    /// The certificate in question.
     pub id: CertificateId,
-    /// SSLOCSPUseRequestNonce: the answer must have it too.
+    /// SSLOCSPUseRequestNonce: the response must contain it.
     pub nonce: Option<Vec<u8>>,
 }
 
 impl Request {
-    /// A question, with a nonce or without.
+    /// Creates a request, with or without a nonce.
     pub fn new(id: CertificateId, with_nonce: bool) -> Self {
         let mut nonce = vec![0; NONCE_BYTES];
         let nonce = (with_nonce && rand::fill(&mut nonce).is_ok()).then_some(nonce);
         Self { id, nonce }
     }
 
-    /// OCSPRequest in DER.
+    /// The OCSPRequest in DER.
     pub fn der(&self) -> Vec<u8> {
         let list = sequence(&[&sequence(&[&self.id.der])]);
         let extensions = self.nonce.as_ref().map(|nonce| {
@@ -90,21 +90,21 @@ impl Request {
     }
 }
 
-/// Where a responder is, taken apart.
+/// The address of a responder, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Responder {
     /// Host name or address, without brackets.
     pub host: String,
     /// Default: 80.
     pub port: u16,
-    /// Path and query, beginning with a slash.
+    /// Path and query, starting with a slash.
     pub path: String,
-    /// As written.
+    /// The URL as written.
     pub url: String,
 }
 
 impl Responder {
-    /// Reads an `http://` URL; responders speak nothing else (`apr_uri_parse` in
+    /// Parses an `http://` URL; responders use no other scheme (`apr_uri_parse` in
     /// `determine_responder_uri`).
     pub fn parse(url: &str) -> Option<Self> {
         let rest = url.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
@@ -128,7 +128,7 @@ impl Responder {
     }
 }
 
-/// The responder that a certificate itself names (authority information access).
+/// The responder named by a certificate (authority information access).
 pub fn responder_of(certificate: &X509Certificate<'_>) -> Option<Responder> {
     let extensions = certificate.extensions().iter();
     extensions.filter(|extension| extension.oid.to_id_string() == AUTHORITY_INFORMATION).find_map(
@@ -146,12 +146,12 @@ pub fn responder_of(certificate: &X509Certificate<'_>) -> Option<Responder> {
     )
 }
 
-/// What is to be sent to a responder, or to the proxy before it.
+/// The HTTP request to a responder, or to the proxy before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Where to connect to.
+    /// The host to connect to.
     pub host: String,
-    /// Where to connect to.
+    /// The port to connect to.
     pub port: u16,
     /// Head and body.
     pub bytes: Vec<u8>,
@@ -174,7 +174,7 @@ impl HttpRequest {
     }
 }
 
-/// The body of a responder's HTTP answer, when its status is 200.
+/// The body of a responder's HTTP response, if its status is 200.
 pub fn http_body(answer: &[u8]) -> Option<&[u8]> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let (head, body) = (answer.get(..end)?, answer.get(end + 4..)?);

@@ -1,4 +1,4 @@
-//! SSLPassPhraseDialog: where pass phrases come from, and the reuse of those already given.
+//! SSLPassPhraseDialog: the sources of pass phrases, and the reuse of known ones.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslpassphrasedialog>,
 //! `ssl_engine_pphrase.c`.
 
@@ -11,51 +11,51 @@ mod source;
 
 pub use source::{Dialog, DialogSource};
 
-/// So often is a wrong answer followed by another question: Apache's BUILTIN_DIALOG_RETRIES.
+/// How often a wrong pass phrase is asked for again: Apache's BUILTIN_DIALOG_RETRIES.
 pub const RETRIES: usize = 5;
 
-/// Longer pass phrases are cut; OpenSSL's buffer is as long.
+/// Longer pass phrases are truncated; OpenSSL's buffer is as long.
 pub const MAX_PASSPHRASE: usize = 1024;
 
-/// Whose pass phrase is asked for.
+/// The key whose pass phrase is requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// `servername:port` of the virtual host.
     pub host_id: &'a str,
-    /// Which of the host's certificates, from 0.
+    /// The index of the host's certificate.
     pub index: usize,
     /// The key's file, as Apache shows it in the prompt.
     pub path: &'a [u8],
 }
 
-/// Gives pass phrases; asked again, with the number of tries left, when one was wrong.
+/// A source of pass phrases; asked again, with the remaining tries, after a wrong one.
 pub trait PassphraseSource {
-    /// The pass phrase, or `None` to give up. `retry` is set after a wrong answer.
+    /// The pass phrase, or `None` to give up. `retry` is set after a wrong one.
     fn ask(&mut self, question: &Question<'_>, retry: Option<usize>) -> Option<Vec<u8>>;
 }
 
-/// Why no pass phrase opened something.
+/// Why no pass phrase worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unopened {
-    /// Those that were given were wrong.
+    /// The given ones were wrong.
     Wrong,
     /// None was given.
     Unanswered,
 }
 
-/// Private keys that were decrypted, by the hash of the file they came from. The supervisor keeps
-/// them from one reading of the configuration to the next, so that a restart asks nobody.
+/// Decrypted private keys, by the hash of their file. The supervisor keeps them across readings of
+/// the configuration, so that a restart does not ask again.
 #[derive(Default)]
 pub struct KeptKeys {
     keys: HashMap<[u8; 32], PrivateKeyDer<'static>>,
 }
 
 impl KeptKeys {
-    /// All keys, for another program that is to have them: for each the hash of its file, its
-    /// form, its length, and the key.
+    /// All keys, serialised for a successor: for each the hash of its file, its format, its length,
+    /// and the key.
     pub fn to_bytes(&self) -> Vec<u8> {
         let sizes = self.keys.values().map(|key| HEAD_BYTES + key.secret_der().len());
-        // Never moved while it is filled, so that nothing is left behind of what is in it.
+        // Not reallocated while it is filled, so that no copy of the keys is left behind.
         let mut bytes = Vec::with_capacity(sizes.sum());
         for (file, key) in &self.keys {
             let form = match key {
@@ -73,7 +73,7 @@ impl KeptKeys {
         bytes
     }
 
-    /// The keys of [`to_bytes`](Self::to_bytes), up to what can't be read.
+    /// The keys of [`to_bytes`](Self::to_bytes), up to the first invalid one.
     pub fn from_bytes(mut bytes: &[u8]) -> Self {
         let mut keys = HashMap::new();
         while let Some((file, key, rest)) = take_key(bytes) {
@@ -86,7 +86,7 @@ impl KeptKeys {
 
 /// Bytes before each key of [`KeptKeys::to_bytes`].
 const HEAD_BYTES: usize = 32 + 1 + 4;
-/// Its form.
+/// Its format.
 const PKCS1: u8 = 1;
 const SEC1: u8 = 2;
 const PKCS8: u8 = 8;
@@ -112,8 +112,8 @@ impl fmt::Debug for KeptKeys {
     }
 }
 
-/// The pass phrases known so far and the source of new ones. Those that opened a key are tried
-/// first on the next, so one phrase for all keys is asked for once.
+/// The known pass phrases, and the source of new ones. Phrases that decrypted a key are tried first
+/// on the next, so a phrase common to all keys is asked for once.
 pub struct Passphrases<'a> {
     known: Vec<Vec<u8>>,
     kept: KeptKeys,
@@ -127,24 +127,24 @@ impl fmt::Debug for Passphrases<'_> {
 }
 
 impl<'a> Passphrases<'a> {
-    /// Asks `source` for what is not known yet.
+    /// Asks `source` for unknown pass phrases.
     pub fn new(source: &'a mut dyn PassphraseSource) -> Self {
         Self { known: Vec::new(), kept: KeptKeys::default(), source: Some(source) }
     }
 
-    /// Asks nobody: encrypted keys stay locked.
+    /// Never asks: encrypted keys stay locked.
     pub fn none() -> Self {
         Self { known: Vec::new(), kept: KeptKeys::default(), source: None }
     }
 
-    /// The same, with the keys of the last time: for files that have not changed since, nobody is
-    /// asked.
+    /// Adds the keys kept from the last reading: files that have not changed since need no pass
+    /// phrase.
     pub fn with_kept(mut self, kept: KeptKeys) -> Self {
         self.kept = kept;
         self
     }
 
-    /// The keys that were decrypted, for the next time.
+    /// The decrypted keys, for the next reading.
     pub fn into_kept(mut self) -> KeptKeys {
         std::mem::take(&mut self.kept)
     }
@@ -241,7 +241,7 @@ mod tests {
         for (file, key) in &keys {
             assert_eq!(there.kept(file).as_ref(), Some(key));
         }
-        // Whatever else may come makes no key, and no panic.
+        // Invalid input yields no key, and no panic.
         for end in 0..bytes.len() {
             assert!(KeptKeys::from_bytes(&bytes[..end]).keys.len() < 3);
         }

@@ -1,12 +1,12 @@
-//! PEM files split into their blocks, headers included: OpenSSL's old encrypted keys say in headers
-//! how they are encrypted (RFC 1421 section 4.6), which the newer RFC 7468 has no place for.
+//! Splits PEM files into their blocks, headers included: the headers describe the encryption of
+//! OpenSSL's old encrypted keys (RFC 1421 section 4.6), for which the newer RFC 7468 has no place.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rustls_pki_types::CertificateDer;
 
-/// A PEM file holds no more blocks than this; what follows is left out.
+/// Blocks per PEM file; any further ones are ignored.
 pub const MAX_BLOCKS: usize = 4096;
 
 /// One `-----BEGIN label-----` block.
@@ -36,8 +36,7 @@ impl Block {
     }
 }
 
-/// All blocks of a file. Text between them is skipped, as are blocks that are broken off or not
-/// base64.
+/// All blocks of a file. Skips text between them, and blocks that are truncated or not base64.
 pub fn blocks(text: &[u8]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.split(|byte| matches!(byte, b'\n' | b'\r')).map(trim);
@@ -53,7 +52,7 @@ pub fn blocks(text: &[u8]) -> Vec<Block> {
     blocks
 }
 
-/// The certificates of a file: its PEM blocks, or the whole of it where it is DER.
+/// The certificates of a file: its PEM blocks, or the whole file if it is DER.
 pub fn certificates(text: &[u8]) -> Vec<CertificateDer<'static>> {
     if is_der(text) {
         return vec![CertificateDer::from(text.to_vec())];
@@ -61,12 +60,12 @@ pub fn certificates(text: &[u8]) -> Vec<CertificateDer<'static>> {
     blocks(text).into_iter().filter_map(Block::into_certificate).collect()
 }
 
-/// Whether a file is DER and not PEM: it begins with a SEQUENCE of a long length.
+/// Whether a file is DER instead of PEM: it begins with a SEQUENCE of a long length.
 pub fn is_der(text: &[u8]) -> bool {
     matches!(text, [0x30, 0x81..=0x84, ..])
 }
 
-/// One PEM block of DER, 64 characters a line, as `PEM_write_bio` lays it out.
+/// Encodes DER as a PEM block, 64 characters per line, as `PEM_write_bio` does.
 pub fn encode(label: &str, der: &[u8]) -> String {
     let body = base64::engine::general_purpose::STANDARD.encode(der);
     let mut text = format!("-----BEGIN {label}-----\n");
@@ -106,7 +105,7 @@ fn block<'a>(label: String, lines: &mut impl Iterator<Item = &'a [u8]>) -> Optio
     Some(Block { label, headers, der })
 }
 
-/// OpenSSL's trusted certificates have their trust settings behind the certificate.
+/// In OpenSSL's trusted certificates, trust settings follow the certificate.
 fn first_element(der: &[u8]) -> Option<&[u8]> {
     let (rest, _) = x509_parser::parse_x509_certificate(der).ok()?;
     der.get(..der.len() - rest.len())

@@ -1,5 +1,5 @@
-//! The choice among a host's certificates (RSA and ECDSA side by side) by what the client can
-//! verify, each with the OCSP response that is stapled to it at the time.
+//! Chooses among a host's certificates (RSA and ECDSA side by side) by what the client can verify;
+//! each has the OCSP response that is currently stapled to it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -18,7 +18,7 @@ pub struct HostCertificates {
 struct Entry {
     /// As loaded, without a staple.
     plain: Arc<CertifiedKey>,
-    /// Replaced as a whole when a staple comes or goes; read once per handshake.
+    /// Replaced as a whole when the staple changes; read once per handshake.
     current: RwLock<Arc<CertifiedKey>>,
 }
 
@@ -31,7 +31,7 @@ impl HostCertificates {
         Self { entries: entries.collect() }
     }
 
-    /// How many certificates there are.
+    /// The number of certificates.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -51,7 +51,7 @@ impl HostCertificates {
         self.entries.iter().position(|entry| entry.plain.key.algorithm() == kind)
     }
 
-    /// Staples `response` to the certificate at `index`, or takes the staple away.
+    /// Staples `response` to the certificate at `index`, or removes its staple.
     pub fn staple(&self, index: usize, response: Option<Vec<u8>>) {
         let Some(entry) = self.entries.get(index) else { return };
         let mut key = CertifiedKey::clone(&entry.current());
@@ -59,15 +59,15 @@ impl HostCertificates {
         *entry.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
     }
 
-    /// The position of the certificate that this client gets: the first in the order of the
-    /// client's signature schemes, as OpenSSL chooses.
+    /// The index of the certificate for this client: the first in the order of the client's
+    /// signature schemes, as in OpenSSL.
     pub fn choose(&self, hello: &ClientHello<'_>) -> Option<usize> {
         self.choose_by(hello.signature_schemes().iter().copied())
     }
 
-    /// The same, by the schemes that count.
+    /// As [`choose`](Self::choose), given the signature schemes.
     pub fn choose_by(&self, mut schemes: impl Iterator<Item = SignatureScheme>) -> Option<usize> {
-        // Where there is no choice, rustls says whether the one will do.
+        // With a single certificate, rustls checks whether it is suitable.
         if self.entries.len() == 1 {
             return Some(0);
         }
@@ -80,7 +80,7 @@ impl HostCertificates {
 
 impl ResolvesServerCert for HostCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // With nothing in common rustls ends the handshake itself, by the right alert.
+        // With nothing in common, rustls ends the handshake itself, with the appropriate alert.
         Some(self.entries.get(self.choose(&hello).unwrap_or(0))?.current())
     }
 }

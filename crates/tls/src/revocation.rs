@@ -1,5 +1,5 @@
-//! SSLCARevocationCheck: revocation lists (RFC 5280 section 5) against a verified path. The lists
-//! of version 1, which `openssl ca` writes by default, count as those of version 2.
+//! SSLCARevocationCheck: checks a verified path against revocation lists (RFC 5280 section 5).
+//! Lists of version 1, which `openssl ca` writes by default, are treated like those of version 2.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslcarevocationcheck>
 
 use rustls_pki_types::CertificateDer;
@@ -14,21 +14,21 @@ use crate::{Finding, certs};
 /// Which certificates of a path are checked. Default: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
-    /// No revocation list is looked at.
+    /// No revocation list is used.
     #[default]
     None,
-    /// The client's certificate alone.
+    /// Only the client's certificate.
     Leaf,
-    /// All but the root.
+    /// All except the root.
     Chain,
 }
 
 impl Check {
-    /// Reads `chain|leaf|none [no_crl_for_cert_ok]`: the check, and whether a certificate without
-    /// a list is well.
+    /// Parses `chain|leaf|none [no_crl_for_cert_ok]`: the check, and whether a certificate without
+    /// a list is accepted.
     ///
     /// # Errors
-    /// Another word.
+    /// Any other word.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<(Self, bool), Finding> {
         let mut words = words.into_iter();
         let invalid = |word: &str| {
@@ -54,7 +54,7 @@ impl Check {
 /// Checks a path, leaf first, root last, against the lists.
 ///
 /// # Errors
-/// The first reason not to trust it.
+/// The first reason to distrust it.
 pub(crate) fn check(
     path: &[CertificateDer<'_>],
     lists: &[Vec<u8>],
@@ -115,7 +115,7 @@ fn judge(
     if list.next_update().is_some_and(|next| next < now) {
         return Err(Reason::RevocationListExpired);
     }
-    // A list for some of the certificates only, or a delta, says nothing about the others.
+    // A list for some of the certificates, or a delta, implies nothing about the others.
     if list.extensions().iter().any(|extension| extension.critical) {
         return Err(Reason::RevocationListExtension);
     }

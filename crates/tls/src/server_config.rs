@@ -10,6 +10,7 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::CertificateDer;
 
 use crate::certs::{self, Host, Pair};
+use crate::groups::Groups;
 use crate::passphrase::Passphrases;
 use crate::protocols::Protocols;
 use crate::resolver::HostCertificates;
@@ -38,6 +39,8 @@ pub struct HostTls {
     pub cipher_suite: Option<String>,
     /// `SSLCipherSuite TLSv1.3`. Default: OpenSSL's order.
     pub cipher_suite_tls13: Option<String>,
+    /// `SSLOpenSSLConfCmd Groups`. Default: rustls's.
+    pub groups: Option<Groups>,
     /// SSLHonorCipherOrder. Default: off.
     pub honor_cipher_order: bool,
     /// SSLVerifyClient with all that belongs to it. Default: no certificate is asked for.
@@ -125,7 +128,11 @@ fn provider(host: &HostTls, findings: &mut Vec<Finding>) -> CryptoProvider {
         findings.push(ciphers::nothing_left(spec));
     }
     suites.extend(choice.suites);
-    CryptoProvider { cipher_suites: suites, ..crate::provider() }
+    let mut provider = CryptoProvider { cipher_suites: suites, ..crate::provider() };
+    if let Some(Groups(groups)) = &host.groups {
+        provider.kx_groups.clone_from(groups);
+    }
+    provider
 }
 
 fn certificates(

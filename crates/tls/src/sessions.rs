@@ -1,6 +1,6 @@
-//! SSLSessionCache: TLS sessions in memory that all children share, so that a client may come back
-//! to any of them. Slots are taken by compare-and-swap alone: a child that dies in the middle costs
-//! its one slot for [`STALE_SECONDS`], nothing else.
+//! SSLSessionCache: TLS sessions in memory shared by all children, so that a client may resume at
+//! any of them. Slots are claimed by compare-and-swap only: a child that dies halfway costs its one
+//! slot for [`STALE_SECONDS`], and nothing else.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslsessioncache>
 
 use std::fmt;
@@ -14,16 +14,16 @@ use crate::tickets::unix_seconds;
 
 const DIRECTIVE: &str = "SSLSessionCache";
 
-/// `shmcb:path` without a size, as in mod_socache_shmcb.
+/// The size for `shmcb:path` without one, as in mod_socache_shmcb.
 pub const DEFAULT_BYTES: usize = 512 * 1024;
 
-/// Less is refused, as in mod_socache_shmcb.
+/// Smaller sizes are refused, as in mod_socache_shmcb.
 pub const MIN_BYTES: usize = 8192;
 
-/// More is refused.
+/// Larger sizes are refused.
 pub const MAX_BYTES: usize = 1 << 30;
 
-/// A slot that has been written for so long belongs to a child that died.
+/// A slot that has been in writing for this long belongs to a child that died.
 pub const STALE_SECONDS: u64 = 10;
 
 /// A quarter of the memory is for sessions with client certificates, which are large.
@@ -31,7 +31,7 @@ const LARGE_SHARE: usize = 4;
 const SMALL_WORDS: usize = HEAD_WORDS + 448 / 8;
 const LARGE_WORDS: usize = HEAD_WORDS + 4096 / 8;
 const HEAD_WORDS: usize = 5;
-/// A session may lie in any of so many slots.
+/// The number of slots that a session may occupy.
 const PROBES: usize = 8;
 
 /// The value of SSLSessionCache. Default: none.
@@ -40,9 +40,9 @@ pub enum SessionCache {
     /// `none` and `nonenotnull`.
     #[default]
     None,
-    /// `shmcb:/path(size)`. The path only names the memory; there is no file.
+    /// `shmcb:/path(size)`. The path only names the memory; no file is created.
     Shared {
-        /// As written.
+        /// The path as written.
         path: Vec<u8>,
         /// Bytes of shared memory.
         bytes: usize,
@@ -50,10 +50,10 @@ pub enum SessionCache {
 }
 
 impl SessionCache {
-    /// Reads the directive's argument.
+    /// Parses the directive's argument.
     ///
     /// # Errors
-    /// A store that is not shmcb, or a size out of bounds.
+    /// A store other than shmcb, or a size out of bounds.
     pub fn parse(argument: &str) -> Result<Self, Finding> {
         if argument.eq_ignore_ascii_case("none") || argument.eq_ignore_ascii_case("nonenotnull") {
             return Ok(Self::None);
@@ -79,7 +79,7 @@ impl SessionCache {
         Ok(Self::Shared { path: path.into(), bytes })
     }
 
-    /// Words of shared memory to be made for it; 0 for none.
+    /// Words of shared memory that it needs; 0 for none.
     pub fn words(&self) -> usize {
         match self {
             Self::None => 0,
@@ -92,8 +92,8 @@ fn out_of_bounds(relation: &str, limit: usize) -> Finding {
     Finding::error(DIRECTIVE, format!("Invalid argument: size has to be {relation} {limit} bytes"))
 }
 
-/// What a host's sessions are bound to: its name and all that decides which clients it trusts.
-/// Sessions of another host, or of the same before its configuration changed, are not resumed.
+/// What binds a host's sessions: its name and everything that determines which clients it trusts.
+/// Sessions of another host, or from before a change of the configuration, are not resumed.
 pub fn context(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Context::new(&SHA256);
     for part in parts {
@@ -121,7 +121,7 @@ impl fmt::Debug for SharedSessions {
 }
 
 impl SharedSessions {
-    /// `words` is the region, all zero when new, the same for all hosts; `timeout_seconds` is
+    /// `words` is the region, all zero when new and common to all hosts; `timeout_seconds` is
     /// SSLSessionCacheTimeout.
     pub fn new(words: &'static [AtomicU64], context: [u8; 32], timeout_seconds: u64) -> Self {
         let (large, small) = words.split_at(words.len() / LARGE_SHARE);
@@ -133,12 +133,12 @@ impl SharedSessions {
         }
     }
 
-    /// How many sessions fit.
+    /// The number of sessions that fit.
     pub fn capacity(&self) -> usize {
         self.small.count() + self.large.count()
     }
 
-    /// How many sessions are in it that have not expired, of all hosts: for mod_status.
+    /// The number of sessions of all hosts that have not expired: for mod_status.
     pub fn occupied(&self) -> usize {
         let now = unix_seconds();
         [self.small, self.large].iter().map(|slots| slots.occupied(now)).sum()
@@ -187,14 +187,14 @@ impl StoresServerSessions for SharedSessions {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Tag(u64, u64);
 
-/// A row of slots of one size.
+/// An array of slots of one size.
 #[derive(Clone, Copy)]
 struct Slots {
     words: &'static [AtomicU64],
     size: usize,
 }
 
-/// The first word of a slot: what it holds, how often that changed, and since when.
+/// The first word of a slot: its kind of content, a version, and the time of the last change.
 #[derive(Clone, Copy)]
 struct State(u64);
 
@@ -211,7 +211,8 @@ impl State {
         self.0 >> 32
     }
 
-    /// The next state: the version in bits 2 to 31 goes up, so an old reader sees the change.
+    /// The next state: increments the version in bits 2 to 31, so that an old reader notices the
+    /// change.
     fn next(self, kind: u64, now: u64) -> Self {
         let version = (self.0 >> 2).wrapping_add(1) & 0x3fff_ffff;
         Self(now << 32 | version << 2 | kind)
@@ -241,7 +242,7 @@ impl Slots {
         Some(Slot { state, low, high, expiry, length, data })
     }
 
-    /// The slots where a session may lie, in the order to look.
+    /// The slots that a session may occupy, in the order of the search.
     fn candidates(self, tag: Tag) -> impl Iterator<Item = Slot> {
         let count = self.count();
         let start = if count == 0 { 0 } else { (tag.0 % count as u64) as usize };
@@ -249,7 +250,7 @@ impl Slots {
     }
 
     fn put(self, tag: Tag, value: &[u8], now: u64, expiry: u64) -> bool {
-        // The same session again, else a free slot, else the one that would expire first.
+        // Prefers the same session, then a free slot, then the one that expires first.
         let best = self
             .candidates(tag)
             .map(|slot| (slot.preference(tag, now), slot))
@@ -289,7 +290,7 @@ impl Slot {
         Tag(self.low.load(Ordering::Relaxed), self.high.load(Ordering::Relaxed))
     }
 
-    /// How gladly this slot is overwritten (lower first), and the state that was judged.
+    /// The preference for overwriting this slot (lower first), and the state it is based on.
     fn preference(&self, tag: Tag, now: u64) -> Option<(u64, State)> {
         let state = self.load();
         let expiry = self.expiry.load(Ordering::Relaxed);
@@ -339,7 +340,7 @@ impl Slot {
             words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         value.truncate(length);
         fence(Ordering::Acquire);
-        // Unchanged since the first look: what was copied is one session. A taker wins only once.
+        // The state is unchanged, so the copied bytes are one session. Only one remover succeeds.
         let whole = match remove {
             true => self.change(state, state.next(FREE, now)),
             false => self.state.load(Ordering::Relaxed) == state.0,

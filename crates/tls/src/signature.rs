@@ -1,20 +1,21 @@
-//! Signatures over things that X.509 signs outside certificates: CRLs and OCSP responses.
+//! X.509 signatures outside certificates: on CRLs and OCSP responses.
 
 use crate::der::{Reader, SEQUENCE};
 
-/// `SEQUENCE { signed, AlgorithmIdentifier, BIT STRING }`, the shape of all that X.509 signs.
+/// `SEQUENCE { signed, AlgorithmIdentifier, BIT STRING }`, the structure of everything that X.509
+/// signs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signed<'a> {
-    /// The element that is signed, with its tag.
+    /// The signed element, with its tag.
     pub message: &'a [u8],
-    /// The algorithm, without the outer tag, as rustls compares it.
+    /// The algorithm without its outer tag, as rustls compares it.
     pub algorithm: &'a [u8],
     /// The signature's bits.
     pub signature: &'a [u8],
 }
 
 impl<'a> Signed<'a> {
-    /// The three parts at the beginning of a SEQUENCE's content.
+    /// Reads the three parts at the beginning of a SEQUENCE's content.
     pub fn read(reader: &mut Reader<'a>) -> Option<Self> {
         Some(Self {
             message: reader.expect(SEQUENCE)?.raw,
@@ -23,12 +24,12 @@ impl<'a> Signed<'a> {
         })
     }
 
-    /// The parts of a whole element, as a CRL.
+    /// Reads the parts of a whole element, such as a CRL.
     pub fn of_element(der: &'a [u8]) -> Option<Self> {
         Self::read(&mut Reader::new(der).enter(SEQUENCE)?)
     }
 
-    /// Whether the key of a SubjectPublicKeyInfo made the signature.
+    /// Whether the signature was made by the key of a SubjectPublicKeyInfo.
     pub fn is_by(&self, public_key_info: &[u8]) -> bool {
         let parts = || {
             let mut info = Reader::new(public_key_info).enter(SEQUENCE)?;

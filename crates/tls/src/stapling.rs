@@ -1,6 +1,6 @@
-//! SSLUseStapling: the OCSP response that goes out with each handshake. A handshake never waits for
-//! a responder: the server asks beforehand, and this state machine says when, and what is stapled
-//! in between. One per certificate.
+//! SSLUseStapling: the OCSP response sent with each handshake. A handshake never waits for a
+//! responder: the server asks in advance, and this state machine, one per certificate, determines
+//! when, and what is stapled in between.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslusestapling>, `ssl_util_stapling.c`.
 
 use rustls_pki_types::CertificateDer;
@@ -9,15 +9,14 @@ use crate::ocsp::response::{self, Fault, Policy, Status};
 use crate::ocsp::{CertificateId, HttpRequest, Request, Responder, responder_of};
 use crate::{Finding, certs, der};
 
-/// A response is renewed when this share of its life is left (the divisor), so that a slow
-/// responder does not leave a gap.
+/// A response is renewed when 1/4 of its life is left, so that a slow responder causes no gap.
 const RENEW_SHARE: u64 = 4;
 
-/// `tryLater` as a whole OCSPResponse.
+/// `tryLater` as a complete OCSPResponse.
 const TRY_LATER: u8 = 3;
 
-/// The SSLStapling* directives, with Apache's defaults. (SSLStaplingCache names the memory, which
-/// the state machine itself is.)
+/// The SSLStapling* directives, with Apache's defaults. (SSLStaplingCache names the cache, whose
+/// role this state machine has.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// SSLStaplingResponseTimeSkew. Default: 300.
@@ -68,31 +67,31 @@ pub struct Stapling {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing has been asked.
+    /// No request has been made.
     New,
-    /// An answer, or `None` where an error is not handed on.
+    /// A response, or `None` if it is an error that is not passed on.
     Held { staple: Option<Vec<u8>>, renew_at: u64, until: u64 },
 }
 
-/// What became of an attempt, for the log.
+/// The outcome of an attempt, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response that says that the certificate is good is stapled.
+    /// The stapled response says that the certificate is good.
     Good,
-    /// A response that says something else is stapled.
+    /// The stapled response has another status.
     Status(Status),
-    /// There was no answer.
+    /// No response was received.
     Unreachable,
-    /// The answer was worth nothing.
+    /// The response was invalid.
     Faulty(Fault),
 }
 
 impl Stapling {
-    /// Stapling for a chain, leaf first. The issuer comes from the chain or, where it is the leaf
-    /// alone, from `authorities` (the certificates of SSLCACertificateFile and its like).
+    /// Stapling for a chain, leaf first. The issuer is taken from the chain or, if that is the leaf
+    /// only, from `authorities` (the certificates of SSLCACertificateFile and similar directives).
     ///
     /// # Errors
-    /// The issuer or the responder is not known: Apache warns (AH02217, AH02218) and goes on
+    /// The issuer or the responder is unknown: Apache warns (AH02217, AH02218) and continues
     /// without stapling.
     pub fn new(
         chain: &[CertificateDer<'static>],
@@ -121,7 +120,7 @@ impl Stapling {
         Ok(Self { settings, issuer, request, responder, state: State::New })
     }
 
-    /// The question to send if it is time for one. `now` is in seconds since 1970.
+    /// The request to send, if one is due. `now` is in seconds since 1970.
     pub fn due(&self, now: u64) -> Option<HttpRequest> {
         match &self.state {
             State::Held { renew_at, .. } if now < *renew_at => None,
@@ -132,7 +131,7 @@ impl Stapling {
         }
     }
 
-    /// When [`Stapling::due`] should be called again.
+    /// When to call [`Stapling::due`] again.
     pub fn due_at(&self) -> u64 {
         match &self.state {
             State::New => 0,
@@ -140,7 +139,7 @@ impl Stapling {
         }
     }
 
-    /// What is stapled at this time.
+    /// The response currently stapled.
     pub fn current(&self, now: u64) -> Option<&[u8]> {
         match &self.state {
             State::Held { staple, until, .. } if now < *until => staple.as_deref(),
@@ -148,7 +147,7 @@ impl Stapling {
         }
     }
 
-    /// Takes the body of a responder's HTTP answer, or `None` where there was none.
+    /// Processes the body of a responder's HTTP response, or `None` if there was none.
     pub fn answered(&mut self, body: Option<&[u8]>, now: u64) -> Outcome {
         let Some(body) = body else {
             let fake = self.settings.return_errors && self.settings.fake_try_later;
@@ -181,7 +180,7 @@ impl Stapling {
         }
     }
 
-    /// A good response that is still valid outlives a failed renewal; else the error counts.
+    /// A good response that is still valid survives a failed renewal; otherwise the error applies.
     fn failed(&mut self, error: Option<Vec<u8>>, now: u64) {
         let again = now + self.settings.error_cache_seconds.max(1);
         match &mut self.state {
@@ -217,7 +216,7 @@ fn try_later() -> Vec<u8> {
     der::sequence(&[&der::element(der::ENUMERATED, &[TRY_LATER])])
 }
 
-/// Whether a whole OCSPResponse is an error without a certificate's status.
+/// Whether a complete OCSPResponse is an error without a certificate's status.
 fn is_error(response: &[u8]) -> bool {
     let mut reader = der::Reader::new(response).enter(der::SEQUENCE);
     reader.as_mut().and_then(|reader| reader.content(der::ENUMERATED)) != Some(&[0])

@@ -1,5 +1,5 @@
-//! Session tickets (RFC 5077, RFC 8446 section 4.6.1) whose keys all children share: they lie in
-//! shared memory, the supervisor alone writes and rotates them, every child reads them.
+//! Session tickets (RFC 5077, RFC 8446 section 4.6.1). All children share the keys, which are in
+//! shared memory: only the supervisor writes and rotates them, and every child reads them.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslsessionticketkeyfile>
 
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::{Finding, certs};
 /// The newest key encrypts, all of them decrypt.
 pub const KEYS: usize = 3;
 
-/// Keys are not rotated more often than this.
+/// The shortest time between rotations.
 const MIN_ROTATION_SECONDS: u64 = 3600;
 
 /// How often the supervisor should call [`KeyRing::rotate`], so that a ticket of this lifetime can
-/// always be decrypted and a key is not kept for longer than that takes.
+/// always be decrypted and no key is kept longer than that requires.
 pub fn rotation_seconds(lifetime_seconds: u64) -> u64 {
     lifetime_seconds.div_ceil(KEYS as u64 - 1).max(MIN_ROTATION_SECONDS)
 }
@@ -28,7 +28,7 @@ pub fn rotation_seconds(lifetime_seconds: u64) -> u64 {
 /// Words of shared memory that a [`KeyRing`] needs.
 pub const REGION_WORDS: usize = 1 + KEYS * KEY_WORDS;
 
-/// An SSLSessionTicketKeyFile is exactly so long: name, HMAC secret, AES secret, 16 bytes each.
+/// The exact size of an SSLSessionTicketKeyFile: name, HMAC secret and AES secret, 16 bytes each.
 pub const KEY_FILE_BYTES: usize = 48;
 
 const KEY_FILE: &str = "SSLSessionTicketKeyFile";
@@ -38,7 +38,7 @@ const NONCE_BYTES: usize = 12;
 const TIME_BYTES: usize = 8;
 const HEAD_BYTES: usize = NAME_BYTES + NONCE_BYTES + TIME_BYTES;
 
-/// A reader gives up after so many collisions with the writer: a supervisor that died while
+/// A reader gives up after this many collisions with the writer: a supervisor that died while
 /// writing costs tickets, not handshakes.
 const READ_TRIES: usize = 10_000;
 
@@ -49,7 +49,8 @@ struct Key {
     secret: [u8; 32],
 }
 
-/// The keys in shared memory, behind a sequence lock: word 0 is odd while the supervisor writes.
+/// The keys in shared memory, guarded by a sequence lock: word 0 is odd while the supervisor
+/// writes.
 #[derive(Clone, Copy)]
 pub struct KeyRing {
     words: &'static [AtomicU64],
@@ -62,14 +63,14 @@ impl fmt::Debug for KeyRing {
 }
 
 impl KeyRing {
-    /// The ring in a region of at least [`REGION_WORDS`] words, all zero when it is new.
+    /// The ring in a region of at least [`REGION_WORDS`] words, all zero when new.
     pub fn new(words: &'static [AtomicU64]) -> Option<Self> {
         words.get(..REGION_WORDS).map(|words| Self { words })
     }
 
-    /// Makes a new key the current one and forgets the oldest. For the supervisor alone; called
-    /// before the first fork and then every so often (tickets live for at most [`KEYS`] - 1 turns).
-    /// Returns false, and changes nothing, when the system has no random bytes.
+    /// Makes a new key the current one and drops the oldest. For the supervisor only, which calls
+    /// it before the first fork and periodically after it (tickets live for at most [`KEYS`] - 1
+    /// periods). Returns false, without a change, if the system has no random bytes.
     pub fn rotate(&self) -> bool {
         let mut key = Key { name: [0; NAME_BYTES], secret: [0; 32] };
         if rand::fill(&mut key.name).is_err() || rand::fill(&mut key.secret).is_err() {
@@ -95,7 +96,7 @@ impl KeyRing {
         sequence.store(before.wrapping_add(1), Ordering::Release);
     }
 
-    /// The keys, newest first; none when the ring is empty or its writer died.
+    /// The keys, newest first; none if the ring is empty or its writer died.
     fn keys(&self) -> Vec<Key> {
         let Some((sequence, rest)) = self.words.split_first() else { return Vec::new() };
         for _ in 0..READ_TRIES {
@@ -136,7 +137,7 @@ impl Key {
     }
 }
 
-/// Where a host's ticket keys come from.
+/// The source of a host's ticket keys.
 #[derive(Clone)]
 enum Source {
     Shared(KeyRing),
@@ -157,17 +158,17 @@ impl fmt::Debug for Ticketer {
 }
 
 impl Ticketer {
-    /// Tickets under the shared keys. `context` ([`crate::sessions::context`]) binds them to the
-    /// host: a session of one host is not resumed at another that verifies clients differently.
+    /// Tickets with the shared keys. `context` ([`crate::sessions::context`]) binds them to the
+    /// host: a session is not resumed at another host that verifies clients differently.
     /// `lifetime_seconds` is SSLSessionCacheTimeout.
     pub fn shared(ring: KeyRing, context: [u8; 32], lifetime_seconds: u32) -> Self {
         Self { source: Source::Shared(ring), context, lifetime_seconds }
     }
 
-    /// Tickets under the key in an SSLSessionTicketKeyFile.
+    /// Tickets with the key in an SSLSessionTicketKeyFile.
     ///
     /// # Errors
-    /// The file cannot be read or is shorter than [`KEY_FILE_BYTES`].
+    /// The file can't be read or is shorter than [`KEY_FILE_BYTES`].
     pub fn of_file(path: &[u8], context: [u8; 32], lifetime_seconds: u32) -> Result<Self, Finding> {
         let text = certs::read(KEY_FILE, path).map_err(|finding| finding.numbered(2286))?;
         let key = Key::of_file(&text).ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! The certificates, names and revocation lists that client verification rests on, from files and
-//! hashed folders (`openssl rehash`).
+//! The certificates, names and revocation lists for client verification, from files and hashed
+//! folders (`openssl rehash`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,15 +10,16 @@ use rustls_pki_types::CertificateDer;
 use crate::der::{Reader, SEQUENCE};
 use crate::{Finding, certs, pem};
 
-/// More entries of a hashed folder are not read.
+/// Entries of a hashed folder that are read at most.
 pub const MAX_FOLDER_ENTRIES: usize = 10_000;
 
-/// A file and a folder, each optional: `SSLCACertificateFile` and `…Path`, and their like.
+/// A file and a folder, each optional: `SSLCACertificateFile` and `SSLCACertificatePath`, and
+/// similar pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locations {
-    /// PEM blocks one after the other.
+    /// Concatenated PEM blocks.
     pub file: Option<Vec<u8>>,
-    /// A folder of PEM files named by hash. Others in it are left alone, as OpenSSL does.
+    /// A folder of PEM files named by hash. As in OpenSSL, other files in it are ignored.
     pub folder: Option<Vec<u8>>,
 }
 
@@ -28,10 +29,10 @@ impl Locations {
         self.file.is_none() && self.folder.is_none()
     }
 
-    /// The certificates. The names are those of the directives, for the findings.
+    /// The certificates. The arguments are the names of the directives, for findings.
     ///
     /// # Errors
-    /// A file that cannot be read or has no certificate, a folder that cannot be listed.
+    /// A file that can't be read or has no certificate, a folder that can't be listed.
     pub fn certificates(
         &self,
         file_directive: &'static str,
@@ -57,7 +58,7 @@ impl Locations {
     /// The revocation lists.
     ///
     /// # Errors
-    /// A file that cannot be read, a folder that cannot be listed.
+    /// A file that can't be read, a folder that can't be listed.
     pub fn revocation_lists(
         &self,
         file_directive: &'static str,
@@ -119,7 +120,7 @@ fn hashed_kind(name: &str) -> Option<Option<char>> {
     hashed.then_some(kind)
 }
 
-/// The subjects of certificates, as the server names them to clients.
+/// The subjects of certificates, for the list of acceptable authorities sent to clients.
 pub fn subjects(certificates: &[CertificateDer<'static>]) -> Vec<DistinguishedName> {
     let subject = |der: &CertificateDer<'static>| {
         let parsed = certs::parse(der).ok()?;

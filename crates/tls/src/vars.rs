@@ -17,7 +17,7 @@ pub use name::Style;
 /// SSL_VERSION_LIBRARY.
 pub const LIBRARY: &str = "rustls/0.23";
 
-/// What is known of a connection once its handshake is done.
+/// The facts about a connection after its handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection<'a> {
     /// `TLSv1.2` or `TLSv1.3`.
@@ -26,25 +26,24 @@ pub struct Connection<'a> {
     pub suite: CipherSuite,
     /// A session was resumed.
     pub resumed: bool,
-    /// An identifier of the session, made when first asked for: rustls keeps the protocol's own to
-    /// itself.
+    /// An identifier of the session, generated on first use: rustls does not expose the protocol's.
     pub session_id: &'a OnceCell<Box<[u8; 32]>>,
-    /// The name that the client asked for.
+    /// The server name that the client requested.
     pub server_name: Option<&'a str>,
     /// The server's certificate and its chain.
     pub server_chain: &'a [CertificateDer<'static>],
-    /// What the client presented.
+    /// The chain that the client presented.
     pub client_chain: &'a [CertificateDer<'static>],
-    /// Why that is not trusted; `None` if it is, or if there is nothing.
+    /// Why that is not trusted; `None` if it is, or if there is none.
     pub failure: Option<&'a str>,
     /// SSL_VERSION_INTERFACE: `mod_ssl/` and the version that the server follows.
     pub interface: &'a str,
 }
 
 impl Connection<'_> {
-    /// The value of one variable, named in full (`SSL_CLIENT_S_DN_CN`); `None` where it has none
-    /// in this connection or does not exist. Case counts in the parts of names (`CN`) alone, as in
-    /// Apache. `now` is in seconds since 1970.
+    /// The value of one variable, by its full name (`SSL_CLIENT_S_DN_CN`); `None` if it has no
+    /// value in this connection or does not exist. As in Apache, only the parts of names (`CN`) are
+    /// case-sensitive. `now` is in seconds since 1970.
     pub fn lookup(&self, name: &str, style: Style, now: i64) -> Option<Vec<u8>> {
         if name.eq_ignore_ascii_case("HTTPS") {
             return Some(b"on".to_vec());
@@ -59,7 +58,7 @@ impl Connection<'_> {
         self.session(&name.to_ascii_uppercase()).map(String::into_bytes)
     }
 
-    /// The variables of `SSLOptions +StdEnvVars`, those that have a value.
+    /// The variables of `SSLOptions +StdEnvVars` that have a value.
     pub fn standard(&self, style: Style, now: i64) -> Vec<(String, Vec<u8>)> {
         let mut variables: Vec<(String, Vec<u8>)> = STANDARD
             .iter()
@@ -124,7 +123,7 @@ impl Connection<'_> {
             "CIPHER_EXPORT" => "false".into(),
             "CIPHER_USEKEYSIZE" | "CIPHER_ALGKEYSIZE" => suite?.bits.to_string(),
             "COMPRESS_METHOD" => "NULL".into(),
-            // TLS 1.3 has no renegotiation that could be secure.
+            // TLS 1.3 has no renegotiation.
             "SECURE_RENEG" => (self.protocol == "TLSv1.2").to_string(),
             "SESSION_ID" => hex(&self.session_id.get_or_init(fresh_id)[..]),
             "SESSION_RESUMED" if self.resumed => "Resumed".into(),
@@ -137,16 +136,16 @@ impl Connection<'_> {
     }
 }
 
-/// So many bytes nobody has had before.
+/// A random identifier.
 fn fresh_id() -> Box<[u8; 32]> {
     let mut id = Box::new([0; 32]);
-    // Without random bytes no handshake would have come this far.
+    // Random bytes were available for the handshake.
     let _ = rand::fill(&mut id[..]);
     id
 }
 
-/// The variable behind `%{name}c` in a log format, mod_ssl's older way; `None` logs `-`, as Apache
-/// does for `errcode` and `errstr` too.
+/// The variable behind `%{name}c` in a log format, mod_ssl's older syntax; `None` logs `-`, which
+/// Apache also does for `errcode` and `errstr`.
 pub fn of_log_format(name: &str) -> Option<&'static str> {
     Some(match name {
         "version" => "SSL_PROTOCOL",
@@ -157,7 +156,7 @@ pub fn of_log_format(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The variables of StdEnvVars apart from the parts of names.
+/// The variables of StdEnvVars except the parts of names.
 const STANDARD: &[&str] = &[
     "SSL_VERSION_INTERFACE",
     "SSL_VERSION_LIBRARY",
@@ -205,7 +204,7 @@ fn certificate_variable(
     certificate::variable(&certs::parse(der).ok()?, name, style, now)
 }
 
-/// The rest of a name behind a prefix in any case.
+/// The rest of a name after a prefix, which is matched case-insensitively.
 fn strip<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let (start, rest) = name.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)

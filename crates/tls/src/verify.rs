@@ -31,6 +31,9 @@ pub enum Mode {
     Require,
     /// A certificate may be given; its issuer need not be known.
     OptionalNoCa,
+    /// The host asks for none, but sections of it do: one may be given, and is judged by them. No
+    /// word of the directive.
+    OfSections,
 }
 
 impl Mode {
@@ -203,7 +206,11 @@ impl ClientVerifier {
         match verdict {
             Verdict::Absent => self.mode != Mode::Require,
             Verdict::Trusted(_) => true,
-            Verdict::Failed(reason) => self.mode == Mode::OptionalNoCa && reason.is_about_issuer(),
+            Verdict::Failed(reason) => match self.mode {
+                Mode::OptionalNoCa => reason.is_about_issuer(),
+                Mode::OfSections => true,
+                _ => false,
+            },
         }
     }
 

@@ -1,4 +1,4 @@
-//! OpenSSL's own client against the building blocks put together as mod_ssl puts them together.
+//! OpenSSL's own client against the building blocks, combined as mod_ssl does.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ const CONFIG: &str = "[req]\ndistinguished_name=dn\n[dn]\n\
     authorityInfoAccess=OCSP;URI:http://ocsp.example/\n\
     [client]\nbasicConstraints=CA:FALSE\n";
 
-/// An authority, a server and two clients, one of them a stranger.
+/// An authority, a server and two clients, one of them from an unknown authority.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -92,7 +92,7 @@ fn built(host: &HostTls) -> BuiltHost {
     build(host, &mut Passphrases::none()).unwrap()
 }
 
-/// Answers `count` connections, each with the variables that a request would see.
+/// Serves `count` connections, each with the variables that a request would see.
 fn serve(
     config: Arc<ServerConfig>,
     verifier: Option<Arc<ClientVerifier>>,
@@ -145,7 +145,7 @@ fn serve(
     address
 }
 
-/// What `s_client` prints when it sends one line and reads to the end.
+/// The output of `s_client` when it sends one line and reads to the end.
 fn s_client(folder: &Folder, address: SocketAddr, args: &str) -> String {
     let mut child = Command::new("openssl")
         .args(["s_client", "-connect", &address.to_string(), "-servername", "localhost"])
@@ -222,7 +222,7 @@ fn clients_are_verified_as_in_apache() {
     let folder = Folder::new("clients");
     let known = "-cert client.pem -key client.key";
     let strange = "-cert stranger.pem -key stranger.key";
-    for (mode, nobody, good, stranger) in [
+    for (mode, without, good, stranger) in [
         (Mode::Optional, Some("NONE"), Some("SUCCESS"), None),
         (Mode::Require, None, Some("SUCCESS"), None),
         (Mode::OptionalNoCa, Some("NONE"), Some("SUCCESS"), Some("FAILED:self-signed certificate")),
@@ -236,7 +236,7 @@ fn clients_are_verified_as_in_apache() {
         let mut host = folder.host();
         host.verifier = Some(verifier.clone());
         let address = serve(built(&host).config, Some(verifier), 3);
-        for (args, expected) in [("", nobody), (known, good), (strange, stranger)] {
+        for (args, expected) in [("", without), (known, good), (strange, stranger)] {
             let text = s_client(&folder, address, args);
             let value = text.lines().find_map(|line| line.strip_prefix("SSL_CLIENT_VERIFY="));
             assert_eq!(value, expected, "{mode:?} {args}");

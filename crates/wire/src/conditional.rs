@@ -72,17 +72,21 @@ pub fn meets_conditions(request: &Table, known: &Validators<'_>) -> Decision {
     if if_match(request, known) == Condition::NoMatch {
         return Decision::PreconditionFailed;
     }
-    if matches!(if_unmodified_since(request, known), Condition::Weak | Condition::Strong) {
-        return Decision::PreconditionFailed;
-    }
     let is_get = known.method == Method::GET;
     // 304 needs every condition that was sent to say so; RFC 9110 section 13.2.2 would ignore
-    // If-Modified-Since beside If-None-Match, Apache does not.
+    // If-Modified-Since beside If-None-Match, Apache does not. An If-Unmodified-Since that holds,
+    // or is no date, rules a 304 out.
     let mut not_modified = None;
+    match if_unmodified_since(request, known) {
+        Condition::None => {}
+        Condition::NoMatch => not_modified = Some(false),
+        Condition::Weak | Condition::Strong => return Decision::PreconditionFailed,
+    }
     match if_none_match(request, known) {
         Condition::None => {}
         Condition::NoMatch => not_modified = Some(false),
-        _ if is_get => not_modified = Some(true),
+        _ if is_get && not_modified.is_none() => not_modified = Some(true),
+        _ if is_get => {}
         _ => return Decision::PreconditionFailed,
     }
     match if_modified_since(request, known) {

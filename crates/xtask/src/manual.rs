@@ -7,7 +7,7 @@ mod page;
 mod row;
 
 use crate::tree;
-use row::Row;
+use row::{Dump, Row};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,11 +22,11 @@ const REFERENCE: &str = "docs/reference/directives.csv";
 pub fn run(arguments: &[&str]) -> Result<String, String> {
     let options = Options::parse(arguments)?;
     let root = tree::root();
-    let rows = row::parse(&options.rows(&root)?)?;
+    let dump = row::parse(&options.rows(&root)?)?;
     let reference = std::fs::read_to_string(root.join(REFERENCE))
         .map_err(|error| format!("{REFERENCE}: {error}"))?;
     let reference = csv::reference(&reference)?;
-    let pages = pages(&rows, &reference);
+    let pages = pages(&dump, &reference);
     if options.check { check(&root, &pages) } else { write(&root, &pages) }
 }
 
@@ -78,9 +78,9 @@ fn program(root: &Path) -> Command {
 }
 
 /// Every generated page by its path from the root.
-fn pages(rows: &[Row], reference: &[csv::Reference]) -> BTreeMap<PathBuf, String> {
+fn pages(dump: &Dump, reference: &[csv::Reference]) -> BTreeMap<PathBuf, String> {
     let mut modules: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
+    for row in &dump.rows {
         modules.entry(&row.module).or_default().push(row);
     }
     let mut pages = BTreeMap::new();
@@ -90,7 +90,7 @@ fn pages(rows: &[Row], reference: &[csv::Reference]) -> BTreeMap<PathBuf, String
         pages.insert(path, page::render(module, rows));
     }
     pages.insert(PathBuf::from("docs/directives/index.md"), page::index(&modules));
-    pages.insert(PathBuf::from("docs/compat.md"), compat::render(rows, reference));
+    pages.insert(PathBuf::from("docs/compat.md"), compat::render(dump, reference));
     pages
 }
 
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn each_module_has_a_page_and_all_is_in_the_index() {
-        let rows = row::parse(ROWS).unwrap();
-        let pages = pages(&rows, &[]);
+        let dump = row::parse(ROWS).unwrap();
+        let pages = pages(&dump, &[]);
         let names: Vec<&Path> = pages.keys().map(PathBuf::as_path).collect();
         let expected = [
             "docs/compat.md",
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn a_page_that_differs_or_is_left_over_is_stale() {
         let root = std::env::temp_dir().join(format!("xtask-manual-{}", std::process::id()));
-        let rows = row::parse(ROWS).unwrap();
-        let pages = pages(&rows, &[]);
+        let dump = row::parse(ROWS).unwrap();
+        let pages = pages(&dump, &[]);
         assert!(check(&root, &pages).is_err());
         write(&root, &pages).unwrap();
         assert!(check(&root, &pages).is_ok());

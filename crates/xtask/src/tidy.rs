@@ -99,8 +99,10 @@ fn examine(root: &Path) -> Result<(usize, Vec<Finding>), String> {
                 let masked = mask::mask(&text);
                 code::check(&source, &masked, &mut findings);
                 shape::check(&source, &masked, &mut findings);
+                prose::idiom(&source, &mask::prose(&text, &masked), &mut findings);
             }
             "toml" => manifest::check(&source, &mut findings),
+            "md" => prose::idiom(&source, &text, &mut findings),
             _ => {}
         }
     }

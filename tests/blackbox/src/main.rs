@@ -9,31 +9,18 @@
 //!
 //! A filter is a part of `area/name`. The format is described in tests/README.md.
 
-mod answer;
-mod client;
-mod compare;
-mod escape;
-mod gaps;
-mod parse;
-mod place;
-mod program;
-mod render;
-mod run;
-mod stall;
-mod testfile;
-mod tls;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use compare::red;
-use gaps::Gaps;
-use program::Program;
-use run::{Case, Mode, run_file};
-use testfile::TestFile;
+use blackbox::compare::red;
+use blackbox::gaps::Gaps;
+use blackbox::program::Program;
+use blackbox::run::{Case, Mode, run_file};
+use blackbox::testfile::{self, TestFile};
+use blackbox::{place, stall};
 
 /// Files that run at the same time. Most of a file's time is waiting.
 const WORKERS: usize = 6;

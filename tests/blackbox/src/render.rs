@@ -96,6 +96,10 @@ impl<'a> Renderer<'a> {
             }
             self.head(&head, &replaced, &mut lines);
         }
+        if answer.head.is_none() && body.starts_with(CANNED) {
+            mark = Some("body canned".to_owned());
+            body.clear();
+        }
         lines.extend(mark);
         self.body(&body, &mut lines);
         for (name, value) in &answer.trailers {

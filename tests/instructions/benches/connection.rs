@@ -7,7 +7,9 @@ use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
 use instructions::counts::{
-    CONNECTION_FEW, CONNECTION_MANY, CONNECTION_UNLIKE, FEW, MANY, server_limit,
+    CONNECTION_FEW, CONNECTION_FOLDER, CONNECTION_MANY, CONNECTION_MISSING,
+    CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE, CONNECTION_UNLIKE, FEW, MANY,
+    server_limit,
 };
 use instructions::rig::{Heads, Rig, Served};
 
@@ -30,6 +32,11 @@ fn finish(served: Served) {
 #[bench::few(args = (FEW, Heads::Same), config = at_most(CONNECTION_FEW))]
 #[bench::many(args = (MANY, Heads::Same), config = at_most(CONNECTION_MANY))]
 #[bench::unlike(args = (MANY, Heads::Unlike), config = at_most(CONNECTION_UNLIKE))]
+#[bench::query(args = (MANY, Heads::Query), config = at_most(CONNECTION_QUERY))]
+#[bench::range(args = (MANY, Heads::Range), config = at_most(CONNECTION_RANGE))]
+#[bench::not_modified(args = (MANY, Heads::NotModified), config = at_most(CONNECTION_NOT_MODIFIED))]
+#[bench::missing(args = (MANY, Heads::Missing), config = at_most(CONNECTION_MISSING))]
+#[bench::folder(args = (MANY, Heads::Folder), config = at_most(CONNECTION_FOLDER))]
 fn keep_alive(rig: Rig) -> Served {
     rig.serve().expect("the loop runs")
 }

@@ -15,7 +15,7 @@ pub const HEAD_BROWSER: u64 = 11_775;
 
 /// Instructions for a connection of [`FEW`] requests: the loop's start, the accept, the long way
 /// through the phases twice, and the first request that goes the short way.
-pub const CONNECTION_FEW: u64 = 297_000;
+pub const CONNECTION_FEW: u64 = 372_000;
 
 /// Instructions for a connection of [`MANY`] requests for one cached file; all but a few are known
 /// by the bytes of their heads.
@@ -23,6 +23,21 @@ pub const CONNECTION_MANY: u64 = 6_130_000;
 
 /// The same, when no two heads are alike: all but a few go the short way.
 pub const CONNECTION_UNLIKE: u64 = 9_220_000;
+
+/// The same with a query: each goes through the phases, as all below.
+pub const CONNECTION_QUERY: u64 = 33_040_000;
+
+/// Ranges of 100 bytes.
+pub const CONNECTION_RANGE: u64 = 37_940_000;
+
+/// 304 by If-None-Match.
+pub const CONNECTION_NOT_MODIFIED: u64 = 33_070_000;
+
+/// 404 of one name.
+pub const CONNECTION_MISSING: u64 = 33_530_000;
+
+/// 301 of a folder without its slash.
+pub const CONNECTION_FOLDER: u64 = 33_040_000;
 
 /// The requests of a short connection.
 pub const FEW: u32 = 3;

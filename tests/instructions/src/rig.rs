@@ -16,23 +16,49 @@ use server::engine::Engine;
 use server::host::Server;
 use server::slots::Registry;
 
-/// What wrk asks, on one line after the other, without the empty line.
-const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n";
-
-/// What the client's heads have in common.
+/// The requests of a client. No two heads are alike, except those of [`Heads::Same`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heads {
-    /// All are the same: the server knows them by their bytes.
+    /// A file, by wrk's head each time: the server knows it by its bytes.
     Same,
-    /// No two are alike.
+    /// A file.
     Unlike,
+    /// A file, with a query.
+    Query,
+    /// 100 bytes of a file: 206.
+    Range,
+    /// A file that the client has: 304.
+    NotModified,
+    /// A name that does not exist: 404.
+    Missing,
+    /// A folder without its slash: 301.
+    Folder,
 }
 
 impl Heads {
     fn head(self, number: u32) -> String {
+        let target = match self {
+            Heads::Query => format!("/small.txt?ver={number:08}"),
+            Heads::Missing => "/missing.txt".to_owned(),
+            Heads::Folder => "/folder".to_owned(),
+            _ => "/small.txt".to_owned(),
+        };
+        let field = match self {
+            Heads::Range => "Range: bytes=0-99\r\n",
+            Heads::NotModified => "If-None-Match: *\r\n",
+            _ => "",
+        };
+        let other = if self == Heads::Same { String::new() } else { format!("X: {number:08}\r\n") };
+        format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{field}{other}\r\n")
+    }
+
+    fn status(self) -> &'static str {
         match self {
-            Heads::Same => format!("{REQUEST}\r\n"),
-            Heads::Unlike => format!("{REQUEST}X: {number:08}\r\n\r\n"),
+            Heads::Same | Heads::Unlike | Heads::Query => "200",
+            Heads::Range => "206",
+            Heads::NotModified => "304",
+            Heads::Missing => "404",
+            Heads::Folder => "301",
         }
     }
 }
@@ -113,7 +139,7 @@ fn folder() -> io::Result<PathBuf> {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
     let folder = base.join(format!("tamarack-instructions-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("htdocs"))?;
+    std::fs::create_dir_all(folder.join("htdocs/folder"))?;
     let file = folder.join("htdocs/small.txt");
     std::fs::write(&file, vec![b'x'; FILE_BYTES])?;
     let file = std::fs::File::options().write(true).open(file)?;
@@ -156,7 +182,7 @@ impl conf::Host for Everything {
         self.0.row(&name.to_string()).is_some()
     }
 
-    fn load_module(&mut self, _: &conf::BStr, _: &Path) -> Result<(), String> {
+    fn load_module(&mut self, _: &conf::Arg, _: &Path) -> Result<(), Box<conf::Diagnostic>> {
         Ok(())
     }
 }
@@ -169,14 +195,14 @@ fn ask(address: SocketAddr, requests: u32, heads: Heads) -> io::Result<u64> {
     let mut buffer = [0; 4096];
     for number in 0..requests {
         stream.write_all(heads.head(number).as_bytes())?;
-        total += answer(&mut stream, &mut buffer)? as u64;
+        total += response(&mut stream, &mut buffer, heads.status())? as u64;
         std::thread::sleep(PAUSE);
     }
     Ok(total)
 }
 
-/// Receives one answer: its head and the file.
-fn answer(stream: &mut TcpStream, buffer: &mut [u8; 4096]) -> io::Result<usize> {
+/// Receives one response: its head, and as much as that announces.
+fn response(stream: &mut TcpStream, buffer: &mut [u8; 4096], status: &str) -> io::Result<usize> {
     let mut length = 0;
     loop {
         let free = buffer.get_mut(length..).ok_or(io::ErrorKind::InvalidData)?;
@@ -187,9 +213,17 @@ fn answer(stream: &mut TcpStream, buffer: &mut [u8; 4096]) -> io::Result<usize> 
         length += count;
         let text = buffer.get(..length).unwrap_or_default();
         let head = text.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-        if head.is_some_and(|head| length >= head + 4 + FILE_BYTES) {
-            let good = text.starts_with(b"HTTP/1.1 200 ");
-            return if good { Ok(length) } else { Err(io::ErrorKind::InvalidData.into()) };
+        let Some(head) = head.and_then(|end| text.get(..end + 4)) else { continue };
+        let head = String::from_utf8_lossy(head);
+        if length >= head.len() + announced(&head) {
+            let good = head.starts_with(&format!("HTTP/1.1 {status} "));
+            return if good { Ok(length) } else { Err(io::Error::other(head.into_owned())) };
         }
     }
+}
+
+/// The bytes of the body that a head announces.
+fn announced(head: &str) -> usize {
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use pcre::Captures;
+use pcre::{Captures, Later, Matched, Regex};
 
 use super::names::{Subject, Table, Variable};
 
@@ -22,12 +22,35 @@ pub trait Env {
     fn client_address(&mut self) -> Option<IpAddr>;
 
     /// `-F`, `-U`, `-A`: may the client have this file or URL? Apache asks by a subrequest.
-    fn allowed(&mut self, subject: Subject, text: &[u8]) -> bool;
+    ///
+    /// # Errors
+    /// That hangs on a match, as [`Env::matches`].
+    fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, Later>;
 
     /// A request header was read, so the answer varies by it. Not called with
     /// [`Flags::dont_vary`](super::Flags), for `Host`, or by `req_novary`.
     fn vary(&mut self, header: &[u8]) {
         let _ = header;
+    }
+
+    /// Whether a pattern matches, and where its groups lie. [`Later`] ends the evaluation: once the
+    /// match is decided it is evaluated again.
+    ///
+    /// # Errors
+    /// The match takes longer than the caller can wait.
+    fn matches(
+        &mut self,
+        regex: &Regex,
+        subject: &[u8],
+        captures: Option<&mut Captures>,
+    ) -> Result<Matched, Later> {
+        Ok(regex.matches(subject, captures))
+    }
+
+    /// Whether nothing can be said of a variable, because a match that sets it is undecided.
+    fn is_undecided(&self, variable: &[u8]) -> bool {
+        let _ = variable;
+        false
     }
 
     /// A module's string function, by the id that [`Names`](super::Names) gave.

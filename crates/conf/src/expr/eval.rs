@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use pcre::Captures;
+use pcre::{Captures, Matched};
 
 use super::ast::{Comparison, Condition, List, Relation, Unary, Wildcard, Word, address};
 use super::env::{Backrefs, Env};
@@ -24,6 +24,12 @@ pub enum EvalError {
     /// A string grew over [`MAX_STRING_BYTES`].
     #[error("String too long")]
     TooLong,
+    /// Whether a regular expression matches is undecided, and the value hangs on that.
+    #[error("undecided regular expression")]
+    Undecided,
+    /// A match takes longer than the caller can wait; evaluate again when it is decided.
+    #[error("match not finished")]
+    Later,
     /// `file()` can't open it.
     #[error("Cannot open file {0}")]
     CannotOpen(String),
@@ -35,12 +41,41 @@ pub enum EvalError {
     FileTooLarge(String),
 }
 
+/// What a condition is: true, false, or open where a match is undecided. An open part leaves the
+/// whole open, unless the other parts decide it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Truth {
+    No,
+    Yes,
+    Open,
+}
+
+impl From<bool> for Truth {
+    fn from(holds: bool) -> Truth {
+        if holds { Truth::Yes } else { Truth::No }
+    }
+}
+
+impl std::ops::Not for Truth {
+    type Output = Truth;
+
+    fn not(self) -> Truth {
+        match self {
+            Truth::No => Truth::Yes,
+            Truth::Yes => Truth::No,
+            Truth::Open => Truth::Open,
+        }
+    }
+}
+
 /// One evaluation.
 pub(super) struct Machine<'e> {
     env: &'e mut dyn Env,
     backrefs: &'e mut Backrefs,
     flags: Flags,
     depth: usize,
+    /// A variable was read of which nothing can be said.
+    read_undecided: bool,
 }
 
 impl<'e> Machine<'e> {
@@ -49,59 +84,81 @@ impl<'e> Machine<'e> {
         backrefs: &'e mut Backrefs,
         flags: Flags,
     ) -> Machine<'e> {
-        Machine { env, backrefs, flags, depth: 0 }
+        Machine { env, backrefs, flags, depth: 0, read_undecided: false }
     }
 
-    pub(super) fn condition(&mut self, condition: &Condition) -> Result<bool, EvalError> {
+    pub(super) fn holds(&mut self, condition: &Condition) -> Result<bool, EvalError> {
+        match self.condition(condition)? {
+            Truth::No => Ok(false),
+            Truth::Yes => Ok(true),
+            Truth::Open => Err(EvalError::Undecided),
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition) -> Result<Truth, EvalError> {
         self.enter()?;
         let value = self.condition_value(condition);
         self.depth -= 1;
-        value
+        // A part takes what it has read itself, so that here is left what this condition read.
+        let is_open = std::mem::take(&mut self.read_undecided);
+        if is_open { value.map(|_| Truth::Open) } else { value }
     }
 
-    fn condition_value(&mut self, condition: &Condition) -> Result<bool, EvalError> {
-        match condition {
-            Condition::Constant(value) => Ok(*value),
-            Condition::Not(inner) => Ok(!self.condition(inner)?),
-            Condition::All(parts) => self.all_are(parts, true),
-            Condition::Any(parts) => Ok(!self.all_are(parts, false)?),
-            Condition::Compare(how, left, right) => self.compare(*how, left, right),
+    fn condition_value(&mut self, condition: &Condition) -> Result<Truth, EvalError> {
+        let value = match condition {
+            Condition::Not(inner) => return Ok(!self.condition(inner)?),
+            Condition::All(parts) => return self.all_are(parts, Truth::Yes),
+            Condition::Any(parts) => return Ok(!self.all_are(parts, Truth::No)?),
             Condition::Matches { word, regex, negated } => {
-                Ok(self.matches(word, regex)? != *negated)
+                let matched = self.matches(word, regex)?;
+                return Ok(if *negated { !matched } else { matched });
             }
-            Condition::In(word, list) => self.contains(word, list),
-            Condition::Unary(operator, word) => self.unary(*operator, word),
+            Condition::Constant(value) => *value,
+            Condition::Compare(how, left, right) => self.compare(*how, left, right)?,
+            Condition::In(word, list) => self.contains(word, list)?,
+            Condition::Unary(operator, word) => self.unary(*operator, word)?,
             Condition::ModuleUnary { id, word } => {
                 let argument = self.text(word)?;
-                Ok(self.env.module_unary(*id, &argument))
+                self.env.module_unary(*id, &argument)
             }
             Condition::ClientIn(subnet) => {
-                Ok(self.env.client_address().is_some_and(|address| subnet.contains(address)))
+                self.env.client_address().is_some_and(|address| subnet.contains(address))
             }
             Condition::AddressIn(word, subnet) => {
                 let text = self.text(word)?;
-                Ok(address(&text).is_some_and(|address| subnet.contains(address)))
+                address(&text).is_some_and(|address| subnet.contains(address))
             }
-            Condition::Wildcard { word, pattern, kind } => self.wildcard(word, pattern, *kind),
+            Condition::Wildcard { word, pattern, kind } => self.wildcard(word, pattern, *kind)?,
             Condition::ModuleBinary { id, left, right } => {
-                let (left, right) = (self.text(left)?, self.text(right)?);
-                Ok(self.env.module_binary(*id, &left, &right))
+                let (left, right) = self.both(left, right)?;
+                self.env.module_binary(*id, &left, &right)
             }
-        }
+        };
+        Ok(value.into())
     }
 
     /// Are all parts of this value? Stops at the first that is not.
-    fn all_are(&mut self, parts: &[Condition], wanted: bool) -> Result<bool, EvalError> {
+    fn all_are(&mut self, parts: &[Condition], wanted: Truth) -> Result<Truth, EvalError> {
+        let mut all = Truth::Yes;
         for part in parts {
-            if self.condition(part)? != wanted {
-                return Ok(false);
+            match self.condition(part)? {
+                Truth::Open => all = Truth::Open,
+                value if value == wanted => {}
+                _ => return Ok(Truth::No),
             }
         }
-        Ok(true)
+        Ok(all)
+    }
+
+    /// Both sides of an operator, the right one first, as Apache happens to: the order shows in
+    /// `Vary`.
+    fn both(&mut self, left: &Word, right: &Word) -> Result<(Vec<u8>, Vec<u8>), EvalError> {
+        let right = self.text(right)?;
+        Ok((self.text(left)?, right))
     }
 
     fn compare(&mut self, how: Comparison, left: &Word, right: &Word) -> Result<bool, EvalError> {
-        let (left, right) = (self.text(left)?, self.text(right)?);
+        let (left, right) = self.both(left, right)?;
         let order = if self.flags.ssl_compat {
             left.len().cmp(&right.len()).then_with(|| left.cmp(&right))
         } else if how.numeric {
@@ -120,19 +177,23 @@ impl<'e> Machine<'e> {
     }
 
     /// Only a regex with groups changes what `$0`–`$9` mean; one that fails unsets them.
-    fn matches(&mut self, word: &Word, regex: &pcre::Regex) -> Result<bool, EvalError> {
+    fn matches(&mut self, word: &Word, regex: &pcre::Regex) -> Result<Truth, EvalError> {
         let text = self.text(word)?;
-        if regex.group_count() == 0 {
-            return Ok(regex.is_match(&text));
-        }
         let mut captures = Captures::new();
-        let matched = regex.captures(&text, &mut captures);
-        if matched {
-            self.backrefs.set(&text, captures);
-        } else {
-            self.backrefs.clear();
+        let groups = (regex.group_count() > 0).then_some(&mut captures);
+        let has_groups = groups.is_some();
+        let matched =
+            self.env.matches(regex, &text, groups).map_err(|pcre::Later| EvalError::Later)?;
+        match matched {
+            Matched::Yes if has_groups => self.backrefs.set(&text, captures),
+            Matched::No | Matched::Undecided(_) if has_groups => self.backrefs.clear(),
+            _ => {}
         }
-        Ok(matched)
+        Ok(match matched {
+            Matched::Yes => Truth::Yes,
+            Matched::No => Truth::No,
+            Matched::Undecided(_) => Truth::Open,
+        })
     }
 
     fn contains(&mut self, word: &Word, list: &List) -> Result<bool, EvalError> {
@@ -159,8 +220,8 @@ impl<'e> Machine<'e> {
             Unary::NotEmpty => !text.is_empty(),
             Unary::Empty => text.is_empty(),
             Unary::Truthy => pure::is_truthy(&text),
-            Unary::FileAllowed => self.env.allowed(Subject::File, &text),
-            Unary::UrlAllowed => self.env.allowed(Subject::Url, &text),
+            Unary::FileAllowed => self.allowed(Subject::File, &text)?,
+            Unary::UrlAllowed => self.allowed(Subject::Url, &text)?,
             Unary::Directory
             | Unary::Exists
             | Unary::RegularFile
@@ -170,8 +231,12 @@ impl<'e> Machine<'e> {
         })
     }
 
+    fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, EvalError> {
+        self.env.allowed(subject, text).map_err(|pcre::Later| EvalError::Later)
+    }
+
     fn wildcard(&mut self, word: &Word, pattern: &Word, kind: Wildcard) -> Result<bool, EvalError> {
-        let (text, pattern) = (self.text(word)?, self.text(pattern)?);
+        let (text, pattern) = self.both(word, pattern)?;
         let flags = fnmatch::Flags {
             ignoring_case: kind == Wildcard::IgnoringCase,
             pathname: kind == Wildcard::PathName,
@@ -234,16 +299,21 @@ impl<'e> Machine<'e> {
         match table {
             Table::Env => {
                 let order = [Table::Note, Table::RequestEnv, Table::OsEnv];
-                let _ = order.iter().any(|table| self.env.lookup(*table, name, out));
+                let _ = order.into_iter().any(|table| self.look_in(table, name, out));
             }
             Table::RequestHeader => {
                 self.vary(name);
                 self.env.lookup(table, name, out);
             }
             _ => {
-                self.env.lookup(table, name, out);
+                self.look_in(table, name, out);
             }
         }
+    }
+
+    fn look_in(&mut self, table: Table, name: &[u8], out: &mut Vec<u8>) -> bool {
+        self.read_undecided |= table == Table::RequestEnv && self.env.is_undecided(name);
+        self.env.lookup(table, name, out)
     }
 
     /// `Host` is never part of Vary (RFC 9110, 12.5.5 names what is selected by).

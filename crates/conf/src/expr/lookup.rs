@@ -1,7 +1,7 @@
 //! The core's functions and operators by name.
 
 use super::ast::{Pure, Unary, Wildcard};
-use super::names::{Names, Table, Variable};
+use super::names::Table;
 
 /// What a function's name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +33,20 @@ const FUNCTIONS: &[(&str, Function, bool)] = &[
     ("filesize", Function::Pure(Pure::FileSize), true),
 ];
 
-const UNARY: &[(&str, Unary, bool)] = &[
-    ("n", Unary::NotEmpty, false),
-    ("z", Unary::Empty, false),
-    ("T", Unary::Truthy, false),
-    ("d", Unary::Directory, true),
-    ("e", Unary::Exists, true),
-    ("f", Unary::RegularFile, true),
-    ("s", Unary::FileNotEmpty, true),
-    ("L", Unary::SymbolicLink, true),
-    ("h", Unary::SymbolicLink, true),
-    ("x", Unary::Executable, true),
-    ("F", Unary::FileAllowed, false),
-    ("U", Unary::UrlAllowed, false),
-    ("A", Unary::UrlAllowed, false),
+const UNARY: &[(&str, Unary)] = &[
+    ("n", Unary::NotEmpty),
+    ("z", Unary::Empty),
+    ("T", Unary::Truthy),
+    ("d", Unary::Directory),
+    ("e", Unary::Exists),
+    ("f", Unary::RegularFile),
+    ("s", Unary::FileNotEmpty),
+    ("L", Unary::SymbolicLink),
+    ("h", Unary::SymbolicLink),
+    ("x", Unary::Executable),
+    ("F", Unary::FileAllowed),
+    ("U", Unary::UrlAllowed),
+    ("A", Unary::UrlAllowed),
 ];
 
 pub(super) fn function(name: &str) -> Option<(Function, bool)> {
@@ -55,9 +55,9 @@ pub(super) fn function(name: &str) -> Option<(Function, bool)> {
 }
 
 /// Case counts here.
-pub(super) fn unary(name: &str) -> Option<(Unary, bool)> {
-    let found = UNARY.iter().find(|(known, ..)| *known == name);
-    found.map(|(_, operator, restricted)| (*operator, *restricted))
+pub(super) fn unary(name: &str) -> Option<Unary> {
+    let found = UNARY.iter().find(|(known, _)| *known == name);
+    found.map(|(_, operator)| *operator)
 }
 
 pub(super) fn wildcard(name: &str) -> Option<Wildcard> {
@@ -68,8 +68,4 @@ pub(super) fn wildcard(name: &str) -> Option<Wildcard> {
     ];
     let found = table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     found.map(|(_, kind)| *kind)
-}
-
-pub(super) fn variable(name: &str, names: &dyn Names) -> Option<Variable> {
-    Variable::by_name(name).or_else(|| names.variable(name).map(Variable::Module))
 }

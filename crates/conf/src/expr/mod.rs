@@ -23,7 +23,8 @@ use ast::Root;
 /// Where an expression stands, as far as it changes what it may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {
-    /// Functions and operators that look at files are refused (`AP_EXPR_FLAG_RESTRICTED`).
+    /// Functions that read files are refused (`AP_EXPR_FLAG_RESTRICTED`); operators that only look
+    /// whether there is one are not.
     pub restricted: bool,
     /// Headers that are read are not reported for `Vary` (`AP_EXPR_FLAG_DONT_VARY`).
     pub dont_vary: bool,
@@ -78,7 +79,7 @@ impl Expr {
     pub fn eval_bool(&self, env: &mut dyn Env, backrefs: &mut Backrefs) -> Result<bool, EvalError> {
         let mut machine = eval::Machine::new(env, backrefs, self.flags);
         match &self.root {
-            Root::Bool(condition) => machine.condition(condition),
+            Root::Bool(condition) => machine.holds(condition),
             Root::Text(word) => {
                 let mut out = Vec::new();
                 machine.word(word, &mut out)?;
@@ -101,7 +102,7 @@ impl Expr {
         match &self.root {
             Root::Text(word) => machine.word(word, out),
             Root::Bool(condition) => {
-                let value = machine.condition(condition)?;
+                let value = machine.holds(condition)?;
                 out.extend_from_slice(if value { b"true" } else { b"false" });
                 Ok(())
             }

@@ -3,12 +3,10 @@
 /// Declares the core's variables with their names, so that table and type can't drift apart.
 macro_rules! variables {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// A variable of the core, `%{NAME}`, or one that a module added.
+        /// A variable of the core, `%{NAME}`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Variable {
             $($(#[$doc])* $variant,)*
-            /// A module's variable, by the id that [`Names::variable`] gave.
-            Module(u32),
         }
 
         /// Every name of the core's with its variable.
@@ -183,7 +181,7 @@ pub enum Subject {
 /// Apache asks the same through its `expr_lookup` hook. Names come as written; case does not count,
 /// save for operators with one argument.
 pub trait Names {
-    /// `%{NAME}`
+    /// `%{NAME}`: the function whose value it is, with the name as the argument.
     fn variable(&self, name: &str) -> Option<u32> {
         let _ = name;
         None

@@ -7,7 +7,7 @@ use pcre::Regex;
 use super::ast::{Condition, List, Word};
 use super::lexer::{Kind, Lexer, Piece, Stop, Token};
 use super::lookup::{self, Function};
-use super::{Error, Flags, Names};
+use super::{Error, Flags, Names, Variable};
 use crate::values::Subnet;
 
 /// How long a literal in an expression may be, in bytes; Apache's `MAX_STRING_LEN`.
@@ -170,8 +170,7 @@ impl<'t> Parser<'t> {
         if name == "R" {
             return Ok(Condition::ClientIn(subnet(name, &word, token)?));
         }
-        if let Some((operator, restricted)) = lookup::unary(name) {
-            self.check_restricted(restricted, &format!("-{name}"), token)?;
+        if let Some(operator) = lookup::unary(name) {
             return Ok(Condition::Unary(operator, word));
         }
         match self.names.unary(name) {
@@ -306,10 +305,20 @@ impl<'t> Parser<'t> {
                 error_at(&end, message.to_owned())
             }
             Some(argument) => self.function(&name, argument, &token),
-            None => match lookup::variable(&name, self.names) {
-                Some(variable) => Ok(Word::Variable(variable)),
-                None => Ok(self.miss(&token, format!("Variable '{name}' does not exist"))),
-            },
+            None => self.plain_variable(&name, &token),
+        }
+    }
+
+    fn plain_variable(&mut self, name: &str, token: &Token) -> Result<Word, Error> {
+        if let Some(variable) = Variable::by_name(name) {
+            return Ok(Word::Variable(variable));
+        }
+        match self.names.variable(name) {
+            Some(id) => {
+                let argument = Box::new(Word::Literal(name.into()));
+                Ok(Word::ModuleFunction { id, argument })
+            }
+            None => Ok(self.miss(token, format!("Variable '{name}' does not exist"))),
         }
     }
 

@@ -126,13 +126,20 @@ fn unbase64(text: &[u8], out: &mut Vec<u8>) {
 fn read_file(name: &[u8], out: &mut Vec<u8>) -> Result<(), EvalError> {
     let shown = || String::from_utf8_lossy(name).into_owned();
     let path = Path::new(OsStr::from_bytes(name));
-    let file = fs::File::open(path).map_err(|_| EvalError::CannotOpen(shown()))?;
+    let file = match regular::open(path) {
+        Ok(file) => file,
+        // Apache reads as many bytes as the file is long: of a device none, and a directory has a
+        // length and can't be read.
+        Err(error) if error.raw_os_error() == Some(regular::NOT_REGULAR.raw_os_error()) => {
+            return if path.is_dir() { Err(EvalError::CannotRead(shown())) } else { Ok(()) };
+        }
+        Err(_) => return Err(EvalError::CannotOpen(shown())),
+    };
     let length = file.metadata().map_or(0, |data| data.len());
     if length > MAX_FILE_BYTES {
         return Err(EvalError::FileTooLarge(shown()));
     }
     let mut bytes = Vec::new();
-    // What is no regular file has no length, so it gives nothing: as in Apache.
     file.take(length).read_to_end(&mut bytes).map_err(|_| EvalError::CannotRead(shown()))?;
     // Strings end at NUL in Apache.
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());

@@ -17,7 +17,6 @@ impl Env for Request {
             Variable::HttpUserAgent => b"Lynx/2.8",
             Variable::HttpHost => b"example.com",
             Variable::TimeHour => b"09",
-            Variable::Module(7) => b"from a module",
             _ => return false,
         };
         out.extend_from_slice(value);
@@ -40,8 +39,8 @@ impl Env for Request {
         Some(IpAddr::from([10, 1, 2, 3]))
     }
 
-    fn allowed(&mut self, subject: Subject, text: &[u8]) -> bool {
-        subject == Subject::Url && text == b"/open"
+    fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, pcre::Later> {
+        Ok(subject == Subject::Url && text == b"/open")
     }
 
     fn vary(&mut self, header: &[u8]) {
@@ -49,6 +48,10 @@ impl Env for Request {
     }
 
     fn module_function(&mut self, id: u32, argument: &[u8], out: &mut Vec<u8>) -> bool {
+        if (id, argument) == (7, b"MODULE_VARIABLE") {
+            out.extend_from_slice(b"from a module");
+            return true;
+        }
         out.extend_from_slice(format!("{id}:").as_bytes());
         out.extend_from_slice(argument);
         true
@@ -127,10 +130,72 @@ fn references_of_the_caller_are_seen_and_left() {
     let expr = Expr::parse_bool(b"$1 == 'b' && 'c' =~ /(.)/", Flags::default(), &NoNames).unwrap();
     let regex = pcre::Regex::new(b"(b)", pcre::Flags::default()).unwrap();
     let mut captures = pcre::Captures::new();
-    assert!(regex.captures(b"abc", &mut captures));
+    assert!(regex.matches(b"abc", Some(&mut captures)).surely());
     let mut backrefs = Backrefs::from_match(b"abc", captures);
     assert!(expr.eval_bool(&mut Request::default(), &mut backrefs).unwrap());
     assert_eq!(backrefs.text(1), b"c");
+}
+
+/// Every match is undecided, and so is the variable `open`.
+struct Undecided;
+
+impl Env for Undecided {
+    fn variable(&mut self, _: Variable, _: &mut Vec<u8>) -> bool {
+        false
+    }
+    fn lookup(&mut self, _: Table, _: &[u8], _: &mut Vec<u8>) -> bool {
+        false
+    }
+    fn client_address(&mut self) -> Option<std::net::IpAddr> {
+        None
+    }
+    fn allowed(&mut self, _: Subject, _: &[u8]) -> Result<bool, pcre::Later> {
+        Ok(false)
+    }
+    fn matches(
+        &mut self,
+        _: &pcre::Regex,
+        _: &[u8],
+        _: Option<&mut pcre::Captures>,
+    ) -> Result<pcre::Matched, pcre::Later> {
+        Ok(pcre::Matched::Undecided(pcre::Why::Steps))
+    }
+    fn is_undecided(&self, variable: &[u8]) -> bool {
+        variable == b"open"
+    }
+}
+
+#[test]
+fn what_hangs_on_an_undecided_match_is_an_error() {
+    let value = |text: &str| {
+        let expr = Expr::parse_bool(text.as_bytes(), Flags::default(), &NoNames).unwrap();
+        expr.eval_bool(&mut Undecided, &mut Backrefs::new())
+    };
+    let open = Err(EvalError::Undecided);
+    for text in [
+        "'a' =~ /b/",
+        "'a' !~ /b/",
+        "! 'a' =~ /b/",
+        "'a' =~ /b/ && true",
+        "'a' =~ /b/ || false",
+        "! ('a' =~ /b/ || false)",
+        "-n env('open')",
+        "! reqenv('open') == 'x'",
+        "'x' -in { 'y', env('open') }",
+    ] {
+        assert_eq!(value(text), open, "{text}");
+    }
+    for (text, known) in [
+        ("'a' =~ /b/ && false", false),
+        ("false && 'a' =~ /b/", false),
+        ("'a' =~ /b/ || true", true),
+        ("! ('a' !~ /b/ && false)", true),
+        ("-n env('open') || true", true),
+        ("-n env('other')", false),
+        ("(-n env('open') || true) && -z env('other')", true),
+    ] {
+        assert_eq!(value(text), Ok(known), "{text}");
+    }
 }
 
 #[test]
@@ -188,16 +253,19 @@ fn vary_names_the_headers_that_were_read() {
 }
 
 #[test]
-fn restricted_places_do_not_look_at_files() {
+fn restricted_places_do_not_read_files() {
     let flags = Flags { restricted: true, ..Flags::default() };
     for (text, message) in [
-        ("-f '/x'", "-f not available in restricted context"),
         ("file('/x') == ''", "file not available in restricted context"),
+        ("filesize('/x') == 1", "filesize not available in restricted context"),
     ] {
         let error = Expr::parse_bool(text.as_bytes(), flags, &NoNames).unwrap_err();
         assert_eq!(error.message, message);
     }
-    assert!(Expr::parse_bool(b"-n 'x'", flags, &NoNames).is_ok());
+    for operator in ["d", "e", "f", "s", "L", "h", "x", "n"] {
+        let text = format!("-{operator} '/x'");
+        assert!(Expr::parse_bool(text.as_bytes(), flags, &NoNames).is_ok(), "{text}");
+    }
 }
 
 #[test]

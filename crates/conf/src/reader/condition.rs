@@ -69,6 +69,7 @@ impl Reader<'_> {
             Condition::Define => self.tree.defines.contains(text),
             Condition::Module => self.host.module_active(text),
             Condition::File => {
+                self.tree.looked_at_files = true;
                 relative_to(&self.tree.server_root, text).is_some_and(|path| path.exists())
             }
             Condition::Directive => self.host.directive_known(text),

@@ -6,6 +6,7 @@ use super::condition::Condition;
 use super::host::Host;
 use super::stream::Streams;
 use super::{Reader, Statement};
+use crate::diag::Diagnostic;
 use crate::tree::Arg;
 use crate::values::relative_to;
 use crate::word::Words;
@@ -150,8 +151,9 @@ impl Reader<'_> {
         let Some(path) = relative_to(&self.tree.server_root, &file.text) else {
             return self.error(file.span, format!("Invalid LoadModule path {}", file.text));
         };
-        if let Err(message) = self.host.load_module(name.text.as_bstr(), &path) {
-            self.error(name.span, message);
+        if let Err(mut found) = self.host.load_module(name, &path) {
+            found.via = self.via.as_slice().into();
+            self.diagnostics.push(Diagnostic { code: "", ..*found });
         }
     }
 

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use bstr::BStr;
 
+use crate::diag::Diagnostic;
+use crate::tree::Arg;
+
 /// Answers about modules and directives, which `IfModule`, `IfDirective` and `LoadModule` need.
 pub trait Host {
     /// Is the module active? The name is either form: `alias_module` or `mod_alias.c`.
@@ -17,8 +20,8 @@ pub trait Host {
     /// `LoadModule name file`: makes the module active. `file` is absolute.
     ///
     /// # Errors
-    /// The message for the administrator when there is no such module here.
-    fn load_module(&mut self, name: &BStr, file: &Path) -> Result<(), String>;
+    /// What is to be reported when there is no such module here; the reader adds the way there.
+    fn load_module(&mut self, name: &Arg, file: &Path) -> Result<(), Box<Diagnostic>>;
 
     /// `LoadFile file`. Shared objects are not loaded; the default accepts and does nothing.
     ///

@@ -1,8 +1,8 @@
 //! `Include` and `IncludeOptional`: files, directories and wildcards.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -20,9 +20,6 @@ pub const MAX_INCLUDE_DEPTH: usize = 128;
 pub const MAX_DIRECTORY_DEPTH: usize = 20;
 /// How long one configuration file may be, in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
-
-/// `EBADF`: what Apache's messages say of a file that is no regular one.
-const NOT_REGULAR: i32 = 9;
 
 const TAKES_ONE: [&str; 2] = [
     "Include takes one argument, Name(s) of the config file(s) to be included; fails if the \
@@ -139,7 +136,7 @@ impl Reader<'_> {
     }
 
     fn tell_irregular(&mut self, path: &Path, error: &io::Error) {
-        if error.raw_os_error() == Some(NOT_REGULAR) {
+        if error.raw_os_error() == Some(regular::NOT_REGULAR.raw_os_error()) {
             let path = path.display();
             let why = format!("Access to file {path} denied by server: not a regular file");
             self.warn(Span::default(), "AH00554", why);
@@ -187,19 +184,7 @@ struct IncludeAt {
 
 /// Reads a regular file (or /dev/null), as `ap_pcfg_openfile` insists.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
-        return match path.to_str() {
-            Some("/dev/null") => Ok(Vec::new()),
-            _ => Err(io::Error::from_raw_os_error(NOT_REGULAR)),
-        };
-    }
-    let mut text = Vec::new();
-    let read = File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
-    if u64::try_from(read).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
-        return Err(io::Error::other(format!("longer than {MAX_FILE_BYTES} bytes")));
-    }
-    Ok(text)
+    regular::read(path, MAX_FILE_BYTES)
 }
 
 fn sorted_names(directory: &Path) -> io::Result<Vec<Vec<u8>>> {

@@ -59,9 +59,10 @@ pub fn read_htaccess(
     host: &mut dyn Host,
     defines: &Defines,
     macros: &Macros,
+    server_root: &Path,
 ) -> (Tree, Vec<Diagnostic>) {
     let (defines, macros) = (defines.clone(), macros.afresh());
-    let tree = Tree { defines, macros, ..Tree::default() };
+    let tree = Tree { defines, macros, server_root: server_root.into(), ..Tree::default() };
     let mut reader = Reader::new(host, tree, Options::default().version);
     reader.is_htaccess = true;
     let file = reader.tree.sources.add(name.as_os_str().as_bytes(), text);

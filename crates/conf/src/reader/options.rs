@@ -54,6 +54,8 @@ pub struct Tree {
     pub macros: Macros,
     /// ServerRoot at the end.
     pub server_root: PathBuf,
+    /// A condition asked whether a file is there: another reading may come to something else.
+    pub looked_at_files: bool,
 }
 
 impl Tree {

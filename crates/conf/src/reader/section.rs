@@ -117,8 +117,8 @@ impl Reader<'_> {
             match self.open.last() {
                 Some(Open::Section(node)) => {
                     let (span, name) = (node.span, node.name.clone());
-                    let file = self.tree.sources.name(span.file).to_owned();
-                    self.error(span, format!("{file}:{}: <{name}> was not closed.", span.line));
+                    let (file, line) = self.tree.sources.place(span);
+                    self.error(span, format!("{file}:{line}: <{name}> was not closed."));
                 }
                 Some(Open::Condition { name, span }) => {
                     let (span, message) = (*span, format!("<{name}> was not closed."));

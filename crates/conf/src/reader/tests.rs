@@ -24,8 +24,8 @@ impl Host for Everything {
         !name.contains_str("nope")
     }
 
-    fn load_module(&mut self, name: &BStr, _: &Path) -> Result<(), String> {
-        self.loaded.push(name.to_string());
+    fn load_module(&mut self, name: &crate::Arg, _: &Path) -> Result<(), Box<Diagnostic>> {
+        self.loaded.push(name.text.to_string());
         Ok(())
     }
 }
@@ -34,7 +34,14 @@ fn htaccess(text: &str) -> (Tree, Vec<Diagnostic>) {
     let mut defines = Defines::new();
     defines.set(b"V", Some(b"x y"));
     let name = Path::new("/x/.htaccess");
-    read_htaccess(text.as_bytes(), name, &mut Everything::default(), &defines, &Macros::default())
+    read_htaccess(
+        text.as_bytes(),
+        name,
+        &mut Everything::default(),
+        &defines,
+        &Macros::default(),
+        name,
+    )
 }
 
 fn outline(nodes: &[Node]) -> String {
@@ -172,8 +179,14 @@ fn deep_nesting_is_refused() {
 fn bytes_of_any_kind_survive() {
     let text = b"A \xff\xfe\nB \"\xe9\0 x\"\nC\r\n";
     let name = Path::new("/x/.htaccess");
-    let (tree, found) =
-        read_htaccess(text, name, &mut Everything::default(), &Defines::new(), &Macros::default());
+    let (tree, found) = read_htaccess(
+        text,
+        name,
+        &mut Everything::default(),
+        &Defines::new(),
+        &Macros::default(),
+        name,
+    );
     assert_eq!(tree.nodes[0].words().unwrap()[0].text, b"\xff\xfe".as_bstr());
     assert_eq!(tree.nodes[1].words().unwrap()[0].text, b"\xe9".as_bstr());
     assert_eq!(tree.nodes[2].args.bytes(), "");

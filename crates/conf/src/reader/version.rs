@@ -47,7 +47,8 @@ impl VersionCondition {
             }
             Wanted::Pattern(regex) => {
                 let [major, minor, patch] = version;
-                regex.is_match(format!("{major}.{minor}.{patch}").as_bytes())
+                let version = format!("{major}.{minor}.{patch}");
+                regex.matches(version.as_bytes(), None).surely()
             }
         };
         holds != self.negated

@@ -1,9 +1,14 @@
 //! Lines of password and group files, and words of a line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 use conf::word;
+use rustix::io::Errno;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
 
 /// The longest line of a password file (`MAX_STRING_LEN`); reading ends at a longer one.
 pub const PASSWORD_LINE_LIMIT: usize = 8191;
@@ -21,9 +26,30 @@ pub struct Lines<R> {
 /// Opens a file of lines.
 ///
 /// # Errors
-/// As [`File::open`].
-pub fn open(path: &std::path::Path, limit: usize) -> std::io::Result<Lines<BufReader<File>>> {
-    Ok(Lines::new(BufReader::new(File::open(path)?), limit))
+/// As those of [`regular::open`].
+pub fn open(path: &Path, limit: usize) -> io::Result<Lines<BufReader<File>>> {
+    Ok(Lines::new(BufReader::new(regular::open(path)?), limit))
+}
+
+/// Logs that a file of lines could not be opened, under the module's `number`; with Apache's line
+/// before it (`ap_pcfg_openfile`) where the name leads to something else than a regular file.
+pub fn log_unopened<M: Module>(
+    request: &Request,
+    number: u32,
+    what: &str,
+    path: &Path,
+    why: &io::Error,
+) {
+    let path = path.display();
+    let message = format_args!("Could not open {what}: {path}");
+    let Some(error) = Errno::from_io_error(why) else {
+        return request.log::<M>(Level::Error, number, message);
+    };
+    if error == regular::NOT_REGULAR {
+        let denied = format_args!("Access to file {path} denied by server: not a regular file");
+        request.engine.server.log("core.c", Level::Error, 554, denied);
+    }
+    request.log_error::<M>(Level::Error, number, error, message);
 }
 
 impl<R: BufRead> Lines<R> {
@@ -38,7 +64,7 @@ impl<R: BufRead> Lines<R> {
         loop {
             let before = line.len();
             let room = (self.limit + 2).saturating_sub(before) as u64;
-            let read = std::io::Read::take(&mut self.from, room).read_until(b'\n', &mut line);
+            let read = io::Read::take(&mut self.from, room).read_until(b'\n', &mut line);
             let read = read.ok()?;
             if read == 0 {
                 return (before > 0).then_some(line);

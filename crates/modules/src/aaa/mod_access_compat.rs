@@ -235,25 +235,30 @@ fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Answer<'r
 }
 
 fn lets_in(dir: &Dir, request: &Request, name: Name<'_>) -> bool {
-    let is_in = |list: &[Entry]| {
+    // What hangs on a variable of which nothing can be said refuses, and does not permit.
+    let is_in = |list: &[Entry], undecided: bool| {
         let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.method));
-        of_method.any(|entry| is_meant(&entry.who, request, name))
+        of_method.any(|entry| is_meant(&entry.who, request, name).unwrap_or(undecided))
     };
+    let (allowed, denied) = (is_in(&dir.allow, false), || is_in(&dir.deny, true));
     match dir.order(request.method) {
-        Order::AllowDeny | Order::MutualFailure => is_in(&dir.allow) && !is_in(&dir.deny),
-        Order::DenyAllow => !is_in(&dir.deny) || is_in(&dir.allow),
+        Order::AllowDeny | Order::MutualFailure => allowed && !denied(),
+        Order::DenyAllow => allowed || !denied(),
     }
 }
 
-fn is_meant(who: &Who, request: &Request, name: Name<'_>) -> bool {
-    match (who, name) {
+/// Whether an entry speaks of the request; `None` where that can't be told.
+fn is_meant(who: &Who, request: &Request, name: Name<'_>) -> Option<bool> {
+    let is_set =
+        |variable: &[u8]| (!request.is_undecided(variable)).then(|| request.env.contains(variable));
+    Some(match (who, name) {
         (Who::All, _) | (Who::Host(_), Name::Any) => true,
         (Who::Network(network), _) => network.contains(request.useragent_addr.ip()),
-        (Who::Env(variable), _) => request.env.contains(variable),
-        (Who::NotEnv(variable), _) => !request.env.contains(variable),
+        (Who::Env(variable), _) => is_set(variable)?,
+        (Who::NotEnv(variable), _) => !is_set(variable)?,
         (Who::Host(domain), Name::Known(name)) => is_in_domain(name, domain),
         (Who::Host(_), Name::None) => false,
-    }
+    })
 }
 
 fn verdict(request: &Request, lets_in: bool) -> Verdict {

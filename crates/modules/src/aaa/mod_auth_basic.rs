@@ -108,7 +108,7 @@ server::config! {
 fn provider(cx: &mut Cx<'_, '_, AuthBasic>, arg: &Arg) -> Set {
     let name = arg.text.to_string();
     let Some(found) = cx.build().provider::<AuthnProvider>(AUTHN, &name) else {
-        return Err(Fault::new(format!("Unknown Authn provider: {name}")).at(arg));
+        return Err(cx.build().unknown_provider("Authn", &name).at(arg));
     };
     let provider = (*found).clone();
     cx.dir().providers.push(Named { name, provider });
@@ -173,14 +173,19 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answe
 /// The name and password that the client sent (`get_basic_auth`).
 fn login(request: &Request) -> Option<Login> {
     let field = request.headers_in.get(b"Authorization")?;
-    let (scheme, rest) = until(field, b' ');
-    if !scheme.eq_ignore_ascii_case(b"Basic") {
+    let sent = sent(field);
+    if sent.is_none() {
         let uri = bstr::BStr::new(&request.uri);
         let message = format_args!("client used wrong authentication scheme: {uri}");
         request.log::<AuthBasic>(Level::Error, 1614, message);
-        return None;
     }
-    Some(decode(rest))
+    sent
+}
+
+/// The name and password in a value of `Authorization`; `None` under another scheme.
+pub fn sent(field: &[u8]) -> Option<Login> {
+    let (scheme, rest) = until(field, b' ');
+    scheme.eq_ignore_ascii_case(b"Basic").then(|| decode(rest))
 }
 
 /// Name and password of what follows `Basic`. What is no base64 ends it, as does a NUL byte.

@@ -173,7 +173,7 @@ fn provider_alias(cx: &mut Cx<'_, '_, AuthnCore>, raw: &Arg, nodes: &[Node]) -> 
     }
     let apart = Apart::read(cx.target, "AuthnProviderAlias", nodes);
     let Some(found) = cx.build().provider::<AuthnProvider>(AUTHN, &base) else {
-        return Err(Fault::new(format!("Unknown Authn provider: {base}")).at(raw));
+        return Err(cx.build().unknown_provider("Authn", &base).at(raw));
     };
     let provider: AuthnProvider = Arc::new(Alias { base: (*found).clone(), apart });
     cx.build().defined.define(AUTHN, alias, provider);

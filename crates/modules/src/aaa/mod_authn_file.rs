@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::Arg;
+use rt::Work;
 use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::Hooks;
 use server::log::Level;
@@ -67,7 +68,7 @@ impl Authenticate for PasswordFile {
         Pending::Wait(Box::pin(async move {
             let path = file.clone();
             let pool = request.engine.handle.blocking().clone();
-            let found = pool.run(move || compare(&path, &user, &password)).await;
+            let found = pool.run(Work::Login, move || compare(&path, &user, &password)).await;
             match found {
                 Ok(Ok(found)) => found,
                 Ok(Err(why)) => {
@@ -95,7 +96,7 @@ impl Authenticate for PasswordFile {
         Some(Pending::Wait(Box::pin(async move {
             let path = file.clone();
             let pool = request.engine.handle.blocking().clone();
-            match pool.run(move || find_in_realm(&path, &user, &realm)).await {
+            match pool.run(Work::Login, move || find_in_realm(&path, &user, &realm)).await {
                 Ok(Ok(Some(hash))) => RealmHash::Found(hash),
                 Ok(Ok(None)) => RealmHash::UserNotFound,
                 Ok(Err(why)) => {
@@ -121,12 +122,7 @@ fn configured(request: &Request) -> Option<Arc<PathBuf>> {
 }
 
 fn unreadable(request: &Request, number: u32, file: &Path, why: &io::Error) {
-    let file = file.display();
-    let message = format_args!("Could not open password file: {file}");
-    match rustix::io::Errno::from_io_error(why) {
-        Some(error) => request.log_error::<AuthnFile>(Level::Error, number, error, message),
-        None => request.log::<AuthnFile>(Level::Error, number, message),
-    }
+    line::log_unopened::<AuthnFile>(request, number, "password file", file, why);
 }
 
 /// The first line of the user's decides.

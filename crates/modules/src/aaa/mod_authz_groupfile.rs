@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::Arg;
+use rt::Work;
 use server::directive::{Cx, Fault, Row, Set, Takes, Target};
 use server::hooks::Hooks;
 use server::log::Level;
@@ -122,7 +123,7 @@ impl Requirement for FileGroup {
             let gid = nix::unistd::Gid::from_raw(request.file.gid);
             let exists = request.file.kind != FileKind::None;
             let pool = request.engine.handle.blocking().clone();
-            let owner = pool.run(move || nix::unistd::Group::from_gid(gid)).await;
+            let owner = pool.run(Work::Login, move || nix::unistd::Group::from_gid(gid)).await;
             let Some(owner) = owner.ok().and_then(Result::ok).flatten().filter(|_| exists) else {
                 return Authz::Denied;
             };
@@ -154,7 +155,7 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
     let path = file.clone();
     let pool = request.engine.handle.blocking().clone();
     let shown = file.display();
-    match pool.run(move || groups_of(&path, &user)).await {
+    match pool.run(Work::Login, move || groups_of(&path, &user)).await {
         Ok(Ok(groups)) if groups.is_empty() => {
             let reason = format_args!("user doesn't appear in group file ({shown}).");
             refused(request, numbers[2], reason);
@@ -162,13 +163,8 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
         }
         Ok(Ok(groups)) => Ok(groups),
         Ok(Err(why)) => {
-            let message = format_args!("Could not open group file: {shown}");
-            match rustix::io::Errno::from_io_error(&why) {
-                Some(error) => {
-                    request.log_error::<AuthzGroupfile>(Level::Error, numbers[1], error, message);
-                }
-                None => request.log::<AuthzGroupfile>(Level::Error, numbers[1], message),
-            }
+            let (number, what) = (numbers[1], "group file");
+            line::log_unopened::<AuthzGroupfile>(request, number, what, &file, &why);
             Err(Authz::Denied)
         }
         Err(why) => {

@@ -110,6 +110,11 @@ pub enum Authz {
     Neutral,
     /// It can't be told; the reason is in the error log already.
     GeneralError,
+    /// Whether it is met hangs on a regular expression that could not be decided. It counts as a
+    /// refusal, also where it is negated.
+    Undecided,
+    /// A match of a regular expression has to be made first ([`server::matching`]).
+    Later,
 }
 
 impl Authz {
@@ -121,6 +126,8 @@ impl Authz {
             Authz::DeniedNoUser => "denied (no authenticated user yet)",
             Authz::Neutral => "neutral",
             Authz::GeneralError => "error",
+            Authz::Undecided => "undecided",
+            Authz::Later => "not known yet",
         }
     }
 }
@@ -204,8 +211,7 @@ impl Apart {
     pub fn enter(&self, request: &mut Request) -> std::rc::Rc<Layer> {
         let before = request.layer.clone();
         let engine = request.engine.clone();
-        let registry = &engine.server.registry;
-        let inside = engine.plans.inside(registry, &before, self.0.id, &self.0.dir);
+        let inside = engine.plans.merge(&before, (&*self.0).into());
         walk::enter(request, inside);
         before
     }

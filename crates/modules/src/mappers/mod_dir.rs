@@ -215,13 +215,13 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
         None => vec![DEFAULT_INDEX],
     };
     let mut worst = None;
-    for name in &names {
+    for (at, name) in names.iter().enumerate() {
         let target = with_args(name.to_vec(), request);
         let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
         if is_servable(&sub) {
             return take(dir, request, sub);
         }
-        let is_last = names.len() == 1;
+        let is_last = at + 1 == names.len();
         let status = sub.status;
         if wire::status::is_redirect(status) || (is_last && matches!(status, 401 | 406)) {
             overlay(request, &sub);

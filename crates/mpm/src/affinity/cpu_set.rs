@@ -1,11 +1,11 @@
-//! A set of CPU numbers, and the kernel's way of writing one.
+//! A set of CPU numbers, and the kernel's formats for it.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::scoreboard::MASK_WORDS;
 
-/// CPUs are numbered below this: the size of the kernel's classic mask (`CPU_SETSIZE`).
+/// The limit on CPU numbers: the size of the kernel's classic mask (`CPU_SETSIZE`).
 pub const CPU_NUMBERS: usize = 1024;
 
 /// CPU numbers, ascending.
@@ -13,14 +13,15 @@ pub const CPU_NUMBERS: usize = 1024;
 pub struct CpuSet(BTreeSet<usize>);
 
 impl CpuSet {
-    /// The kernel's list format (`0-3,8`), as files in sysfs have it. What is no number, or too
-    /// large, is left out.
+    /// Parses the kernel's list format (`0-3,8`), as used in sysfs. Skips anything that is not a
+    /// number or is too large.
     pub fn from_kernel(text: &str) -> Self {
         let parts = text.trim().split(',').filter_map(range);
         Self(parts.flat_map(|(first, last)| first..=last.min(CPU_NUMBERS - 1)).collect())
     }
 
-    /// The kernel's mask format: 32 bits in hexadecimal, the highest first, between commas.
+    /// Parses the kernel's mask format: 32-bit words in hexadecimal, highest first, separated by
+    /// commas.
     pub fn from_kernel_mask(text: &str) -> Self {
         let words = text.trim().rsplit(',').map(|word| u32::from_str_radix(word, 16).unwrap_or(0));
         let bits = words.take(CPU_NUMBERS / 32).enumerate().flat_map(|(at, word)| {
@@ -29,8 +30,8 @@ impl CpuSet {
         bits.collect()
     }
 
-    /// A list as in [`CpuSet::from_kernel`], from a person; `None` where any part is wrong, or
-    /// nothing is named.
+    /// Parses user input in the format of [`CpuSet::from_kernel`]; `None` if any part is invalid,
+    /// or if it is empty.
     pub fn parse(text: &str) -> Option<Self> {
         let mut set = BTreeSet::new();
         for part in text.split(',') {
@@ -43,22 +44,22 @@ impl CpuSet {
         (!set.is_empty()).then_some(Self(set))
     }
 
-    /// Whether `cpu` is in it.
+    /// Whether it contains `cpu`.
     pub fn contains(&self, cpu: usize) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// How many there are.
+    /// The number of CPUs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A bit for each CPU, 64 in a word, as the scoreboard has masks.
+    /// One bit per CPU, 64 in a word, as in the scoreboard.
     pub fn to_words(&self) -> [u64; MASK_WORDS] {
         let mut words = [0; MASK_WORDS];
         for cpu in self.iter() {
@@ -75,22 +76,22 @@ impl CpuSet {
         bits.collect()
     }
 
-    /// In ascending order.
+    /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// The lowest.
+    /// The lowest CPU.
     pub fn first(&self) -> Option<usize> {
         self.0.first().copied()
     }
 
-    /// What is in both.
+    /// The intersection.
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0).copied().collect())
     }
 
-    /// Whether all of it is in `other`.
+    /// Whether it is a subset of `other`.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.is_subset(&other.0)
     }
@@ -103,7 +104,7 @@ impl FromIterator<usize> for CpuSet {
 }
 
 impl fmt::Display for CpuSet {
-    /// As [`CpuSet::from_kernel`] reads it.
+    /// The format that [`CpuSet::from_kernel`] parses.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.iter().copied().peekable();
         let mut comma = "";

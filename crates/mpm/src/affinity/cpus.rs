@@ -9,14 +9,14 @@ use super::mask;
 /// The CPUs that this process may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus {
-    /// Numbers of the CPUs that it may run on, ascending; at least one. The affinity mask already
-    /// has the cpuset in it.
+    /// Numbers of the CPUs that it may run on, ascending; at least one. The kernel has already
+    /// applied the cpuset to the affinity mask.
     pub allowed: CpuSet,
-    /// The cgroups' quota in thousandths of a CPU, when there is one.
+    /// The cgroups' quota in thousandths of a CPU, if there is one.
     pub quota_thousandths: Option<u64>,
 }
 
-/// Where the kernel's trees are mounted; tests pass a directory of their own.
+/// Where the kernel's file systems are mounted; tests use a directory instead.
 #[derive(Clone, Debug)]
 pub struct Roots {
     /// `/proc`
@@ -41,7 +41,7 @@ impl Default for Roots {
 }
 
 impl Cpus {
-    /// What the running process may use. Where nothing can be read, one CPU.
+    /// Detects what the running process may use. One CPU if nothing can be read.
     pub fn detect() -> Self {
         Self::from_roots(&Roots::default(), mask::current().unwrap_or_default())
     }
@@ -50,8 +50,8 @@ impl Cpus {
     pub fn from_roots(roots: &Roots, affinity: CpuSet) -> Self {
         let groups = Groups::read(roots);
         let mut allowed = affinity;
-        // The kernel applies the cpuset to the mask; a mask taken before the process was moved
-        // into its cgroup can still be wider.
+        // The kernel applies the cpuset to the mask, but a mask taken before the process was moved
+        // into its cgroup can be wider.
         if let Some(cpuset) = groups.cpuset() {
             let both = allowed.and(&cpuset);
             if !both.is_empty() {
@@ -64,8 +64,8 @@ impl Cpus {
         Self { allowed, quota_thousandths: groups.quota() }
     }
 
-    /// How many loops are worth having: the allowed CPUs, or the quota rounded up when that is
-    /// less. At least 1.
+    /// The useful number of loops: the allowed CPUs, or the quota rounded up if that is less. At
+    /// least 1.
     pub fn count(&self) -> usize {
         let quota = self.quota_thousandths.map_or(usize::MAX, |quota| {
             usize::try_from(quota.div_ceil(1000)).unwrap_or(usize::MAX)
@@ -73,7 +73,7 @@ impl Cpus {
         self.allowed.len().min(quota).max(1)
     }
 
-    /// Whether the quota takes away of what the allowed CPUs could do.
+    /// Whether the quota is less than the allowed CPUs.
     pub fn quota_binds(&self) -> bool {
         let all = u64::try_from(self.allowed.len()).unwrap_or(u64::MAX).saturating_mul(1000);
         self.quota_thousandths.is_some_and(|quota| quota < all)
@@ -134,7 +134,7 @@ impl Groups {
             .find(|set| !set.is_empty())
     }
 
-    /// The smallest quota on the way to the root, in thousandths of a CPU.
+    /// The smallest quota up to the root, in thousandths of a CPU.
     fn quota(&self) -> Option<u64> {
         let unified = self.unified.iter().filter_map(|group| {
             let text = fs::read_to_string(group.join("cpu.max")).ok()?;
@@ -150,15 +150,15 @@ impl Groups {
     }
 }
 
-/// `max` and `-1` are no quota.
+/// Parses a quota; `max` and `-1` mean none.
 fn thousandths(quota: &str, period: &str) -> Option<u64> {
     let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);
     (quota > 0).then_some(())?;
     quota.checked_mul(1000)?.checked_div(period)
 }
 
-/// The group's directory and all above it up to the mount. In a container the path is often the
-/// host's and not there: the mount itself is then the container's group.
+/// The group's directory and its ancestors up to the mount. In a container the path is often the
+/// host's and does not exist: the mount itself is then the container's group.
 fn ancestors(mount: &Path, path: &str) -> Vec<PathBuf> {
     let relative = Path::new(path.trim_start_matches('/'));
     let plain =

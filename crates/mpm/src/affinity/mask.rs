@@ -1,4 +1,4 @@
-//! Affinity masks of threads, and the whole mask that programs of others get back.
+//! Affinity masks of threads, and the server's whole mask, which executed programs get back.
 
 use std::io;
 use std::sync::OnceLock;
@@ -11,16 +11,16 @@ use super::cpu_set::{CPU_NUMBERS, CpuSet};
 use crate::scoreboard::MASK_WORDS;
 use crate::shared::map_cells;
 
-/// The supervisor's own mask, in memory that all its children share. The supervisor is never
-/// pinned, so that this is what the administrator and the cpuset allow.
+/// The supervisor's own mask, in memory shared with all its children. The supervisor is never
+/// pinned, so this is what the administrator and the cpuset allow.
 static WHOLE: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
-/// The mask of the thread that asks.
+/// The mask of the calling thread.
 pub fn current() -> io::Result<CpuSet> {
     of_thread(0)
 }
 
-/// The CPU that the thread that asks runs on. No system call on most machines.
+/// The CPU that the calling thread runs on. No system call on most machines.
 pub fn current_cpu() -> Option<usize> {
     Some(rustix::thread::sched_getcpu())
 }
@@ -31,7 +31,7 @@ pub(crate) fn of_thread(thread: i32) -> io::Result<CpuSet> {
     Ok((0..CPU_NUMBERS).filter(|cpu| bits.is_set(*cpu).unwrap_or(false)).collect())
 }
 
-/// Lets the thread that asks run on `cpus` alone. Errors: none of them is allowed or online.
+/// Binds the calling thread to `cpus`. Errors: none of them is allowed or online.
 pub fn pin(cpus: &CpuSet) -> io::Result<()> {
     pin_thread(0, cpus)
 }
@@ -45,10 +45,10 @@ pub fn pin_thread(thread: i32, cpus: &CpuSet) -> io::Result<()> {
     Ok(sched_setaffinity(Pid::from_raw(thread), &bits)?)
 }
 
-/// Gives the thread that asks the server's whole mask back. For threads that are no loop's, and
-/// for programs: between fork and exec it may be called too, since it allocates nothing.
+/// Restores the server's whole mask for the calling thread. For threads without a loop, and for
+/// programs: it may also be called between fork and exec, since it does not allocate.
 ///
-/// Does nothing where no supervisor has called [`remember_whole`].
+/// Does nothing if no supervisor has called [`remember_whole`].
 pub fn unpin() -> io::Result<()> {
     let Some(words) = WHOLE.get() else { return Ok(()) };
     let mut bits = Bits::new();
@@ -62,13 +62,13 @@ pub fn unpin() -> io::Result<()> {
     Ok(sched_setaffinity(Pid::from_raw(0), &bits)?)
 }
 
-/// The server's whole mask, as it was last noted; `None` where no supervisor has noted any.
+/// The server's whole mask as last stored; `None` if no supervisor has stored it.
 pub(crate) fn whole() -> Option<CpuSet> {
     let words: Vec<u64> = WHOLE.get()?.iter().map(|word| word.load(Ordering::Relaxed)).collect();
     Some(CpuSet::from_words(&words)).filter(|cpus| !cpus.is_empty())
 }
 
-/// Notes the supervisor's mask for [`unpin`]; called at start, and when the mask has changed.
+/// Stores the supervisor's mask for [`unpin`]; called at start, and when the mask has changed.
 pub(crate) fn remember_whole(cpus: &CpuSet) -> io::Result<()> {
     if WHOLE.get().is_none() {
         let _ = WHOLE.set(map_cells(MASK_WORDS)?);
@@ -85,20 +85,20 @@ mod tests {
 
     #[test]
     fn a_thread_is_pinned_and_let_go() {
-        // A thread of its own: the mask belongs to it alone.
+        // Runs in its own thread, whose mask affects no other test.
         let whole = current().unwrap();
         let first: CpuSet = whole.first().into_iter().collect();
         remember_whole(&whole).unwrap();
         let thread = std::thread::spawn(move || {
             pin(&first).unwrap();
             let pinned = current().unwrap();
-            // A thread that is started by a pinned one is as pinned.
-            let heir = std::thread::spawn(|| current().unwrap()).join().unwrap();
+            // A thread inherits the mask of the thread that starts it.
+            let inherited = std::thread::spawn(|| current().unwrap()).join().unwrap();
             unpin().unwrap();
-            (first, pinned, heir, current().unwrap())
+            (first, pinned, inherited, current().unwrap())
         });
-        let (first, pinned, heir, back) = thread.join().unwrap();
-        assert_eq!((&pinned, &heir), (&first, &first));
+        let (first, pinned, inherited, back) = thread.join().unwrap();
+        assert_eq!((&pinned, &inherited), (&first, &first));
         assert_eq!(back, whole);
         assert!(pin(&CpuSet::default()).is_err());
     }

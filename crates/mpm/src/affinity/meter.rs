@@ -1,9 +1,9 @@
-//! What the kernel says of time: per thread what it ran, how long it waited to run and how often it
-//! was moved, per CPU how busy it was. Meters read files that stay open.
+//! Times as reported by the kernel: for a thread, how long it ran, how long it waited to run and
+//! how often it was moved; for a CPU, how busy it was. Meters keep their files open.
 //!
-//! Only the supervisor has them open. What a process has opened of its own threads below /proc is
-//! cleaned up by these threads when they end, and who reaps the process meanwhile spins in the
-//! kernel (`shrink_dcache_parent`) until they are done: seconds, on a busy machine.
+//! Only the supervisor opens them. Files below /proc that a process has opened for its own threads
+//! are cleaned up by these threads when they end; meanwhile the thread that reaps the process spins
+//! in the kernel (`shrink_dcache_parent`), for seconds on a busy machine.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,13 +11,13 @@ use std::os::unix::fs::FileExt;
 
 use super::cpus::Roots;
 
-/// As much of a thread's `sched` as is looked at.
+/// The part of a thread's `sched` that is read.
 const SCHED_BYTES: usize = 4096;
 /// The line of `sched` that counts migrations.
 const MIGRATIONS: &str = "se.nr_migrations";
-/// Longest `schedstat` of a thread: three numbers.
+/// The longest `schedstat` of a thread: three numbers.
 const THREAD_BYTES: usize = 96;
-/// As much of `/proc/stat` as is looked at: its first lines are the CPUs'.
+/// The part of `/proc/stat` that is read: its first lines are the CPUs'.
 const STAT_BYTES: usize = 128 * 1024;
 
 /// Time of a thread, in microseconds.
@@ -25,7 +25,7 @@ const STAT_BYTES: usize = 128 * 1024;
 pub(crate) struct Times {
     /// On a CPU.
     pub run_us: u64,
-    /// Ready to run, on none.
+    /// Ready to run, but not running.
     pub wait_us: u64,
 }
 
@@ -33,14 +33,14 @@ pub(crate) struct Times {
 #[derive(Debug)]
 pub(crate) struct ThreadMeter {
     times: File,
-    /// Where the kernel has it (`CONFIG_SCHED_DEBUG`).
+    /// `None` if the kernel lacks `CONFIG_SCHED_DEBUG`.
     sched: Option<File>,
     last: Times,
 }
 
 impl ThreadMeter {
-    /// Begins to measure a thread. `None` where the kernel tells nothing (no `CONFIG_SCHED_INFO`,
-    /// no /proc, or no such thread).
+    /// Opens a thread's meter. `None` if the kernel reports nothing (no `CONFIG_SCHED_INFO`, no
+    /// /proc, or no such thread).
     pub(crate) fn open(roots: &Roots, process: u32, thread: u32) -> Option<Self> {
         let folder = roots.proc.join(format!("{process}/task/{thread}"));
         let times = File::open(folder.join("schedstat")).ok()?;
@@ -50,7 +50,7 @@ impl ThreadMeter {
         Some(meter)
     }
 
-    /// How often the kernel has moved the thread to another CPU; `None` where it doesn't tell.
+    /// How often the kernel has moved the thread to another CPU; `None` if not reported.
     pub(crate) fn migrations(&self) -> Option<u64> {
         let mut bytes = [0; SCHED_BYTES];
         let length = self.sched.as_ref()?.read_at(&mut bytes, 0).ok()?;
@@ -59,12 +59,12 @@ impl ThreadMeter {
         line.rsplit(':').next()?.trim().parse().ok()
     }
 
-    /// All that had passed since the thread began, at the last call of [`ThreadMeter::elapsed`].
+    /// The times since the thread began, as of the last call of [`ThreadMeter::elapsed`].
     pub(crate) fn total(&self) -> Times {
         self.last
     }
 
-    /// What has passed since the last call; `None` when the thread is gone.
+    /// The times since the last call; `None` if the thread is gone.
     pub(crate) fn elapsed(&mut self) -> Option<Times> {
         let mut bytes = [0; THREAD_BYTES];
         let length = self.times.read_at(&mut bytes, 0).ok()?;
@@ -81,12 +81,12 @@ impl ThreadMeter {
     }
 }
 
-/// What became of a CPU's time, in shares of it.
+/// The use of a CPU's time, as shares of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CpuTime {
     /// Programs ran.
     pub busy: f64,
-    /// Nobody had anything to do.
+    /// The CPU had nothing to run.
     pub idle: f64,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Begins to measure the machine's CPUs.
+    /// Opens the meter of the machine's CPUs.
     pub(crate) fn open(roots: &Roots) -> Option<Self> {
         let file = File::open(roots.proc.join("stat")).ok()?;
         let mut meter = Self { file, last: BTreeMap::new() };
@@ -114,8 +114,7 @@ impl CpuMeter {
         Some(meter)
     }
 
-    /// What became of each CPU's time since the last call. A CPU of which no tick has passed is
-    /// left out.
+    /// The use of each CPU's time since the last call. Omits CPUs without a tick since.
     pub(crate) fn times(&mut self) -> Option<BTreeMap<usize, CpuTime>> {
         let mut bytes = vec![0; STAT_BYTES];
         let length = self.file.read_at(&mut bytes, 0).ok()?;
@@ -136,9 +135,9 @@ impl CpuMeter {
     }
 }
 
-/// `cpu1 user nice system idle iowait irq softirq steal guest guest_nice` (proc(5)); guests' time
-/// is in user's already. Busy is what programs use: interrupts are mostly of this server's own
-/// connections, and what a hypervisor takes is not to be had on another CPU either.
+/// `cpu1 user nice system idle iowait irq softirq steal guest guest_nice` (proc(5)); the guests'
+/// time is included in user. Busy is the time of programs: interrupts are mostly due to this
+/// server's own connections, and stolen time is not available on another CPU either.
 fn ticks(line: &str) -> Option<(usize, Ticks)> {
     let mut words = line.strip_prefix("cpu")?.split(' ');
     let cpu = words.next()?.parse().ok()?;
@@ -158,7 +157,7 @@ mod tests {
         let tree = Tree::new("meter", &[("proc/7/task/8/schedstat", "1000000 2000000 3\n")]);
         let mut meter = ThreadMeter::open(&tree.roots(), 7, 8).unwrap();
         assert_eq!(meter.elapsed().unwrap(), Times::default());
-        // In place, as the kernel's file changes.
+        // Written in place, as the kernel's file changes.
         tree.write("proc/7/task/8/schedstat", "4000000 2500000 9\n");
         assert_eq!(meter.elapsed().unwrap(), Times { run_us: 3000, wait_us: 500 });
         tree.write("proc/7/task/8/schedstat", "");
@@ -195,7 +194,7 @@ mod tests {
     fn this_thread_is_measured() {
         let (process, thread) = (std::process::id(), nix::unistd::gettid().as_raw());
         let thread = u32::try_from(thread).unwrap();
-        // Not every kernel tells; one that does counts on.
+        // Not every kernel reports times; one that does keeps counting.
         if let Some(mut meter) = ThreadMeter::open(&Roots::default(), process, thread) {
             assert!(meter.elapsed().is_some());
         }

@@ -1,5 +1,5 @@
-//! The supervisor's side: plans of the generations that there are, made when they are first asked
-//! for, and what becomes of the one that serves.
+//! The supervisor's side: the plans of the existing generations, made on demand, and the adaptation
+//! of the serving one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,27 +16,27 @@ use crate::child::Child;
 use crate::scoreboard::{Decision, Scoreboard};
 use crate::settings::{ListenAddress, Settings};
 
-/// Plans of generations before the last ones are forgotten: their children are all forked.
+/// Plans kept: the children of older generations have all been forked.
 const PLANS_MAX: usize = 4;
-/// How often masks, quotas and the CPUs that are online are looked at.
+/// How often masks, quotas and the online CPUs are checked.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Who runs on which CPU.
+/// Which loop or process runs on which CPU.
 pub(crate) struct Placement {
     roots: Roots,
     topology: Topology,
     cpus: Cpus,
     plans: Vec<(u32, Arc<Plan>)>,
     adapter: Adapter,
-    /// What was told last of the CPU that each loop of a generation has.
+    /// The last reported CPUs of a generation's loops.
     told: Option<(u32, Vec<usize>)>,
     look_at: Option<Instant>,
-    /// A change that nobody has followed yet, in words.
+    /// A change that has not been applied yet, as text.
     change: Option<String>,
 }
 
 impl Placement {
-    /// What the machine has and the process may use now.
+    /// Detects the machine and what the process may use.
     pub(crate) fn new(roots: Roots) -> Self {
         let (topology, cpus) = look(&roots);
         let (plans, adapter) = (Vec::new(), Adapter::default());
@@ -49,19 +49,19 @@ impl Placement {
         self.plan(generation, settings);
     }
 
-    /// What somebody who set `CPUAffinity` should know of its plan.
+    /// A warning about the effect of the configured `CPUAffinity`, if one is needed.
     pub(crate) fn warning(&mut self, generation: u32, settings: &Settings) -> Option<String> {
         let plan = self.plan(generation, settings);
         let (setting, allowed) = (&settings.affinity.setting, &self.cpus.allowed);
         (plan.rule == Rule::NoneListed).then(|| {
             format!(
-                "CPUAffinity {setting}: none of these CPUs may be used, only {allowed}: nothing \
-                 is bound"
+                "CPUAffinity {setting}: none of these CPUs is allowed (only {allowed}); nothing is \
+                 bound"
             )
         })
     }
 
-    /// The CPUs of loop `number` of the process in `slot`; `None` where the kernel chooses.
+    /// The CPUs of loop `number` of the process in `slot`; `None` if the kernel chooses.
     pub(crate) fn cpus(
         &mut self,
         generation: u32,
@@ -73,18 +73,18 @@ impl Placement {
         plan.place(slot, number).map(|place| place.cpus.clone())
     }
 
-    /// Binds the process that calls, before it has threads, where whole processes are placed.
+    /// Binds the calling process, before it has threads, if whole processes are placed.
     pub(crate) fn pin_process(&mut self, child: &Child) {
         let plan = self.plan(child.generation, &child.settings);
         if plan.unit == Unit::Process
             && let Some(place) = plan.place(child.slot, child.slot)
         {
-            // Its CPUs may have been taken away a moment ago: then it runs where it may.
+            // Fails if its CPUs were just taken away: then it runs wherever it may.
             let _ = mask::pin(&place.cpus);
         }
     }
 
-    /// Looks at the generation that serves and its children, when it is time to.
+    /// Samples the serving generation and decides, if that is due.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -97,12 +97,12 @@ impl Placement {
         Decided { receivers, ..decided }
     }
 
-    /// Whether connections to `address` come in on all of `cpus`.
+    /// Whether connections to `address` arrive on all of `cpus`.
     pub(crate) fn is_spread(&self, address: ListenAddress, cpus: &[usize]) -> bool {
         queues::are_spread(&self.roots, address, cpus)
     }
 
-    /// The CPU of each loop, if that is not what it was at the last call.
+    /// The CPU of each loop, if changed since the last call.
     fn receivers(&mut self, generation: u32, settings: &Settings) -> Option<Vec<usize>> {
         let cpus = queues::cpu_each(&self.plan(generation, settings)).unwrap_or_default();
         let now = (generation, cpus);
@@ -141,23 +141,23 @@ impl Placement {
         decided
     }
 
-    /// What a child has no use for: the open files of the supervisor's meters.
+    /// Closes the supervisor's meters, in a child.
     pub(crate) fn forget(&mut self) {
         self.adapter = Adapter::default();
     }
 
-    /// Nothing serves, or the server ends: there is nothing to look at.
+    /// Suspends the turns: no generation serves, or the server is shutting down.
     pub(crate) fn rest(&mut self) {
         self.adapter.rest();
     }
 
-    /// When [`Placement::turn`] has something to do.
+    /// When [`Placement::turn`] is due.
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         self.adapter.due()
     }
 
-    /// Looks whether the machine or what is allowed of it has changed, when it is time to; what has
-    /// since the last call, in words.
+    /// Checks, if that is due, whether the machine or the allowed CPUs have changed; returns the
+    /// changes since the last call as text.
     fn follow(&mut self, now: Instant) -> Option<String> {
         if self.look_at.is_none_or(|at| now >= at) {
             self.look_at = Some(now + LOOK_INTERVAL);
@@ -166,8 +166,8 @@ impl Placement {
         self.change.take()
     }
 
-    /// Looks at once, and keeps in mind what has changed: a generation that begins looks too, and
-    /// those before it have yet to follow.
+    /// Checks now, and remembers what has changed: a starting generation checks too, and the
+    /// earlier ones must still follow.
     fn look(&mut self) {
         let (topology, cpus) = look(&self.roots);
         if (&topology, &cpus) == (&self.topology, &self.cpus) {
@@ -178,7 +178,7 @@ impl Placement {
             None => "no quota".to_owned(),
         };
         self.change = Some(format!(
-            "CPUs {} of {} with {} are allowed now, not {} of {} with {}",
+            "CPUs {} of {} with {} are now allowed, instead of {} of {} with {}",
             cpus.allowed,
             topology.online(),
             quota(&cpus),
@@ -187,7 +187,7 @@ impl Placement {
             quota(&self.cpus),
         ));
         (self.topology, self.cpus) = (topology, cpus);
-        // Plans of other generations are made anew when they are asked for.
+        // Plans of other generations are made again on demand.
         self.plans.clear();
     }
 
@@ -206,10 +206,10 @@ impl Placement {
     }
 }
 
-/// Looks at the machine, and notes for others what the supervisor itself may use.
+/// Detects the machine, and stores the supervisor's mask for executed programs.
 fn look(roots: &Roots) -> (Topology, Cpus) {
     let whole = mask::current().unwrap_or_default();
-    // Without memory for it, programs of children keep what masks they are started with.
+    // If this fails for want of memory, programs of children keep the mask they inherit.
     let _ = mask::remember_whole(&whole);
     (Topology::read(roots), Cpus::from_roots(roots, whole))
 }

@@ -1,4 +1,5 @@
-//! Who runs where, and why: a function of the machine, what is allowed, the shape and the setting.
+//! Placement and its reason: a function of the machine, the allowed CPUs, the shape and the
+//! setting.
 
 use std::fmt;
 
@@ -11,14 +12,14 @@ use crate::shape::Shape;
 /// Where the loops (of event and loop) or processes (of prefork and worker) run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Why it is as it is.
+    /// The reason for the plan.
     pub rule: Rule,
-    /// One place for each loop, or for each process; used again from the first where there are
-    /// more of them. Empty where the kernel places everything.
+    /// One place per loop or process, reused from the first if there are more of them. Empty if the
+    /// kernel places everything.
     pub places: Vec<Place>,
     /// What is placed: loops, or processes with all their threads.
     pub unit: Unit,
-    /// All CPUs that may be used: where those run that are not bound.
+    /// All usable CPUs, for everything that is not bound.
     pub usable: CpuSet,
     /// The number of the first loop of each process.
     pub first_loops: Vec<usize>,
@@ -45,12 +46,12 @@ impl Unit {
     }
 }
 
-/// Where one of them runs.
+/// A place for a loop or process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The CPUs that it may use.
+    /// Its CPUs.
     pub cpus: CpuSet,
-    /// The lowest CPU of its core; of the first core where it has several.
+    /// The lowest CPU of its core, or of its first core.
     pub core: usize,
     /// The lowest CPU of its last-level cache.
     pub cache: usize,
@@ -58,23 +59,23 @@ pub struct Place {
     pub node: usize,
 }
 
-/// Why a plan is as it is.
+/// The reason for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// `CPUAffinity Off`
     Off,
-    /// There is one CPU, and nothing to choose.
+    /// There is one CPU, hence no choice.
     OneCpu,
-    /// The quota is smaller than the allowed CPUs: whoever is bound to one of them would be
-    /// throttled there while time is left on others.
+    /// The quota is less than the allowed CPUs: a loop bound to one CPU would be throttled there
+    /// while time is left on others.
     Quota,
     /// None of the listed CPUs is allowed.
     NoneListed,
-    /// All allowed CPUs share their last cache, and a CPU each can't be had.
+    /// All allowed CPUs share their last-level cache, and there is not one for each loop.
     OneCache,
-    /// A core each; as many as there are loops or fewer.
+    /// A core each; there are at most as many loops as cores.
     Cores,
-    /// A CPU each, second threads of cores too.
+    /// A CPU each, including second threads of cores.
     Threads,
     /// The CPUs of a last-level cache each.
     Caches,
@@ -83,7 +84,7 @@ pub enum Rule {
 }
 
 impl Plan {
-    /// Plans for `shape` within `cpus` on a machine like `topology`.
+    /// Makes the plan for `shape` within `cpus` on a machine with `topology`.
     pub fn new(topology: &Topology, cpus: &Cpus, shape: Shape, setting: &Setting) -> Self {
         let usable = usable(topology, cpus, setting);
         let (unit, units) = units(shape, usable.len());
@@ -133,8 +134,8 @@ impl Plan {
         }
     }
 
-    /// The place of loop `number` (counted over all processes) of the process in `slot`; `None`
-    /// where the kernel chooses.
+    /// The place of loop `number` (counted over all processes) of the process in `slot`; `None` if
+    /// the kernel chooses.
     pub fn place(&self, slot: usize, number: usize) -> Option<&Place> {
         let unit = match self.unit {
             Unit::Loop => number,
@@ -143,15 +144,15 @@ impl Plan {
         self.places.get(unit.checked_rem(self.places.len())?)
     }
 
-    /// How many loops are worth having under `setting`: one for each usable CPU or core, or the
-    /// quota rounded up when that is less. At least 1.
+    /// The useful number of loops under `setting`: one per usable CPU or core, or the quota rounded
+    /// up if that is less. At least 1.
     pub fn loops_wanted(topology: &Topology, cpus: &Cpus, setting: &Setting) -> usize {
         let usable = usable(topology, cpus, setting);
         let places = match setting {
             Setting::Core => usable.iter().filter(|cpu| cpu.rank == 0).count(),
             _ => usable.len(),
         };
-        // A list that names nothing usable is as good as none.
+        // A list without any usable CPU is ignored.
         if places == 0 { cpus.count() } else { places.min(cpus.count()) }
     }
 }
@@ -160,20 +161,20 @@ impl fmt::Display for Rule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Off => "not pinned: CPUAffinity is Off",
-            Self::OneCpu => "not pinned: one CPU is allowed, there is nothing to choose",
+            Self::OneCpu => "not pinned: only one CPU is allowed",
             Self::Quota => {
-                "not pinned: the quota is less than the allowed CPUs, and who is bound to one CPU \
-                 is throttled there while time is left on others"
+                "not pinned: the quota is less than the allowed CPUs, and a loop bound to one CPU \
+                 would be throttled while time is left on others"
             }
             Self::NoneListed => "not pinned: none of the CPUs of CPUAffinity is allowed",
             Self::OneCache => {
-                "not pinned: all allowed CPUs share one last-level cache, and nobody is to have a \
-                 CPU alone"
+                "not pinned: all allowed CPUs share one last-level cache, and there is not one for \
+                 each loop or process"
             }
-            Self::Cores => "a physical core each, neighbours under one last-level cache",
+            Self::Cores => "a physical core each, adjacent loops under one last-level cache",
             Self::Threads => {
-                "a CPU each, first one per physical core and then their second threads, \
-                 neighbours under one last-level cache"
+                "a CPU each, first one per physical core and then their second threads, adjacent \
+                 loops under one last-level cache"
             }
             Self::Caches => "the CPUs of one last-level cache each",
             Self::Listed => "all of the listed CPUs, together",
@@ -181,11 +182,11 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A CPU that may be used.
+/// A usable CPU.
 #[derive(Clone, Debug)]
 struct Usable {
     cpu: Cpu,
-    /// How many usable threads of its core come before it.
+    /// The number of usable threads of its core that precede it.
     rank: usize,
 }
 
@@ -197,8 +198,8 @@ impl std::ops::Deref for Usable {
     }
 }
 
-/// What is placed, and how many of them. Processes may become more: they are planned up to the
-/// number of CPUs.
+/// What is placed, and how many places to plan. Processes may be added later, so they are planned
+/// up to the number of CPUs.
 fn units(shape: Shape, usable: usize) -> (Unit, usize) {
     match Unit::of(shape) {
         Unit::Loop => (Unit::Loop, shape.total_loops()),
@@ -206,7 +207,7 @@ fn units(shape: Shape, usable: usize) -> (Unit, usize) {
     }
 }
 
-/// What is allowed (and listed), by node, cache and core.
+/// The allowed (and listed) CPUs, by node, cache and core.
 fn usable(topology: &Topology, cpus: &Cpus, setting: &Setting) -> Vec<Usable> {
     let allowed = match setting {
         Setting::List(list) => cpus.allowed.and(list),
@@ -227,12 +228,12 @@ fn usable(topology: &Topology, cpus: &Cpus, setting: &Setting) -> Vec<Usable> {
     usable
 }
 
-/// The first `wanted` CPUs: every core's first thread before any second one, and faster cores
-/// before slower ones.
+/// The best `wanted` CPUs: every core's first thread before any second one, and faster cores before
+/// slower ones.
 ///
-/// For loops those under one cache come first, and the chosen are in the machine's order again: the
-/// loops of a process are then neighbours. Processes come and go, so theirs are in the order of
-/// merit, one cache after the other in turn.
+/// For loops, CPUs under one cache are preferred, and the chosen ones are returned in the machine's
+/// order, so that the loops of a process are adjacent. Processes come and go, so theirs are in
+/// order of preference, alternating between caches.
 fn first_by_merit(usable: &[Usable], unit: Unit, wanted: usize) -> Vec<Usable> {
     use std::cmp::Reverse;
     let mut sorted = usable.to_vec();
@@ -243,7 +244,7 @@ fn first_by_merit(usable: &[Usable], unit: Unit, wanted: usize) -> Vec<Usable> {
         usable.iter().filter(is_before).count()
     };
     match unit {
-        // The sort is stable: within a rank and speed the machine's order stays.
+        // The sort is stable: CPUs of equal rank and speed keep the machine's order.
         Unit::Loop => sorted.sort_by_key(|cpu| (cpu.rank, Reverse(cpu.capacity))),
         Unit::Process => {
             sorted.sort_by_cached_key(|cpu| (cpu.rank, Reverse(cpu.capacity), turn(cpu)));
@@ -256,12 +257,12 @@ fn first_by_merit(usable: &[Usable], unit: Unit, wanted: usize) -> Vec<Usable> {
     sorted
 }
 
-/// Neighbours in `usable` that have the same key.
+/// Groups adjacent entries of `usable` with equal keys.
 fn group<K: PartialEq>(usable: &[Usable], key: impl Fn(&Cpu) -> K) -> Vec<Vec<Usable>> {
     usable.chunk_by(|one, next| key(one) == key(next)).map(<[_]>::to_vec).collect()
 }
 
-/// A group for each unit; again from the first where there are fewer groups.
+/// One group per unit, reused from the first if there are fewer groups.
 fn one_each(groups: &[Vec<Usable>], unit: Unit, units: usize) -> Vec<Place> {
     let firsts: Vec<Usable> = groups.iter().filter_map(|group| group.first().cloned()).collect();
     let chosen = first_by_merit(&firsts, unit, units);
@@ -270,7 +271,7 @@ fn one_each(groups: &[Vec<Usable>], unit: Unit, units: usize) -> Vec<Place> {
     chosen.iter().filter_map(of).map(|group| place(group)).collect()
 }
 
-/// A group for each unit, each as often as its share of the CPUs.
+/// One group per unit, each used in proportion to its CPUs.
 fn share_out(groups: &[Vec<Usable>], unit: Unit, units: usize) -> Vec<Place> {
     let all: Vec<Usable> = groups.concat();
     if unit == Unit::Process {

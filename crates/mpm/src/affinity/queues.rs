@@ -1,5 +1,5 @@
-//! Which CPUs receive what comes in at a network device: those that its receive queues interrupt,
-//! or those that the kernel spreads packets over in software (RPS).
+//! The CPUs that receive the packets of a network device: those that its receive queues interrupt,
+//! or those over which the kernel distributes packets in software (RPS).
 
 use std::fs;
 use std::net::IpAddr;
@@ -13,10 +13,10 @@ use super::cpus::Roots;
 use super::plan::{Plan, Unit};
 use crate::settings::ListenAddress;
 
-/// No more devices than this are looked at.
+/// Devices examined at most.
 const DEVICES_MAX: usize = 64;
 
-/// The CPU of each loop, in the loops' order, where the plan binds each loop to one of its own.
+/// The CPU of each loop, in the loops' order, if the plan binds each loop to its own.
 pub(crate) fn cpu_each(plan: &Plan) -> Option<Vec<usize>> {
     if plan.unit != Unit::Loop || plan.loops < 2 || plan.places.len() != plan.loops {
         return None;
@@ -28,8 +28,8 @@ pub(crate) fn cpu_each(plan: &Plan) -> Option<Vec<usize>> {
     (distinct.len() == cpus.len()).then_some(cpus)
 }
 
-/// Whether connections to `address` come in by devices whose receive queues are spread over all of
-/// `cpus`. Never those of this machine to itself: they come in on their sender's CPU.
+/// Whether connections to `address` arrive by devices whose receive queues are spread over all of
+/// `cpus`. Never true for the machine's connections to itself, which arrive on their sender's CPU.
 pub(crate) fn are_spread(roots: &Roots, address: ListenAddress, cpus: &[usize]) -> bool {
     let devices = devices(address);
     !devices.is_empty() && devices.iter().all(|device| is_spread(roots, device, cpus))
@@ -54,7 +54,7 @@ fn is_spread(roots: &Roots, device: &str, cpus: &[usize]) -> bool {
     cpus.iter().all(|cpu| receivers.contains(*cpu))
 }
 
-/// The CPUs that a device interrupts. A virtual one's interrupts are its bus device's.
+/// The CPUs that a device interrupts. A virtual device's interrupts are those of its bus device.
 fn interrupted(roots: &Roots, device: &Path) -> CpuSet {
     let folders = [device.join("device/msi_irqs"), device.join("device/../msi_irqs")];
     let numbers = folders.iter().flat_map(|folder| names(folder));
@@ -68,7 +68,7 @@ fn interrupted(roots: &Roots, device: &Path) -> CpuSet {
     cpus.collect()
 }
 
-/// The names of the devices that have an address, of all but the loopback where it is any.
+/// The names of the devices with an address; all except the loopback for a wildcard address.
 fn devices(address: ListenAddress) -> Vec<String> {
     let wanted = match address {
         ListenAddress::Socket(address) if !address.ip().is_unspecified() => Some(address.ip()),
@@ -135,7 +135,7 @@ mod tests {
         tree.write("proc/irq/40/effective_affinity_list", "0\n");
         tree.write("proc/irq/41/smp_affinity_list", "1\n");
         assert!(is_spread(&tree.roots(), "eth0", &[0, 1]));
-        // A loop's CPU that receives nothing would get no connections.
+        // A loop whose CPU receives nothing would get no connections.
         assert!(!is_spread(&tree.roots(), "eth0", &[0, 2]));
         assert!(!is_spread(&tree.roots(), "eth0", &[0, 1, 1]));
         tree.write("proc/irq/41/smp_affinity_list", "0\n");

@@ -1,4 +1,4 @@
-//! `-t -D DUMP_CPU`: the machine, what is allowed, and the plan with its reasons.
+//! `-t -D DUMP_CPU`: the machine, the allowed CPUs, and the plan with its reasons.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ fn machine(out: &mut String, topology: &Topology, cpus: &Cpus) {
         );
     }
     if topology.cpus.is_empty() {
-        out.push_str("  sysfs tells nothing: each allowed CPU counts as a core\n");
+        out.push_str("  sysfs has no topology: each allowed CPU counts as a core\n");
     }
 }
 
@@ -43,7 +43,7 @@ fn limits(out: &mut String, topology: &Topology, cpus: &Cpus) {
     let online = topology.online();
     let _ = writeln!(out, "Online: {online}");
     let narrow = if !online.is_empty() && cpus.allowed != online {
-        " (an affinity mask or cpuset set from outside, which is kept to)"
+        " (limited by an affinity mask or cpuset)"
     } else {
         ""
     };
@@ -51,7 +51,7 @@ fn limits(out: &mut String, topology: &Topology, cpus: &Cpus) {
     match cpus.quota_thousandths {
         None => out.push_str("Quota: none\n"),
         Some(quota) => {
-            let binds = if cpus.quota_binds() { "" } else { ", no less than the allowed ones" };
+            let binds = if cpus.quota_binds() { "" } else { ", not less than the allowed CPUs" };
             let _ = writeln!(out, "Quota: {}.{:03} CPUs{binds}", quota / 1000, quota % 1000);
         }
     }
@@ -87,19 +87,19 @@ fn notes(out: &mut String, plan: &Plan, cpus: &Cpus, shape: Shape, affinity: &Af
     if let Setting::List(list) = &affinity.setting
         && !list.is_within(&cpus.allowed)
     {
-        let _ = writeln!(out, "Note: of CPUAffinity {list} only the allowed CPUs are used");
+        let _ = writeln!(out, "Note: only the allowed CPUs of CPUAffinity {list} are used");
     }
     if plan.unit == Unit::Process && places > 0 {
-        let _ = writeln!(out, "Note: process {places} is placed as process 0 is, and so on");
+        let _ = writeln!(out, "Note: process {places} has the place of process 0, and so on");
     }
     if plan.unit == Unit::Loop && places > 0 && places < shape.total_loops() {
-        let _ = writeln!(out, "Note: there are more loops than places, some share theirs");
+        let _ = writeln!(out, "Note: there are more loops than places, so some share a place");
     }
     if affinity.adapt && affinity.setting != Setting::Off {
         let _ = writeln!(
             out,
-            "Note: CPUAffinityAdapt lets a loop leave a CPU that others need, and follows changes \
-             of the mask, the quota and the CPUs that are online"
+            "Note: CPUAffinityAdapt lets a loop leave a CPU that other programs need, and follows \
+             changes of the mask, the quota and the online CPUs"
         );
     }
 }
@@ -120,8 +120,8 @@ mod tests {
         for line in [
             "  CPU   2: core   0 cache   0 node 0",
             "  CPU   3: core   1 cache   0 node 0 not allowed",
-            "Allowed: 0-2 (an affinity mask or cpuset set from outside, which is kept to)",
-            "Quota: 3.000 CPUs, no less than the allowed ones",
+            "Allowed: 0-2 (limited by an affinity mask or cpuset)",
+            "Quota: 3.000 CPUs, not less than the allowed CPUs",
             "CPUAffinity: Auto",
             "  process 0 loop 1: CPU 2 (core 0, cache 0, node 0)",
             "  process 1 loop 2: CPU 1 (core 1, cache 0, node 0)",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cpu_set::CpuSet;
 
-/// What the configuration says about CPUs.
+/// The configured affinity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affinity {
     /// `CPUAffinity`
@@ -31,8 +31,8 @@ impl Affinity {
 pub enum Setting {
     /// The kernel places everything.
     Off,
-    /// A CPU for each loop where there are enough, cores before their second threads; else a
-    /// last-level cache for each.
+    /// A CPU per loop if there are enough, cores before their second threads; else a last-level
+    /// cache each.
     #[default]
     Auto,
     /// A physical core for each loop or process, with all its threads.
@@ -41,12 +41,12 @@ pub enum Setting {
     Thread,
     /// The CPUs of one last-level cache for each loop or process.
     Llc,
-    /// As `Thread`, within these.
+    /// As `Thread`, within the listed CPUs.
     List(CpuSet),
 }
 
 impl Setting {
-    /// Reads the directive's argument. Errors: a sentence that says what may stand there.
+    /// Parses the directive's argument. Errors: a sentence with the accepted values.
     pub fn parse(text: &str) -> Result<Self, String> {
         Ok(match text.to_ascii_lowercase().as_str() {
             "off" => Self::Off,

@@ -1,56 +1,56 @@
-//! Which loops new connections go to: weights from the loops' loads, changed only where it is worth
-//! it. The kernel spreads connections evenly by itself, which is right most of the time.
+//! Steers new connections: derives weights from the loops' loads, and changes them only if it pays.
+//! By default the kernel distributes connections evenly, which is right most of the time.
 //!
-//! Weights are found step by step: a loop that is busier than the others gets a little less, until
-//! all are as busy. Weights that were made from one look at the loads alone would send all that is
-//! new to the loop that just had nothing, and at the next look the other way round.
+//! The weights are approached step by step: a loop that is busier than the others gets a little
+//! less, until all are equally busy. Weights derived from a single sample would send all new
+//! connections to the loop that happened to be idle, and reverse at the next one.
 
-/// Loops whose loads are further apart than this are steered to unevenly.
+/// Loops whose loads differ by more than this are steered.
 const APART: f64 = 0.30;
-/// Closer than this is as good as can be had; with parts that are nearly even steering ends.
+/// A smaller difference is as good as can be had; if the parts are nearly even too, steering ends.
 const CLOSE: f64 = 0.15;
-/// A part that is no further than this from an even one, as a share of it, is nearly even: without
-/// it the loads would be a little further apart, but not so far that steering began again.
+/// A part within this distance of an even one, as a share of it, is nearly even: without steering
+/// the loads would differ slightly more, but not enough to resume it.
 const NEARLY_EVEN: f64 = 0.25;
-/// How much of what a loop is busier than the others it gets less, at each step.
+/// How much the part of a busier loop is reduced per step, relative to its excess load.
 const GAIN: f64 = 0.5;
-/// How much of what was seen is seen at this turn; the rest is what was seen before.
+/// The weight of the current sample; the rest is history.
 const FRESH: f64 = 0.5;
-/// With less than this share of a CPU for the busiest of them nothing is learnt.
+/// If even the busiest loop uses less than this share of a CPU, the sample is ignored.
 const IDLE: f64 = 0.10;
 /// The weight of an even part.
 const WEIGHT_EVEN: f64 = 16.0;
-/// The weight of a loop that has no time left: somebody has to ask it now and then.
+/// The weight of a loop without time left: it is probed now and then.
 const WEIGHT_LEAST: u32 = 1;
-/// Weights that are no further than this from those that are set are not worth another program.
+/// Weights that differ by at most this from the current ones do not justify a new program.
 const WEIGHT_STEP: u32 = 1;
 
-/// What is known of a loop.
+/// The load of a loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Load {
     /// The share of a CPU that it uses or waits for.
     pub share: f64,
-    /// It does not turn, or is not there.
+    /// It does not turn, or does not exist.
     pub is_stalled: bool,
 }
 
-/// How connections are spread now.
+/// The current distribution of connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steering {
-    /// What was seen of the loops' loads, smoothed.
+    /// The loops' smoothed loads.
     shares: Vec<f64>,
-    /// What each loop is to get, as a multiple of an even part; empty while the parts are even.
+    /// Each loop's target part, as a multiple of an even one; empty while the parts are even.
     parts: Vec<f64>,
-    /// The weights that are set, one for each loop; empty where the kernel spreads evenly.
+    /// The current weights, one per loop; empty if the kernel distributes evenly.
     weights: Vec<u32>,
 }
 
 impl Steering {
-    /// How connections are to be spread from now on, if that is another way than before: a weight
-    /// for each loop, 0 for who is to get none; nothing where all are alike.
+    /// The new weights, if they have changed: one per loop, 0 to exclude a loop; empty for an even
+    /// distribution.
     ///
-    /// Nothing is learnt while loops `are_loose`: those are as busy as the others wherever they
-    /// run, and what was found of their own CPUs would be forgotten.
+    /// Samples are ignored while loops `are_loose`: unpinned loops are equally busy wherever they
+    /// run, which would erase what was learnt about their own CPUs.
     pub(crate) fn turn(&mut self, loads: &[Load], are_loose: bool) -> Option<&[u32]> {
         if !are_loose || self.shares.len() != loads.len() {
             self.learn(loads);
@@ -67,18 +67,18 @@ impl Steering {
         Some(&self.weights)
     }
 
-    /// Ends steering: no weights, if there were any.
+    /// Stops steering: returns empty weights if there were any.
     pub(crate) fn stop(&mut self) -> Option<Vec<u32>> {
         let is_steering = !std::mem::take(self).weights.is_empty();
         is_steering.then(Vec::new)
     }
 
-    /// The loops that get nothing now.
+    /// The loops that get no connections now.
     pub(crate) fn avoided(&self) -> impl Iterator<Item = usize> + '_ {
         self.weights.iter().enumerate().filter(|(_, weight)| **weight == 0).map(|(at, _)| at)
     }
 
-    /// Moves the parts a step towards where all loops that turn are as busy.
+    /// Moves the parts one step towards equal loads of all turning loops.
     fn learn(&mut self, loads: &[Load]) {
         if self.shares.len() != loads.len() {
             self.parts.clear();
@@ -106,7 +106,7 @@ impl Steering {
         let mean = turning.iter().sum::<f64>() / turning.len() as f64;
         for ((part, share), load) in self.parts.iter_mut().zip(&self.shares).zip(loads) {
             *part = match load.is_stalled || busiest < IDLE {
-                // Of old times: even is as good a guess as any.
+                // The part is outdated: drift towards even.
                 true => *part + GAIN * (1.0 - *part),
                 false => *part * (1.0 - GAIN * (share - mean)),
             };
@@ -118,7 +118,7 @@ impl Steering {
 
     fn wanted(&self, loads: &[Load]) -> Vec<u32> {
         let count = loads.iter().filter(|load| !load.is_stalled).count();
-        // With nobody to send them to they may as well wait at any.
+        // If no loop turns, any of them may hold the queue.
         if loads.len() < 2 || count == 0 || self.parts.is_empty() && count == loads.len() {
             return Vec::new();
         }
@@ -154,8 +154,8 @@ mod tests {
         assert_eq!(steering.stop(), None);
     }
 
-    /// Two loops, the second of which gets through half as much: what each is busy with, when so
-    /// much comes as one loop could do in `come` of its time.
+    /// Two loops, the second of which is half as fast: how busy each is, if the arriving work would
+    /// occupy the first for `come` of its time.
     fn half_as_fast(weights: &[u32], come: f64) -> Vec<Load> {
         let parts = match weights {
             [one, other] => {
@@ -181,7 +181,7 @@ mod tests {
         let ratio = f64::from(one) / f64::from(other);
         assert!((1.5..2.5).contains(&ratio), "it gets half of what the other gets: {weights:?}");
         assert!(firsts.is_sorted(), "a way there, and no swinging: {firsts:?}");
-        // Both are as fast again: back to even parts, and then to the kernel's.
+        // Both are equally fast again: back to even parts, and then to the kernel's distribution.
         let alike = |weights: &[u32]| match weights {
             [one, other] => {
                 let sum = f64::from(one + other);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_still_gets_nothing() {
+    fn a_stalled_loop_gets_nothing() {
         let mut steering = Steering::default();
         let mut three = loads(&[0.1, 0.1, 0.1]);
         three[1].is_stalled = true;
@@ -224,14 +224,14 @@ mod tests {
         assert_eq!(steering.clone().stop(), Some(Vec::new()));
         assert_eq!(steering.turn(&loads(&[0.1, 0.1, 0.1]), false), Some(&[][..]));
         assert_eq!(steering.avoided().count(), 0);
-        // Nobody turns: nothing is gained by choosing.
+        // No loop turns: there is no better choice.
         three.iter_mut().for_each(|load| load.is_stalled = true);
         assert_eq!(steering.turn(&three, false), None);
     }
 
     proptest! {
         #[test]
-        fn somebody_always_gets_connections(
+        fn some_loop_always_gets_connections(
             loads in proptest::collection::vec((0.0..2.0f64, any::<bool>()), 0..20),
         ) {
             let loads: Vec<Load> =

@@ -1,4 +1,4 @@
-//! Trees of files in the kernel's forms, for the tests of this folder.
+//! Trees of files in the kernel's formats, for the tests of this folder.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -36,7 +36,7 @@ impl Tree {
         }
     }
 
-    /// CPUs below `count`, of which `of` says the core, the cache, the node and the capacity.
+    /// Creates CPUs below `count`, with core, cache, node and capacity as given by `of`.
     pub(crate) fn machine(&self, count: usize, of: impl Fn(usize) -> (usize, usize, usize, usize)) {
         let alike = |same: &dyn Fn(usize) -> bool| {
             let mut list = String::new();

@@ -9,12 +9,12 @@ use std::path::Path;
 use super::cpu_set::CpuSet;
 use super::cpus::Roots;
 
-/// No CPU has more caches than this.
+/// Caches per CPU at most.
 const CACHES_MAX: usize = 16;
-/// `cpu_capacity` where all CPUs are alike.
+/// `cpu_capacity` if all CPUs are equal.
 const CAPACITY_DEFAULT: u32 = 1024;
 
-/// A CPU that is online: a hardware thread.
+/// An online CPU: a hardware thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// Its number.
@@ -25,11 +25,11 @@ pub struct Cpu {
     pub cache: usize,
     /// Its NUMA node.
     pub node: usize,
-    /// How fast it is beside the fastest, which has 1024 (big.LITTLE, hybrid processors).
+    /// Its speed relative to the fastest, which has 1024 (big.LITTLE, hybrid processors).
     pub capacity: u32,
 }
 
-/// The CPUs that are online, by number.
+/// The online CPUs, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// All of them.
@@ -37,20 +37,21 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Reads the tree at `roots.cpu`. What it does not tell is assumed: a CPU without siblings is
-    /// a core, and without caches all CPUs of a package share one. Empty where it can't be read.
+    /// Reads the tree at `roots.cpu`, with assumptions about what is missing: a CPU without
+    /// siblings is a core, and without caches all CPUs of a package share one. Empty if it can't be
+    /// read.
     pub fn read(roots: &Roots) -> Self {
         let root = &roots.cpu;
         let online = list(&root.join("online")).unwrap_or_default();
         Self { cpus: online.iter().map(|number| cpu(root, number, &online)).collect() }
     }
 
-    /// Those that are online.
+    /// The numbers of the online CPUs.
     pub fn online(&self) -> CpuSet {
         self.cpus.iter().map(|cpu| cpu.number).collect()
     }
 
-    /// The CPU with this number; one that sysfs does not know stands alone.
+    /// The CPU with this number; one that sysfs does not know counts as a core of its own.
     pub fn cpu(&self, number: usize) -> Cpu {
         let known = self.cpus.iter().find(|cpu| cpu.number == number).cloned();
         known.unwrap_or(Cpu { number, core: number, cache: 0, node: 0, capacity: CAPACITY_DEFAULT })
@@ -64,7 +65,7 @@ fn cpu(root: &Path, number: usize, online: &CpuSet) -> Cpu {
         let found = names.iter().find_map(|name| list(&topology.join(name)))?;
         found.and(online).first()
     };
-    // The old names are those of kernels before 5.3.
+    // Kernels before 5.3 have the old names.
     let core = lowest(["core_cpus_list", "thread_siblings_list"]);
     let package = lowest(["package_cpus_list", "core_siblings_list"]);
     Cpu {
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn cores_caches_nodes_and_capacities_are_read() {
         let tree = Tree::new("topology", &[]);
-        // Two caches of two cores of two threads each, numbered as Linux on x86 does: CPU 4 is the
+        // Two caches of two cores of two threads each, numbered as Linux does on x86: CPU 4 is the
         // second thread of CPU 0's core.
         tree.machine(8, |cpu| (cpu % 4, cpu % 4 / 2 * 2, cpu % 4 / 2, 1024 - 512 * (cpu % 2)));
         let topology = Topology::read(&tree.roots());
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_offline_is_nobodys_sibling() {
+    fn an_offline_cpu_is_no_sibling() {
         let tree = Tree::new("offline", &[]);
         tree.machine(4, |cpu| (cpu / 2 * 2, 0, 0, 1024));
         tree.write("cpu/online", "1-3\n");

@@ -1,4 +1,4 @@
-//! Listening sockets on their way from one image of the program to the next (`-k upgrade`).
+//! Listening sockets on their way to the next executable (`-k upgrade`).
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ pub(crate) struct HandedGroup<S> {
 }
 
 impl Listeners {
-    /// The sockets of the image before. All of them are served, by its children.
+    /// Takes over the predecessor's sockets. Its children serve all of them.
     pub(crate) fn adopt(groups: Vec<HandedGroup<OwnedFd>>, spare: Vec<OwnedFd>) -> Self {
         let group = |group: HandedGroup<OwnedFd>| Group {
             address: group.address,
@@ -31,7 +31,7 @@ impl Listeners {
         }
     }
 
-    /// What the next image gets: the groups, and what systemd handed over and nobody uses.
+    /// The sockets to hand over: the groups, and the unused ones from systemd.
     pub(crate) fn to_hand_on(&self) -> (Vec<HandedGroup<&TcpListener>>, &[TcpListener]) {
         let groups = self.groups.iter().map(|group| HandedGroup {
             address: group.address,

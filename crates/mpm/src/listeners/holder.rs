@@ -1,14 +1,14 @@
-//! Who listens on a port, for the message that says that it is taken.
+//! Finds the process that listens on a port, for the message about a port in use.
 
 use std::fs;
 
-/// No more processes than this are looked at.
+/// Processes examined at most.
 const PROCESSES_MAX: usize = 50_000;
 /// State of a listening socket in /proc/net/tcp.
 const LISTEN: &str = "0A";
 
-/// A process that listens on `port`, as `nginx (pid 123)`. `None` when nobody is found or may be
-/// looked at.
+/// A process that listens on `port`, as `nginx (pid 123)`. `None` if none is found or can be
+/// examined.
 pub(super) fn of_port(port: u16) -> Option<String> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn of_port(port: u16) -> Option<String> {
     })
 }
 
-/// Inodes of the sockets that listen on `port`, from a table in the form of /proc/net/tcp.
+/// Inodes of the sockets that listen on `port`, from a table in the format of /proc/net/tcp.
 fn listening_inodes(table: &str, port: u16) -> Vec<String> {
     let suffix = format!(":{port:04X}");
     table

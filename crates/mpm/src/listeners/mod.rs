@@ -1,12 +1,12 @@
 //! Listening sockets. The supervisor owns all of them, across generations and deaths of children:
-//! closing one resets every connection that is queued on it.
+//! closing one resets every connection queued on it.
 //!
-//! In shapes whose loops have listeners of their own, an address has one socket per loop in an
-//! SO_REUSEPORT group, and the kernel spreads connections over them. The first socket is
-//! bound before it joins the group, so that a port in use is an error and not a silent share.
-//! Elsewhere it has one, or some (`ListenCoresBucketsRatio`), from all of which every process
-//! accepts. A socket once opened for an address stays until the address is removed: when fewer
-//! loops are planned, the sockets that are left over are handed to the loops that there are.
+//! In shapes whose loops have their own listeners, an address has one socket per loop in an
+//! SO_REUSEPORT group, over which the kernel distributes connections. The first socket is bound
+//! before it joins the group, so that a port in use is an error instead of being shared silently.
+//! In other shapes an address has one socket, or a few (`ListenCoresBucketsRatio`), and every
+//! process accepts from all of them. A socket stays open until its address is removed: if fewer
+//! loops are planned, the surplus sockets are handed to the remaining loops.
 
 mod handed;
 mod holder;
@@ -22,7 +22,7 @@ use crate::settings::{ListenAddress, Listener, Settings};
 pub(crate) use handed::HandedGroup;
 pub use open::BindFailure;
 
-/// No address has more sockets than this.
+/// Sockets per address at most.
 pub const SOCKETS_PER_ADDRESS_MAX: usize = 4096;
 
 /// The sockets of one address.
@@ -30,10 +30,10 @@ pub const SOCKETS_PER_ADDRESS_MAX: usize = 4096;
 struct Group {
     address: ListenAddress,
     sockets: Vec<TcpListener>,
-    /// Can't grow: one socket, handed over by systemd, from which every loop accepts.
+    /// A single socket from systemd, from which every loop accepts: the group can't grow.
     is_inherited: bool,
-    /// How many of the sockets the serving generation accepts from, the first ones; 0 when the
-    /// address is new.
+    /// How many of the sockets, from the first, the serving generation accepts from; 0 for a new
+    /// address.
     served: usize,
 }
 
@@ -41,25 +41,26 @@ struct Group {
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     groups: Vec<Group>,
-    /// Sockets handed over by systemd (LISTEN_FDS) that no `Listen` line has asked for yet.
+    /// Sockets from systemd (LISTEN_FDS) that no `Listen` line has requested yet.
     inherited: Vec<TcpListener>,
-    /// Removed addresses: new connections are no longer taken, what is queued is.
+    /// Removed addresses: they refuse new connections, and the queued ones are accepted.
     retired: Vec<Group>,
-    /// How new connections are spread over the loops.
+    /// The weights by which new connections are distributed over the loops.
     weights: Vec<u32>,
-    /// The CPU of each loop, and the addresses whose connections go to the loop of the CPU that
-    /// receives them, as long as there are no weights.
+    /// The CPU of each loop, and the addresses whose connections go to the loop of the receiving
+    /// CPU while there are no weights.
     receivers: (Vec<usize>, Vec<ListenAddress>),
 }
 
 impl Listeners {
-    /// No sockets yet but those that systemd handed over.
+    /// No sockets except those from systemd.
     pub(crate) fn new() -> Self {
         Self { inherited: open::inherited(), ..Self::default() }
     }
 
-    /// Opens whatever `settings` asks for and isn't open. On failure what was open before is as it
-    /// was. What `settings` doesn't ask for stays open until [`Listeners::retire`].
+    /// Opens all sockets that `settings` requires and that are not open. On failure the open
+    /// sockets are as before. Sockets that `settings` doesn't require stay open until
+    /// [`Listeners::retire`].
     pub(crate) fn prepare(&mut self, settings: &Settings) -> Result<(), Vec<BindFailure>> {
         let wanted = wanted(settings);
         let mut failures = Vec::new();
@@ -89,9 +90,9 @@ impl Listeners {
         Ok(())
     }
 
-    /// Has the kernel choose loop `i` for a new connection with the probability of `weights[i]`;
-    /// without weights all alike, or by the CPU that received it. For shapes whose loops have
-    /// listeners of their own.
+    /// Makes the kernel choose loop `i` for a new connection with the probability of `weights[i]`;
+    /// without weights evenly, or by the receiving CPU. For shapes whose loops have their own
+    /// listeners.
     pub(crate) fn steer(&mut self, weights: Vec<u32>) -> std::io::Result<()> {
         self.weights = weights;
         let (cpus, addresses) = &self.receivers;
@@ -105,9 +106,9 @@ impl Listeners {
         })
     }
 
-    /// `cpus[i]` is loop `i`'s from now on, nobody's where there are none. What comes in at
-    /// addresses of which `is_spread` says so goes to the loop of the CPU that receives it while
-    /// there are no weights. Returns them.
+    /// Assigns `cpus[i]` to loop `i`; an empty list assigns none. While there are no weights,
+    /// connections to the addresses for which `is_spread` holds go to the loop of the receiving
+    /// CPU. Returns these addresses.
     pub(crate) fn receive_by_cpu(
         &mut self,
         cpus: Vec<usize>,
@@ -122,15 +123,15 @@ impl Listeners {
         Ok(&self.receivers.1)
     }
 
-    /// The generation that was prepared for serves: its children accept from all sockets.
+    /// The prepared generation serves: its children accept from all sockets.
     pub(crate) fn commit(&mut self) {
         for group in &mut self.groups {
             group.served = group.sockets.len();
         }
     }
 
-    /// The generation that was prepared for came to nothing: closes what was opened for it, since
-    /// nobody would accept from it.
+    /// The prepared generation failed: closes the sockets opened for it, since nothing would accept
+    /// from them.
     pub(crate) fn roll_back(&mut self) {
         self.groups.retain(|group| group.served > 0 || group.is_inherited);
         for group in &mut self.groups {
@@ -138,8 +139,8 @@ impl Listeners {
         }
     }
 
-    /// Stops new connections on the addresses that `settings` no longer has; what is queued there
-    /// can still be accepted until [`Listeners::close_retired`]. Returns whether there are any.
+    /// Refuses new connections on the addresses that `settings` no longer has; queued ones can be
+    /// accepted until [`Listeners::close_retired`]. Returns whether there are any.
     pub(crate) fn retire(&mut self, settings: &Settings) -> bool {
         let wanted = wanted(settings);
         let is_wanted =
@@ -158,30 +159,30 @@ impl Listeners {
     }
 
     fn refuse(&mut self, groups: Vec<Group>) {
-        // What systemd has handed over it listens on, for whoever comes next.
+        // systemd keeps listening on its sockets, for the next service instance.
         let own = groups.iter().filter(|group| !group.is_inherited);
         for socket in own.flat_map(|group| &group.sockets) {
-            // Where it fails, a connection that comes in the last moment is reset, as in httpd.
+            // If this fails, connections that arrive last are reset, as in httpd.
             let _ = open::refuse_new_connections(socket);
         }
         self.retired.extend(groups);
     }
 
-    /// Closes the supervisor's handles on retired sockets. They are gone when the children have
-    /// closed theirs.
+    /// Closes the supervisor's handles to retired sockets. The sockets are gone when the children
+    /// have closed theirs.
     pub(crate) fn close_retired(&mut self) {
         self.retired.clear();
     }
 
-    /// How many connections wait to be accepted, on all sockets together.
+    /// The number of connections that wait to be accepted, on all sockets.
     pub(crate) fn queued(&self) -> usize {
         let sockets = self.groups.iter().flat_map(|group| &group.sockets);
         sockets.map(open::queued).sum()
     }
 
-    /// The sockets of loop `number`, which is in the process at `slot`: the child's copies. For the
-    /// process that will use them, after the fork.
-    pub(crate) fn seats(
+    /// Duplicates of the sockets of loop `number`, of the process at `slot`. Called after the fork,
+    /// in the process that will use them.
+    pub(crate) fn sockets_of(
         &self,
         settings: &Settings,
         slot: usize,
@@ -195,8 +196,8 @@ impl Listeners {
             else {
                 continue;
             };
-            // Processes take from all, so that no socket is left to one that is busy or has been
-            // ended; each from another first.
+            // Processes accept from all sockets, so that no socket depends on one that is busy or
+            // has ended; each starts with a different one.
             let first = if has_own { 0 } else { slot % group.sockets.len().max(1) };
             let (before, from) = group.sockets.split_at(first);
             for (position, socket) in from.iter().chain(before).enumerate() {
@@ -226,9 +227,9 @@ impl Listeners {
             let sockets = vec![self.inherited.swap_remove(position)];
             return Ok(Group { address, sockets, is_inherited: true, served: 0 });
         }
-        // A socket of ours that is to go may be in the way (`Listen 80` becomes
-        // `Listen 192.0.2.1:80`): then the new one joins by SO_REUSEPORT, since old children
-        // hold the old one until they have finished.
+        // A socket of ours that is about to be removed may be in the way (`Listen 80` becomes
+        // `Listen 192.0.2.1:80`). The new one then joins by SO_REUSEPORT, since old children hold
+        // the old one until they have finished.
         let wanted = wanted(settings);
         let is_in_way = self.groups.iter().chain(&self.retired).any(|group| {
             group.address.port() == address.port()
@@ -241,7 +242,7 @@ impl Listeners {
         Ok(Group { address, sockets: vec![first], is_inherited: false, served: 0 })
     }
 
-    /// Gives a group as many sockets as there are loops, and all of them the listener's options.
+    /// Gives a group one socket per loop, and all of them the listener's options.
     fn fit(&mut self, listener: &Listener, settings: &Settings) -> Result<(), BindFailure> {
         let Some(group) = self.groups.iter_mut().find(|group| group.address == listener.address)
         else {
@@ -264,8 +265,8 @@ impl Listeners {
     }
 }
 
-/// The lines that get a socket. As in httpd, `0.0.0.0` beside `::` on one port is left out,
-/// because the socket at `::` takes IPv4 too.
+/// The lines that get a socket. As in httpd, `0.0.0.0` beside `::` on the same port is left out,
+/// because the socket at `::` also accepts IPv4.
 fn wanted(settings: &Settings) -> Vec<Listener> {
     let takes_all = |port: u16| {
         settings.listeners.iter().any(|listener| match listener.address {

@@ -1,4 +1,4 @@
-//! Opening one listening socket.
+//! Opening a listening socket.
 #![expect(unsafe_code, reason = "socket options, and descriptors handed over by systemd")]
 
 use std::io;
@@ -10,23 +10,23 @@ use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use super::holder;
 use crate::settings::{AcceptFilter, ListenAddress, Listener};
 
-/// Seconds that the kernel waits for a connection's first bytes before it hands it over anyway.
-/// Apache passes 30.
+/// Seconds that the kernel waits for a connection's first bytes before it delivers the connection
+/// anyway. Apache passes 30.
 const DEFER_ACCEPT_S: u32 = 30;
 
-/// An address that can't be listened on.
+/// A failure to listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct BindFailure {
-    /// What the `Listen` line asked for.
+    /// The address of the `Listen` line.
     pub address: ListenAddress,
-    /// What failed, in Apache's words: `make_sock: could not bind to address`.
+    /// The failed step in Apache's words: `make_sock: could not bind to address`.
     pub step: &'static str,
     /// Apache's message number.
     pub number: u32,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
-    /// Who is in the way, or what to do. May be empty.
+    /// What is in the way, or what to do. May be empty.
     pub hint: String,
 }
 
@@ -63,9 +63,9 @@ impl BindFailure {
     }
 }
 
-/// Opens the first socket of an address. It is bound before SO_REUSEPORT is set, so that a port
-/// in use is an error; set afterwards, it lets the others of this process join.
-/// `may_share` sets it before, when only sockets of our own are in the way.
+/// Opens the first socket of an address. It is bound before SO_REUSEPORT is set, so that a port in
+/// use is an error; SO_REUSEPORT then lets the others of this process join. With `may_share` it is
+/// set before, for the case that only our own sockets are in the way.
 pub(super) fn first(listener: &Listener, may_share: bool) -> Result<TcpListener, BindFailure> {
     let address = listener.address;
     let (socket, socket_address) = socket_for(address).map_err(|error| {
@@ -81,7 +81,7 @@ pub(super) fn first(listener: &Listener, may_share: bool) -> Result<TcpListener,
     listen(socket, listener)
 }
 
-/// Opens another socket of the group that `first` is in.
+/// Opens another socket of the group of `first`.
 pub(super) fn another(
     first: &TcpListener,
     listener: &Listener,
@@ -113,7 +113,7 @@ fn socket_for(address: ListenAddress) -> io::Result<(Socket, SocketAddr)> {
             });
             match both {
                 Ok(socket) => Ok((socket, SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))),
-                // A host without IPv6.
+                // The host has no IPv6.
                 Err(_) => {
                     Ok((stream(Domain::IPV4)?, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))))
                 }
@@ -137,9 +137,9 @@ fn prepare(socket: &Socket) -> io::Result<()> {
 }
 
 fn listen(socket: Socket, listener: &Listener) -> Result<TcpListener, BindFailure> {
-    // Before it listens, because the window that is offered to clients is chosen then.
+    // Set before it listens, because the kernel then chooses the window that it offers to clients.
     set_buffers(SockRef::from(&socket), listener);
-    // Accepted sockets inherit it: small answers are not to wait for an acknowledgement.
+    // Accepted sockets inherit it: small responses must not wait for an acknowledgement.
     let _ = socket.set_tcp_nodelay(true);
     socket.listen(backlog(listener)).map_err(|error| {
         BindFailure::new(
@@ -158,10 +158,10 @@ fn backlog(listener: &Listener) -> i32 {
     i32::try_from(listener.backlog).unwrap_or(i32::MAX)
 }
 
-/// Sets what a `Listen` line's neighbours may change at a restart: ListenBackLog, AcceptFilter.
+/// Sets what a restart may change on an open socket: ListenBackLog, AcceptFilter.
 pub(super) fn set_options(socket: &TcpListener, listener: &Listener) {
     let reference = SockRef::from(socket);
-    // Both can only make serving slower when they fail.
+    // A failure of either only makes serving slower.
     let _ = reference.listen(backlog(listener));
     let wait_s = match listener.accept_filter {
         AcceptFilter::Data => DEFER_ACCEPT_S,
@@ -171,8 +171,8 @@ pub(super) fn set_options(socket: &TcpListener, listener: &Listener) {
     set_buffers(reference, listener);
 }
 
-/// SendBufferSize and ReceiveBufferSize: connections inherit them. The kernel's own sizes, which it
-/// adapts to the line, can't be had back on a socket; a restart that removes the lines keeps them.
+/// SendBufferSize and ReceiveBufferSize, inherited by connections. The kernel's own, adaptive sizes
+/// can't be restored on a socket; a restart that removes the lines keeps the values.
 fn set_buffers(socket: SockRef<'_>, listener: &Listener) {
     let size = |bytes: u32| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     if let Some(bytes) = size(listener.send_buffer_bytes) {
@@ -183,9 +183,9 @@ fn set_buffers(socket: SockRef<'_>, listener: &Listener) {
     }
 }
 
-/// How many connections wait on a listening socket; 0 where the kernel does not tell.
+/// The number of connections queued on a listening socket; 0 if the kernel does not report it.
 pub(super) fn queued(socket: &TcpListener) -> usize {
-    // SAFETY: the structure is made of integers, for which zero is a value.
+    // SAFETY: the structure consists of integers, for which zero is valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
     // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which is the size
@@ -208,15 +208,15 @@ fn defer_accept(socket: &TcpListener, wait_s: u32) -> io::Result<()> {
     set_integer(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, wait_s)
 }
 
-/// Sets an option whose value is an int, for those that no library here knows.
+/// Sets an integer socket option that the libraries in use don't provide.
 pub(super) fn set_integer(
     socket: &TcpListener,
     level: libc::c_int,
     option: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open for the borrow's life; the option's value is an int that
-    // outlives the call, and its length is told.
+    // SAFETY: the descriptor is open for the life of the borrow; the option's value is an int that
+    // outlives the call, and its length is passed.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -229,9 +229,9 @@ pub(super) fn set_integer(
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes the kernel drop what would open a connection (segments with SYN) and nothing else: the
-/// queue can then be emptied before the socket is closed, and a client that comes too late sends
-/// its SYN again and is refused, instead of being reset after it was let in.
+/// Makes the kernel drop the segments that open a connection (SYN) and nothing else. The queue can
+/// then be emptied before the socket is closed, and a late client repeats its SYN and is refused,
+/// instead of being reset after its connection was established.
 pub(super) fn refuse_new_connections(socket: &TcpListener) -> io::Result<()> {
     const FLAGS_OFFSET: u32 = 13;
     const SYN: u32 = 0x02;
@@ -244,12 +244,12 @@ pub(super) fn refuse_new_connections(socket: &TcpListener) -> io::Result<()> {
     ])
 }
 
-/// The listening TCP sockets that systemd handed over (sd_listen_fds).
+/// The listening TCP sockets passed by systemd (sd_listen_fds).
 pub(super) fn inherited() -> Vec<TcpListener> {
     let Ok(descriptors) = sd_notify::listen_fds() else { return Vec::new() };
     descriptors
         .filter_map(|descriptor| {
-            // SAFETY: LISTEN_FDS with our LISTEN_PID says that this descriptor was opened for
+            // SAFETY: LISTEN_FDS with our LISTEN_PID states that this descriptor was opened for
             // this process, which takes it here and nowhere else.
             let socket = unsafe { Socket::from_raw_fd(descriptor) };
             let is_listener = socket.is_listener().unwrap_or(false);
@@ -260,7 +260,7 @@ pub(super) fn inherited() -> Vec<TcpListener> {
         .collect()
 }
 
-/// Whether an inherited socket is what a `Listen` line asks for.
+/// Whether an inherited socket matches a `Listen` line.
 pub(super) fn is_at(socket: &TcpListener, address: ListenAddress) -> bool {
     let Ok(bound) = socket.local_addr() else { return false };
     match address {

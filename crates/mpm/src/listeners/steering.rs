@@ -1,6 +1,6 @@
 //! The program by which the kernel chooses one of an address's sockets for a new connection:
-//! classic BPF, at random by weight, or by the CPU that received it. It can keep no counts, so the
-//! supervisor replaces it.
+//! classic BPF, either at random by weight or by the receiving CPU. It has no state, so the
+//! supervisor replaces it to change the weights.
 
 use std::io;
 use std::net::TcpListener;
@@ -9,14 +9,14 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use super::open::set_integer;
 
-/// The most sockets that a program can choose from: it has two instructions for each and the
-/// kernel takes 4096 (`BPF_MAXINSNS`).
+/// The most sockets that a program can choose from: it has two instructions per socket, and the
+/// kernel accepts 4096 (`BPF_MAXINSNS`).
 const CHOICES_MAX: usize = 2000;
 
-/// Has the kernel choose socket `i` of the group of `socket` with the probability of `weights[i]`.
-/// Without weights it chooses by the connection's addresses again, all alike.
+/// Makes the kernel choose socket `i` of the group of `socket` with the probability of
+/// `weights[i]`. Without weights it chooses evenly, by the connection's addresses.
 ///
-/// Errors: the kernel does not know of such programs (before 4.6), or forbids them.
+/// Errors: the kernel does not support such programs (before 4.6), or forbids them.
 pub(super) fn steer(socket: &TcpListener, weights: &[u32]) -> io::Result<()> {
     if weights.is_empty() {
         return detach(socket);
@@ -24,8 +24,8 @@ pub(super) fn steer(socket: &TcpListener, weights: &[u32]) -> io::Result<()> {
     attach(socket, program(weights))
 }
 
-/// Has the kernel choose socket `i` of the group of `socket` for what CPU `cpus[i]` has received;
-/// for what others have it chooses by the connection's addresses.
+/// Makes the kernel choose socket `i` of the group of `socket` for connections that CPU `cpus[i]`
+/// has received; for other CPUs it chooses by the connection's addresses.
 ///
 /// Errors: as [`steer`].
 pub(super) fn steer_by_cpu(socket: &TcpListener, cpus: &[usize]) -> io::Result<()> {
@@ -35,20 +35,20 @@ pub(super) fn steer_by_cpu(socket: &TcpListener, cpus: &[usize]) -> io::Result<(
 fn attach(socket: &TcpListener, mut program: Vec<libc::sock_filter>) -> io::Result<()> {
     let filter =
         libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
-    // The kernel checks and copies the program.
+    // The kernel validates and copies the program.
     Ok(setsockopt(socket, sockopt::AttachReusePortCbpf, &filter)?)
 }
 
 fn detach(socket: &TcpListener) -> io::Result<()> {
     match set_integer(socket, libc::SOL_SOCKET, libc::SO_DETACH_REUSEPORT_BPF, 0) {
-        // There was none.
+        // There was no program.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         other => other,
     }
 }
 
-/// A random number below the sum of weights; the first socket whose weights up to its own exceed
-/// it is the one.
+/// Draws a random number below the sum of the weights, and chooses the first socket at which the
+/// running sum exceeds it.
 fn program(weights: &[u32]) -> Vec<libc::sock_filter> {
     let weights = weights.get(..weights.len().min(CHOICES_MAX)).unwrap_or_default();
     let sum: u32 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
@@ -63,12 +63,12 @@ fn program(weights: &[u32]) -> Vec<libc::sock_filter> {
         program.push(instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, until, 1, 0));
         program.push(instruction(libc::BPF_RET | libc::BPF_K, index, 0, 0));
     }
-    // No such socket: the kernel chooses.
+    // An index without a socket: the kernel chooses.
     program.push(instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0));
     program
 }
 
-/// The first socket whose CPU runs the program is the one.
+/// Chooses the first socket whose CPU runs the program.
 fn program_by_cpu(cpus: &[usize]) -> Vec<libc::sock_filter> {
     let cpu = (libc::SKF_AD_OFF + libc::SKF_AD_CPU) as u32;
     let mut program = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, cpu, 0, 0)];
@@ -124,7 +124,7 @@ mod tests {
         steer(&sockets[0], &[1, 0, 9]).unwrap();
         let taken = spread(&sockets, 100);
         assert!(taken[1] == 0 && taken[2] > taken[0], "{taken:?}");
-        // Evenly again; once more is no error.
+        // Evenly again; repeating it is no error.
         steer(&sockets[0], &[]).unwrap();
         steer(&sockets[0], &[]).unwrap();
         let taken = spread(&sockets, 100);
@@ -140,7 +140,8 @@ mod tests {
         let first = open::first(&listener, false).unwrap();
         let second = open::another(&first, &listener).unwrap();
         let sockets = [first, second];
-        // On the loopback it is the sender's CPU: all that this process may use is the second's.
+        // On the loopback the receiving CPU is the sender's: assign all allowed CPUs to the second
+        // socket.
         let none = 1 + allowed.iter().max().unwrap();
         for cpu in &allowed {
             steer_by_cpu(&sockets[0], &[none, *cpu]).unwrap();
@@ -153,7 +154,7 @@ mod tests {
             });
             assert_eq!(spread, [0, 20]);
         }
-        // Of CPUs that have no loop the kernel makes what it makes without a program.
+        // For CPUs without a loop the kernel chooses as it does without a program.
         steer_by_cpu(&sockets[0], &[none, none + 1]).unwrap();
         assert_eq!(spread(&sockets, 20).iter().sum::<usize>(), 20);
     }

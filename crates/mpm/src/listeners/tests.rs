@@ -50,8 +50,8 @@ fn loopback(port: u16) -> ListenAddress {
     ListenAddress::Socket(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// How many connections each of the sockets has got, once there are `count` of them in all: who has
-/// connected is told so a moment before the listener has the connection.
+/// How many connections each of the sockets has, once there are `count` in all: a client is
+/// connected a moment before the listener has the connection.
 fn accepted(sockets: &[&TcpListener], count: usize) -> Vec<usize> {
     let end = Instant::now() + Duration::from_secs(60);
     let mut taken = vec![0; sockets.len()];
@@ -72,9 +72,9 @@ fn every_loop_gets_connections_and_none_is_left_out() {
     listeners.prepare(&settings).unwrap();
     let clients: Vec<_> =
         (0..60).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
-    let seats = [0, 1, 2].map(|number| listeners.seats(&settings, 0, number).unwrap());
-    assert!(seats.iter().all(|sockets| sockets.len() == 1));
-    let accepted = accepted(&seats.each_ref().map(|sockets| &sockets[0].socket), clients.len());
+    let sockets = [0, 1, 2].map(|number| listeners.sockets_of(&settings, 0, number).unwrap());
+    assert!(sockets.iter().all(|sockets| sockets.len() == 1));
+    let accepted = accepted(&sockets.each_ref().map(|sockets| &sockets[0].socket), clients.len());
     assert_eq!(accepted.iter().sum::<usize>(), clients.len());
     assert!(accepted.iter().filter(|count| **count > 0).count() > 1, "{accepted:?}");
 }
@@ -132,8 +132,8 @@ fn fewer_loops_take_over_the_sockets_left_over() {
     let fewer = settings(2, &[loopback(port)]);
     listeners.prepare(&fewer).unwrap();
     assert!(!listeners.retire(&fewer));
-    assert_eq!(listeners.seats(&fewer, 0, 0).unwrap().len(), 2);
-    assert_eq!(listeners.seats(&fewer, 0, 1).unwrap().len(), 2);
+    assert_eq!(listeners.sockets_of(&fewer, 0, 0).unwrap().len(), 2);
+    assert_eq!(listeners.sockets_of(&fewer, 0, 1).unwrap().len(), 2);
 }
 
 #[test]
@@ -148,20 +148,24 @@ fn every_process_takes_from_all_buckets_and_from_another_first() {
     listeners.prepare(&settings).unwrap();
     let clients: Vec<_> =
         (0..30).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
-    let cookie = |seat: &ListeningSocket| rustix::net::sockopt::socket_cookie(&seat.socket);
+    let cookie = |socket: &ListeningSocket| rustix::net::sockopt::socket_cookie(&socket.socket);
     let firsts: Vec<_> = (0..4)
         .map(|slot| {
-            let seats = listeners.seats(&settings, slot, 0).unwrap();
-            assert_eq!(seats.len(), 3);
-            cookie(&seats[0]).unwrap()
+            let sockets = listeners.sockets_of(&settings, slot, 0).unwrap();
+            assert_eq!(sockets.len(), 3);
+            cookie(&sockets[0]).unwrap()
         })
         .collect();
     assert_eq!(firsts[0], firsts[3]);
     assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[0] != firsts[2]);
-    let seats = listeners.seats(&settings, 3, 0).unwrap();
-    let sockets: Vec<_> = seats.iter().map(|seat| &seat.socket).collect();
+    let sockets = listeners.sockets_of(&settings, 3, 0).unwrap();
+    let sockets: Vec<_> = sockets.iter().map(|socket| &socket.socket).collect();
     let accepted = accepted(&sockets, clients.len());
-    assert_eq!(accepted.iter().sum::<usize>(), clients.len(), "one process leaves nobody waiting");
+    assert_eq!(
+        accepted.iter().sum::<usize>(),
+        clients.len(),
+        "one process accepts all connections"
+    );
 }
 
 #[test]
@@ -171,9 +175,9 @@ fn a_removed_address_serves_its_queue_and_then_refuses() {
     let after = settings(1, &[loopback(other)]);
     let mut listeners = Listeners::new();
     listeners.prepare(&before).unwrap();
-    let old_child = listeners.seats(&before, 0, 0).unwrap();
+    let old_child = listeners.sockets_of(&before, 0, 0).unwrap();
     let mut queued = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    // It is in the queue.
+    // The connection is queued.
     let mut polled = [PollFd::new(&old_child[0].socket, PollFlags::IN)];
     poll(&mut polled, None).unwrap();
     listeners.prepare(&after).unwrap();
@@ -194,7 +198,7 @@ fn a_removed_address_serves_its_queue_and_then_refuses() {
     let refused = loop {
         match TcpStream::connect(("127.0.0.1", port)) {
             Err(refused) => break refused,
-            Ok(_) => assert!(Instant::now() < end, "it is not closed"),
+            Ok(_) => assert!(Instant::now() < end, "the socket is still open"),
         }
         std::thread::sleep(Duration::from_millis(10));
     };
@@ -219,7 +223,7 @@ fn weights_go_before_the_cpu_that_receives() {
     let settings = settings(2, &[loopback(port), loopback(other)]);
     let mut listeners = Listeners::new();
     listeners.prepare(&settings).unwrap();
-    // No CPU has such numbers.
+    // No CPU has such a number.
     let far = vec![4000, 4001];
     let chosen = listeners.receive_by_cpu(far, |address| address == loopback(port)).unwrap();
     assert_eq!(chosen, [loopback(port)]);
@@ -232,7 +236,7 @@ fn weights_go_before_the_cpu_that_receives() {
         (0..20).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
     assert_eq!(accepted(&listeners), [0, 20]);
     drop(clients);
-    // On one CPU of this process's all that it sends is received.
+    // All that a process sends on one CPU is received there.
     let mine = crate::affinity::mask::current().unwrap().first().unwrap();
     listeners.receive_by_cpu(vec![mine, 4000], |_| true).unwrap();
     let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -250,7 +254,7 @@ fn weights_go_before_the_cpu_that_receives() {
     listeners.steer(Vec::new()).unwrap();
     let received = clients(20);
     assert_eq!(accepted(&listeners), [20, 0]);
-    // Without CPUs it is the kernel's business again.
+    // Without CPUs the kernel chooses again.
     listeners.receive_by_cpu(Vec::new(), |_| true).unwrap();
     drop((weighted, received));
 }

@@ -1,9 +1,9 @@
-//! Counters by virtual host: answers by status class, bytes, a histogram of latencies.
+//! Counters by virtual host: responses by status class, bytes, and a histogram of latencies.
 //!
-//! There is one cell for each loop and host, written by that loop alone. Hosts have numbers by
-//! their label, for as long as the server runs: a restart that adds one adds a number, so what was
-//! counted is never lost or mixed up. Nothing is mapped before a configuration asks for it, and a
-//! host that a loop never served costs that loop no memory.
+//! There is one cell per loop and host, written by that loop alone. A host's number belongs to its
+//! label for as long as the server runs: a restart that adds a host adds a number, so counts are
+//! never lost or mixed up. Nothing is mapped before a configuration requires it, and a host that a
+//! loop never served costs that loop no memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,19 +14,19 @@ use super::layout::ProcessCells;
 use super::segment::{gap, is_free};
 use crate::shared::{load_bytes, map_cells, store_bytes};
 
-/// Hosts that have counters of their own; those beyond share the ones of [`OTHER`].
+/// Hosts with their own counters; those beyond share the counters of [`OTHER`].
 pub const HOSTS_MAX: usize = 1024;
 
-/// The label of hosts that came too late.
+/// The label of hosts beyond the limit.
 const OTHER: &[u8] = b"other";
 
-/// Upper bounds of the histogram's buckets, in microseconds; what takes longer is in one more.
+/// Upper bounds of the histogram's buckets, in microseconds; one more bucket takes the rest.
 pub const LATENCY_BOUNDS_US: [u64; 17] = [
     25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_500_000, 10_000_000,
 ];
 
-/// Buckets of the histogram.
+/// The number of histogram buckets.
 pub const BUCKETS: usize = LATENCY_BOUNDS_US.len() + 1;
 
 /// Status classes: 1xx to 5xx.
@@ -42,7 +42,7 @@ const USED_WORDS: usize = FIRST_BUCKET + BUCKETS;
 /// Words of a label: its length and its bytes.
 const LABEL_WORDS: usize = 16;
 
-/// Words for the cells of all loops: 512 MiB of addresses, of which only what is used is memory.
+/// Words for the cells of all loops: 512 MiB of addresses, of which only the used part is memory.
 const ARENA_WORDS: usize = 64 << 20;
 
 /// The counters of one host.
@@ -50,18 +50,18 @@ const ARENA_WORDS: usize = 64 << 20;
 pub struct HostCounts {
     /// The host's label.
     pub label: Vec<u8>,
-    /// Answers by status class, 1xx first.
+    /// Responses by status class, 1xx first.
     pub classes: [u64; CLASSES],
-    /// Bytes of the answers' bodies.
+    /// Bytes of the responses' bodies.
     pub bytes: u64,
     /// Sum of the latencies.
     pub duration_us: u64,
-    /// Answers by latency, each counted in one bucket.
+    /// Responses by latency, each counted in one bucket.
     pub buckets: [u64; BUCKETS],
 }
 
 impl HostCounts {
-    /// All answers.
+    /// The number of responses.
     pub fn requests(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -69,12 +69,12 @@ impl HostCounts {
     fn add(&mut self, cell: &[AtomicU64]) {
         let of = |word: usize| cell.get(word).map_or(0, |word| word.load(Ordering::Relaxed));
         for (class, sum) in self.classes.iter_mut().enumerate() {
-            *sum += of(class);
+            *sum = sum.wrapping_add(of(class));
         }
-        self.bytes += of(BYTES);
-        self.duration_us += of(DURATION_US);
+        self.bytes = self.bytes.wrapping_add(of(BYTES));
+        self.duration_us = self.duration_us.wrapping_add(of(DURATION_US));
         for (bucket, sum) in self.buckets.iter_mut().enumerate() {
-            *sum += of(FIRST_BUCKET + bucket);
+            *sum = sum.wrapping_add(of(FIRST_BUCKET + bucket));
         }
     }
 }
@@ -87,7 +87,7 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// Counts an answer of the host in place `host` of the configuration.
+    /// Counts a response of the host at index `host` of the configuration.
     pub fn count(&self, host: usize, status: u16, bytes: u64, duration_us: u64) {
         let Some(&number) = self.numbers.get(host) else { return };
         let Some(cell) = self.row.cell(number) else { return };
@@ -104,8 +104,8 @@ impl HostCounters {
     }
 }
 
-/// The cells of one loop. The first holds a bit for each host that was ever counted, so that
-/// readers leave the others alone: reading shared memory gives it a page.
+/// The cells of one loop. The first holds a bit per host that was ever counted, so that readers
+/// skip the others: reading shared memory would allocate a page for it.
 #[derive(Clone, Copy)]
 pub(super) struct Row(&'static [AtomicU64]);
 
@@ -125,7 +125,7 @@ impl Row {
         }
     }
 
-    /// The hosts that were counted, with their cells.
+    /// The hosts that have counts, with their cells.
     fn marked(self) -> impl Iterator<Item = (usize, &'static [AtomicU64])> {
         let marks = self.0.iter().take(HOSTS_MAX / 64).enumerate();
         let numbers = marks.flat_map(|(index, word)| {
@@ -145,21 +145,21 @@ impl Row {
     }
 }
 
-/// The hosts' part of the board. Empty until a configuration asks for counters.
+/// The hosts' part of the board. Empty until a configuration requires counters.
 #[derive(Default)]
 pub(super) struct Hosts(OnceLock<Memory>);
 
 struct Memory {
-    /// How many labels there are, and the labels.
+    /// The number of labels, and the labels.
     labels: &'static [AtomicU64],
-    /// What dead processes had counted, a cell for each host.
+    /// The counts of dead processes, one cell per host.
     retired: &'static [AtomicU64],
-    /// The rows of the living ones.
+    /// The rows of living processes.
     arena: &'static [AtomicU64],
 }
 
 impl Hosts {
-    /// Makes sure that every label has a number. For the supervisor, before it forks.
+    /// Assigns a number to every label. For the supervisor, before it forks.
     pub(super) fn know(&self, labels: &[Vec<u8>]) -> io::Result<()> {
         if labels.is_empty() {
             return Ok(());
@@ -178,7 +178,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// The counters of the loop in `row` for the hosts with these labels.
+    /// The counters of the loop in `row`, for the hosts with these labels.
     pub(super) fn counters(&self, row: Row, labels: &[Vec<u8>]) -> Option<HostCounters> {
         let memory = self.0.get().filter(|_| !row.0.is_empty())?;
         let known = memory.numbers();
@@ -187,7 +187,8 @@ impl Hosts {
         Some(HostCounters { row, numbers: labels.iter().map(number).collect() })
     }
 
-    /// Room for a process of `loops` loops: where its rows begin, and how many hosts they have.
+    /// Allocates the rows of a process of `loops` loops: where they begin, and how many hosts they
+    /// have.
     pub(super) fn room<'p>(
         &self,
         living: impl Iterator<Item = &'p ProcessCells>,
@@ -198,13 +199,13 @@ impl Hosts {
         let taken = living.filter(|cells| !is_free(cells)).map(|cells| {
             let (first, hosts) = rows_of(cells);
             let loops = cells.loops.load(Ordering::Relaxed) as usize;
-            (first, if hosts == 0 { 0 } else { loops * row_words(hosts) })
+            (first, if hosts == 0 { 0 } else { loops.saturating_mul(row_words(hosts)) })
         });
         let start = gap(taken.collect(), loops * row_words(hosts), memory.arena.len())?;
         Some((start, hosts))
     }
 
-    /// The row of a process's loop; an empty one where it has none.
+    /// The row of a process's loop; an empty one if it has none.
     pub(super) fn row(&self, cells: &ProcessCells, index: usize) -> Row {
         let (first, hosts) = rows_of(cells);
         let Some(memory) = self.0.get().filter(|_| hosts > 0) else { return Row::NONE };
@@ -212,7 +213,17 @@ impl Hosts {
         memory.arena.get(start..start.saturating_add(row_words(hosts))).map_or(Row::NONE, Row)
     }
 
-    /// What a dead loop had counted lives on.
+    /// The beginnings of its memory, for tests that overwrite it.
+    #[cfg(test)]
+    pub(super) fn beginnings(&self) -> Vec<&'static [AtomicU64]> {
+        let beginning = |cells: &'static [AtomicU64]| cells.get(..4096).unwrap_or(cells);
+        let memory = self.0.get().into_iter();
+        memory
+            .flat_map(|memory| [memory.labels, memory.retired, memory.arena].map(beginning))
+            .collect()
+    }
+
+    /// Adds a dead loop's counts to the retired ones.
     pub(super) fn retire(&self, row: Row) {
         let Some(memory) = self.0.get() else { return };
         for (number, cell) in row.marked() {
@@ -224,7 +235,7 @@ impl Hosts {
         row.clear();
     }
 
-    /// The sums of all hosts, over the dead and these rows of the living.
+    /// The sums per host over the dead processes and the given rows of living ones.
     pub(super) fn sums(&self, rows: impl Iterator<Item = Row>) -> Vec<HostCounts> {
         let Some(memory) = self.0.get() else { return Vec::new() };
         let mut all: Vec<HostCounts> = (0..memory.count())
@@ -246,7 +257,8 @@ impl Hosts {
 
 impl Memory {
     fn count(&self) -> usize {
-        self.labels.first().map_or(0, |count| count.load(Ordering::Acquire) as usize)
+        let count = self.labels.first().map_or(0, |count| count.load(Ordering::Acquire) as usize);
+        count.min(HOSTS_MAX)
     }
 
     fn label_words(&self, number: usize) -> &'static [AtomicU64] {
@@ -280,17 +292,17 @@ impl Memory {
     }
 }
 
-/// As much of a label as there is room for.
+/// A label, truncated to its room.
 fn shown(label: &[u8]) -> &[u8] {
     label.get(..(LABEL_WORDS - 1) * 8).unwrap_or(label)
 }
 
 /// Words of a loop's row.
 fn row_words(hosts: usize) -> usize {
-    (hosts + 1) * CELL_WORDS
+    hosts.saturating_add(1).saturating_mul(CELL_WORDS)
 }
 
-/// Where a process's rows begin, and how many hosts each has.
+/// Where a process's rows begin, and how many hosts each of them has.
 fn rows_of(cells: &ProcessCells) -> (usize, usize) {
     let of = |cell: &AtomicU64| cell.load(Ordering::Relaxed) as usize;
     (of(&cells.first_row), of(&cells.hosts))
@@ -336,7 +348,7 @@ mod tests {
         let old = board.claim(1, 0, &SHAPE).unwrap();
         count(&board, old, 0, &first, 0);
         count(&board, old, 1, &first, 1);
-        // Another order, a host less and one more.
+        // Another order, one host fewer and one more.
         let second = labels(&["c:80", "b:80"]);
         board.know_hosts(&second).unwrap();
         let new = board.claim(2, 0, &SHAPE).unwrap();

@@ -1,8 +1,8 @@
-//! The cells of the scoreboard, as they lie in memory.
+//! The memory layout of the scoreboard's cells.
 //!
-//! Cells of one writer share no cache line with cells of another: what the supervisor writes, what
-//! a process or loop writes, and what anybody may count lie on lines of their own. Lines are
-//! aligned in pairs, because processors fetch them in pairs.
+//! Cells of different writers share no cache line: the cells of the supervisor, of a process or
+//! loop, and those that any process may count in, lie on separate lines. Lines are aligned in
+//! pairs, because processors fetch them in pairs.
 
 #![expect(unsafe_code, reason = "memory shared between processes")]
 
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::tally::{DECISIONS, EVENTS};
 use crate::shared::Cells;
 
-/// Longest client address shown.
+/// The longest client address stored.
 pub(super) const CLIENT_BYTES_MAX: usize = 64;
-/// Longest virtual host shown.
+/// The longest virtual host stored.
 pub(super) const VHOST_BYTES_MAX: usize = 64;
-/// Longest request line shown.
+/// The longest request line stored.
 pub(super) const REQUEST_BYTES_MAX: usize = 128;
-/// Longest protocol shown.
+/// The longest protocol stored.
 pub(super) const PROTOCOL_BYTES_MAX: usize = 16;
-/// Words of a CPU mask: a bit for each CPU, up to 1024, as `cpu_set_t` has them.
+/// Words of a CPU mask: one bit per CPU, up to 1024, as in `cpu_set_t`.
 pub const MASK_WORDS: usize = 16;
 
 /// Words of a text of `bytes`: its length and the bytes.
@@ -49,18 +49,18 @@ pub(super) struct SupervisorCells {
     pub stopping: AtomicU64,
     /// One more than the highest process slot that was ever claimed.
     pub processes_used: AtomicU64,
-    /// Odd while counters of a dead process move to the retired ones.
-    pub burials: AtomicU64,
+    /// Odd while the counters of a dead process are added to the retired ones.
+    pub reap_sequence: AtomicU64,
     pub cpu_user_us: AtomicU64,
     pub cpu_system_us: AtomicU64,
     pub retired: [AtomicU64; COUNTERS],
-    /// What had been counted when the server was last restarted at once (`SIGHUP`).
+    /// The counts when the server was last restarted at once (`SIGHUP`).
     pub before_restart: [AtomicU64; COUNTERS],
     pub retired_cpu_user_us: AtomicU64,
     pub retired_cpu_system_us: AtomicU64,
 }
 
-/// Rare events, counted by whoever sees them.
+/// Rare events, counted by any process.
 #[repr(C, align(128))]
 pub(super) struct TallyCells {
     pub log_lines_dropped: AtomicU64,
@@ -71,35 +71,35 @@ pub(super) struct TallyCells {
 /// One per process.
 #[repr(C, align(128))]
 pub(super) struct ProcessCells {
-    // The supervisor's.
+    // Written by the supervisor.
     pub pid: AtomicU64,
     pub generation: AtomicU64,
     pub slot: AtomicU64,
     pub shape: AtomicU64,
     pub state: AtomicU64,
-    /// Its first cell among the loops of the segment.
+    /// Its first cell among the segment's loops.
     pub first_loop: AtomicU64,
     pub loops: AtomicU64,
-    /// Where its rows of counters by host begin, and how many hosts each has.
+    /// Where its rows of counters by host begin, and how many hosts each of them has.
     pub first_row: AtomicU64,
     pub hosts: AtomicU64,
     pub started_us: AtomicU64,
-    /// The process's.
+    /// Written by the process.
     pub own: OwnCells,
 }
 
-/// The part of a process's cells that it writes itself.
+/// The cells that a process writes itself.
 #[repr(C, align(128))]
 pub(super) struct OwnCells {
     pub cpu_user_us: AtomicU64,
     pub cpu_system_us: AtomicU64,
 }
 
-/// The counters of a loop that live on after it.
+/// The counters of a loop that outlive it.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Counter {
-    // The loop's.
+    // Written by the loop.
     Accesses,
     Bytes,
     BusyUs,
@@ -108,26 +108,26 @@ pub(super) enum Counter {
     HandedOver,
     TakenOver,
     Moved,
-    // The supervisor's, which reads them from /proc.
+    // Written by the supervisor, which reads them from /proc.
     Migrations,
     RunDelayUs,
 }
 
-/// How many [`Counter`]s the loop writes: the first.
+/// The [`Counter`]s that the loop writes come first; this is their number.
 const OWN_COUNTERS: usize = Counter::Moved as usize + 1;
-/// How many [`Counter`]s there are.
+/// The number of [`Counter`]s.
 pub(super) const COUNTERS: usize = Counter::RunDelayUs as usize + 1;
 
 /// One per loop.
 #[repr(C, align(128))]
 pub(super) struct LoopCells {
-    // The loop's.
+    // Written by the loop.
     own: [AtomicU64; OWN_COUNTERS],
     pub status: AtomicU64,
     pub last_duration_us: AtomicU64,
     pub last_used_us: AtomicU64,
     pub heartbeat_us: AtomicU64,
-    /// Jobs that the loop's thread does itself just now, and does not turn meanwhile.
+    /// Jobs that the loop's thread currently runs itself, during which it does not turn.
     pub jobs: AtomicU64,
     pub connections: AtomicU64,
     pub reading: AtomicU64,
@@ -136,25 +136,25 @@ pub(super) struct LoopCells {
     pub resolving: AtomicU64,
     pub connection_accesses: AtomicU64,
     pub connection_bytes: AtomicU64,
-    /// One more than the CPU that it ran on last; 0 where nobody knows.
+    /// One more than the CPU that it last ran on; 0 if unknown.
     pub cpu: AtomicU64,
-    /// The system's number of the loop's thread; 0 before it runs.
+    /// The system's id of the loop's thread; 0 before it runs.
     pub thread: AtomicU64,
-    /// Even when the texts are whole, odd while they are written.
+    /// Even while the texts are complete, odd while they are written.
     pub sequence: AtomicU64,
     pub client: [AtomicU64; text_words(CLIENT_BYTES_MAX)],
     pub vhost: [AtomicU64; text_words(VHOST_BYTES_MAX)],
     pub request: [AtomicU64; text_words(REQUEST_BYTES_MAX)],
     pub protocol: [AtomicU64; text_words(PROTOCOL_BYTES_MAX)],
-    /// Written by the supervisor, which sets the loop's mask.
+    /// Written when the loop's mask is set, by the loop at first and by the supervisor later.
     pub place: PlaceCells,
 }
 
-/// Where a loop may run, and what came of it.
+/// Where a loop may run, and the effects of that.
 #[repr(C, align(128))]
 pub(super) struct PlaceCells {
     pub mask: [AtomicU64; MASK_WORDS],
-    /// One more than the CPU that the plan gave it; 0 where it is not pinned.
+    /// One more than the CPU that the plan assigned; 0 if the loop is not pinned.
     pub planned_cpu: AtomicU64,
     pub is_widened: AtomicU64,
     seen: [AtomicU64; COUNTERS - OWN_COUNTERS],
@@ -211,7 +211,7 @@ impl LoopCells {
         zero(cells);
         zero(self.counters());
         zero(&self.place.mask);
-        // A text without length is no text.
+        // A length of 0 suffices to clear a text.
         zero(self.client.first());
         zero(self.vhost.first());
         zero(self.request.first());
@@ -226,7 +226,7 @@ impl LoopCells {
         }
     }
 
-    /// All, in the order of [`Counter`].
+    /// All counters, in the order of [`Counter`].
     pub(super) fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
         self.own.iter().chain(&self.place.seen)
     }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::shared::map_cells;
 
-    /// What processors fetch together.
+    /// The unit that processors fetch.
     const LINE_PAIR: usize = 128;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The scoreboard: what every process and loop is doing, in memory that all of them share.
+//! The scoreboard: the state of every process and loop, in memory that all of them share.
 //!
 //! Every cell is an atomic. A loop's cells are written by that loop alone, with relaxed stores;
 //! readers take a [`Snapshot`] at any time, from any process.
@@ -28,17 +28,16 @@ pub use slots::{ConnectionCounts, ConnectionGauges, Gauge, LoopSlot, ProcessSlot
 pub use snapshot::{LoopSnapshot, ProcessSnapshot, Snapshot};
 pub use tally::{Decision, Event};
 
-/// No scoreboard begins with room for more processes than this (Apache's limit on `ServerLimit`,
-/// four generations of them).
+/// The largest initial number of processes (Apache's limit on `ServerLimit`, for four generations).
 pub const PROCESSES_MAX: usize = 80_000;
 
-/// No segment of the scoreboard has room for more loops than this: half a GiB of addresses.
+/// The largest number of loops in a segment of the scoreboard: half a GiB of addresses.
 const SEGMENT_LOOPS_MAX: usize = 512 * 1024;
 
-/// A board has no more segments than this.
+/// The largest number of segments of a board.
 const SEGMENTS_MAX: usize = 64;
 
-/// What a loop is doing, with the letter that `mod_status` shows for it.
+/// The state of a loop, with the letter that `mod_status` shows for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Status {
@@ -68,7 +67,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The letter of `mod_status`.
+    /// The letter that `mod_status` shows.
     pub fn letter(self) -> char {
         char::from(self as u8)
     }
@@ -90,7 +89,7 @@ impl Status {
     }
 }
 
-/// What a process is doing.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ProcessState {
     /// The slot is free.
@@ -100,9 +99,9 @@ pub enum ProcessState {
     Starting,
     /// Serving.
     Serving,
-    /// Told to finish.
+    /// Ordered to finish.
     Quiescing,
-    /// Told to stop.
+    /// Ordered to stop.
     Stopping,
 }
 
@@ -118,7 +117,7 @@ impl ProcessState {
     }
 }
 
-/// The shape that serves, by name alone.
+/// The serving shape, by name only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ShapeKind {
     /// Processes with loops.
@@ -151,7 +150,7 @@ impl ShapeKind {
         }
     }
 
-    /// The MPM's name in Apache's words.
+    /// The MPM's name in Apache.
     pub fn name(self) -> &'static str {
         match self {
             Self::Event => "event",
@@ -161,13 +160,13 @@ impl ShapeKind {
         }
     }
 
-    /// Whether a loop has many connections, and not one at a time.
+    /// Whether a loop has many connections, as opposed to one at a time.
     pub fn is_async(self) -> bool {
         matches!(self, Self::Event | Self::Loop)
     }
 }
 
-/// A handle on the scoreboard; copies are the same board.
+/// A handle to the scoreboard; copies refer to the same board.
 #[derive(Clone, Copy)]
 pub struct Scoreboard {
     global: &'static GlobalCells,
@@ -176,9 +175,8 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// A board that begins with room for `processes` (counting those of old generations that are
-    /// still finishing) of `loops_each` loops, and grows when they are not enough. Room that is
-    /// never used costs no memory.
+    /// Creates a board with initial room for `processes` (including those of old generations that
+    /// are still finishing) of `loops_each` loops. It grows on demand. Unused room costs no memory.
     pub fn new(processes: usize, loops_each: usize) -> io::Result<Self> {
         let processes = processes.clamp(1, PROCESSES_MAX);
         let loops = processes.saturating_mul(loops_each.max(1)).min(SEGMENT_LOOPS_MAX);
@@ -198,27 +196,31 @@ impl Scoreboard {
         Ok((board, slot.ok_or(io::ErrorKind::OutOfMemory)?))
     }
 
-    /// The writer's handle on process slot `index`, if there is such a slot.
+    /// The writer's handle to process slot `index`, if the slot exists.
     pub fn process(&self, index: usize) -> Option<ProcessSlot> {
         let (_, cells) = self.find(index)?;
         Some(ProcessSlot { cells, index })
     }
 
-    /// The writer's handle on a loop of process slot `process`, if that process has such a loop.
+    /// The writer's handle to a loop of process slot `process`, if that process has such a loop.
     pub fn loop_slot(&self, process: usize, index: usize) -> Option<LoopSlot> {
         let (segment, cells) = self.find(process)?;
         let row = self.hosts.row(cells, index);
         Some(LoopSlot { cells: segment.loops(cells).get(index)?, row })
     }
 
-    /// The counters of a loop for the hosts with these labels, in their order; `None` where the
-    /// configuration that its process was made for wanted none.
+    /// The counters of a loop for the hosts with these labels, in their order; `None` if the
+    /// configuration of its process required none.
     pub fn host_counters(&self, slot: &LoopSlot, labels: &[Vec<u8>]) -> Option<HostCounters> {
         self.hosts.counters(slot.row, labels)
     }
 
+    /// The number of slots that were ever taken. A child can write to the board, so every number
+    /// read from it is held against what the board has room for.
     fn used(&self) -> usize {
-        self.global.fixed.processes_used.load(Ordering::Acquire) as usize
+        let used = self.global.fixed.processes_used.load(Ordering::Acquire) as usize;
+        let room = self.first.chain().last().map_or(0, |last| last.first + last.processes.len());
+        used.min(room)
     }
 
     fn find(&self, process: usize) -> Option<(&'static Segment, &'static ProcessCells)> {
@@ -229,10 +231,10 @@ impl Scoreboard {
     }
 }
 
-/// The supervisor's part.
+/// The supervisor's side.
 impl Scoreboard {
-    /// The first free process slot, now taken by a child that is about to be forked. `None` only
-    /// when the board is full and there is no memory to let it grow.
+    /// Claims the first free process slot for a child that is about to be forked. `None` only if
+    /// the board is full and there is no memory to grow it.
     pub(crate) fn claim(&self, generation: u32, slot: usize, shape: &Shape) -> Option<usize> {
         let (fixed, loops) = (&self.global.fixed, shape.loops_of(slot));
         let used = self.used();
@@ -264,19 +266,19 @@ impl Scoreboard {
         Some(index)
     }
 
-    /// Counts by virtual host from now on, for the hosts with these labels; does nothing where
-    /// there are none. For children that are forked later.
+    /// Counts the hosts with these labels from now on, in children that are forked later. Does
+    /// nothing without labels.
     pub(crate) fn know_hosts(&self, labels: &[Vec<u8>]) -> io::Result<()> {
         self.hosts.know(labels)
     }
 
-    /// Another segment, as large as the first one or as a process with `loops` needs.
+    /// Adds a segment, as large as the first one, or large enough for a process with `loops`.
     fn grow(&self, loops: usize) -> Option<&'static Segment> {
         let last = self.first.chain().take(SEGMENTS_MAX).last()?;
         let room = self.first.loops.len().max(loops);
         let first = last.first + last.processes.len();
         let segment = Segment::map(first, self.first.processes.len(), room).ok()?;
-        // A board of the most segments has one after its last already.
+        // Fails if the board already has its last segment.
         last.next.set(segment).is_ok().then_some(segment)
     }
 
@@ -292,12 +294,12 @@ impl Scoreboard {
         }
     }
 
-    /// Frees the slot of a process that is dead; what it counted lives on.
+    /// Frees the slot of a dead process; its counts are kept.
     pub(crate) fn release(&self, index: usize) {
         let Some((segment, process)) = self.find(index) else { return };
         let fixed = &self.global.fixed;
-        let burials = fixed.burials.load(Ordering::Relaxed) | 1;
-        fixed.burials.store(burials, Ordering::Relaxed);
+        let reap_sequence = fixed.reap_sequence.load(Ordering::Relaxed) | 1;
+        fixed.reap_sequence.store(reap_sequence, Ordering::Relaxed);
         fence(Ordering::Release);
         for (index, cells) in segment.loops(process).iter().enumerate() {
             self.hosts.retire(self.hosts.row(process, index));
@@ -313,10 +315,10 @@ impl Scoreboard {
             total.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         process.clear();
-        fixed.burials.store(burials.wrapping_add(1), Ordering::Release);
+        fixed.reap_sequence.store(reap_sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// What the loops of a process have published last of their turning.
+    /// The last published pulses of a process's loops.
     pub(crate) fn pulses(&self, index: usize) -> Vec<Pulse> {
         let Some((segment, process)) = self.find(index) else { return Vec::new() };
         let loops = segment.loops(process).iter();
@@ -336,9 +338,14 @@ impl Scoreboard {
         })
     }
 
-    /// A generation has taken over. `farewell`: what the one before is told. A restart at once
-    /// begins a new count for status pages, as Apache's does.
-    pub(crate) fn begin_generation(&self, generation: u32, settings: &Settings, farewell: Order) {
+    /// Records that a generation has taken over; the previous one is sent `retire_order`. An
+    /// immediate restart begins a new count for status pages, as Apache's does.
+    pub(crate) fn begin_generation(
+        &self,
+        generation: u32,
+        settings: &Settings,
+        retire_order: Order,
+    ) {
         let (fixed, shape) = (&self.global.fixed, &settings.shape);
         let now = now_us();
         let limit = settings.spare.map_or(0, |spare| spare.processes_max);
@@ -353,7 +360,7 @@ impl Scoreboard {
         ] {
             cell.store(value, Ordering::Relaxed);
         }
-        if farewell == Order::Stop {
+        if retire_order == Order::Stop {
             fixed.restarted_us.store(now, Ordering::Relaxed);
             for (before, sum) in fixed.before_restart.iter().zip(self.snapshot().sums()) {
                 before.store(sum, Ordering::Relaxed);
@@ -365,19 +372,19 @@ impl Scoreboard {
         self.global.fixed.stopping.store(1, Ordering::Relaxed);
     }
 
-    /// Publishes the CPU time that the supervisor itself has used, in microseconds.
+    /// Publishes the supervisor's own CPU time, in microseconds.
     pub(crate) fn set_supervisor_cpu_times(&self, user_us: u64, system_us: u64) {
         self.global.fixed.cpu_user_us.store(user_us, Ordering::Relaxed);
         self.global.fixed.cpu_system_us.store(system_us, Ordering::Relaxed);
     }
 }
 
-/// What a loop has published of its turning.
+/// The signs of life of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Pulse {
-    /// Changes whenever it turns.
+    /// Changes whenever the loop turns.
     pub beat: u64,
-    /// It is not expected to turn now.
+    /// The loop's thread runs a job, so the loop is not expected to turn.
     pub is_at_a_job: bool,
 }
 
@@ -389,6 +396,8 @@ pub fn now_us() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
 
     fn board() -> Scoreboard {
@@ -421,6 +430,56 @@ mod tests {
     }
 
     #[test]
+    fn no_value_that_a_child_may_write_stops_the_supervisor() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..64 {
+            let board = board();
+            board.know_hosts(&[b"a.test".to_vec(), b"b.test".to_vec()]).unwrap();
+            (0..3).for_each(|slot| assert!(board.claim(1, slot, &threads(2)).is_some()));
+            for words in board.words() {
+                for word in words {
+                    random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                    let value = match round % 4 {
+                        0 => u64::MAX,
+                        1 => u64::MAX >> (random >> 58),
+                        2 => random >> (random >> 58),
+                        _ => random % 9,
+                    };
+                    word.store(value, Ordering::Relaxed);
+                }
+            }
+            let _ = (board.snapshot(), board.hosts());
+            for index in 0..4 {
+                let _ = (board.pulses(index), board.is_async(index), board.loop_slot(index, 1));
+                board.set_state(index, ProcessState::Serving);
+                board.release(index);
+            }
+            (0..4).for_each(|slot| {
+                board.claim(2, slot, &threads(2));
+            });
+            let _ = (board.snapshot(), board.hosts());
+        }
+    }
+
+    impl Scoreboard {
+        /// What a child can write to: all cells, and the beginnings of the hosts' memory.
+        #[allow(unsafe_code)]
+        fn words(&self) -> Vec<&'static [AtomicU64]> {
+            fn words<T>(cells: &'static [T]) -> &'static [AtomicU64] {
+                let count = size_of_val(cells) / size_of::<AtomicU64>();
+                // SAFETY: cells consist of AtomicU64s, and of padding in memory that was mapped.
+                unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), count) }
+            }
+            let segments = self
+                .first
+                .chain()
+                .flat_map(|segment| [words(segment.processes), words(segment.loops)]);
+            let global = words(std::slice::from_ref(self.global));
+            segments.chain([global]).chain(self.hosts.beginnings()).collect()
+        }
+    }
+
+    #[test]
     fn old_generations_that_never_end_do_not_block_new_ones() {
         let board = board();
         for generation in 1..=20 {
@@ -435,7 +494,7 @@ mod tests {
         (0..60).for_each(|index| board.release(index));
         let snapshot = board.snapshot();
         assert_eq!((snapshot.processes.len(), snapshot.accesses), (0, 60));
-        assert_eq!(board.claim(21, 0, &threads(2)), Some(0), "the first segment again");
+        assert_eq!(board.claim(21, 0, &threads(2)), Some(0), "the first segment is reused");
     }
 
     #[test]
@@ -496,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_name_server_is_shown_where_nobody_else_is_answered() {
+    fn a_dns_lookup_is_shown_unless_another_response_is_sent() {
         let board = board();
         board.claim(1, 0, &threads(1));
         let slot = board.loop_slot(0, 0).unwrap();

@@ -1,9 +1,8 @@
 //! Segments: the memory behind the board, which grows before it is full.
 //!
-//! The supervisor maps another segment before it forks a child that has no room in those there
-//! are, so old generations that take long to finish never keep a new one from starting (Apache:
-//! AH03490, AH00288: "scoreboard is full"). A child sees the segments that were there when it was
-//! forked.
+//! Before it forks a child for which there is no room, the supervisor maps another segment, so that
+//! old generations that take long to finish never prevent a new one from starting (Apache: AH03490,
+//! AH00288: "scoreboard is full"). A child sees the segments that existed when it was forked.
 
 use std::io;
 use std::sync::OnceLock;
@@ -13,18 +12,18 @@ use super::ProcessState;
 use super::layout::{LoopCells, ProcessCells};
 use crate::shared::map_cells;
 
-/// Cells of processes and loops. Room that is never used costs no memory.
+/// Cells of processes and loops. Unused room costs no memory.
 pub(super) struct Segment {
     /// The number of its first process on the board.
     pub first: usize,
     pub processes: &'static [ProcessCells],
-    /// Every process takes as many of them as it has loops, in a row.
+    /// Every process occupies as many consecutive cells as it has loops.
     pub loops: &'static [LoopCells],
     pub next: OnceLock<&'static Segment>,
 }
 
 impl Segment {
-    /// A segment that lasts as long as the process.
+    /// Maps a segment, which lasts as long as the process.
     pub(super) fn map(first: usize, processes: usize, loops: usize) -> io::Result<&'static Self> {
         Ok(Box::leak(Box::new(Self {
             first,
@@ -34,14 +33,14 @@ impl Segment {
         })))
     }
 
-    /// This segment and those after it.
+    /// This segment and its successors.
     pub(super) fn chain(&'static self) -> impl Iterator<Item = &'static Self> {
         std::iter::successors(Some(self), |segment| segment.next.get().copied())
     }
 
-    /// A free process and as many free loops in a row: their places in this segment. `used`: how
-    /// many of the board's slots were ever taken; cells beyond are not so much as read, which would
-    /// give them memory.
+    /// The indices of a free process and of as many consecutive free loops in this segment. `used`
+    /// is the number of the board's slots that were ever taken: cells beyond it are not even read,
+    /// because reading would allocate their memory.
     pub(super) fn room(&self, loops: usize, used: usize) -> Option<(usize, usize)> {
         let used = used.saturating_sub(self.first).min(self.processes.len());
         let used = self.processes.get(..used)?;
@@ -62,7 +61,8 @@ impl Segment {
     }
 }
 
-/// Where `count` places in a row are free, of `all`; `taken` are places and how many in a row.
+/// The index of `count` consecutive free places among `all`; `taken` holds index and length of each
+/// occupied run.
 pub(super) fn gap(mut taken: Vec<(usize, usize)>, count: usize, all: usize) -> Option<usize> {
     taken.sort_unstable();
     let mut start = 0;
@@ -80,7 +80,7 @@ pub(super) fn is_free(cells: &ProcessCells) -> bool {
     cells.state.load(Ordering::Acquire) == ProcessState::Free as u64
 }
 
-/// The place of a process's first loop, and how many it has.
+/// The index of a process's first loop, and the number of its loops.
 fn loops_of(cells: &ProcessCells) -> (usize, usize) {
     let read = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     (read(cells.first_loop.load(Ordering::Relaxed)), read(cells.loops.load(Ordering::Relaxed)))

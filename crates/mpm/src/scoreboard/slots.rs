@@ -15,20 +15,20 @@ pub struct ProcessSlot {
 }
 
 impl ProcessSlot {
-    /// Its number in the scoreboard. Not the place in the shape: children of two generations
-    /// share a place, never a slot.
+    /// Its index in the scoreboard. Unlike its place in the shape, which children of two
+    /// generations share, the slot is its own.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Publishes the CPU time that the process has used (getrusage), in microseconds.
+    /// Publishes the process's CPU time (getrusage), in microseconds.
     pub fn set_cpu_times(&self, user_us: u64, system_us: u64) {
         self.cells.own.cpu_user_us.store(user_us, Ordering::Relaxed);
         self.cells.own.cpu_system_us.store(system_us, Ordering::Relaxed);
     }
 }
 
-/// A loop's own slot: one writer, so every update is a plain load and store.
+/// A loop's own slot. It has a single writer, so every update is a plain load and store.
 #[derive(Clone, Copy)]
 pub struct LoopSlot {
     pub(super) cells: &'static LoopCells,
@@ -36,32 +36,32 @@ pub struct LoopSlot {
     pub(super) row: Row,
 }
 
-/// A number on the board that goes up and down; the loop whose slot it is in is its only writer.
+/// A gauge on the board; the loop that owns the slot is its only writer.
 #[derive(Clone, Copy)]
 pub struct Gauge(&'static AtomicU64);
 
 impl Gauge {
-    /// One more.
+    /// Adds one.
     pub fn up(self) {
         self.0.store(self.now().wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// One less, but not below 0.
+    /// Subtracts one, down to 0.
     pub fn down(self) {
         self.0.store(self.now().saturating_sub(1), Ordering::Relaxed);
     }
 
-    /// The number.
+    /// The current value.
     pub fn now(self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How many connections a loop has, by what they do, on the board itself: a reader sees what they
-/// do this moment. Those that do nothing else are idle between two requests.
+/// A loop's connections by state, on the board itself: a reader sees the current state. The
+/// connections in no other state are idle between two requests.
 #[derive(Clone, Copy)]
 pub struct ConnectionGauges {
-    /// All.
+    /// All connections.
     pub open: Gauge,
     /// Reading a request.
     pub reading: Gauge,
@@ -69,14 +69,14 @@ pub struct ConnectionGauges {
     pub writing: Gauge,
     /// Closing (lingering).
     pub closing: Gauge,
-    /// Of those that send a response: waiting for a name server.
+    /// Part of `writing`: waiting for a name server.
     pub resolving: Gauge,
 }
 
-/// How many connections a loop has, by what they do, at one moment.
+/// A loop's connections by state, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// All.
+    /// All connections.
     pub total: u64,
     /// Reading a request.
     pub reading: u64,
@@ -86,7 +86,7 @@ pub struct ConnectionCounts {
     pub keep_alive: u64,
     /// Closing (lingering).
     pub closing: u64,
-    /// Of those that send a response: waiting for a name server.
+    /// Part of `writing`: waiting for a name server.
     pub resolving: u64,
 }
 
@@ -95,12 +95,13 @@ impl ConnectionCounts {
         let [total, reading, writing, closing, resolving] =
             [&cells.connections, &cells.reading, &cells.writing, &cells.closing, &cells.resolving]
                 .map(|cell| cell.load(Ordering::Relaxed));
-        let keep_alive = total.saturating_sub(reading + writing + closing);
+        let keep_alive =
+            total.saturating_sub(reading).saturating_sub(writing).saturating_sub(closing);
         Self { total, reading, writing, keep_alive, closing, resolving }
     }
 }
 
-/// What `ExtendedStatus` shows of a request. Texts are cut to the slot's room.
+/// The request fields that `ExtendedStatus` shows. Texts are truncated to their room.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestNote<'a> {
     /// The client's address or name.
@@ -114,7 +115,7 @@ pub struct RequestNote<'a> {
 }
 
 impl LoopSlot {
-    /// The loop's connections.
+    /// The loop's connection gauges.
     pub fn connections(&self) -> ConnectionGauges {
         let cells = self.cells;
         ConnectionGauges {
@@ -126,13 +127,14 @@ impl LoopSlot {
         }
     }
 
-    /// Sets the status letter. A loop that is [`Status::Ready`] is shown by what its connections
-    /// do.
+    /// Sets the status letter. A loop that is [`Status::Ready`] is shown by the state of its
+    /// connections.
     pub fn set_status(&self, status: Status) {
         self.cells.status.store(u64::from(status as u8), Ordering::Relaxed);
     }
 
-    /// A request's head is read and its answer begins. `note` only with `ExtendedStatus`.
+    /// Records that a request's head is read and its response begins. `note` only with
+    /// `ExtendedStatus`.
     pub fn request_begin(&self, note: Option<&RequestNote<'_>>) {
         if let Some(note) = note {
             self.write_note(note);
@@ -140,7 +142,7 @@ impl LoopSlot {
         }
     }
 
-    /// An answer is sent: `bytes` of it, `duration_us` after the request's first byte.
+    /// Records that a response of `bytes` was sent, `duration_us` after the request's first byte.
     pub fn request_end(&self, bytes: u64, duration_us: u64) {
         self.add(Counter::Accesses, 1);
         self.add(Counter::Bytes, bytes);
@@ -148,25 +150,25 @@ impl LoopSlot {
         self.cells.last_duration_us.store(duration_us, Ordering::Relaxed);
     }
 
-    /// Counts many answers at once, for loops that keep their own counters and publish them
-    /// once a turn.
+    /// Counts many responses at once, for loops that keep their own counters and publish them once
+    /// a turn.
     pub fn add_requests(&self, accesses: u64, bytes: u64, duration_us: u64) {
         self.add(Counter::Accesses, accesses);
         self.add(Counter::Bytes, bytes);
         self.add(Counter::DurationUs, duration_us);
     }
 
-    /// How long the last request took, in microseconds.
+    /// Sets the duration of the last request, in microseconds.
     pub fn set_last_duration_us(&self, duration_us: u64) {
         self.cells.last_duration_us.store(duration_us, Ordering::Relaxed);
     }
 
-    /// When the slot was last used, in microseconds since the epoch.
+    /// Sets when the slot was last used, in microseconds since the epoch.
     pub fn set_last_used_us(&self, time_us: u64) {
         self.cells.last_used_us.store(time_us, Ordering::Relaxed);
     }
 
-    /// Requests and bytes of the connection whose request the slot shows.
+    /// Sets requests and bytes of the connection whose request the slot shows.
     pub fn set_connection_counts(&self, accesses: u64, bytes: u64) {
         self.cells.connection_accesses.store(accesses, Ordering::Relaxed);
         self.cells.connection_bytes.store(bytes, Ordering::Relaxed);
@@ -177,33 +179,33 @@ impl LoopSlot {
         self.add(Counter::Accepted, connections);
     }
 
-    /// Adds time that the loop was not waiting.
+    /// Adds time that the loop did not spend waiting.
     pub fn add_busy_us(&self, busy_us: u64) {
         self.add(Counter::BusyUs, busy_us);
     }
 
-    /// The loop still turns: once a second or so.
+    /// Records that the loop still turns; called about once a second.
     pub fn heartbeat(&self, time_us: u64) {
         self.cells.heartbeat_us.store(time_us, Ordering::Relaxed);
     }
 
-    /// When the loop last said that it turns; 0 never.
+    /// The time of the loop's last heartbeat; 0 if there was none.
     pub fn heartbeat_us(&self) -> u64 {
         self.cells.heartbeat_us.load(Ordering::Relaxed)
     }
 
-    /// How many jobs the loop's thread does itself just now, where it has no others for them
-    /// (worker, prefork): while it does one, it is not expected to turn.
+    /// The number of jobs that the loop's thread currently runs itself, having no other threads for
+    /// them (worker, prefork): while it runs one, the loop is not expected to turn.
     pub fn jobs(&self) -> &'static AtomicU64 {
         &self.cells.jobs
     }
 
-    /// Publishes how often the kernel moved the loop's thread to another CPU since it began.
+    /// Publishes how often the kernel has moved the loop's thread to another CPU since it started.
     pub fn set_migrations(&self, migrations: u64) {
         self.set(Counter::Migrations, migrations);
     }
 
-    /// Publishes how long the loop's thread has waited for a CPU since it began (schedstat), in
+    /// Publishes how long the loop's thread has waited for a CPU since it started (schedstat), in
     /// microseconds.
     pub fn set_run_delay_us(&self, run_delay_us: u64) {
         self.set(Counter::RunDelayUs, run_delay_us);
@@ -214,7 +216,7 @@ impl LoopSlot {
         self.cells.cpu.store(one_more(cpu), Ordering::Relaxed);
     }
 
-    /// Publishes the system's number of the loop's thread (gettid).
+    /// Publishes the id of the loop's thread (gettid).
     pub fn set_thread(&self, thread: u32) {
         self.cells.thread.store(u64::from(thread), Ordering::Release);
     }
@@ -225,7 +227,7 @@ impl LoopSlot {
         u32::try_from(thread).ok().filter(|thread| *thread > 0)
     }
 
-    /// Where the loop may run, as [`LoopSlot::set_place`] has it.
+    /// Where the loop may run, as set by [`LoopSlot::set_place`].
     pub fn mask(&self) -> [u64; MASK_WORDS] {
         std::array::from_fn(|index| self.cells.place.mask[index].load(Ordering::Relaxed))
     }
@@ -235,18 +237,19 @@ impl LoopSlot {
         self.add(Counter::HandedOver, connections);
     }
 
-    /// Counts connections that came from another loop, new or idle.
+    /// Counts connections that were taken over from another loop, new or idle.
     pub fn add_taken_over(&self, connections: u64) {
         self.add(Counter::TakenOver, connections);
     }
 
-    /// Counts idle connections that went to another loop.
+    /// Counts idle connections that migrated to another loop.
     pub fn add_moved(&self, connections: u64) {
         self.add(Counter::Moved, connections);
     }
 
-    /// Publishes where the loop may run: for whoever sets its mask, the loop or the supervisor.
-    /// `mask`: a bit for each CPU, 64 in a word. `planned_cpu`: the CPU that the plan pins it to.
+    /// Publishes where the loop may run; called by the loop or the supervisor, whichever sets its
+    /// mask. `mask` has one bit per CPU, 64 in a word. `planned_cpu` is the CPU that the plan pins
+    /// it to.
     pub fn set_place(&self, mask: &[u64], planned_cpu: Option<usize>, is_widened: bool) {
         let place = &self.cells.place;
         for (index, cell) in place.mask.iter().enumerate().take(MASK_WORDS) {
@@ -279,7 +282,7 @@ impl LoopSlot {
     }
 }
 
-/// A CPU's number as cells hold it: 0 for none.
+/// A CPU's number as cells store it: 0 for none.
 fn one_more(cpu: Option<usize>) -> u64 {
     cpu.and_then(|cpu| u64::try_from(cpu).ok()?.checked_add(1)).unwrap_or(0)
 }

@@ -9,13 +9,13 @@ use super::tally::{DECISIONS, Decision, EVENTS, Event};
 use super::{ProcessState, Scoreboard, ShapeKind, Status};
 use crate::shared::load_bytes;
 
-/// How often a reader tries to read a request's texts whole.
+/// How often a reader tries to read the texts of a request consistently.
 const TEXT_TRIES_MAX: usize = 16;
 
-/// How often a reader begins anew because a process was buried meanwhile.
+/// How often a reader retries because a process was reaped meanwhile.
 const BOARD_TRIES_MAX: usize = 16;
 
-/// The scoreboard at one moment, as far as counters that go on counting have a moment.
+/// The scoreboard at one moment, approximately: its counters keep counting while it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// When the server was started, microseconds since the epoch.
@@ -28,19 +28,19 @@ pub struct Snapshot {
     pub generation: u32,
     /// The shape that serves.
     pub shape: ShapeKind,
-    /// Processes that the serving generation is to have.
+    /// Processes planned for the serving generation.
     pub planned_processes: usize,
-    /// Loops that the serving generation is to have.
+    /// Loops planned for the serving generation.
     pub planned_loops: usize,
     /// The most processes that the serving generation may have (`ServerLimit`).
     pub process_limit: usize,
-    /// Loops (or threads) of one of its processes.
+    /// Loops (or threads) per process of the serving generation.
     pub loops_each: usize,
     /// The server is stopping.
     pub is_stopping: bool,
-    /// How often rare things happened, by [`Event`].
+    /// The number of rare events, by [`Event`].
     events: [u64; EVENTS],
-    /// How often the server decided on affinity, by [`Decision`].
+    /// The number of decisions on affinity, by [`Decision`].
     decisions: [u64; DECISIONS],
     sums: [u64; COUNTERS],
     /// Log lines dropped because a pipe or disk was full.
@@ -55,35 +55,35 @@ pub struct Snapshot {
     pub duration_us: u64,
     /// Connections accepted, likewise.
     pub accepted: u64,
-    /// Moves of loops to another CPU, likewise.
+    /// How often the kernel moved loops to another CPU, likewise.
     pub migrations: u64,
     /// Time that loops waited for a CPU, likewise.
     pub run_delay_us: u64,
-    /// Accepted connections that were handed to another loop, likewise.
+    /// Accepted connections handed to another loop, likewise.
     pub handed_over: u64,
-    /// Connections that came from another loop, new or idle, likewise.
+    /// Connections taken over from another loop, new or idle, likewise.
     pub taken_over: u64,
-    /// Idle connections that went to another loop, likewise.
+    /// Idle connections that migrated to another loop, likewise.
     pub moved: u64,
     /// User CPU time of the supervisor.
     pub supervisor_cpu_user_us: u64,
     /// System CPU time of the supervisor.
     pub supervisor_cpu_system_us: u64,
-    /// Requests when it was last restarted at once: what Apache's status page begins to count at.
+    /// Requests at the last immediate restart, where the counts of Apache's status page start.
     pub accesses_before: u64,
-    /// Bytes then.
+    /// Bytes at that moment.
     pub bytes_before: u64,
-    /// Durations then.
+    /// Durations at that moment.
     pub duration_us_before: u64,
-    /// User CPU time of the children that there are.
+    /// User CPU time of the existing children.
     pub cpu_user_us: u64,
-    /// System CPU time of the children that there are.
+    /// System CPU time of the existing children.
     pub cpu_system_us: u64,
     /// User CPU time of the children that have ended.
     pub ended_cpu_user_us: u64,
     /// System CPU time of the children that have ended.
     pub ended_cpu_system_us: u64,
-    /// The processes that there are.
+    /// The existing processes.
     pub processes: Vec<ProcessSnapshot>,
 }
 
@@ -92,7 +92,7 @@ pub struct Snapshot {
 pub struct ProcessSnapshot {
     /// Its slot in the scoreboard.
     pub index: usize,
-    /// The shape that it is a process of.
+    /// The shape it was started in.
     pub shape: ShapeKind,
     /// Its place in the shape.
     pub slot: usize,
@@ -100,13 +100,13 @@ pub struct ProcessSnapshot {
     pub pid: u32,
     /// The generation that it belongs to.
     pub generation: u32,
-    /// What it is doing.
+    /// Its state.
     pub state: ProcessState,
     /// When it was forked, microseconds since the epoch.
     pub started_us: u64,
-    /// User CPU time that it has published.
+    /// User CPU time, as it has published.
     pub cpu_user_us: u64,
-    /// System CPU time that it has published.
+    /// System CPU time, as it has published.
     pub cpu_system_us: u64,
     /// Its loops.
     pub loops: Vec<LoopSnapshot>,
@@ -115,9 +115,9 @@ pub struct ProcessSnapshot {
 /// One loop.
 #[derive(Clone, Debug, Default)]
 pub struct LoopSnapshot {
-    /// What it is doing.
+    /// Its state.
     pub status: Status,
-    /// Requests answered.
+    /// Requests served.
     pub accesses: u64,
     /// Bytes sent.
     pub bytes: u64,
@@ -127,9 +127,9 @@ pub struct LoopSnapshot {
     pub duration_us: u64,
     /// The last request's duration.
     pub last_duration_us: u64,
-    /// When it was last used, microseconds since the epoch; 0 never.
+    /// When it was last used, microseconds since the epoch; 0 if never.
     pub last_used_us: u64,
-    /// When it last turned, microseconds since the epoch; 0 never.
+    /// When it last turned, microseconds since the epoch; 0 if never.
     pub heartbeat_us: u64,
     /// Connections accepted.
     pub accepted: u64,
@@ -139,31 +139,31 @@ pub struct LoopSnapshot {
     pub run_delay_us: u64,
     /// Accepted connections handed to another loop.
     pub handed_over: u64,
-    /// Connections that came from another loop, new or idle.
+    /// Connections taken over from another loop, new or idle.
     pub taken_over: u64,
-    /// Idle connections that went to another loop.
+    /// Idle connections that migrated to another loop.
     pub moved: u64,
-    /// The CPU that it ran on last.
+    /// The CPU that it last ran on.
     pub cpu: Option<usize>,
-    /// The CPU that the plan gave it.
+    /// The CPU that the plan assigned.
     pub planned_cpu: Option<usize>,
-    /// Its mask was widened, because somebody else uses its CPU.
+    /// Its mask was widened because another process uses its CPU.
     pub is_widened: bool,
-    /// The CPUs it may run on, a bit for each; all 0 where nobody set a mask.
+    /// The CPUs it may run on, one bit each; all 0 if no mask was set.
     pub mask: [u64; MASK_WORDS],
     /// Its connections now.
     pub connections: ConnectionCounts,
-    /// Requests of the connection last noted.
+    /// Requests of the connection last recorded.
     pub connection_accesses: u64,
-    /// Bytes of the connection last noted.
+    /// Bytes of the connection last recorded.
     pub connection_bytes: u64,
-    /// The client last noted.
+    /// The client last recorded.
     pub client: Vec<u8>,
-    /// The virtual host last noted.
+    /// The virtual host last recorded.
     pub vhost: Vec<u8>,
-    /// The request line last noted.
+    /// The request line last recorded.
     pub request: Vec<u8>,
-    /// The protocol last noted.
+    /// The protocol last recorded.
     pub protocol: Vec<u8>,
 }
 
@@ -173,52 +173,52 @@ impl Snapshot {
         self.events[event as usize]
     }
 
-    /// The counters that go on through restarts, in the order of their cells.
+    /// The counters that survive restarts, in the order of their cells.
     pub(super) fn sums(&self) -> [u64; COUNTERS] {
         self.sums
     }
 
-    /// How often the server decided so.
+    /// How often the server has made this decision.
     pub fn decision(&self, decision: Decision) -> u64 {
         self.decisions[decision as usize]
     }
 }
 
 impl Scoreboard {
-    /// Reads the board. Never blocks and never sees half-written text: a text that is being
-    /// written all the while is left out. Counters never go back from one snapshot to the next.
+    /// Reads the board. Never blocks and never returns a torn text: a text that is being written
+    /// throughout is left out. Counters never decrease from one snapshot to the next.
     pub fn snapshot(&self) -> Snapshot {
         self.consistent(Self::read)
     }
 
-    /// Reads the counters by virtual host, in the order in which hosts became known. Empty where
-    /// no configuration asked for them. Counters never go back, as in [`Scoreboard::snapshot`].
+    /// Reads the counters by virtual host, in the order in which the hosts were added. Empty if no
+    /// configuration required them. Counters never decrease, as in [`Scoreboard::snapshot`].
     pub fn hosts(&self) -> Vec<HostCounts> {
         self.consistent(|board| {
             let rows = (0..board.used()).filter_map(|index| {
-                let (_, cells) = board.find(index)?;
-                let loops = cells.loops.load(Ordering::Relaxed) as usize;
+                let (segment, cells) = board.find(index)?;
+                let loops = segment.loops(cells).len();
                 Some((0..loops).map(|index| board.hosts.row(cells, index)))
             });
             board.hosts.sums(rows.flatten())
         })
     }
 
-    /// What `read` reads while no process is buried.
+    /// Runs `read` so that no process is reaped meanwhile.
     fn consistent<T>(&self, read: impl Fn(&Self) -> T) -> T {
-        let burials = &self.global.fixed.burials;
+        let reap_sequence = &self.global.fixed.reap_sequence;
         for _ in 0..BOARD_TRIES_MAX {
-            let before = burials.load(Ordering::Acquire);
+            let before = reap_sequence.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
                 let result = read(self);
                 fence(Ordering::Acquire);
-                if burials.load(Ordering::Relaxed) == before {
+                if reap_sequence.load(Ordering::Relaxed) == before {
                     return result;
                 }
             }
             std::hint::spin_loop();
         }
-        // The supervisor died in the middle of it.
+        // The supervisor died while it was moving counters.
         read(self)
     }
 
@@ -251,8 +251,12 @@ impl Scoreboard {
         let mut sums = fixed.retired.each_ref().map(|cell| cell.load(Ordering::Relaxed));
         for index in 0..self.used() {
             let Some(process) = self.process_snapshot(index, &mut sums) else { continue };
-            snapshot.cpu_user_us += process.cpu_user_us;
-            snapshot.cpu_system_us += process.cpu_system_us;
+            for (sum, part) in [
+                (&mut snapshot.cpu_user_us, process.cpu_user_us),
+                (&mut snapshot.cpu_system_us, process.cpu_system_us),
+            ] {
+                *sum = sum.wrapping_add(part);
+            }
             snapshot.processes.push(process);
         }
         let sum = |counter: Counter| sums[counter as usize];
@@ -287,7 +291,7 @@ impl Scoreboard {
             let mut counters = [0; COUNTERS];
             for ((sum, counter), cell) in sums.iter_mut().zip(&mut counters).zip(cells.counters()) {
                 *counter = cell.load(Ordering::Relaxed);
-                *sum += *counter;
+                *sum = sum.wrapping_add(*counter);
             }
             let mut seen = loop_snapshot(cells, &counters);
             seen.status = shown(seen.status, seen.connections, kind, state);
@@ -340,8 +344,8 @@ fn loop_snapshot(cells: &LoopCells, counters: &[u64; COUNTERS]) -> LoopSnapshot 
     }
 }
 
-/// The letter of a loop. In shapes whose loops have many connections, idle and closing ones take
-/// up nobody: the loop waits, as a thread of Apache's event does.
+/// The letter of a loop. In shapes whose loops have many connections, idle and closing ones occupy
+/// no thread: the loop waits, as a thread of Apache's event does.
 fn shown(
     status: Status,
     connections: ConnectionCounts,
@@ -353,7 +357,7 @@ fn shown(
     }
     match connections {
         _ if matches!(state, ProcessState::Quiescing | ProcessState::Stopping) => Status::Graceful,
-        // A loop that answers others meanwhile does that.
+        // If any response is being sent, the loop counts as writing instead.
         ConnectionCounts { writing: all @ 1.., resolving, .. } if resolving >= all => Status::Dns,
         ConnectionCounts { writing: 1.., .. } => Status::Writing,
         ConnectionCounts { reading: 1.., .. } => Status::Reading,
@@ -364,12 +368,12 @@ fn shown(
     }
 }
 
-/// A CPU's number as cells hold it: 0 for none.
+/// A CPU's number as cells store it: 0 for none.
 fn one_less(cell: u64) -> Option<usize> {
     cell.checked_sub(1)?.try_into().ok()
 }
 
-/// The four texts of a loop, all of the same request.
+/// The four texts of a loop, all from the same request.
 fn texts(cells: &LoopCells) -> [Vec<u8>; 4] {
     for _ in 0..TEXT_TRIES_MAX {
         let before = cells.sequence.load(Ordering::Acquire);

@@ -1,26 +1,26 @@
-//! Rare events that the whole server counts: deaths, refusals, decisions on affinity.
+//! Rare events, counted for the whole server: deaths, refusals, decisions on affinity.
 
 use std::sync::atomic::Ordering;
 
 use super::Scoreboard;
 
-/// Something that happened to the server.
+/// An event in the server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Event {
     /// A child died of a signal or a failure.
     Crashed,
-    /// A child was started in the place of one that died or had served enough.
+    /// A child was started to replace one that died or had served its share.
     Replaced,
     /// A child that no longer turned was killed.
     Hung,
     /// A child could not be forked.
     ForkFailed,
-    /// All the workers of the shape were busy, and a connection had to wait.
+    /// All workers of the shape were busy, and a connection had to wait.
     ShapeFull,
 }
 
-/// How many [`Event`]s there are.
+/// The number of [`Event`]s.
 pub(super) const EVENTS: usize = Event::ALL.len();
 
 impl Event {
@@ -28,7 +28,7 @@ impl Event {
     pub const ALL: [Event; 5] =
         [Event::Crashed, Event::Replaced, Event::Hung, Event::ForkFailed, Event::ShapeFull];
 
-    /// A word for metrics.
+    /// The event's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Event::Crashed => "crashed",
@@ -40,31 +40,31 @@ impl Event {
     }
 }
 
-/// A decision on where loops run and connections go.
+/// A decision on where loops run and where connections go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Decision {
     /// A loop was pinned.
     Pinned,
-    /// A loop's mask was widened, because somebody else uses its CPU.
+    /// A loop's mask was widened because another process uses its CPU.
     Widened,
-    /// A loop went back to its CPU, which is quiet again.
+    /// A loop returned to its CPU, which is quiet again.
     Returned,
-    /// The plan was made anew: CPUs, mask, cpuset or quota have changed.
+    /// A new plan was made because CPUs, mask, cpuset or quota have changed.
     Replanned,
     /// The program that steers new connections was replaced.
     Steered,
-    /// A loop that stands still gets nothing new.
+    /// A stalled loop gets no new connections.
     Avoided,
-    /// A loop that stood still gets connections again.
+    /// A loop that was stalled gets connections again.
     Readmitted,
     /// A loop began to hand connections that it accepts to other loops of its process.
     Handing,
-    /// A loop let idle connections go to another loop of its process.
+    /// A loop let idle connections migrate to another loop of its process.
     Moving,
 }
 
-/// How many [`Decision`]s there are.
+/// The number of [`Decision`]s.
 pub(super) const DECISIONS: usize = Decision::ALL.len();
 
 impl Decision {
@@ -81,7 +81,7 @@ impl Decision {
         Decision::Moving,
     ];
 
-    /// A word for metrics.
+    /// The decision's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Decision::Pinned => "pinned",
@@ -98,22 +98,22 @@ impl Decision {
 }
 
 impl Scoreboard {
-    /// Counts log lines that were dropped because a pipe was full or dead, or a disk full.
+    /// Counts log lines that were dropped because a pipe was full or broken, or a disk full.
     pub fn count_dropped_log_lines(&self, lines: u64) {
         self.global.tallies.log_lines_dropped.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Counts an event. For what is rare: the counter is everybody's.
+    /// Counts an event. For rare ones: all processes share the counter.
     pub fn count(&self, event: Event) {
         self.count_many(event, 1);
     }
 
-    /// Counts an event that happened several times.
+    /// Counts several occurrences of an event.
     pub fn count_many(&self, event: Event, times: u64) {
         self.global.tallies.events[event as usize].fetch_add(times, Ordering::Relaxed);
     }
 
-    /// Counts a decision. For what is rare: the counter is everybody's.
+    /// Counts a decision. For rare ones: all processes share the counter.
     pub fn count_decision(&self, decision: Decision) {
         self.global.tallies.decisions[decision as usize].fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Affinity while the server runs: the supervisor's part in what `crate::affinity` decides.
+//! The supervisor's part of affinity at run time: carries out what `crate::affinity` decides.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::program::Level;
 use crate::scoreboard::Decision;
 
 impl Supervisor<'_> {
-    /// Looks at the serving children and their CPUs, when it is time to.
+    /// Samples the serving children and their CPUs, if that is due.
     pub(super) fn adapt(&mut self, now: Instant) {
         let Some(current) = self.current.as_ref().filter(|_| self.stopping.is_none()) else {
             return self.placement.rest();
@@ -26,8 +26,8 @@ impl Supervisor<'_> {
             .collect();
         let decided = self.placement.turn(now, (generation, &settings), &serving, &self.board);
         for child in &self.children {
-            // Those too that finish, or begin, are to be within what is allowed. Whoever another
-            // image has forked hears nothing of that.
+            // A new plan also concerns children that are starting or finishing. Children forked by
+            // another executable don't know this scoreboard.
             let is_meant = decided.is_replanned && child.is_on_board();
             if is_meant || decided.moved.contains(&child.board_slot) {
                 child.line.send_places();
@@ -46,16 +46,16 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Connections go to the loop of the CPU that receives them, where they come in on all loops'.
+    /// Directs connections to the loop of the receiving CPU, on addresses whose connections arrive
+    /// on the CPUs of all loops.
     fn receive_by_cpu(&mut self, cpus: Vec<usize>) {
         let (placement, all) = (&self.placement, cpus.clone());
         let is_spread = |address| placement.is_spread(address, &all);
         match self.listeners.receive_by_cpu(cpus, is_spread) {
             Ok([]) => {}
             Ok(addresses) => {
-                let text = format!(
-                    "new connections to {addresses:?} go to the loop of the CPU that receives them"
-                );
+                let text =
+                    format!("new connections to {addresses:?} go to the loop of the receiving CPU");
                 self.board.count_decision(Decision::Steered);
                 self.program.log(Level::Debug, 20110, &text);
             }
@@ -64,7 +64,7 @@ impl Supervisor<'_> {
     }
 
     fn not_steered(&mut self, error: &std::io::Error) {
-        let text = format!("new connections can't be steered: {error}");
+        let text = format!("can't set how new connections are distributed: {error}");
         self.program.log(Level::Debug, 20107, &text);
     }
 }

@@ -1,4 +1,4 @@
-//! Children: forked, watched, told, killed, replaced.
+//! Children: forks, orders, reports, kills and replacements.
 #![expect(unsafe_code, reason = "fork")]
 
 use std::os::fd::OwnedFd;
@@ -14,38 +14,38 @@ use super::inheritance::HandedChild;
 use super::upgrade::Upgrade;
 use super::{STOP_DEADLINE, Supervisor, signals};
 use crate::CHILD_FATAL;
-use crate::affinity::{Follower, Unit};
-use crate::child::{Child, Control, ControlLine, LoopSeat, Order, Report};
-use crate::privileges::drop_privileges;
+use crate::affinity::{MaskApplier, Unit};
+use crate::child::{Child, Control, ControlLine, LoopSpec, Order, Report};
+use crate::privileges::{drop_privileges, is_root};
 use crate::program::Level;
 use crate::scoreboard::{Event, ProcessState};
 use crate::settings::Settings;
 use crate::shape::Shape;
 
-/// The scoreboard slot of a child whose scoreboard is that of the image before: none.
+/// The scoreboard slot of a child that uses the previous executable's scoreboard: none.
 const OFF_BOARD: usize = usize::MAX;
 
-/// What the supervisor knows of a child.
+/// The supervisor's record of a child.
 pub(super) struct ChildRecord {
     pub pid: Pid,
     pub generation: u32,
     pub slot: usize,
     pub board_slot: usize,
     pub line: ControlLine,
-    /// Its end of the line is closed: nothing more is to be read.
+    /// Its end of the line is closed: nothing more can be read.
     pub is_line_closed: bool,
     state: ProcessState,
     pub is_exhausted: bool,
     pub forked: Instant,
-    /// An order for later.
+    /// A pending order.
     order: Option<(Order, Instant)>,
-    /// When it is killed.
+    /// When to kill it.
     kill_at: Option<Instant>,
     pub was_killed: bool,
 }
 
 impl ChildRecord {
-    /// Orders it to go at `when`. What waits for its time already is not weakened.
+    /// Schedules an order to finish or stop at `when`. A pending stronger order is kept.
     pub(super) fn order_later(&mut self, order: Order, when: Instant) {
         match self.state {
             ProcessState::Stopping => {}
@@ -54,22 +54,22 @@ impl ChildRecord {
         }
     }
 
-    /// Whether it serves, or is about to, and nobody has told it to go.
+    /// Whether it serves, or is about to, and has not been ordered to end.
     pub(super) fn is_staying(&self) -> bool {
         matches!(self.state, ProcessState::Starting | ProcessState::Serving) && self.order.is_none()
     }
 
-    /// Whether it serves and nobody has told it to go.
+    /// Whether it serves and has not been ordered to end.
     pub(super) fn is_ready_to_serve(&self) -> bool {
         self.state == ProcessState::Serving && self.is_staying() && !self.is_exhausted
     }
 
-    /// Whether this image has forked it.
+    /// Whether this executable has forked it.
     pub(super) fn is_on_board(&self) -> bool {
         self.board_slot != OFF_BOARD
     }
 
-    /// Has it killed at `when`, unless that is to be earlier anyway.
+    /// Schedules its kill at `when`, unless an earlier one is scheduled.
     pub(super) fn kill_by(&mut self, when: Instant) {
         self.kill_at = Some(self.kill_at.map_or(when, |at| at.min(when)));
     }
@@ -83,8 +83,12 @@ impl ChildRecord {
     }
 }
 
+/// What Apache's children say that have no `User`, too (`set_group_privs`).
+const STAYS_ROOT: &str = "getpwuid: couldn't determine user name from uid 4294967295, you \
+                          probably need to modify the User directive: this child stays root";
+
 impl Supervisor<'_> {
-    /// Whether the generation's place has a child that is ready.
+    /// Whether the generation has a ready child in this place.
     pub(super) fn has_ready_child(&self, generation: u32, slot: usize) -> bool {
         self.children.iter().any(|child| {
             child.generation == generation
@@ -93,7 +97,7 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Starts a child in every place that has none.
+    /// Starts a child in every place without one.
     pub(super) fn fill_places(&mut self, now: Instant) {
         if self.stopping.is_some() {
             return;
@@ -113,7 +117,7 @@ impl Supervisor<'_> {
             }
         }
         for (generation, slot, settings) in due {
-            // A generation can be given up meanwhile.
+            // The generation may have been abandoned meanwhile.
             if self.place(generation, slot).is_some()
                 && let Err(text) = self.fork_child(generation, slot, settings)
             {
@@ -122,7 +126,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// When a place that has no child may get one.
+    /// When the next place without a child may get one.
     pub(super) fn next_fill(&self) -> Option<Instant> {
         let generations = self.current.iter().chain(&self.staged);
         let places = generations.flat_map(|generation| &generation.places);
@@ -141,8 +145,8 @@ impl Supervisor<'_> {
             return Err("no room in the scoreboard for another process".to_owned());
         };
         let forked = ControlLine::pair().and_then(|(line, control)| {
-            // SAFETY: the supervisor has one thread, so the child is a whole copy of it in which
-            // no lock is held by a thread that isn't there.
+            // SAFETY: the supervisor has one thread, so the child is a complete copy in which no
+            // lock is held by a missing thread.
             Ok((line, control, unsafe { fork() }?))
         });
         match forked {
@@ -179,7 +183,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Takes over a child that the image before has forked.
+    /// Takes over a child forked by the previous executable.
     pub(super) fn adopt_child(&mut self, child: HandedChild<OwnedFd>) {
         let is_stopping = child.state == ProcessState::Stopping;
         self.children.push(ChildRecord {
@@ -198,7 +202,7 @@ impl Supervisor<'_> {
         });
     }
 
-    /// The rest of a child's life.
+    /// Runs the child; doesn't return to the supervisor's loop.
     fn be_child(
         &mut self,
         generation: u32,
@@ -207,8 +211,8 @@ impl Supervisor<'_> {
         settings: Arc<Settings>,
         control: Control,
     ) -> ! {
-        // What belongs to the supervisor alone. Above all the lines to other children, which
-        // must end when it dies.
+        // Drops what belongs to the supervisor alone, above all the lines to other children, which
+        // must end when the supervisor dies.
         self.children.clear();
         self.pipes.forget();
         self.placement.forget();
@@ -216,7 +220,7 @@ impl Supervisor<'_> {
         self.starter = None;
         self.terminal = None;
         self.upgrade = Upgrade::default();
-        // The error log of the other generation: the reader of a piped one must see its end.
+        // Closes the other generation's error log: the reader of a piped log must see its end.
         self.current = None;
         self.staged = None;
         let reset = signals::reset_in_child();
@@ -250,16 +254,16 @@ impl Supervisor<'_> {
         let mut loops = Vec::new();
         for index in 0..shape.loops_of(slot) {
             let number = first + index;
-            loops.push(LoopSeat {
+            loops.push(LoopSpec {
                 index,
                 number,
-                sockets: self.listeners.seats(&settings, slot, number)?,
+                sockets: self.listeners.sockets_of(&settings, slot, number)?,
                 slot: self.board.loop_slot(board_slot, index).ok_or_else(missing)?,
                 cpus: self.placement.cpus(generation, &settings, slot, number),
             });
         }
-        let places = loops.iter().map(|seat| (seat.slot, seat.cpus.clone())).collect();
-        let control = control.with_follower(Follower::new(places, Unit::of(shape)));
+        let places = loops.iter().map(|spec| (spec.slot, spec.cpus.clone())).collect();
+        let control = control.with_mask_applier(MaskApplier::new(places, Unit::of(shape)));
         Ok(Child {
             slot,
             generation,
@@ -273,25 +277,28 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Drops privileges and hands the process over to the program.
+    /// Drops privileges and runs the program's part of the child.
     pub(super) fn run_child(&mut self, child: Child) -> i32 {
         if let Err(failure) = drop_privileges(&child.settings) {
             self.program.log(Level::Alert, failure.number, &failure.to_string());
             return CHILD_FATAL;
         }
+        if is_root() && child.settings.identity.is_none() {
+            self.program.log(Level::Alert, 2155, STAYS_ROOT);
+        }
         self.placement.pin_process(&child);
         if matches!(child.settings.shape, Shape::Prefork { .. } | Shape::Worker { .. }) {
-            // The allocator asks for pages of 2 MiB, and each thread would get one of its own for
-            // what is no more than a hundred small ones: clearing it takes longer than all else
-            // of a start, and 256 threads have half a gigabyte. Programs inherit it: undo it
-            // before exec.
+            // With transparent huge pages, the allocator's requests would give each thread a 2 MiB
+            // page for what amounts to a hundred small ones. Clearing it takes longer than the rest
+            // of a start, and 256 threads would occupy half a gigabyte. Executed programs inherit
+            // the setting: undo it before exec.
             let _ = nix::sys::prctl::set_thp_disable(true);
         }
-        // A panic must not unwind into the supervisor's frames, which this process has a copy of.
+        // A panic must not unwind into the supervisor's frames, of which this process has a copy.
         catch_unwind(AssertUnwindSafe(|| self.program.child(child))).unwrap_or(1)
     }
 
-    /// Reads what child `position` reports.
+    /// Handles the reports of child `position`.
     pub(super) fn read_reports(&mut self, position: usize) {
         let Some(child) = self.children.get_mut(position) else { return };
         let (reports, is_closed) = child.line.reports();
@@ -322,7 +329,7 @@ impl Supervisor<'_> {
         self.board.set_state(child.board_slot, ProcessState::Serving);
         let (pid, generation, slot) = (child.pid, child.generation, child.slot);
         self.look_at_reserve();
-        let farewell = self.farewell(generation);
+        let retire_order = self.retire_order(generation);
         let now = Instant::now();
         for other in &mut self.children {
             let is_predecessor = other.pid != pid
@@ -330,12 +337,12 @@ impl Supervisor<'_> {
                 && other.slot == slot
                 && other.is_exhausted;
             if is_predecessor {
-                other.order_later(farewell, now);
+                other.order_later(retire_order, now);
             }
         }
     }
 
-    /// Gives the orders that are due and kills who did not obey in time.
+    /// Sends the orders that are due, and kills children that have not obeyed in time.
     pub(super) fn give_orders(&mut self, now: Instant) {
         let mut killed = Vec::new();
         for child in &mut self.children {
@@ -370,7 +377,8 @@ impl Supervisor<'_> {
         self.children.iter().flat_map(ChildRecord::next_turn).min()
     }
 
-    /// Stops the child that has been finishing longest: it holds room that a serving one needs.
+    /// Stops the child that has been finishing for the longest time: it occupies room that a
+    /// serving one needs.
     fn make_room(&mut self) {
         let now = Instant::now();
         let oldest = self

@@ -1,4 +1,4 @@
-//! Deaths of children: noticed, logged, and what follows from them.
+//! Deaths of children: reaping, logging, and the consequences.
 
 use std::time::Instant;
 
@@ -16,13 +16,14 @@ use crate::program::Level;
 use crate::scoreboard::Event;
 
 impl Supervisor<'_> {
-    /// Buries whoever has died. As process 1 of a container it buries strangers too.
+    /// Reaps children that have ended. As process 1 of a container it also reaps processes that it
+    /// did not fork.
     pub(super) fn reap(&mut self) {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, status)) => self.buried(pid, Death::Exit(status)),
+                Ok(WaitStatus::Exited(pid, status)) => self.reaped(pid, Death::Exit(status)),
                 Ok(WaitStatus::Signaled(pid, signal, has_core)) => {
-                    self.buried(pid, Death::Signal(signal, has_core));
+                    self.reaped(pid, Death::Signal(signal, has_core));
                 }
                 Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
                 Ok(_) | Err(Errno::EINTR) => {}
@@ -31,7 +32,7 @@ impl Supervisor<'_> {
         }
     }
 
-    fn buried(&mut self, pid: Pid, death: Death) {
+    fn reaped(&mut self, pid: Pid, death: Death) {
         let now = Instant::now();
         let Some(position) = self.children.iter().position(|child| child.pid == pid) else {
             if self.trial_ended(pid, death) {
@@ -43,10 +44,10 @@ impl Supervisor<'_> {
             }
             return;
         };
-        // What it said last counts: that it was ready, that it was exhausted.
+        // The last reports count: that it was ready, or that it was exhausted.
         self.read_reports(position);
         let child = self.children.remove(position);
-        self.reserves.bury(child.generation, child.board_slot);
+        self.reserves.reap(child.generation, child.board_slot);
         self.board.release(child.board_slot);
         self.log_death(&child, death);
         let was_expected = !child.is_staying() || child.is_exhausted;
@@ -68,6 +69,10 @@ impl Supervisor<'_> {
         let pid = child.pid;
         match death {
             Death::Signal(..) if child.was_killed => {}
+            // SIGTERM is not logged: a service manager sends it to the whole process group. As in
+            // Apache (`ap_process_child_status`). Unlike in Apache, SIGKILL is logged, because the
+            // kernel sends it when memory runs out.
+            Death::Signal(Signal::SIGTERM, _) => {}
             Death::Signal(signal, has_core) => {
                 let directory = self.core_directory();
                 let core = match (has_core, directory) {
@@ -104,7 +109,7 @@ pub(super) enum Death {
     Signal(Signal, bool),
 }
 
-/// A signal in Apache's words (`apr_signal_description_get`).
+/// A signal's description in Apache's words (`apr_signal_description_get`).
 fn describe(signal: Signal) -> &'static str {
     match signal {
         Signal::SIGSEGV => "Segmentation fault",
@@ -113,7 +118,6 @@ fn describe(signal: Signal) -> &'static str {
         Signal::SIGILL => "Illegal instruction",
         Signal::SIGFPE => "Arithmetic exception",
         Signal::SIGKILL => "Killed",
-        Signal::SIGTERM => "Terminated",
         other => other.as_str(),
     }
 }

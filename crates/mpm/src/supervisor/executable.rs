@@ -1,11 +1,11 @@
-//! The server's executable: where it is, and which file is there.
+//! The server's executable: its path, and the identity of the file there.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The path that the program was started by. Not what it led to: when that is a symbolic link,
-/// an upgrade is what the link shows to then.
+/// The path that the program was started by, unresolved: if it is a symbolic link, an upgrade
+/// executes the link's target of that time.
 pub(super) fn path() -> Option<PathBuf> {
     let own = std::fs::metadata("/proc/self/exe").ok()?;
     let is_own = |path: &PathBuf| {
@@ -23,7 +23,7 @@ pub(super) fn path() -> Option<PathBuf> {
     named.or_else(|| std::env::current_exe().ok())
 }
 
-/// Which file it is: its device and inode, bytes, and when it was changed.
+/// The identity of a file: device and inode, size, and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     file: (u64, u64),
@@ -32,7 +32,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The file that is at `path` now.
+    /// The identity of the file at `path` now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let file = std::fs::metadata(path)?;
         Ok(Self {

@@ -1,5 +1,5 @@
-//! When a place gets its next child: after a death, and when there is no process, no memory or no
-//! descriptor for one.
+//! When a place gets its next child: after a death, and after a failure to start one for want of
+//! processes, memory or descriptors.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use super::generation::Place;
 use crate::program::Level;
 use crate::scoreboard::Event;
 
-/// A child that lives shorter than this died at once.
+/// A child that lives shorter than this counts as failed.
 const QUICK_DEATH: Duration = Duration::from_millis(500);
-/// The longest pause before a child that dies again and again is replaced.
+/// The longest pause before a child that keeps dying is replaced.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// How often it is said that no process can be started.
+/// How often a failure to start processes is logged.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
-/// A new generation is given up when one of its places could not get a process this often: the
-/// pauses between come to about three seconds.
+/// A new generation is abandoned when one of its places has failed to get a process this often; the
+/// pauses add up to about three seconds.
 const ATTEMPTS_MAX: u32 = 6;
 
-/// What was said of it.
+/// What has been logged about failures.
 #[derive(Default)]
 pub(super) struct ForkLog {
     told_at: Option<Instant>,
@@ -27,7 +27,7 @@ pub(super) struct ForkLog {
 }
 
 impl Supervisor<'_> {
-    /// A place could not get its process: it is tried again later, or its generation given up.
+    /// Handles a failure to start the child of a place: retries later, or abandons the generation.
     pub(super) fn fork_failed(&mut self, generation: u32, slot: usize, text: &str) {
         let now = Instant::now();
         self.put_off(generation, slot, now, now);
@@ -47,8 +47,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Decides when the place gets its next child: at once, or after a pause when children die
-    /// there again and again right after they were forked.
+    /// Schedules the place's next child: at once, or after a pause if children keep dying right
+    /// after they were forked.
     pub(super) fn put_off(&mut self, generation: u32, slot: usize, forked: Instant, now: Instant) {
         let Some(place) = self.place(generation, slot) else { return };
         let is_quick = now.saturating_duration_since(forked) < QUICK_DEATH;
@@ -56,7 +56,7 @@ impl Supervisor<'_> {
         place.start_at = Some(now + pause(place.failures));
     }
 
-    /// Whether the child that starts in this place follows one that died or has served enough.
+    /// Whether the child that starts in this place replaces one that died or had served its share.
     pub(super) fn has_predecessor(&mut self, generation: u32, slot: usize) -> bool {
         let is_exhausted = self.children.iter().any(|child| {
             child.generation == generation && child.slot == slot && child.is_exhausted
@@ -76,7 +76,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// The pause before a child is replaced: none for the first, then doubling.
+/// The pause before a child is replaced: none after the first failure, then doubling.
 fn pause(failures: u32) -> Duration {
     match failures {
         0 | 1 => Duration::ZERO,

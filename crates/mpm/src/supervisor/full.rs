@@ -1,4 +1,4 @@
-//! A shape that is full, or nearly so: said in the error log, again from time to time, and counted.
+//! A shape at its limit, or near it: logged repeatedly at an interval, and counted.
 
 use std::time::{Duration, Instant};
 
@@ -7,26 +7,26 @@ use crate::program::Level;
 use crate::scoreboard::Event;
 use crate::shape::Shape;
 
-/// How often the log says the same of these.
+/// How often the same message is logged.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// How full a shape is.
+/// How close a shape is to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fullness {
-    /// Fewer threads are left than there are to be in reserve.
+    /// Fewer workers are left than the reserve requires.
     Near,
-    /// None is left.
+    /// No worker is left.
     Reached,
 }
 
-/// What the log has said of it. One does not keep the other from being said, as in Apache.
+/// What has been logged. As in Apache, the two messages are independent of each other.
 #[derive(Default)]
 pub(super) struct FullLog {
     near: Said,
     reached: Said,
 }
 
-/// When something was said last, and how often it has been seen since.
+/// When a message was last logged, and how often it has applied since.
 #[derive(Default)]
 struct Said {
     at: Option<Instant>,
@@ -34,7 +34,8 @@ struct Said {
 }
 
 impl Said {
-    /// It is seen once more: how often since it was said last, when it is to be said now.
+    /// Counts an occurrence. If the message is due, returns the number of occurrences since the
+    /// last.
     fn seen(&mut self, now: Instant) -> Option<u64> {
         self.since += 1;
         if self.at.is_some_and(|at| now.saturating_duration_since(at) < TOLD_EVERY) {
@@ -46,7 +47,7 @@ impl Said {
 }
 
 impl FullLog {
-    /// The number and text of the line that is due now, if one is.
+    /// The number and text of the line to log now, if one is due.
     fn line(&mut self, shape: &Shape, how: Fullness, now: Instant) -> Option<(u32, String)> {
         let said = match how {
             Fullness::Near => &mut self.near,
@@ -55,13 +56,13 @@ impl FullLog {
         let (number, text) = text(shape, how);
         Some(match said.seen(now)? {
             1 => (number, text.to_owned()),
-            count => (number, format!("{text} (seen {count} times since this was said last)")),
+            count => (number, format!("{text} (seen {count} times since last logged)")),
         })
     }
 }
 
 impl Supervisor<'_> {
-    /// A loop of event takes no more connections for now, or is near that.
+    /// Handles a loop of event that accepts no more connections for now, or is near that.
     pub(super) fn loop_is_full(&mut self, how: Fullness) {
         if how == Fullness::Reached {
             self.board.count(Event::ShapeFull);
@@ -77,14 +78,14 @@ impl Supervisor<'_> {
     }
 }
 
-/// Apache's words and number.
+/// Apache's text and number.
 fn text(shape: &Shape, how: Fullness) -> (u32, &'static str) {
     const REACHED: &str =
         "server reached MaxRequestWorkers setting, consider raising the MaxRequestWorkers setting";
     const NEAR: &str = "server is within MinSpareThreads of MaxRequestWorkers, consider raising \
                         the MaxRequestWorkers setting";
     match (shape, how) {
-        // It has no other words.
+        // Prefork has this message only.
         (Shape::Prefork { .. }, _) => (161, REACHED),
         (Shape::Worker { .. }, Fullness::Reached) => (286, REACHED),
         (Shape::Worker { .. }, Fullness::Near) => (287, NEAR),
@@ -112,9 +113,9 @@ mod tests {
         for second in 1..60 {
             assert_eq!(line(Fullness::Near, second), None, "{second}");
         }
-        assert_eq!(line(Fullness::Near, 60), near(" (seen 60 times since this was said last)"));
+        assert_eq!(line(Fullness::Near, 60), near(" (seen 60 times since last logged)"));
         assert_eq!(line(Fullness::Near, 119), None);
-        assert_eq!(line(Fullness::Near, 500), near(" (seen 2 times since this was said last)"));
+        assert_eq!(line(Fullness::Near, 500), near(" (seen 2 times since last logged)"));
         assert_eq!(line(Fullness::Near, 600), near(""));
     }
 

@@ -1,5 +1,5 @@
-//! Generations: a configuration and the children that serve it. A new one is loaded, bound,
-//! started and ready before the old one hears of it.
+//! Generations: a configuration and the children that serve it. A new one is loaded, bound, started
+//! and ready before the old one is retired.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,16 +11,16 @@ use crate::notify;
 use crate::program::{Level, LoadFailure, Logs};
 use crate::settings::Settings;
 
-/// A generation is given up when one of its places has failed this often before all were ready.
+/// A generation is abandoned when one of its places has failed this often before all were ready.
 pub(super) const ATTEMPTS_MAX: u32 = 3;
 
-/// A configuration, and a place for each of its processes.
+/// A configuration, with a place for each of its processes.
 pub(super) struct Generation {
     pub number: u32,
     pub settings: Arc<Settings>,
     pub places: Vec<Place>,
-    /// What the generation before is told when this one is ready.
-    pub farewell: Order,
+    /// The order for the previous generation once this one is ready.
+    pub retire_order: Order,
     pub logs: Logs,
     pub balance: Balance,
 }
@@ -30,27 +30,27 @@ pub(super) struct Generation {
 pub(super) struct Place {
     /// Deaths in quick succession.
     pub failures: u32,
-    /// When the next child may be started; `None` at once.
+    /// When the next child may be started; `None`: at once.
     pub start_at: Option<Instant>,
-    /// It is to have no child: the server needs fewer processes now than it did.
+    /// Takes no child: the server now needs fewer processes.
     pub is_closed: bool,
 }
 
 impl Place {
-    /// A place that is to have no child.
+    /// A place that takes no child.
     pub(super) fn closed() -> Self {
         Self { is_closed: true, ..Self::default() }
     }
 }
 
 impl Generation {
-    pub(super) fn new(number: u32, settings: Arc<Settings>, farewell: Order) -> Self {
+    pub(super) fn new(number: u32, settings: Arc<Settings>, retire_order: Order) -> Self {
         let places = vec![Place::default(); settings.shape.processes()];
         Self {
             number,
             settings,
             places,
-            farewell,
+            retire_order,
             logs: Logs::default(),
             balance: Balance::default(),
         }
@@ -58,42 +58,42 @@ impl Generation {
 }
 
 impl Supervisor<'_> {
-    /// SIGHUP or SIGUSR1: `farewell` is what the old children are told in the end.
-    pub(super) fn restart(&mut self, farewell: Order) {
+    /// SIGHUP or SIGUSR1: `retire_order` is what the old children are sent in the end.
+    pub(super) fn restart(&mut self, retire_order: Order) {
         if self.stopping.is_some() {
             return;
         }
-        let (number, text) = match farewell {
+        let (number, text) = match retire_order {
             Order::Graceful | Order::Leave => (493, "SIGUSR1 received.  Doing graceful restart"),
             Order::Stop => (494, "SIGHUP received.  Attempting to restart"),
         };
         self.program.log(Level::Notice, number, text);
         if self.staged.is_some() {
-            // One is under way: another follows it, and the stronger order wins.
-            let is_stop = farewell == Order::Stop || self.pending == Some(Order::Stop);
+            // A restart is in progress: another follows it, and the stronger order wins.
+            let is_stop = retire_order == Order::Stop || self.pending == Some(Order::Stop);
             self.pending = Some(if is_stop { Order::Stop } else { Order::Graceful });
             return;
         }
         notify::reloading();
         self.last_generation += 1;
-        if let Err(failure) = self.stage(self.last_generation, farewell) {
+        if let Err(failure) = self.stage(self.last_generation, retire_order) {
             self.reject(&failure);
         }
     }
 
-    fn stage(&mut self, number: u32, farewell: Order) -> Result<(), LoadFailure> {
+    fn stage(&mut self, number: u32, retire_order: Order) -> Result<(), LoadFailure> {
         let settings = self.program.load(number, &self.shared)?;
-        self.stage_loaded(number, settings, farewell)
+        self.stage_loaded(number, settings, retire_order)
     }
 
-    /// The rest of it, for a configuration that is loaded.
+    /// Stages a generation for a configuration that is already loaded.
     pub(super) fn stage_loaded(
         &mut self,
         number: u32,
         settings: Settings,
-        farewell: Order,
+        retire_order: Order,
     ) -> Result<(), LoadFailure> {
-        let prepared = self.prepare(number, settings, farewell);
+        let prepared = self.prepare(number, settings, retire_order);
         match prepared {
             Ok(generation) => {
                 self.staged = Some(generation);
@@ -113,7 +113,7 @@ impl Supervisor<'_> {
         &mut self,
         number: u32,
         settings: Settings,
-        farewell: Order,
+        retire_order: Order,
     ) -> Result<Generation, LoadFailure> {
         if settings.listeners.is_empty() {
             return Err(LoadFailure::new("no listening sockets available"));
@@ -124,13 +124,13 @@ impl Supervisor<'_> {
         self.pipes.start_all().map_err(|text| {
             LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
         })?;
-        let mut generation = Generation::new(number, Arc::new(settings), farewell);
+        let mut generation = Generation::new(number, Arc::new(settings), retire_order);
         generation.logs = logs;
         self.reserves.begin(number);
         Ok(generation)
     }
 
-    /// Room for counters by virtual host. Without it the server serves all the same.
+    /// Allocates counters by virtual host. The server also runs without them.
     pub(super) fn count_hosts(&mut self, settings: &Settings) {
         if let Err(error) = self.board.know_hosts(&settings.counted_hosts) {
             let text = format!("no memory for counters by virtual host: {error}");
@@ -142,12 +142,12 @@ impl Supervisor<'_> {
         for line in failure.text.lines().filter(|line| !line.trim().is_empty()) {
             self.program.log(Level::Error, 0, line);
         }
-        let text = "the new configuration can't be used: the old one goes on serving";
+        let text = "the new configuration can't be used; still serving the old one";
         self.program.log(Level::Error, 0, text);
         notify::ready(std::process::id(), "Serving the old configuration: the new one is faulty");
     }
 
-    /// Takes over when every place of the new generation has a child that is ready.
+    /// Commits the staged generation once every place has a ready child.
     pub(super) fn commit_when_ready(&mut self) {
         let Some(staged) = &self.staged else { return };
         if !(0..staged.places.len()).all(|slot| self.has_ready_child(staged.number, slot)) {
@@ -157,22 +157,22 @@ impl Supervisor<'_> {
         let number = generation.number;
         self.program.commit(number);
         use_standard_error(&generation.logs);
-        self.board.begin_generation(number, &generation.settings, generation.farewell);
+        self.board.begin_generation(number, &generation.settings, generation.retire_order);
         self.move_pid_file(&generation.settings);
         let has_removed = self.listeners.retire(&generation.settings);
         self.listeners.commit();
         let now = Instant::now();
-        let farewell_at = if has_removed { now + DRAIN_DELAY } else { now };
+        let retire_at = if has_removed { now + DRAIN_DELAY } else { now };
         if has_removed {
-            self.close_retired_at = Some(farewell_at + DRAIN_DELAY);
+            self.close_retired_at = Some(retire_at + DRAIN_DELAY);
         }
-        let farewell = match (generation.farewell, &self.current) {
+        let retire_order = match (generation.retire_order, &self.current) {
             // The new children accept from the same sockets.
-            (Order::Graceful, Some(old)) if !has_removed => self.farewell(old.number),
-            (farewell, _) => farewell,
+            (Order::Graceful, Some(old)) if !has_removed => self.retire_order(old.number),
+            (retire_order, _) => retire_order,
         };
         for child in self.children.iter_mut().filter(|child| child.generation != number) {
-            child.order_later(farewell, farewell_at);
+            child.order_later(retire_order, retire_at);
         }
         generation.balance.begin(now);
         let unheeded = self.placement.warning(number, &generation.settings);
@@ -181,15 +181,15 @@ impl Supervisor<'_> {
         if let Some(text) = unheeded {
             self.program.log(Level::Warning, 20112, &text);
         }
-        self.heir_serves();
-        if let Some(farewell) = self.pending.take() {
-            self.restart(farewell);
+        self.successor_serves();
+        if let Some(retire_order) = self.pending.take() {
+            self.restart(retire_order);
         }
     }
 
-    /// What a child of `generation` is told when another has taken its place: where processes share
-    /// their sockets it leaves what is queued to the others.
-    pub(super) fn farewell(&self, generation: u32) -> Order {
+    /// The order that retires a replaced child of `generation`: if processes share their sockets,
+    /// it leaves what is queued to the others.
+    pub(super) fn retire_order(&self, generation: u32) -> Order {
         let mut generations = self.current.iter().chain(&self.staged);
         let of = generations.find(|candidate| candidate.number == generation);
         match of.is_some_and(|of| !of.settings.shape.has_own_listeners()) {
@@ -198,11 +198,11 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Gives up the new generation: its children are stopped, the old one goes on serving. At
-    /// start there is no old one, and the server ends.
+    /// Abandons the staged generation: stops its children; the old one continues to serve. At start
+    /// there is no old one, and the server ends.
     pub(super) fn abandon_staged(&mut self, reason: &str) {
         let Some(generation) = self.staged.take() else { return };
-        if self.current.is_none() && !self.upgrade.is_heir {
+        if self.current.is_none() && !self.upgrade.is_successor {
             self.fail_start(reason);
             return;
         }
@@ -215,15 +215,15 @@ impl Supervisor<'_> {
         }
         self.listeners.roll_back();
         self.reject(&LoadFailure::new(reason));
-        if self.upgrade.is_heir {
-            self.heir_failed();
+        if self.upgrade.is_successor {
+            self.successor_failed();
         }
-        if let Some(farewell) = self.pending.take() {
-            self.restart(farewell);
+        if let Some(retire_order) = self.pending.take() {
+            self.restart(retire_order);
         }
     }
 
-    /// Follows a changed `PidFile`.
+    /// Moves the pid file if `PidFile` has changed.
     fn move_pid_file(&mut self, settings: &Settings) {
         let is_same = self.pid_file.as_ref().is_some_and(|file| file.path() == settings.pid_file);
         if is_same {
@@ -238,7 +238,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends the log readers of generations that have no child left.
+    /// Ends the log readers of generations without children.
     pub(super) fn end_old_readers(&mut self, now: Instant) {
         let current = self.current.as_ref().map(|generation| generation.number);
         let staged = self.staged.as_ref().map(|generation| generation.number);

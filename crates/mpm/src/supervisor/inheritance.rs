@@ -1,8 +1,9 @@
-//! What one image of the program leaves to the next (`-k upgrade`): descriptors that stay open over
-//! the execution, and a text in a file in memory that says what each of them is.
+//! What one executable hands over to the next (`-k upgrade`): descriptors that stay open across the
+//! exec, and a manifest in a memfd that describes each of them.
 //!
-//! The text has one thing a line: a key, words, a path in hexadecimal. A reader passes over lines
-//! that it does not know; what no reader of [`VERSION`] could do without gets another version.
+//! The manifest has one item per line: a key, words, a path in hexadecimal. A reader skips lines
+//! that it does not know; a change that no reader of [`VERSION`] could ignore requires a new
+//! version.
 #![expect(unsafe_code, reason = "descriptors by number, and the environment of one thread")]
 
 use std::ffi::{CString, OsStr, OsString};
@@ -24,37 +25,37 @@ use crate::scoreboard::ProcessState;
 use crate::settings::ListenAddress;
 use crate::shared::HandedRegion;
 
-/// Of the text, and of what children and supervisors say to each other.
+/// The version of the manifest, and of what children and supervisors exchange.
 pub(super) const VERSION: u32 = 1;
-/// The variable that tells a new image what it is.
+/// The variable that tells a new process its role.
 const VARIABLE: &str = "TAMARACK_UPGRADE";
-/// Variables that are not handed on: the sockets that they speak of are.
+/// Variables that are not passed on: their sockets are in the manifest.
 const OF_SYSTEMD: [&str; 3] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
-/// No text is longer than this.
+/// The longest manifest accepted.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// What this process is.
+/// The role of this process.
 pub(super) enum Role {
     /// A server that starts.
     Starter,
-    /// A trial: it says whether it could take over, and ends.
+    /// A trial: reports whether it could take over, and exits.
     Trial,
-    /// The successor of another image in the same process.
-    Heir(Inheritance),
+    /// The successor of another executable, in the same process.
+    Successor(Inheritance),
 }
 
-/// What the image before has left.
+/// What the predecessor has handed over.
 #[derive(Default)]
 pub(super) struct Inheritance {
-    /// The last generation that there was.
+    /// The predecessor's last generation.
     pub generation: u32,
-    /// The executable, by the path that the server was started with.
+    /// The path of the executable that the server was started with.
     pub executable: PathBuf,
     pub pid_file: Option<(PathBuf, OwnedFd)>,
-    /// The executable that ran before, for the case that this one comes to nothing.
+    /// The previous executable, for a rollback.
     pub predecessor: Option<OwnedFd>,
     pub groups: Vec<HandedGroup<OwnedFd>>,
-    /// Sockets of systemd that nobody uses.
+    /// Unused sockets from systemd.
     pub spare: Vec<OwnedFd>,
     pub regions: Vec<HandedRegion>,
     /// The pipe with the program's secrets.
@@ -62,7 +63,7 @@ pub(super) struct Inheritance {
     pub children: Vec<HandedChild<OwnedFd>>,
 }
 
-/// A child of the image before.
+/// A child of the predecessor.
 pub(super) struct HandedChild<L> {
     pub pid: Pid,
     pub generation: u32,
@@ -71,13 +72,13 @@ pub(super) struct HandedChild<L> {
     pub line: L,
 }
 
-/// Whether this process was executed by a running server, as a trial or as its successor: it is
-/// to serve whatever its arguments ask for.
+/// Whether a running server has executed this process, as a trial or as its successor: it must
+/// serve, whatever its arguments ask for.
 pub fn is_executed_by_server() -> bool {
     variable().is_some()
 }
 
-/// The role's words, when they were meant for this process.
+/// The role and its argument, if they are meant for this process.
 fn variable() -> Option<(String, Option<RawFd>)> {
     let text = std::env::var(VARIABLE).ok()?;
     let mut words = text.split(':');
@@ -89,17 +90,17 @@ fn variable() -> Option<(String, Option<RawFd>)> {
     (pid == expected.as_raw()).then(|| (role, words.next().and_then(|word| word.parse().ok())))
 }
 
-/// The variable for a trial.
+/// The environment variable of a trial.
 pub(super) fn trial_variable() -> (&'static str, String) {
     (VARIABLE, format!("trial:{}", Pid::this()))
 }
 
-/// What this process is; to be asked once, while it has one thread.
+/// Determines the role of this process. Must be called once, while the process has one thread.
 ///
-/// Errors: an inheritance that can't be read.
+/// Errors: an unreadable manifest.
 pub(super) fn role() -> io::Result<Role> {
     let found = variable();
-    // SAFETY: the process has one thread. Programs that it starts are not to see the variable.
+    // SAFETY: the process has one thread. Programs that it starts must not see the variable.
     unsafe { std::env::remove_var(VARIABLE) };
     match found {
         Some((role, _)) if role == "trial" => Ok(Role::Trial),
@@ -108,21 +109,21 @@ pub(super) fn role() -> io::Result<Role> {
             let mut text = String::new();
             file.rewind()?;
             file.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
-            Ok(Role::Heir(Inheritance::parse(&text).ok_or(io::ErrorKind::InvalidData)?))
+            Ok(Role::Successor(Inheritance::parse(&text).ok_or(io::ErrorKind::InvalidData)?))
         }
         _ => Ok(Role::Starter),
     }
 }
 
-/// Takes a descriptor that the image before left open; programs don't inherit it from here on.
+/// Takes over a descriptor that the predecessor left open, and sets it close-on-exec again.
 fn take(number: RawFd) -> Option<OwnedFd> {
     if number < 0 {
         return None;
     }
-    // SAFETY: borrowed only to find out whether it is open.
+    // SAFETY: borrowed only to check that it is open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is open, and the text that names it is read once: nobody else owns it.
+    // SAFETY: it is open, and the manifest that names it is read once, so it has no other owner.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -134,7 +135,7 @@ impl Inheritance {
         }
         let mut left = Self::default();
         for line in lines {
-            // A line that is not understood costs what it tells of.
+            // A line that can't be parsed loses its item only.
             let _ = left.parse_line(line);
         }
         (left.generation > 0).then_some(left)
@@ -201,26 +202,26 @@ fn address(word: &str) -> Option<ListenAddress> {
     }
 }
 
-/// What is left to the next image: the text as it grows, and the descriptors that it names.
-pub(super) struct Testament<'f> {
+/// The manifest for the next executable: its text, and the descriptors that the text names.
+pub(super) struct HandoffManifest<'f> {
     text: String,
     descriptors: Vec<BorrowedFd<'f>>,
 }
 
-/// The executable of the next image.
-pub(super) enum Successor<'a> {
-    /// The file that is at this path now.
+/// The executable to hand over to.
+pub(super) enum NextExecutable<'a> {
+    /// The file currently at this path.
     Path(&'a Path),
     /// An open file.
     File(BorrowedFd<'a>),
 }
 
-impl<'f> Testament<'f> {
+impl<'f> HandoffManifest<'f> {
     pub(super) fn new(generation: u32, executable: &Path) -> Self {
         let text = format!("tamarack {VERSION}\ngeneration {generation}\n");
-        let mut testament = Self { text, descriptors: Vec::new() };
-        testament.line("executable", &[&hex(executable.as_os_str().as_bytes())]);
-        testament
+        let mut manifest = Self { text, descriptors: Vec::new() };
+        manifest.line("executable", &[&hex(executable.as_os_str().as_bytes())]);
+        manifest
     }
 
     pub(super) fn pid_file(&mut self, path: &Path, file: BorrowedFd<'f>) {
@@ -249,7 +250,8 @@ impl<'f> Testament<'f> {
         self.line("spare", &[&socket]);
     }
 
-    /// Only for who reads this line: others would leave the pipe open, for their children too.
+    /// Only for readers that know this line: others would leave the pipe open, for their children
+    /// too.
     pub(super) fn secrets(&mut self, pipe: BorrowedFd<'f>) {
         let pipe = self.descriptor(pipe);
         self.line("secrets", &[&pipe]);
@@ -279,23 +281,22 @@ impl<'f> Testament<'f> {
         self.line("child", &numbers.each_ref().map(String::as_str));
     }
 
-    /// Executes the successor in this process. Returns only when that can't be done; all is
-    /// then as it was.
-    pub(super) fn execute(self, successor: &Successor<'_>) -> io::Error {
+    /// Executes the successor in this process. Returns only on failure, with everything unchanged.
+    pub(super) fn execute(self, successor: &NextExecutable<'_>) -> io::Error {
         let executed = || -> io::Result<()> {
             let mut file = File::from(memfd_create("tamarack", MemfdFlags::CLOEXEC)?);
             file.write_all(self.text.as_bytes())?;
-            let variable = format!("{VARIABLE}=heir:{}:{}", Pid::this(), file.as_raw_fd());
+            let variable = format!("{VARIABLE}=successor:{}:{}", Pid::this(), file.as_raw_fd());
             let (arguments, environment) = (arguments()?, environment(&variable)?);
             for descriptor in self.descriptors.iter().copied().chain([file.as_fd()]) {
                 fcntl_setfd(descriptor, fcntl_getfd(descriptor)? - FdFlags::CLOEXEC)?;
             }
             match successor {
-                Successor::Path(path) => {
+                NextExecutable::Path(path) => {
                     let path = CString::new(path.as_os_str().as_bytes())?;
                     nix::unistd::execve(&path, &arguments, &environment)?;
                 }
-                Successor::File(file) => {
+                NextExecutable::File(file) => {
                     nix::unistd::fexecve(file, &arguments, &environment)?;
                 }
             }
@@ -352,20 +353,20 @@ mod tests {
         let (pid_file, line, secrets, file) = (null(), null(), null(), Arc::new(null()));
         let name = "a b".to_owned();
         let region = HandedRegion { name, is_words: true, count: 3, file };
-        let mut testament = Testament::new(7, Path::new("/usr/sbin/a b"));
-        testament.pid_file(Path::new("/run/\u{e4}.pid"), pid_file.as_fd());
-        testament.group(&HandedGroup {
+        let mut manifest = HandoffManifest::new(7, Path::new("/usr/sbin/a b"));
+        manifest.pid_file(Path::new("/run/\u{e4}.pid"), pid_file.as_fd());
+        manifest.group(&HandedGroup {
             address: ListenAddress::Any { port: 80 },
             is_inherited: true,
             sockets: sockets.iter().collect(),
         });
-        testament.secrets(secrets.as_fd());
-        testament.region(&region);
+        manifest.secrets(secrets.as_fd());
+        manifest.region(&region);
         let state = ProcessState::Quiescing;
         let pid = Pid::from_raw(41);
         let (generation, slot) = (6, 1);
-        testament.child(&HandedChild { pid, generation, slot, state, line: line.as_fd() });
-        let text = format!("{}something new\nlisten nonsense\n", testament.text);
+        manifest.child(&HandedChild { pid, generation, slot, state, line: line.as_fd() });
+        let text = format!("{}something new\nlisten nonsense\n", manifest.text);
         let left = Inheritance::parse(&text).unwrap();
         assert_eq!((left.generation, left.executable.as_path()), (7, Path::new("/usr/sbin/a b")));
         assert_eq!(left.pid_file.unwrap().0, Path::new("/run/\u{e4}.pid"));
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!((left.regions[0].name.as_str(), left.regions[0].count), ("a b", 3));
         let child = &left.children[0];
         assert_eq!((child.pid, child.generation, child.slot, child.state), (pid, 6, 1, state));
-        // What was read owns the descriptors now.
+        // The parsed manifest owns the descriptors now.
         std::mem::forget((sockets, pid_file, secrets, region, line));
         assert!(Inheritance::parse("tamarack 0\ngeneration 7\n").is_none());
         assert!(Inheritance::parse("").is_none());

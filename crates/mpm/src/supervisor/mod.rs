@@ -1,10 +1,10 @@
-//! The supervisor: one thread, one poll loop, no request.
+//! The supervisor: one thread, one poll loop, no requests.
 //!
-//! [`run`] starts it; `turn` waits and dispatches; `generation` loads configurations and hands
-//! over from one generation to the next; `children` forks and watches, `deaths` buries; `spare`
-//! keeps as many idle threads as there are to be, `full` says when there are no more; `single` is
-//! `-X`; `upgrade` is `-k upgrade`, `inheritance` what one image of the program leaves to the next;
-//! `watchdog` sees loops that hang, `forks` is about processes that can't be started.
+//! [`run`] starts it. `turn` waits and dispatches; `generation` loads configurations and hands over
+//! from one generation to the next; `children` forks and watches, `deaths` reaps; `spare` maintains
+//! the reserve of idle threads, `full` reports when it can't; `single` is `-X`; `upgrade` is `-k
+//! upgrade`, and `inheritance` what one executable hands over to the next; `watchdog` detects loops
+//! that hang, and `forks` handles processes that can't be started.
 
 mod adapt;
 mod children;
@@ -51,29 +51,29 @@ use watchdog::Watchdog;
 
 pub use inheritance::is_executed_by_server;
 
-/// A child that was told to stop and is still there after this long is killed.
+/// A child that is still running this long after an order to stop is killed.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(3);
-/// How long removed listeners take what is queued before the children that accept from them are
-/// told to finish: the time that a handshake under way may need.
+/// How long removed listeners drain their queues before the children that accept from them are
+/// ordered to finish: enough for a handshake in progress.
 pub const DRAIN_DELAY: Duration = Duration::from_millis(200);
 /// How often [`Program::maintain`] is called.
 pub const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
-/// The scoreboard has room for this many generations of processes at once, and some more.
+/// The initial scoreboard has room for this many generations of processes.
 const GENERATIONS_ON_BOARD: usize = 4;
-/// Room for processes that the scoreboard has at least, so that a restart may plan more of them.
+/// The least number of processes that the scoreboard has room for, so that a restart may plan more.
 const BOARD_PROCESSES_MIN: usize = 64;
-/// Room for loops of one process that the scoreboard has at least.
+/// The least number of loops per process that the scoreboard has room for.
 const BOARD_LOOPS_MIN: usize = 64;
 
-/// Runs `program` until it is told to stop. Returns the exit status of the process.
+/// Supervises `program` until it is ordered to stop. Returns the exit status of the process.
 ///
-/// To be called while the process has one thread. Texts for whoever started the program go to
+/// Must be called while the process has one thread. Messages for the caller of the program go to
 /// standard error.
 pub fn run(program: &mut dyn Program, mode: Mode) -> i32 {
     match inheritance::role() {
         Ok(Role::Starter) => {}
         Ok(Role::Trial) => return upgrade::try_out(program),
-        Ok(Role::Heir(left)) => return upgrade::succeed(program, left),
+        Ok(Role::Successor(left)) => return upgrade::succeed(program, left),
         Err(error) => {
             eprintln!("can't take over from the running server: {error}");
             return 1;
@@ -110,11 +110,11 @@ pub fn run(program: &mut dyn Program, mode: Mode) -> i32 {
     }
 }
 
-/// How the server comes to its end.
+/// A server that is shutting down.
 struct Stopping {
-    /// Children finish what they have.
+    /// Children finish their connections.
     is_graceful: bool,
-    /// When who is left is told to stop, or killed.
+    /// When the remaining children are stopped, or killed.
     deadline: Option<Instant>,
 }
 
@@ -127,35 +127,35 @@ struct Supervisor<'p> {
     listeners: Listeners,
     pipes: PipedLogs,
     signals: Signals,
-    /// Who runs on which CPU.
+    /// Which process or loop runs on which CPU.
     placement: Placement,
     pid_file: Option<PidFile>,
-    /// Waiting for the first generation; gone when it is ready.
+    /// Reports the start of the first generation to the waiting parent; `None` afterwards.
     starter: Option<Starter>,
-    /// The terminal's standard error, for a start that fails after the error log took its place.
+    /// The terminal's standard error, for a start that fails after the error log has replaced it.
     terminal: Option<OwnedFd>,
-    /// The generation that serves. `None` until the first one is ready.
+    /// The serving generation. `None` until the first one is ready.
     current: Option<Generation>,
-    /// The one that is to take over.
+    /// The generation that will take over.
     staged: Option<Generation>,
     children: Vec<ChildRecord>,
     last_generation: u32,
-    /// A restart ordered while another was under way.
+    /// A restart ordered while another was in progress.
     pending: Option<Order>,
-    /// When the supervisor closes its handles on removed listeners.
+    /// When the supervisor closes its handles to removed listeners.
     close_retired_at: Option<Instant>,
     maintain_at: Instant,
     stopping: Option<Stopping>,
     upgrade: Upgrade,
     watchdog: Watchdog,
     forks: ForkLog,
-    /// The exit status, once it is known.
+    /// The exit status, once known.
     exit: Option<i32>,
 }
 
 impl<'p> Supervisor<'p> {
     /// Binds, writes the pid file and opens the logs of the first generation, whose configuration
-    /// is loaded already.
+    /// is already loaded.
     fn new(
         program: &'p mut dyn Program,
         shared: Shared,
@@ -190,7 +190,7 @@ impl<'p> Supervisor<'p> {
         Ok(supervisor)
     }
 
-    /// Without listeners, logs and generations.
+    /// A supervisor without listeners, logs and generations.
     fn bare(
         program: &'p mut dyn Program,
         shared: Shared,
@@ -232,7 +232,7 @@ impl<'p> Supervisor<'p> {
         let logs = self.open_logs(1)?;
         use_standard_error(&logs);
         if self.starter.is_some() {
-            // What fails from here on is told through `terminal`.
+            // From here on failures are reported through `terminal`.
             let _ = daemon::close_terminal(logs.standard_error.is_some());
         }
         self.pipes.start_all().map_err(|text| {
@@ -257,7 +257,7 @@ impl<'p> Supervisor<'p> {
         }
     }
 
-    /// The first generation serves: the parent may go, systemd may know.
+    /// Announces that the first generation serves: to the log, the waiting parent and systemd.
     fn announce(&mut self) {
         let banner = self.program.banner();
         let text = format!("{banner} configured -- resuming normal operations");
@@ -273,7 +273,7 @@ impl<'p> Supervisor<'p> {
         notify::ready(std::process::id(), "Serving");
     }
 
-    /// The server can't start: tells it wherever somebody may look.
+    /// Ends a failed start, and reports it to the log and the terminal.
     fn fail_start(&mut self, text: &str) {
         self.program.log(Level::Emergency, 0, text);
         self.tell_terminal(text);
@@ -342,8 +342,8 @@ fn no_board(settings: &Settings, error: &io::Error) -> String {
     )
 }
 
-/// Makes the error log the standard error, as httpd does: what a child or a program it runs says
-/// there is not lost.
+/// Makes the error log the standard error, as httpd does, so that what a child or a program it runs
+/// writes there is not lost.
 fn use_standard_error(logs: &Logs) {
     if let Some(log) = &logs.standard_error {
         let _ = nix::unistd::dup2_stderr(log);

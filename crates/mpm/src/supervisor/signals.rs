@@ -1,4 +1,4 @@
-//! Signals: blocked in the supervisor and read from a descriptor, given back in children.
+//! Signals: blocked in the supervisor and read from a descriptor, reset in children.
 #![expect(unsafe_code, reason = "signal dispositions of a forked child")]
 
 use std::io;
@@ -9,7 +9,7 @@ use nix::sys::signal::{
 };
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// What a signal asks of the supervisor.
+/// A request to the supervisor, by signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// SIGTERM, SIGINT.
@@ -42,18 +42,18 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Blocks the watched signals and opens the descriptor. Signals sent from now on wait.
+    /// Blocks the handled signals and opens the descriptor. Signals are queued from now on.
     pub(super) fn block() -> io::Result<Self> {
         let set: SigSet = WATCHED.into_iter().collect();
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&set), None)?;
-        // A log file that reaches RLIMIT_FSIZE is a failed write and not a death (as in httpd).
+        // A log file that reaches RLIMIT_FSIZE must be a failed write, not a death (as in httpd).
         ignore(Signal::SIGXFSZ)?;
         ignore(Signal::SIGPIPE)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self { descriptor: SignalFd::with_flags(&set, flags)? })
     }
 
-    /// What has come in, in order.
+    /// The signals received, in order.
     pub(super) fn read(&self) -> Vec<Request> {
         let mut requests = Vec::new();
         while let Ok(Some(info)) = self.descriptor.read_signal() {
@@ -64,7 +64,7 @@ impl Signals {
                 Ok(Signal::SIGUSR1) => requests.push(Request::Graceful),
                 Ok(Signal::SIGUSR2) => requests.push(Request::Upgrade),
                 Ok(Signal::SIGCHLD) => requests.push(Request::Reap),
-                // The kernel sends it too when a terminal's size changes, which is no order.
+                // The kernel also sends it when a terminal's size changes, which is no order.
                 Ok(Signal::SIGWINCH) if info.ssi_code == libc::SI_USER => {
                     requests.push(Request::GracefulStop);
                 }
@@ -81,14 +81,14 @@ impl AsFd for Signals {
     }
 }
 
-/// Gives a child its signals back. Those that a terminal or a careless `killall` sends to the
-/// whole group do nothing: the supervisor gets them too, and gives its orders by the control line.
-/// SIGTERM ends the child. Programs that the child executes get the defaults.
+/// Resets signals in a child. Those that a terminal or `killall` sends to the whole group are
+/// ignored: the supervisor receives them too, and sends its orders on the control line. SIGTERM
+/// ends the child. Programs that the child executes get the defaults.
 pub(super) fn reset_in_child() -> io::Result<()> {
     let nothing =
         SigAction::new(SigHandler::Handler(do_nothing), SaFlags::SA_RESTART, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2] {
-        // SAFETY: the handler touches nothing, so it may run at any moment.
+        // SAFETY: the handler does nothing, so it may run at any time.
         unsafe { sigaction(signal, &nothing) }?;
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;

@@ -1,4 +1,4 @@
-//! `-X`: one process, without children, that a debugger can follow.
+//! `-X`: a single process without children, for debuggers.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use crate::program::Level;
 use crate::shape::LOOPS_PER_PROCESS_MAX;
 
 impl Supervisor<'_> {
-    /// Serves in this process: the first slot of the shape, with all its loops. A thread of its own
+    /// Serves in this process: the first slot of the shape, with all its loops. A separate thread
     /// turns signals into orders; restarts are not possible.
     pub(super) fn serve_alone(mut self) -> i32 {
         let status = self.serve_first_slot().unwrap_or_else(|error| {
@@ -29,7 +29,7 @@ impl Supervisor<'_> {
     fn serve_first_slot(&mut self) -> io::Result<i32> {
         let Some(generation) = self.staged.take() else { return Ok(1) };
         let mut settings = (*generation.settings).clone();
-        // All sockets of an address go to this one process.
+        // All sockets of an address belong to this process.
         settings.shape = settings.shape.cut_to(1, LOOPS_PER_PROCESS_MAX);
         let settings = std::sync::Arc::new(settings);
         use_standard_error(&generation.logs);
@@ -57,20 +57,20 @@ impl Supervisor<'_> {
     }
 }
 
-/// What turns signals into orders. They are blocked in every thread.
+/// Turns signals, which are blocked in every thread, into orders.
 struct Orders {
     signals: Signals,
     line: ControlLine,
-    /// The supervisor's handles on the listening sockets.
+    /// The supervisor's handles to the listening sockets.
     listeners: Listeners,
     /// `GracefulShutdownTimeout`.
     limit: Option<Duration>,
-    /// When a graceful end has taken long enough.
+    /// When a graceful shutdown is cut short.
     stop_at: Option<Instant>,
 }
 
 impl Orders {
-    /// Goes on until the process ends.
+    /// Runs until the process ends.
     fn pass_on(mut self) {
         loop {
             self.wait();
@@ -95,7 +95,7 @@ impl Orders {
         let _ = poll(&mut polled, timeout.as_ref());
     }
 
-    /// As with children: who comes from now on is refused and does not wait in vain.
+    /// As with children: later clients are refused instead of waiting in vain.
     fn finish(&mut self) {
         self.listeners.retire_all();
         std::thread::sleep(DRAIN_DELAY);

@@ -1,5 +1,5 @@
-//! Spare processes, in shapes whose threads have one connection each: more are started the moment
-//! that too few threads wait, and surplus ones are ended at a measured pace.
+//! Spare processes, in shapes whose threads have one connection each: more are started as soon as
+//! too few threads wait, and surplus ones are ended gradually.
 
 use std::time::{Duration, Instant};
 
@@ -12,39 +12,39 @@ use crate::scoreboard::Event;
 use crate::settings::Spare;
 use crate::shape::Shape;
 
-/// How often the reserve is looked at when nobody asks.
+/// How often the reserve is checked without a report.
 const TICK: Duration = Duration::from_secs(1);
-/// Processes started at once, when none were started for [`CALM`].
+/// Processes started at once if none were started for [`CALM`].
 const STEP_FIRST: usize = 8;
 /// Processes started at once at most (Apache's MAX_SPAWN_RATE).
 const STEP_MAX: usize = 32;
-/// After so long without a start the steps are small again.
+/// After this long without a start, the steps are small again.
 const CALM: Duration = Duration::from_secs(1);
-/// Ticks that the surplus must last before a process is ended.
+/// Ticks that a surplus must last before a process is ended.
 const SURPLUS_TICKS: u32 = 2;
-/// Processes ended in one tick at most.
+/// Processes ended per tick at most.
 const ENDED_MAX: usize = 16;
-/// How the number of processes moves.
+/// The controller of the number of processes.
 #[derive(Default)]
 pub(super) struct Balance {
-    /// When the reserve is looked at next.
+    /// When the reserve is checked next.
     due: Option<Instant>,
-    /// When the last look came that nobody had asked for; `None` before the generation serves.
+    /// When the last periodic check was; `None` before the generation serves.
     ticked: Option<Instant>,
-    /// When processes were started last, and how many at most.
+    /// When processes were last started, and how many at most.
     grown: Option<(Instant, usize)>,
-    /// Ticks in a row with a surplus.
+    /// Consecutive ticks with a surplus.
     surplus: u32,
 }
 
 impl Balance {
-    /// The generation serves from now on. What its children told before was heard by nobody.
+    /// Begins with a generation that now serves. Earlier reports of its children were ignored.
     pub(super) fn begin(&mut self, now: Instant) {
         self.due = Some(now);
         self.ticked = Some(now);
     }
 
-    /// How many processes may be started now: twice as many as a moment ago.
+    /// How many processes may be started now: twice as many as in the last step.
     fn step(&mut self, now: Instant) -> usize {
         let step = match self.grown {
             Some((at, step)) if now.saturating_duration_since(at) < CALM => step * 2,
@@ -55,7 +55,7 @@ impl Balance {
         step
     }
 
-    /// How many processes may be ended in this tick: none at first, then twice as many each time.
+    /// How many processes may be ended in this tick: none at first, then doubling.
     fn pace(&mut self, has_surplus: bool) -> usize {
         self.surplus = if has_surplus { self.surplus.saturating_add(1) } else { 0 };
         match self.surplus.checked_sub(SURPLUS_TICKS) {
@@ -65,28 +65,28 @@ impl Balance {
     }
 }
 
-/// What there is of a generation's threads.
+/// The counts of a generation's threads and processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
     /// Threads of each process.
     threads: usize,
-    /// Processes that are wanted.
+    /// Wanted processes.
     wanted: usize,
-    /// Processes that serve.
+    /// Serving processes.
     serving: usize,
-    /// Threads that wait.
+    /// Waiting threads.
     idle: usize,
-    /// Connections that nobody has taken yet.
+    /// Connections that no thread has accepted yet.
     queued: usize,
 }
 
 impl Count {
-    /// Threads that wait, or will as soon as their process is ready.
+    /// Threads that wait, or will once their process is ready.
     fn expected(&self) -> usize {
         self.idle + self.wanted.saturating_sub(self.serving) * self.threads
     }
 
-    /// How many processes are missing, at most `step`.
+    /// The number of missing processes, at most `step`.
     fn missing(&self, spare: &Spare, step: usize) -> usize {
         let threads = spare.least.saturating_sub(self.expected());
         if threads == 0 {
@@ -96,7 +96,7 @@ impl Count {
         processes.min(step).min(spare.processes_max.saturating_sub(self.wanted))
     }
 
-    /// How many processes are too many, at most `pace`.
+    /// The number of surplus processes, at most `pace`.
     fn surplus(&self, spare: &Spare, pace: usize) -> usize {
         if self.serving < self.wanted || self.idle <= spare.most {
             return 0;
@@ -107,14 +107,14 @@ impl Count {
 }
 
 impl Supervisor<'_> {
-    /// The reserve is to be looked at in this turn.
+    /// Schedules a check of the reserve in this turn.
     pub(super) fn look_at_reserve(&mut self) {
         if let Some(generation) = &mut self.current {
             generation.balance.due = Some(Instant::now());
         }
     }
 
-    /// When the reserve is looked at next.
+    /// When the reserve is checked next.
     pub(super) fn next_balance(&self) -> Option<Instant> {
         let generation = self.current.as_ref()?;
         generation.settings.spare?;
@@ -122,7 +122,7 @@ impl Supervisor<'_> {
         Some(generation.balance.due.map_or(tick, |due| due.min(tick)))
     }
 
-    /// Starts and ends processes, so that neither too few nor too many threads wait.
+    /// Starts or ends processes, so that neither too few nor too many threads wait.
     pub(super) fn balance(&mut self, now: Instant) {
         if self.stopping.is_some() || self.next_balance().is_none_or(|due| due > now) {
             return;
@@ -137,7 +137,7 @@ impl Supervisor<'_> {
         }
         let number = generation.number;
         if is_tick || generation.wanted() < spare.processes_max {
-            // Before the count: who takes a connection after it tells again.
+            // Precedes the count: a child whose thread takes a connection after it reports again.
             self.reserves.listen(number);
         }
         let Some(count) = self.count_threads() else { return };
@@ -195,7 +195,7 @@ impl Supervisor<'_> {
             .filter(|(_, child)| child.generation == number && child.is_ready_to_serve())
             .map(|(position, child)| (self.reserves.idle_of(child.board_slot), position))
             .collect();
-        // The idlest first; of those, the ones that were started last.
+        // The most idle first; among equals, the ones started last.
         idle.sort_unstable_by(|one, other| other.cmp(one));
         let now = Instant::now();
         for (_, position) in idle.into_iter().take(count.surplus(spare, pace)) {
@@ -207,7 +207,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// No more processes may be started, and too few threads wait.
+    /// Whether too few threads wait and no more processes may be started.
     fn is_full(&mut self, spare: &Spare, count: Count, now: Instant) {
         if count.idle == 0 && count.queued > 0 {
             self.board.count(Event::ShapeFull);
@@ -219,17 +219,17 @@ impl Supervisor<'_> {
 }
 
 impl Generation {
-    /// How many processes there are to be.
+    /// The wanted number of processes.
     pub(super) fn wanted(&self) -> usize {
         self.places.iter().filter(|place| !place.is_closed).count()
     }
 
-    /// Whether the place is to have a process.
+    /// Whether the place should have a process.
     pub(super) fn is_wanted(&self, slot: usize) -> bool {
         self.places.get(slot).is_some_and(|place| !place.is_closed)
     }
 
-    /// Opens so many more places, those that were closed before first.
+    /// Opens more places, closed ones first.
     fn open_places(&mut self, mut more: usize) {
         for place in self.places.iter_mut().filter(|place| place.is_closed) {
             if more == 0 {
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(prefork(6, 6, 4, 0).missing(&PREFORK, 8), 1);
         assert_eq!(prefork(6, 6, 0, 26).missing(&PREFORK, 8), 8);
         assert_eq!(prefork(14, 14, 0, 18).missing(&PREFORK, 16), 16);
-        assert_eq!(prefork(14, 6, 0, 18).missing(&PREFORK, 16), 0, "eight are on their way");
+        assert_eq!(prefork(14, 6, 0, 18).missing(&PREFORK, 16), 0, "eight are starting");
         assert_eq!(prefork(250, 250, 0, 100).missing(&PREFORK, 32), 6);
         let count = Count { threads: 25, wanted: 3, serving: 3, idle: 0, queued: 10 };
         assert_eq!(count.missing(&WORKER, 8), 4);
@@ -305,7 +305,7 @@ mod tests {
         }
         assert_eq!(ended, [0, 1, 2, 4, 8, 16, 16, 16, 16]);
         assert_eq!(balance.pace(false), 0);
-        assert_eq!(prefork(12, 11, 12, 0).surplus(&PREFORK, 8), 0, "one is starting still");
+        assert_eq!(prefork(12, 11, 12, 0).surplus(&PREFORK, 8), 0, "one is still starting");
         assert_eq!(prefork(10, 10, 10, 0).surplus(&PREFORK, 8), 0);
         let count = Count { threads: 25, wanted: 16, serving: 16, idle: 251, queued: 0 };
         assert_eq!(count.surplus(&WORKER, 4), 1);

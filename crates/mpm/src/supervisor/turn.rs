@@ -98,8 +98,7 @@ impl Supervisor<'_> {
         .unwrap_or(self.maintain_at)
     }
 
-    /// Waits until something happens or `until`. Returns the positions of children that have
-    /// something to say.
+    /// Waits for an event or until `until`. Returns the positions of children with reports.
     fn wait(&self, until: Instant) -> Vec<usize> {
         let open: Vec<usize> =
             (0..self.children.len()).filter(|at| !self.children[*at].is_line_closed).collect();
@@ -144,8 +143,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Begins the end. Graceful: listeners take what is queued and close, children finish what they
-    /// have, for as long as GracefulShutdownTimeout allows.
+    /// Begins the shutdown. A graceful one accepts what is queued before listeners are closed, and
+    /// lets children finish their connections within GracefulShutdownTimeout.
     pub(super) fn stop(&mut self, is_graceful: bool) {
         let now = Instant::now();
         self.board.set_stopping();
@@ -155,8 +154,8 @@ impl Supervisor<'_> {
         let order = if is_graceful { Order::Graceful } else { Order::Stop };
         let when = if is_graceful { now + DRAIN_DELAY } else { now };
         if is_graceful {
-            // As httpd: whoever looks at the pid file now is to find no server, so that
-            // another can be started while this one finishes.
+            // As in httpd, the pid file then shows no server, so that another can be started while
+            // this one finishes.
             self.remove_pid_file();
             self.listeners.retire_all();
             self.close_retired_at = Some(when);
@@ -169,7 +168,7 @@ impl Supervisor<'_> {
         self.stopping = Some(Stopping { is_graceful, deadline });
     }
 
-    /// Lets log readers read to the end; who takes longer than its deadline gets SIGTERM and is
+    /// Lets log readers read to the end; a reader that exceeds its deadline is sent SIGTERM and
     /// left behind.
     pub(super) fn end_readers(&mut self) {
         if self.pipes.is_running() {

@@ -1,11 +1,11 @@
-//! `-k upgrade` (SIGUSR2): another executable takes over, and no connection notices.
+//! `-k upgrade` (SIGUSR2): another executable takes over without interrupting any connection.
 //!
-//! The supervisor tries the new executable first: a process of its own reads the configuration
-//! with it and says so. Then the supervisor executes it in its own place. The process stays the
-//! same, so that systemd, the pid file and whoever waits for it see no change, and so the
-//! children stay its children: the new image adopts them as the generation before, with the
-//! listening sockets and the shared memory, and lets them finish when its own are ready. An image
-//! whose own children do not become ready executes its predecessor again.
+//! The supervisor tries the new executable first: a separate process reads the configuration with
+//! it and reports the result. Then the supervisor executes it in its own process. The process id
+//! stays the same, so systemd, the pid file and a waiting parent see no change, and the children
+//! remain its children. The new executable adopts them as the previous generation, with the
+//! listening sockets and the shared memory, and retires them when its own children are ready. If
+//! these do not become ready, it executes its predecessor again.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,7 +21,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::deaths::Death;
 use super::executable::{self, Identity};
-use super::inheritance::{self, HandedChild, Inheritance, Successor, Testament, VERSION};
+use super::inheritance::{
+    self, HandedChild, HandoffManifest, Inheritance, NextExecutable, VERSION,
+};
 use super::{Supervisor, make_board};
 use crate::child::Order;
 use crate::listeners::Listeners;
@@ -32,26 +34,26 @@ use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
-/// A trial that takes longer is killed, and the executable is not used.
+/// A trial that takes longer is killed, and the executable rejected.
 const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
-/// More of what a trial says is not read.
+/// The longest report of a trial that is read.
 const REPORT_BYTES_MAX: u64 = 16 << 10;
 
-/// How far an upgrade has come.
+/// The state of an upgrade.
 #[derive(Default)]
 enum Step {
     #[default]
     None,
-    /// Asked for while something else is under way.
+    /// Requested while something else is in progress.
     Wanted,
-    /// The new executable shows what it can.
+    /// The new executable is on trial.
     Trying(Trial),
-    /// It is to take over as soon as nothing else is under way, with the program's secrets if it
-    /// has said that it takes them: this file, and no other that has come to its place since.
+    /// The trial has passed: hand over once nothing else is in progress, with the program's secrets
+    /// if the trial has said that it takes them. Only to this file, not to a later one at its path.
     Approved { tried: Identity, takes_secrets: bool },
-    /// This is the new image, and the generation before still serves.
+    /// This is the new executable, and the previous generation still serves.
     TakingOver,
-    /// It came to nothing: the predecessor is executed again.
+    /// It has failed: execute the predecessor again.
     Returning,
 }
 
@@ -62,20 +64,20 @@ struct Trial {
     tried: Identity,
 }
 
-/// The supervisor's part for upgrades.
+/// The supervisor's state for upgrades.
 #[derive(Default)]
 pub(super) struct Upgrade {
     step: Step,
-    /// Asked for while an upgrade was under way, perhaps to another executable by then.
+    /// Requested again while an upgrade was in progress; the executable may be another by then.
     is_wanted_again: bool,
-    /// The path of the executable, as far as it is known.
+    /// The path of the executable, if known.
     executable: Option<PathBuf>,
-    /// The image before this one, until this one serves.
+    /// The previous executable, until this one serves.
     predecessor: Option<OwnedFd>,
-    /// It has left secrets, and so takes them.
+    /// It handed over secrets, so it also takes them.
     predecessor_takes_secrets: bool,
-    /// Only children of the image before serve: there is no configuration to start others with.
-    pub is_heir: bool,
+    /// Only children of the predecessor serve: there is no configuration to start others with.
+    pub is_successor: bool,
 }
 
 impl Upgrade {
@@ -91,9 +93,9 @@ impl Upgrade {
     }
 }
 
-/// What a trial does: it reads the configuration and says on standard output what came of it.
+/// Runs a trial: reads the configuration and reports the outcome on standard output.
 pub(super) fn try_out(program: &mut dyn Program) -> i32 {
-    // Without a terminal: a pass phrase that it would have to ask for there is a failure.
+    // Detached from the terminal: asking for a pass phrase there is a failure.
     let _ = nix::unistd::setsid();
     receive(program, io::stdin().as_fd());
     let (text, status) = match program.load(1, &Shared::new()) {
@@ -106,7 +108,7 @@ pub(super) fn try_out(program: &mut dyn Program) -> i32 {
     }
 }
 
-/// Gives the program what the image before has left it to know.
+/// Passes the predecessor's secrets to the program.
 fn receive(program: &mut dyn Program, pipe: BorrowedFd<'_>) {
     let secrets = Secrets::from_pipe(pipe);
     if !secrets.is_empty() {
@@ -114,15 +116,15 @@ fn receive(program: &mut dyn Program, pipe: BorrowedFd<'_>) {
     }
 }
 
-/// What an executable says that knows what to do with secrets.
+/// The line by which a trial says that it takes secrets.
 const TAKES_SECRETS: &str = "tamarack: takes secrets";
 
-/// What an executable says that can take over.
+/// The line by which a trial says that it can take over.
 fn greeting() -> String {
     format!("tamarack: ready to take over, version {VERSION}")
 }
 
-/// The rest of a successor's life; the exit status of the process.
+/// Runs the successor; returns the exit status of the process.
 pub(super) fn succeed(program: &mut dyn Program, mut left: Inheritance) -> i32 {
     let number = left.generation.saturating_add(1);
     let takes_secrets = left.secrets.is_some();
@@ -139,7 +141,7 @@ pub(super) fn succeed(program: &mut dyn Program, mut left: Inheritance) -> i32 {
                 .and_then(|settings| supervisor.stage_loaded(number, settings, Order::Graceful));
             if let Err(failure) = staged {
                 supervisor.reject(&failure);
-                supervisor.heir_failed();
+                supervisor.successor_failed();
             }
             supervisor.supervise()
         }
@@ -168,7 +170,7 @@ impl<'p> Supervisor<'p> {
             executable: Some(left.executable),
             predecessor: left.predecessor,
             predecessor_takes_secrets: false,
-            is_heir: true,
+            is_successor: true,
         };
         for child in left.children {
             supervisor.adopt_child(child);
@@ -176,9 +178,9 @@ impl<'p> Supervisor<'p> {
         Ok(supervisor)
     }
 
-    /// SIGUSR2.
+    /// Handles SIGUSR2.
     pub(super) fn want_upgrade(&mut self) {
-        let text = "SIGUSR2 received.  Trying the executable anew";
+        let text = "SIGUSR2 received.  Trying the new executable";
         self.program.log(Level::Notice, 20010, text);
         match self.upgrade.step {
             Step::None => self.upgrade.step = Step::Wanted,
@@ -186,7 +188,7 @@ impl<'p> Supervisor<'p> {
         }
     }
 
-    /// Does the next step, when nothing else is under way.
+    /// Takes the next step if nothing else is in progress.
     pub(super) fn continue_upgrade(&mut self, now: Instant) {
         let is_quiet = self.staged.is_none() && self.close_retired_at.is_none();
         match &mut self.upgrade.step {
@@ -211,7 +213,7 @@ impl<'p> Supervisor<'p> {
 
     fn begin_trial(&mut self, now: Instant) {
         let Some(executable) = self.upgrade.executable.clone() else {
-            self.refuse_upgrade("where it is can't be found out");
+            self.refuse_upgrade("its path is unknown");
             return;
         };
         match start_trial(&executable, self.program.secrets(), now) {
@@ -220,7 +222,7 @@ impl<'p> Supervisor<'p> {
         }
     }
 
-    /// Notes that a process has ended. Whether it was a trial.
+    /// Records the end of a process; returns whether it was a trial.
     pub(super) fn trial_ended(&mut self, pid: Pid, death: Death) -> bool {
         match &self.upgrade.step {
             Step::Trying(trial) if trial.pid == pid => {}
@@ -228,7 +230,7 @@ impl<'p> Supervisor<'p> {
         }
         let Step::Trying(trial) = std::mem::take(&mut self.upgrade.step) else { return true };
         let mut report = Vec::new();
-        // It doesn't block, and what the trial wrote is there.
+        // The pipe doesn't block, and contains everything that the trial wrote.
         let _ = (&trial.report).take(REPORT_BYTES_MAX).read_to_end(&mut report);
         let report = String::from_utf8_lossy(&report).into_owned();
         let is_able = death == Death::Exit(0) && report.lines().any(|line| line == greeting());
@@ -241,12 +243,12 @@ impl<'p> Supervisor<'p> {
             self.program.log(Level::Error, 0, line);
         }
         let why = match death {
-            Death::Exit(0) => "it is not one that can take over".to_owned(),
-            Death::Exit(status) => format!("its trial ended with status {status}"),
+            Death::Exit(0) => "it can't take over from a running server".to_owned(),
+            Death::Exit(status) => format!("its trial exited with status {status}"),
             Death::Signal(..) if trial.kill_at.is_none() => {
                 format!("its trial took longer than {} s", TRIAL_DEADLINE.as_secs())
             }
-            Death::Signal(signal, _) => format!("its trial ended by {signal}"),
+            Death::Signal(signal, _) => format!("its trial was killed by {signal}"),
         };
         self.refuse_upgrade(&why);
         true
@@ -255,7 +257,7 @@ impl<'p> Supervisor<'p> {
     fn refuse_upgrade(&mut self, why: &str) {
         self.upgrade.step = Step::None;
         let text = format!(
-            "the executable {} can't be used, {why}: the running one goes on serving",
+            "executable {} can't be used: {why}; still serving with the running one",
             self.executable_name()
         );
         self.program.log(Level::Error, 20011, &text);
@@ -265,41 +267,41 @@ impl<'p> Supervisor<'p> {
         self.upgrade.executable.as_deref().unwrap_or(Path::new("")).display().to_string()
     }
 
-    /// Executes the new image, unless it is no longer what was tried. Comes back only when that
-    /// fails.
+    /// Executes the new executable, unless the file has changed since its trial. Returns only on
+    /// failure.
     fn hand_over(&mut self, tried: Identity, takes_secrets: bool) {
         let Some(executable) = self.upgrade.executable.clone() else { return };
         if Identity::of(&executable).ok() != Some(tried) {
             self.begin_trial(Instant::now());
             return;
         }
-        let text = format!("the executable {} takes over", executable.display());
+        let text = format!("handing over to executable {}", executable.display());
         self.program.log(Level::Notice, 20012, &text);
         notify::reloading();
-        // Without it a new image that fails has nothing to go back to.
+        // Without it, a new executable that fails has nothing to roll back to.
         let own = File::open("/proc/self/exe").ok();
-        let successor = Successor::Path(&executable);
+        let successor = NextExecutable::Path(&executable);
         let error = self.execute(&successor, own.as_ref().map(AsFd::as_fd), takes_secrets);
         self.refuse_upgrade(&error.to_string());
         notify::ready(std::process::id(), "Serving: the new executable can't be used");
     }
 
-    /// This image came to nothing.
+    /// Rolls back to the previous executable.
     fn return_to_predecessor(&mut self) {
         self.upgrade.step = Step::None;
         let Some(predecessor) = self.upgrade.predecessor.take() else { return };
         let takes_secrets = self.upgrade.predecessor_takes_secrets;
-        let error = self.execute(&Successor::File(predecessor.as_fd()), None, takes_secrets);
+        let error = self.execute(&NextExecutable::File(predecessor.as_fd()), None, takes_secrets);
         let text = format!(
-            "the executable before can't be executed again ({error}): its processes go on serving \
-             until there is another restart"
+            "can't roll back to the previous executable ({error}); its processes continue to serve \
+             until the next restart"
         );
         self.program.log(Level::Alert, 20014, &text);
     }
 
     fn execute(
         &self,
-        successor: &Successor<'_>,
+        successor: &NextExecutable<'_>,
         predecessor: Option<BorrowedFd<'_>>,
         takes_secrets: bool,
     ) -> io::Error {
@@ -312,21 +314,21 @@ impl<'p> Supervisor<'p> {
         let regions = self.shared.to_hand_on();
         let (groups, spare) = self.listeners.to_hand_on();
         let executable = self.upgrade.executable.as_deref().unwrap_or(Path::new(""));
-        let mut testament = Testament::new(self.last_generation, executable);
+        let mut manifest = HandoffManifest::new(self.last_generation, executable);
         if let Some(pid_file) = &self.pid_file {
-            testament.pid_file(pid_file.path(), pid_file.as_fd());
+            manifest.pid_file(pid_file.path(), pid_file.as_fd());
         }
         if let Some(predecessor) = predecessor {
-            testament.predecessor(predecessor);
+            manifest.predecessor(predecessor);
         }
         if let Some(secrets) = &secrets {
-            testament.secrets(secrets.as_fd());
+            manifest.secrets(secrets.as_fd());
         }
-        groups.iter().for_each(|group| testament.group(group));
-        spare.iter().for_each(|socket| testament.spare(socket.as_fd()));
-        regions.iter().for_each(|region| testament.region(region));
+        groups.iter().for_each(|group| manifest.group(group));
+        spare.iter().for_each(|socket| manifest.spare(socket.as_fd()));
+        regions.iter().for_each(|region| manifest.region(region));
         for child in &self.children {
-            testament.child(&HandedChild {
+            manifest.child(&HandedChild {
                 pid: child.pid,
                 generation: child.generation,
                 slot: child.slot,
@@ -334,44 +336,42 @@ impl<'p> Supervisor<'p> {
                 line: child.line.as_fd(),
             });
         }
-        testament.execute(successor)
+        manifest.execute(successor)
     }
 
-    /// The successor's own generation came to nothing.
-    pub(super) fn heir_failed(&mut self) {
+    /// Handles the failure of the successor's first generation.
+    pub(super) fn successor_failed(&mut self) {
         self.pending = None;
         if self.upgrade.predecessor.is_some() {
-            let text = format!(
-                "the executable {} came to nothing: the one before takes over again",
-                self.executable_name()
-            );
+            let text =
+                format!("executable {} failed to start; rolling back", self.executable_name());
             self.program.log(Level::Error, 20013, &text);
             self.upgrade.step = Step::Returning;
             return;
         }
         self.upgrade.step = Step::None;
-        let text = "no new process can be started: those that there are go on serving until there \
-                    is another restart";
+        let text = "no new process can be started; the existing ones continue to serve until \
+                    the next restart";
         self.program.log(Level::Alert, 20015, text);
     }
 
-    /// This image serves with processes of its own.
-    pub(super) fn heir_serves(&mut self) {
-        if !self.upgrade.is_heir {
+    /// Completes the upgrade: this executable serves with its own processes.
+    pub(super) fn successor_serves(&mut self) {
+        if !self.upgrade.is_successor {
             return;
         }
         let step = std::mem::take(&mut self.upgrade.step);
         if let Step::Wanted | Step::Trying(_) | Step::Approved { .. } = step {
             self.upgrade.step = step;
         }
-        self.upgrade.is_heir = false;
+        self.upgrade.is_successor = false;
         self.upgrade.predecessor = None;
-        let text = format!("the executable {} has taken over", self.executable_name());
+        let text = format!("executable {} has taken over", self.executable_name());
         self.program.log(Level::Notice, 20016, &text);
     }
 }
 
-/// It reads the secrets from its standard input.
+/// The trial reads the secrets from its standard input.
 fn start_trial(executable: &Path, secrets: Secrets, now: Instant) -> io::Result<Trial> {
     let input = match secrets.is_empty() {
         true => Stdio::null(),
@@ -381,7 +381,7 @@ fn start_trial(executable: &Path, secrets: Secrets, now: Instant) -> io::Result<
     rustix::io::ioctl_fionbio(&report, true)?;
     let mut words = std::env::args_os();
     let (name, value) = inheritance::trial_variable();
-    // Before it runs: what takes its place afterwards is another.
+    // Taken before the trial runs: a file that replaces it afterwards has another identity.
     let tried = Identity::of(executable)?;
     let child = Command::new(executable)
         .arg0(words.next().unwrap_or_default())

@@ -1,15 +1,15 @@
-//! The watchdog: a loop or thread that goes no further is seen, said, and its process replaced.
+//! The watchdog: detects stalled loops and threads, logs them, and replaces their process.
 //!
-//! Loops of event and loop do short work only, and publish once a second that they turn. So do the
-//! threads of worker and prefork: where they wait for their client or a backend, they wait a second
-//! at most before their timers have their turn, so that a slow client is not a thread that hangs.
-//! What may take long without it, they do as a job of the blocking pool, which has no threads of
-//! its own there; while they do one nothing is expected of them.
+//! The loops of event and loop do short work only, and publish a heartbeat once a second. So do the
+//! threads of worker and prefork: a wait for their client or a backend is interrupted after a
+//! second at most to run timers, so that a slow client does not look like a hang. Work that may
+//! take long without such a break is a job of the blocking pool, which has no threads of its own in
+//! these shapes; while a thread runs a job, no heartbeat is expected.
 //!
-//! Here it is looked once a second whether that has changed since: what is counted is looks and
-//! not time, so that a suspended machine, a stopped server or a supervisor that got no CPU costs a
-//! loop nothing, and no clock is compared with another. A silent loop whose process is watched by
-//! a debugger, or got no CPU itself, is left alone.
+//! The supervisor checks once a second whether the heartbeats have changed. It counts checks
+//! instead of time, so that a suspended machine, a stopped server or a supervisor without CPU time
+//! is not held against a loop, and no clocks are compared. A silent loop is left alone if its
+//! process is being traced or got no CPU time itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,17 +22,17 @@ use crate::child::Order;
 use crate::program::Level;
 use crate::scoreboard::{Event, ProcessState, Pulse};
 
-/// How often it is looked, and how often a loop publishes that it turns.
+/// The interval of checks, and of heartbeats.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks that a thread with one connection has more than a loop: its timers have their turn after
-/// the wait for a connection, so that a second can lie between the two.
+/// Checks that a thread with one connection has more than a loop: its timers run after the wait for
+/// a connection, so that heartbeats can be two seconds apart.
 const LOOKS_OF_A_WAIT: u32 = 1;
-/// The other loops of a process that is replaced get so long to finish, at most.
+/// How long the other loops of a replaced process may take to finish, at most.
 const GRACE_MAX: Duration = Duration::from_secs(10);
-/// A process that got less than this part of one CPU while it wanted one was starved, not silent.
+/// A process that got less than this fraction of one CPU while it wanted one was starved.
 const STARVED_PART: u32 = 20;
 
-/// What is known of the processes' loops.
+/// The state of the processes' loops.
 pub(super) struct Watchdog {
     look_at: Instant,
     watched: BTreeMap<i32, Watched>,
@@ -41,7 +41,7 @@ pub(super) struct Watchdog {
 #[derive(Default)]
 struct Watched {
     loops: Vec<Beat>,
-    /// What the process had got of the CPUs when a loop fell silent, and looks since.
+    /// The process's CPU time when a loop fell silent, and the checks since.
     before: Option<(Scheduled, u32)>,
     is_given_up: bool,
 }
@@ -49,29 +49,29 @@ struct Watched {
 #[derive(Clone, Copy, Default)]
 struct Beat {
     last: u64,
-    /// Looks since it changed.
+    /// Checks since its last change.
     silent: u32,
 }
 
-/// CPU time of all threads of a process, and how long they waited for it.
+/// CPU time of all threads of a process, and the time they waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Scheduled {
     run: Duration,
     delay: Duration,
-    /// One of them wants it now. How long it has been waiting is told only when it has got it.
+    /// A thread currently waits for a CPU. The kernel reports the time of a wait only when it ends.
     is_ready: bool,
 }
 
-/// What keeps a loop from turning.
+/// The reason why a loop does not turn.
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
-    /// A debugger watches the process.
+    /// A debugger traces the process.
     Traced,
-    /// It wanted to run, and was not let.
+    /// It was ready to run and got no CPU.
     Starved,
     /// It was stopped by a signal.
     Stopped,
-    /// It ran, for so long.
+    /// It ran for this long.
     Ran(Duration),
 }
 
@@ -86,8 +86,8 @@ impl Watchdog {
 }
 
 impl Watched {
-    /// Takes in what the loops have published. The first loop that has been silent for `limit`
-    /// looks; where only the last loops are to count, when all of them have.
+    /// Records the pulses of the loops. Returns the first loop that has been silent for `limit`
+    /// checks; if only the last loops count, once all of them are silent.
     fn look(&mut self, pulses: &[Pulse], limit: u32, is_leaving: bool) -> Option<usize> {
         self.loops.resize(pulses.len(), Beat::default());
         for (beat, now) in self.loops.iter_mut().zip(pulses) {
@@ -97,11 +97,11 @@ impl Watched {
         }
         let silent = |beat: &Beat| beat.silent >= limit;
         let first = self.loops.iter().position(silent)?;
-        // A loop that has finished is silent while the process's others still finish.
+        // A loop that has finished is silent while the process's other loops still finish.
         (!is_leaving || self.loops.iter().all(silent)).then_some(first)
     }
 
-    /// Whether a loop has been silent for a good part of `limit` looks: a look or two are chance.
+    /// Whether a loop has been silent for a good part of `limit` checks: one or two may be chance.
     fn is_any_silent(&self, limit: u32) -> bool {
         self.loops.iter().any(|beat| beat.silent >= (limit / 4).max(1))
     }
@@ -113,7 +113,7 @@ impl Watched {
 }
 
 impl Supervisor<'_> {
-    /// Looks, when it is time.
+    /// Checks the loops, if that is due.
     pub(super) fn watch_loops(&mut self, now: Instant) {
         if self.watchdog.look_at > now {
             return;
@@ -147,7 +147,7 @@ impl Supervisor<'_> {
                 let (before, looks) = known.before.unwrap_or_default();
                 let silence = match is_async {
                     true => format!("loop {index} has not turned"),
-                    false => format!("thread {index} has not gone on"),
+                    false => format!("thread {index} has made no progress"),
                 };
                 let silence = format!("child pid {pid}: {silence} for {} s", limit.as_secs());
                 self.judge(
@@ -175,10 +175,10 @@ impl Supervisor<'_> {
             Cause::Traced | Cause::Starved => {
                 known.forgive();
                 let why = match cause {
-                    Cause::Traced => "a debugger watches it",
-                    _ => "it got no CPU",
+                    Cause::Traced => "a debugger traces it",
+                    _ => "it got no CPU time",
                 };
-                let text = format!("{silence}, but {why}: it is left alone");
+                let text = format!("{silence}, but {why}; not replacing it");
                 self.program.log(Level::Warning, 20021, &text);
                 return;
             }
@@ -189,15 +189,15 @@ impl Supervisor<'_> {
         };
         known.is_given_up = true;
         let now = Instant::now();
-        // Its other loops may finish what they have.
+        // Its other loops may finish their connections.
         child.order_later(Order::Graceful, now);
         child.kill_by(now + limit.min(GRACE_MAX));
         self.board.count(Event::Hung);
-        self.program.log(Level::Error, 20020, &format!("{silence} ({why}): it is replaced"));
+        self.program.log(Level::Error, 20020, &format!("{silence} ({why}); replacing it"));
     }
 }
 
-/// Why a loop of the process may be silent, given what the process had got `before`, `time` ago.
+/// Why a loop of the process may be silent, given its CPU time `before`, which was `time` ago.
 fn cause(pid: Pid, before: Scheduled, time: Duration) -> Cause {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     cause_of(&status, before, scheduled(pid), time)
@@ -222,7 +222,7 @@ fn cause_of(status: &str, before: Scheduled, now: Scheduled, time: Duration) -> 
     Cause::Ran(run)
 }
 
-/// Nothing where the kernel doesn't tell.
+/// Zero where the kernel does not report it.
 fn scheduled(pid: Pid) -> Scheduled {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Scheduled::default() };
     tasks.flatten().fold(Scheduled::default(), |sum, task| {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_a_job_may_take_its_time() {
+    fn a_job_may_take_long() {
         let mut watched = Watched::default();
         let at_a_job = [Pulse { beat: 5, is_at_a_job: true }];
         for _ in 0..9 {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_could_not_run_is_not_blamed() {
+    fn a_starved_process_is_not_replaced() {
         let of = |run, delay| Scheduled {
             run: Duration::from_millis(run),
             delay: Duration::from_millis(delay),
@@ -293,9 +293,9 @@ mod tests {
         let cause = |status, now| cause_of(status, of(500, 100), now, limit);
         let running = "Name:\tx\nState:\tR (running)\nTracerPid:\t0\n";
         assert_eq!(cause(running, of(900, 29_000)), Cause::Starved);
-        // It was late, but it ran.
+        // It ran, although late.
         assert_eq!(cause(running, of(9_500, 29_000)), Cause::Ran(Duration::from_secs(9)));
-        // Nobody has told yet how long it has been waiting.
+        // The length of the current wait is not reported yet.
         let waits = Scheduled { is_ready: true, ..of(900, 100) };
         assert_eq!(cause(running, waits), Cause::Starved);
         let spins = Scheduled { is_ready: true, ..of(29_500, 100) };

@@ -1,4 +1,4 @@
-//! Connections that leave their loop for another of the process.
+//! Connections that migrate to another loop of their process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,11 +7,12 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
 
-use super::{Berth, Layer, Stream};
+use super::{Layer, LoopRef, Stream};
 use crate::reactor::Handle;
 use crate::socket::Socket;
 
-/// A connection without a loop: nothing of the one that it was on, so that any thread may have it.
+/// A connection that belongs to no loop: it holds nothing of its former loop, so any thread may own
+/// it.
 pub struct Detached {
     pub(super) fd: OwnedFd,
     pub(super) layer: Layer,
@@ -20,8 +21,8 @@ pub struct Detached {
 }
 
 impl Stream {
-    /// Whether nothing has arrived that was not read, and nothing is to be sent: a connection
-    /// between two requests. A system call.
+    /// Whether the connection is between two requests: nothing has arrived that was not read, and
+    /// nothing waits to be sent. A system call.
     pub fn is_quiet(&self) -> bool {
         let is_settled = match &self.layer {
             Layer::Plain => true,
@@ -32,15 +33,15 @@ impl Stream {
         is_settled && matches!(nothing(), Err(Errno::WOULDBLOCK))
     }
 
-    /// Takes the connection off its loop, with what its counters and its TLS session know.
+    /// Detaches the connection from its loop, with its counters and its TLS session.
     pub fn detach(self) -> Detached {
         let Self { io, layer, received, sent, .. } = self;
         Detached { fd: io.into_fd(), layer, received, sent }
     }
 
-    /// Brings a connection onto this thread's loop.
+    /// Attaches a connection to this thread's loop.
     ///
-    /// Errors: `NotConnected` outside a loop, and what epoll_ctl gives; the connection is closed
+    /// Errors: `NotConnected` outside a loop, and those of epoll_ctl(2); the connection is closed
     /// then.
     pub fn attach(detached: Detached) -> io::Result<Self> {
         let Detached { fd, layer, received, sent } = detached;
@@ -48,15 +49,15 @@ impl Stream {
         let io = if handle.state.in_place {
             Socket::unregistered(fd)
         } else {
-            // What has arrived before makes it readable at once.
+            // Data that arrived earlier makes it readable at once.
             Socket::register(fd, Interest::READABLE | Interest::WRITABLE)?
         };
         Ok(Self {
             io,
-            // In place, the first wait is in the system call that reads.
+            // In place, the first wait happens in the system call that reads.
             look_again: handle.state.in_place,
             blocks: false,
-            state: Berth::take(handle.state),
+            state: LoopRef::new(handle.state),
             layer,
             received,
             sent,
@@ -70,7 +71,7 @@ impl std::fmt::Debug for Detached {
     }
 }
 
-/// A connection can cross threads, TLS sessions included.
+/// A connection can cross threads, TLS session included.
 const _: () = {
     const fn crosses_threads<T: Send>() {}
     crosses_threads::<Detached>();

@@ -1,4 +1,4 @@
-//! The TLS layer of a stream: the session's bytes on the socket.
+//! The TLS layer of a stream: carries the session's bytes over the socket.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -12,12 +12,12 @@ use crate::file::{self, Probe};
 use crate::timers::Deadline;
 use crate::tls::{ENCRYPT_BYTES_MAX, Session, TlsError, TlsInfo};
 
-/// Records up to this size wait for the next write and leave together with it (session tickets
-/// behind a handshake); more than that has to go first.
+/// Records up to this size wait for the next write and are sent with it (session tickets after a
+/// handshake); larger ones are flushed first.
 const HELD_BYTES_MAX: usize = 4096;
 
 impl Stream {
-    /// What was negotiated; `None` on a plain connection.
+    /// The negotiated parameters; `None` on a plain connection.
     pub fn tls(&self) -> Option<TlsInfo<'_>> {
         match &self.layer {
             Layer::Plain => None,
@@ -25,7 +25,7 @@ impl Stream {
         }
     }
 
-    /// Puts the session on the connection and completes its handshake.
+    /// Attaches the session to the connection and completes its handshake.
     pub(crate) async fn start_tls(
         &mut self,
         mut session: Session,
@@ -38,7 +38,7 @@ impl Stream {
             Err(error) => Err(error.into()),
         };
         if outcome.is_err() {
-            // The alert; the connection is lost, so whatever the socket takes will do.
+            // Sends the alert. The connection is lost anyway, so a partial send is good enough.
             let _ = self.push_outgoing();
         }
         outcome
@@ -48,7 +48,7 @@ impl Stream {
         loop {
             let Layer::Tls(session) = &mut self.layer else { return Ok(()) };
             if !session.is_handshaking() {
-                // With a request in hand the tickets leave together with its answer.
+                // If a request has already arrived, the tickets are sent with its response.
                 if !session.has_plain() {
                     self.push_outgoing()?;
                 }
@@ -71,7 +71,7 @@ impl Stream {
         }
     }
 
-    /// Plaintext for the reader, 0 at the end.
+    /// Reads plaintext; 0 at the end.
     pub(super) fn poll_decrypt(
         &mut self,
         cx: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// Receives and digests once; the number of raw bytes, 0 at the end of the socket's stream.
+    /// Receives and processes once; returns the number of raw bytes, 0 at the socket's end.
     fn poll_records(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,7 +120,7 @@ impl Stream {
         Poll::Ready(Ok(received))
     }
 
-    /// Encrypts and sends; what the socket does not take waits in the session.
+    /// Encrypts and sends; bytes that the socket does not accept stay in the session.
     pub(super) fn try_encrypt(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
         if !self.has_room()? {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -145,7 +145,7 @@ impl Stream {
         Ok(piece.len())
     }
 
-    /// Encrypts several parts as one piece, so that head and body share a record.
+    /// Encrypts several parts as one, so that head and body share a record.
     pub(super) fn try_encrypt_gathered(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut piece = self.state.scratch.borrow_mut().take_piece();
         let mut filled = 0;
@@ -162,7 +162,7 @@ impl Stream {
         outcome
     }
 
-    /// Sends what waits in the session; true when nothing does any more.
+    /// Sends the session's outgoing records; true once none remain.
     pub(super) fn push_outgoing(&mut self) -> io::Result<bool> {
         loop {
             let Layer::Tls(session) = &self.layer else { return Ok(true) };
@@ -184,7 +184,7 @@ impl Stream {
         }
     }
 
-    /// Appends a close_notify to what waits, and sends what the socket takes of it.
+    /// Queues a close_notify, and sends as much as the socket accepts.
     pub(super) fn close_tls(&mut self) -> io::Result<()> {
         if let Layer::Tls(session) = &mut self.layer {
             session.close();
@@ -193,7 +193,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Files over TLS: pieces of 64 KiB through a buffer of the loop, the head in the first.
+    /// Sends a file over TLS: in pieces of 64 KiB through a buffer of the loop, with the head in
+    /// the first.
     pub(super) async fn send_file_encrypted(
         &mut self,
         mut head: &[u8],
@@ -229,7 +230,7 @@ impl Stream {
         self.flush(timeout).await
     }
 
-    /// Sends `head` and what is in memory of the file behind it; nothing at all when none is.
+    /// Sends `head` and the part of the file that is in memory; sends nothing if no part is.
     fn encrypt_file_piece(
         &mut self,
         head: &[u8],
@@ -257,7 +258,7 @@ impl Stream {
         outcome
     }
 
-    /// True when the session holds little enough for more to be encrypted behind it.
+    /// Whether the session buffers little enough to encrypt more.
     fn has_room(&mut self) -> io::Result<bool> {
         match &self.layer {
             Layer::Tls(session) if session.outgoing().len() > HELD_BYTES_MAX => {
@@ -268,7 +269,7 @@ impl Stream {
     }
 }
 
-/// A protocol error that came wrapped for the readers.
+/// Unwraps a protocol error that was wrapped for readers.
 fn unwrap_protocol(error: io::Error) -> TlsError {
     match error.downcast::<rustls::Error>() {
         Ok(error) => TlsError::Handshake(error),

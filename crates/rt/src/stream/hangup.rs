@@ -1,4 +1,4 @@
-//! Noticing that the client is gone while nothing is read.
+//! Detects that the client is gone while the connection is not read.
 
 use std::task::{Context, Poll, ready};
 
@@ -6,7 +6,7 @@ use super::Stream;
 
 impl Stream {
     /// Resolves when the client has closed or reset the connection; bytes that it sends meanwhile
-    /// stay unread. For use beside the wait for a backend. Never times out.
+    /// stay unread. For use beside a wait for a backend. Never times out.
     pub async fn hangup(&mut self) {
         std::future::poll_fn(|cx| self.poll_hangup(cx)).await;
     }

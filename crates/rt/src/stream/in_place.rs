@@ -1,5 +1,5 @@
-//! A connection that has its thread to itself: the thread waits in the system calls that read and
-//! write, as long as it is not for long.
+//! A connection with its own thread: the thread blocks in the system calls that read and write, for
+//! a limited time.
 
 use std::future::Future;
 use std::io;
@@ -18,9 +18,9 @@ use crate::timers::Deadline;
 const WAIT_MS: u64 = IN_PLACE_WAIT.as_millis() as u64;
 
 impl Stream {
-    /// As [`poll_read`](Self::poll_read), between two requests, when nothing else happens on this
-    /// connection: a thread that has no other waits here in recv(2), which saves the wait for
-    /// events and the recv that finds nothing.
+    /// As [`poll_read`](Self::poll_read), between two requests, while nothing else happens on this
+    /// connection. A thread without other connections blocks here in recv(2), which saves the wait
+    /// for events and a recv that returns nothing.
     pub fn poll_read_first(
         &mut self,
         cx: &mut Context<'_>,
@@ -34,11 +34,11 @@ impl Stream {
     }
 
     /// As [`poll_read_first`](Self::poll_read_first) for a plain connection, without a task around
-    /// it: whoever calls it does nothing but wait and answer. `now_us` is this moment
+    /// it, for a caller that only waits and responds. `now_us` is the current time
     /// ([`Clock::precise_us`](crate::Clock::precise_us)).
     ///
-    /// `None` where the wait is to go on as a poll: nothing came for [`IN_PLACE_WAIT`], others are
-    /// to have their turn, or the connection is not one that waits in place.
+    /// `None` if the wait must continue as a poll: nothing arrived for [`IN_PLACE_WAIT`], the other
+    /// tasks are due to run, or the connection does not wait in place.
     pub fn read_in_place(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -50,8 +50,8 @@ impl Stream {
         if may { self.wait_in_place(buffer, deadline, now_us) } else { None }
     }
 
-    /// Receives, and waits up to [`IN_PLACE_WAIT`] for it. `None` where the wait has to go on as
-    /// every loop's does: it may be long, or the deadline is too near.
+    /// Receives, blocking up to [`IN_PLACE_WAIT`]. `None` if the wait must continue with events: it
+    /// may be long, or the deadline is too near.
     pub(super) fn recv_in_place(
         &mut self,
         cx: &Context<'_>,
@@ -60,8 +60,9 @@ impl Stream {
     ) -> Option<Poll<io::Result<usize>>> {
         let state = &self.state;
         if state.is_turn_due() {
-            // Behind the loop's main future too. A task that wakes itself has all the turns up to
-            // the next look at events, and orders would not be seen for minutes.
+            // Queues the task behind the loop's main future too. Otherwise a task that wakes itself
+            // takes every turn up to the next poll for events, and orders would be delayed by
+            // minutes.
             let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(cx.waker()));
             return Some(Poll::Pending);
         }
@@ -93,9 +94,9 @@ impl Stream {
         }
     }
 
-    /// The socket has a time limit, from its listener. A signal, of a file that has changed, is no
-    /// reason to ask epoll for the rest of the connection's life; but each begins that time anew,
-    /// and what waits for its turn waits for all of them.
+    /// The socket has a timeout, inherited from its listener. A signal, for a changed file, is no
+    /// reason to fall back to epoll for the rest of the connection's life; but each signal restarts
+    /// the timeout, and the other tasks wait for all of them.
     fn recv_and_wait(&self, buffer: &mut Vec<u8>, since_us: u64) -> Result<(usize, usize), Errno> {
         loop {
             let spare = rustix::buffer::spare_capacity(buffer);
@@ -109,8 +110,8 @@ impl Stream {
         }
     }
 
-    /// Runs `call`, which writes to the socket, where that may be ready; `WouldBlock` otherwise. In
-    /// place nobody has asked yet whether it is, so that it is tried first.
+    /// Runs `call`, which writes to the socket, if it may be writable; else returns `WouldBlock`.
+    /// In place the readiness is unknown, so the call is tried first.
     pub(super) fn try_output(
         &self,
         call: impl Fn(&OwnedFd) -> io::Result<usize>,

@@ -1,28 +1,29 @@
-//! Closing so that the last answer arrives: a socket that is closed with unread bytes in it sends a
-//! reset, and the reset overtakes the answer at the client.
+//! Lingering close, so that the last response arrives: closing a socket with unread bytes sends a
+//! reset, which overtakes the response at the client.
 
 use std::io;
 use std::task::{Context, Poll};
 
 use super::Stream;
-use crate::farewell::{NEXT_WAIT, WHOLE_WAIT};
+use crate::lingering_close::{NEXT_WAIT, WHOLE_WAIT};
 use crate::timers::Deadline;
 
-/// Reads in a row before the other tasks have their turn.
+/// Reads in a row before the other tasks run.
 const LINGER_READS_MAX: u32 = 16;
 
 impl Stream {
-    /// Closes the connection as Apache's ap_lingering_close does: sends FIN, then reads and drops
-    /// what the client still sends until it closes too, at most 2 s per wait and 30 s in all.
+    /// Closes the connection as Apache's ap_lingering_close does: sends FIN, then reads and
+    /// discards what the client still sends until it closes too, for at most 2 s per wait and 30 s
+    /// in all.
     ///
-    /// In place it is only seen off here: the thread, which may have the next connection, looks at
-    /// it now and then.
+    /// In place the close is only handed over: the thread may take its next connection, and polls
+    /// the lingering ones now and then.
     pub async fn linger(mut self) {
         if self.flush(NEXT_WAIT).await.is_err() || self.shutdown_write().is_err() {
             return;
         }
         if self.state.in_place {
-            match self.state.farewells.take(self.io, &self.state.clock) {
+            match self.state.lingering_closes.take(self.io, &self.state.clock) {
                 Ok(()) => return,
                 Err(io) => self.io = io,
             }

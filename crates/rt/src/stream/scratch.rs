@@ -1,11 +1,11 @@
-//! Buffers that all connections of a loop share, because none of them is in use across a wait.
+//! Buffers shared by all connections of a loop: none of them is in use across a wait.
 
 use crate::tls::ENCRYPT_BYTES_MAX;
 
-/// Bytes read from a socket at once where nobody brings a buffer.
+/// Bytes read from a socket at once if the caller supplies no buffer.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// The shared buffers of a loop; each is made when it is first needed.
+/// The shared buffers of a loop, each allocated on first use.
 #[derive(Default)]
 pub(crate) struct Scratch {
     receive: Vec<u8>,
@@ -21,19 +21,19 @@ impl Scratch {
         &mut self.receive
     }
 
-    /// Where records are encrypted; its content is anything.
+    /// The buffer for encrypted records; its content is arbitrary.
     pub fn records(&mut self) -> &mut Vec<u8> {
         &mut self.records
     }
 
-    /// A buffer of one piece of plaintext, to be given back by [`put_piece`](Self::put_piece).
+    /// Takes a buffer for one piece of plaintext; return it by [`put_piece`](Self::put_piece).
     pub fn take_piece(&mut self) -> Vec<u8> {
         let mut piece = std::mem::take(&mut self.piece);
         piece.resize(ENCRYPT_BYTES_MAX, 0);
         piece
     }
 
-    /// Keeps the buffer for the next who takes one.
+    /// Returns the buffer for the next caller.
     pub fn put_piece(&mut self, piece: Vec<u8>) {
         self.piece = piece;
     }

@@ -1,5 +1,5 @@
-//! Files on their way out: sendfile(2) in slices, so that one fast client does not hold the loop,
-//! and never from a disk that would make it wait.
+//! Sending files: sendfile(2) in slices, so that a fast client does not monopolise the loop, and
+//! never from a disk that would block it.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,12 @@ use super::{Layer, Stream, WRITE_TURN_BYTES};
 use crate::file;
 
 impl Stream {
-    /// Sends `head` and then `len` bytes of `file` from `offset`, the head in one packet with the
-    /// first bytes of the file. `timeout` is for one wait without any progress.
+    /// Sends `head` and then `len` bytes of `file` from `offset`, with the head in one packet with
+    /// the first bytes of the file. `timeout` limits each wait without progress.
     ///
-    /// Errors: `UnexpectedEof` when the file has become shorter than `offset + len`: bytes are
-    /// missing on the connection, so it can only be closed. `TimedOut`, `BrokenPipe`,
-    /// `ConnectionReset`; `WouldBlock` when a cold file finds the blocking pool full.
+    /// Errors: `UnexpectedEof` if the file has become shorter than `offset + len`: the response is
+    /// incomplete, so the connection can only be closed. `BrokenPipe`, `ConnectionReset`;
+    /// `TimedOut`, also if a file that is not cached can't be read in time.
     pub async fn send_file(
         &mut self,
         head: &[u8],
@@ -44,7 +44,7 @@ impl Stream {
     ) -> io::Result<()> {
         while len > 0 {
             let slice = usize::try_from(len).unwrap_or(usize::MAX).min(WRITE_TURN_BYTES);
-            // Files are read ahead in order, so the last byte of the slice speaks for all of it.
+            // Read-ahead proceeds in order, so the last byte of the slice stands for all of it.
             if !file::is_resident(file, offset + slice as u64 - 1)? {
                 file::warm(&self.state.blocking.clone(), file, offset, slice).await?;
             }
@@ -56,14 +56,14 @@ impl Stream {
                     Ok(count) => {
                         len -= count as u64;
                         if self.state.in_place && count < rest {
-                            // It has waited for as long as a call may: others have their turn.
+                            // The call has blocked for as long as it may: the other tasks run now.
                             tokio::task::yield_now().await;
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         self.writable(timeout).await?;
                     }
-                    // In place it waits for the client, and a signal ends that.
+                    // In place the call blocks for the client, and a signal interrupts it.
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                         tokio::task::yield_now().await;
                     }

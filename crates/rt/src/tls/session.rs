@@ -1,4 +1,4 @@
-//! A TLS session without a socket: ciphertext in, plaintext out, and the other way.
+//! A TLS session without a socket: turns ciphertext into plaintext and back.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use rustls::{Error, ServerConfig};
 
 /// The largest piece of plaintext that [`Session::encrypt`] takes: four records.
 pub(crate) const ENCRYPT_BYTES_MAX: usize = 64 * 1024;
-/// Room for what the records around a piece of plaintext need, a key update among them.
+/// Room for the overhead of the records around a piece of plaintext, key updates included.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
 
-/// One connection's session. Its buffers are empty, and hold no memory, when the connection idles.
+/// One connection's session. While the connection idles its buffers are empty and hold no memory.
 pub(crate) struct Session {
     connection: UnbufferedServerConnection,
     server_name: Option<Box<str>>,
-    /// Ciphertext that does not make a whole record yet.
+    /// Ciphertext of an incomplete record.
     incoming: Vec<u8>,
-    /// Records that the socket has not taken yet.
+    /// Records that the socket has not accepted yet.
     outgoing: Vec<u8>,
-    /// Plaintext that the reader's buffer had no room for.
+    /// Plaintext that did not fit the reader's buffer.
     plain: Vec<u8>,
     peer_closed: bool,
 }
 
 impl Session {
-    /// A session that begins with the bytes of a ClientHello, which were looked at already.
+    /// Creates a session that starts with the bytes of a ClientHello that has been parsed already.
     pub fn new(
         config: Arc<ServerConfig>,
         server_name: Option<&str>,
@@ -53,27 +53,27 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// True once the client has said that it sends nothing more.
+    /// Whether the client has sent close_notify.
     pub fn peer_closed(&self) -> bool {
         self.peer_closed
     }
 
-    /// Ciphertext that waits for the rest of its record; new bytes belong behind it.
+    /// Ciphertext of an incomplete record; new bytes follow it.
     pub fn incoming(&self) -> &[u8] {
         &self.incoming
     }
 
-    /// Records to be sent.
+    /// Records to send.
     pub fn outgoing(&self) -> &[u8] {
         &self.outgoing
     }
 
-    /// `count` bytes of [`outgoing`](Self::outgoing) are sent.
+    /// Marks `count` bytes of [`outgoing`](Self::outgoing) as sent.
     pub fn sent(&mut self, count: usize) {
         self.outgoing.drain(..count.min(self.outgoing.len()));
     }
 
-    /// Keeps records that the socket did not take.
+    /// Queues records that the socket did not accept.
     pub fn keep_outgoing(&mut self, records: &[u8]) {
         self.outgoing.extend_from_slice(records);
     }
@@ -82,19 +82,19 @@ impl Session {
         !self.plain.is_empty()
     }
 
-    /// Moves plaintext to the reader's buffer, as much as its spare capacity takes.
+    /// Moves as much plaintext to the reader's buffer as its spare capacity takes.
     pub fn take_plain(&mut self, buffer: &mut Vec<u8>) -> usize {
         let count = self.plain.len().min(buffer.capacity() - buffer.len());
         buffer.extend(self.plain.drain(..count));
         count
     }
 
-    /// Whether no bytes of either direction wait here, not even a part of a record.
+    /// Whether no bytes of either direction are buffered, not even part of a record.
     pub fn is_settled(&self) -> bool {
         self.incoming.is_empty() && self.outgoing.is_empty() && self.plain.is_empty()
     }
 
-    /// Gives the memory of empty buffers back.
+    /// Frees the memory of empty buffers.
     pub fn shrink(&mut self) {
         for buffer in [&mut self.incoming, &mut self.outgoing, &mut self.plain] {
             if buffer.is_empty() && buffer.capacity() > 0 {
@@ -103,29 +103,29 @@ impl Session {
         }
     }
 
-    /// Digests the kept ciphertext alone: the ClientHello at the start.
+    /// Processes the buffered ciphertext alone: the ClientHello at the start.
     pub fn digest_kept(&mut self) -> Result<(), Error> {
         let mut records = std::mem::take(&mut self.incoming);
         self.digest(&mut records, &mut Vec::new())
     }
 
-    /// Digests `records`, which begin with [`incoming`](Self::incoming); plaintext is appended to
-    /// `buffer` as far as its spare capacity goes, and kept beyond that. What rustls wants to say
-    /// is appended to [`outgoing`](Self::outgoing), after an error too: the alert.
+    /// Processes `records`, which begin with [`incoming`](Self::incoming). Plaintext is appended to
+    /// `buffer` as far as its spare capacity goes, and buffered beyond that. What rustls sends is
+    /// appended to [`outgoing`](Self::outgoing), also after an error: the alert.
     pub fn digest(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
         self.incoming.clear();
         let (mut done, outcome) = self.pump(records, buffer);
         if outcome.is_err() {
-            // The alert that rustls has made of the error. What follows in the records is looked
-            // at once more, or rustls would miss what it has taken note of.
+            // Produces the alert for the error. The rest of the records is processed once more,
+            // since rustls would otherwise lose what it has noted about them.
             done += self.pump(records.get_mut(done..).unwrap_or_default(), buffer).0;
         }
         self.incoming.extend_from_slice(records.get(done..).unwrap_or_default());
         outcome
     }
 
-    /// Encrypts at most [`ENCRYPT_BYTES_MAX`] of `plain` into `out`, which is overwritten, behind
-    /// the records that still wait. Returns how much of `out` is to be sent.
+    /// Encrypts at most [`ENCRYPT_BYTES_MAX`] of `plain` into `out`, which is overwritten, after
+    /// the records that are still queued. Returns how many bytes of `out` to send.
     pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
         self.settle()?;
         let waiting = self.outgoing.len();
@@ -153,7 +153,7 @@ impl Session {
         Ok(waiting + count)
     }
 
-    /// Appends a close_notify to [`outgoing`](Self::outgoing).
+    /// Queues a close_notify in [`outgoing`](Self::outgoing).
     pub fn close(&mut self) {
         if self.settle().is_err() {
             return;
@@ -167,8 +167,8 @@ impl Session {
         }
     }
 
-    /// Lets rustls do what it still wants to do without new records. It gets those that were kept:
-    /// of a message that is not complete it remembers where its pieces stand among them.
+    /// Lets rustls finish what it can do without new records. It is given the buffered ones: for an
+    /// incomplete message it remembers the positions of its fragments among them.
     fn settle(&mut self) -> Result<(), Error> {
         let mut kept = std::mem::take(&mut self.incoming);
         let (done, outcome) = self.pump(&mut kept, &mut Vec::new());
@@ -177,7 +177,7 @@ impl Session {
         outcome
     }
 
-    /// Runs rustls over `records` until it wants more; how many bytes it is done with.
+    /// Runs rustls over `records` until it needs more; returns how many bytes it has consumed.
     fn pump(&mut self, records: &mut [u8], buffer: &mut Vec<u8>) -> (usize, Result<(), Error>) {
         let mut done = 0;
         loop {
@@ -193,8 +193,8 @@ impl Session {
         }
     }
 
-    /// One state of rustls: whether there is more to do. Bytes that it is done with, which there
-    /// can be on an error too, are added to `discard`.
+    /// Performs one step of rustls; returns whether there is more to do. Adds the bytes that it has
+    /// consumed, which there can be on an error too, to `discard`.
     fn step(
         &mut self,
         records: &mut [u8],
@@ -217,7 +217,7 @@ impl Session {
                 encode(&mut data, &mut self.outgoing)?;
                 Ok(true)
             }
-            // "Sent" as far as rustls is concerned: it waits in `outgoing`.
+            // rustls regards the data as sent: it waits in `outgoing`.
             ConnectionState::TransmitTlsData(data) => {
                 data.done();
                 Ok(true)
@@ -230,7 +230,7 @@ impl Session {
                 self.peer_closed = true;
                 Ok(false)
             }
-            // Early data is not configured, so that state never comes.
+            // Unreachable: early data is not configured.
             _ => Ok(false),
         }
     }

@@ -1,8 +1,8 @@
-//! inotify events as read(2) delivers them: inotify(7), "Reading events".
+//! inotify events as read(2) returns them: inotify(7), "Reading events".
 
 use rustix::fs::inotify::ReadFlags;
 
-/// A record without its name: watch descriptor, mask, cookie, length of the name.
+/// A record's fixed part: watch descriptor, mask, cookie, length of the name.
 const HEAD_BYTES: usize = 16;
 /// The largest record: a name of NAME_MAX bytes and its terminating NUL, rounded up.
 pub(super) const RECORD_BYTES_MAX: usize = HEAD_BYTES + 256 + HEAD_BYTES;
@@ -13,11 +13,11 @@ pub(super) struct Event<'b> {
     /// The watch descriptor; -1 for an overflow of the queue.
     pub directory: i32,
     pub kinds: ReadFlags,
-    /// The entry of the directory that it is about; `None` when it is about the directory.
+    /// The directory entry that the event is about; `None` for the directory itself.
     pub name: Option<&'b [u8]>,
 }
 
-/// The events of one read.
+/// The events of a single read.
 pub(super) struct Events<'b>(pub &'b [u8]);
 
 impl<'b> Iterator for Events<'b> {

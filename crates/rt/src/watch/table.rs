@@ -1,76 +1,49 @@
-//! Which directories and names are watched, by inotify's watch descriptor. A descriptor stands for
-//! an inode, so two paths to one directory share everything.
+//! Which directories are watched, by inotify's watch descriptor. A descriptor stands for an inode,
+//! so two paths to one directory share everything.
 
 use std::collections::HashMap;
 
 use rustix::fs::inotify::ReadFlags;
 
-use super::generations::{Generations, SLOTS_MAX};
+use super::block::{BLOCKS_MAX, Block};
+use super::generations::Generations;
 
-/// Names watched in one directory at most; clients can enumerate names that do not exist.
-const NAMES_PER_DIRECTORY_MAX: usize = 4096;
-/// The share of the directories that goes when room is needed: 1/8, so that finding the oldest
-/// costs little per directory.
+/// The share of the directories that is dropped to make room: 1/8, so that the search for the
+/// oldest costs little per directory.
 const EVICTED_SHARE: usize = 8;
 
 pub(super) struct Table {
     limit: usize,
     directories: HashMap<i32, Directory>,
-    free: Vec<u32>,
+    free: Vec<Block>,
     next: u32,
     tick: u64,
-    names: usize,
 }
 
-#[derive(Default)]
 struct Directory {
-    whole: Option<u32>,
-    names: HashMap<Box<[u8]>, u32>,
+    block: Block,
     used: u64,
 }
 
 impl Table {
     pub fn new(limit: usize) -> Self {
-        Self { limit, directories: HashMap::new(), free: Vec::new(), next: 0, tick: 0, names: 0 }
+        let limit = limit.min(BLOCKS_MAX);
+        Self { limit, directories: HashMap::new(), free: Vec::new(), next: 0, tick: 0 }
     }
 
-    /// Makes the directory known, and the most recently used.
-    pub fn touch(&mut self, directory: i32) {
+    /// Adds the directory, or marks it as the most recently used. `None` if all blocks are in use.
+    pub fn touch(&mut self, directory: i32) -> Option<Block> {
         self.tick += 1;
-        self.directories.entry(directory).or_default().used = self.tick;
+        if let Some(known) = self.directories.get_mut(&directory) {
+            known.used = self.tick;
+            return Some(known.block);
+        }
+        let block = self.block()?;
+        self.directories.insert(directory, Directory { block, used: self.tick });
+        Some(block)
     }
 
-    /// The slot of the directory as a whole; `None` when all slots are used.
-    pub fn whole(&mut self, directory: i32) -> Option<u32> {
-        if let Some(slot) = self.directories.get(&directory)?.whole {
-            return Some(slot);
-        }
-        let slot = self.slot()?;
-        self.directories.get_mut(&directory)?.whole = Some(slot);
-        Some(slot)
-    }
-
-    /// The slot of a name in the directory; `None` when all slots are used. A directory that has
-    /// its fill of names forgets them all first.
-    pub fn name(&mut self, directory: i32, name: &[u8], generations: &Generations) -> Option<u32> {
-        let known = self.directories.get_mut(&directory)?;
-        if let Some(slot) = known.names.get(name) {
-            return Some(*slot);
-        }
-        if known.names.len() >= NAMES_PER_DIRECTORY_MAX {
-            self.names -= known.names.len();
-            for (_, slot) in known.names.drain() {
-                generations.bump(slot);
-                self.free.push(slot);
-            }
-        }
-        let slot = self.slot()?;
-        self.directories.get_mut(&directory)?.names.insert(name.into(), slot);
-        self.names += 1;
-        Some(slot)
-    }
-
-    /// Applies one event. True when a generation moved.
+    /// Applies one event. True if a generation advanced.
     pub fn apply(
         &mut self,
         directory: i32,
@@ -83,13 +56,20 @@ impl Table {
         }
         let Some(known) = self.directories.get(&directory) else { return false };
         let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return known.bump_all(generations);
+            return generations.bump_block(known.block);
         };
-        let slots = known.whole.into_iter().chain(known.names.get(name).copied());
-        slots.inspect(|slot| generations.bump(*slot)).count() > 0
+        let of_name = [known.block.whole(), known.block.name(name)];
+        let mut moved = false;
+        for slot in of_name {
+            moved |= generations.bump_used(slot);
+        }
+        if events.intersects(MEMBERSHIP) {
+            moved |= generations.bump_used(known.block.members());
+        }
+        moved
     }
 
-    /// The directories to let go of: none below the limit unless `needed`.
+    /// The directories to drop: none below the limit unless `needed`.
     pub fn surplus(&self, needed: bool) -> Vec<i32> {
         if self.directories.len() < self.limit && !needed {
             return Vec::new();
@@ -104,35 +84,32 @@ impl Table {
         ages.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Drops a directory: all that depends on it moves once more and is then nobody's.
+    /// Drops a directory: everything that depends on it advances once more, and its block is free.
     pub fn forget(&mut self, directory: i32, generations: &Generations) -> bool {
         let Some(known) = self.directories.remove(&directory) else { return false };
-        let moved = known.bump_all(generations);
-        self.names -= known.names.len();
-        self.free.extend(known.whole);
-        self.free.extend(known.names.into_values());
+        // The life advances first: it tells a later reader that the generations are void.
+        generations.bump(known.block.life());
+        let moved = generations.bump_block(known.block);
+        self.free.push(known.block);
         moved
     }
 
-    pub fn load(&self) -> (usize, usize) {
-        (self.directories.len(), self.names)
+    pub fn directories(&self) -> usize {
+        self.directories.len()
     }
 
-    fn slot(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
+    fn block(&mut self) -> Option<Block> {
+        if let Some(block) = self.free.pop() {
+            return Some(block);
         }
-        if self.next as usize >= SLOTS_MAX {
-            return None;
-        }
+        let block = Block::numbered(self.next)?;
         self.next += 1;
-        Some(self.next - 1)
+        Some(block)
     }
 }
 
-impl Directory {
-    fn bump_all(&self, generations: &Generations) -> bool {
-        let slots = self.whole.iter().chain(self.names.values());
-        slots.inspect(|slot| generations.bump(**slot)).count() > 0
-    }
-}
+/// Events that change the set of names in a directory.
+const MEMBERSHIP: ReadFlags = ReadFlags::CREATE
+    .union(ReadFlags::DELETE)
+    .union(ReadFlags::MOVED_FROM)
+    .union(ReadFlags::MOVED_TO);

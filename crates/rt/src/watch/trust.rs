@@ -1,8 +1,8 @@
-//! File systems whose inotify events tell of every change.
+//! File systems whose inotify events report every change.
 
 use std::path::Path;
 
-/// statfs(2) types of local file systems, where no change happens behind the kernel's back.
+/// statfs(2) types of local file systems, which can't change without the kernel's knowledge.
 const LOCAL_TYPES: &[u32] = &[
     0x0000_EF53, // ext2, ext3, ext4
     0x5846_5342, // xfs
@@ -23,6 +23,6 @@ const LOCAL_TYPES: &[u32] = &[
 
 pub(crate) fn is_watchable(path: &Path) -> bool {
     let Ok(status) = rustix::fs::statfs(path) else { return false };
-    // Wider than 32 bits on some machines, and sign-extended on others.
+    // The field is wider than 32 bits on some machines, and sign-extended on others.
     LOCAL_TYPES.contains(&(status.f_type as u32))
 }

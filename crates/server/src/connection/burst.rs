@@ -8,12 +8,13 @@ use wire::{HeadError, HeadOptions, Progress};
 use super::heads::{self, Next};
 use super::{Active, Connection, Ended, again, fast, learn, pipe, send};
 use crate::client::KeepAlive;
+use crate::core::byterange;
 use crate::hooks::{Phase, Verdict};
 use crate::log::Level;
 use crate::process;
-use crate::request::Request;
+use crate::request::{CLOSES_SILENTLY, Request};
 use crate::resource::Lesson;
-use crate::{errors, respond};
+use crate::{errors, filter, respond};
 
 /// Answers what arrives until it is quiet. `deadline` is for the first byte.
 pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ended {
@@ -41,11 +42,13 @@ async fn requests(
                 again::answer(connection, active, repeat).await
             }
             Next::Refused(error) => {
+                connection.count_received(active.parser.consumed());
+                connection.engine.handle.drained().await;
                 refuse(connection, active, &error).await;
                 return Ended::Close;
             }
             Next::Quiet(deadline) => return Ended::Quiet(deadline),
-            Next::Leaving(deadline) => return Ended::Leaving(deadline),
+            Next::Migrating(deadline) => return Ended::Migrating(deadline),
             Next::Unfinished(status) => return unfinished(connection, active, status).await,
             Next::Gone => return connection.ended(),
         };
@@ -95,18 +98,34 @@ impl Connection {
 }
 
 /// A head that did not arrive in time (408), or ended in the middle (400); where nothing of it
-/// came, or not even the whole request line, nothing is said.
+/// came, or not even the whole request line, nothing is sent.
 async fn unfinished(connection: &mut Connection, active: &mut Active, status: u16) -> Ended {
     if status == 408 {
         connection.tell_slow(active.input.len());
     }
+    connection.count_received(active.input.len());
     if !active.parser.has_line() {
+        if status == 408 && connection.answered == 0 {
+            log_unread(connection, active).await;
+        }
         return Ended::Abort;
     }
+    connection.engine.handle.drained().await;
     let mut request = take_request(connection, active);
     errors::die(&mut request, status).await;
     let _ = finish(connection, active, request, false).await;
     Ended::Close
+}
+
+/// Logs a client that began a request line as its first and did not end it in time.
+async fn log_unread(connection: &Connection, active: &mut Active) {
+    let mut request = take_request(connection, active);
+    request.uri.clear();
+    request.status = 408;
+    connection.client.bytes_out.set(0);
+    connection.client.keepalive.set(KeepAlive::Close);
+    process::run_all(&mut request, Phase::LogTransaction).await;
+    request.renew();
 }
 
 /// Answers a head that can't be taken, by the base host's configuration.
@@ -132,6 +151,9 @@ async fn refuse_with(
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
     errors::die(&mut request, error.status).await;
+    // Where the status itself does not end the connection (417, 421), Apache closes it though it
+    // has written the lines of one that stays; its error document doesn't matter.
+    request.notes.set(CLOSES_SILENTLY, b"1");
     let _ = finish(connection, active, request, false).await;
 }
 
@@ -146,11 +168,11 @@ pub(super) async fn answer(
     let mut request = blank(connection, active);
     let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
     request.take_head(&mut active.head);
+    connection.count_received(consumed);
     if let Err(error) = found {
         Box::pin(refuse_with(connection, active, request, &error)).await;
         return Ok(false);
     }
-    connection.count_received(consumed);
     let mut verdict = Verdict::Ok;
     if !request.plan.phase(Phase::PostReadRequest).is_empty() {
         verdict = process::run_all(&mut request, Phase::PostReadRequest).await;
@@ -195,20 +217,17 @@ async fn full(
         errors::die(&mut request, status).await;
     }
     let body_done = pipe::detach(connection, active, &mut request, pipe).await;
-    filter(&mut request);
+    byterange::attach(&mut request);
+    filter::apply_all(&mut request).await;
+    if byterange::refuse_unsatisfiable(&mut request).await {
+        // Apache has decided on the connection for the response that was not sent, and counts both.
+        connection.answered += 1;
+        connection.client.keepalives.set(connection.answered);
+    }
     if !matches!(lesson, Lesson::None) {
         learn::remember(connection, &mut request, lesson).await;
     }
     finish(connection, active, request, body_done).await
-}
-
-/// Applies the output filters, in stage order.
-fn filter(request: &mut Request) {
-    for attached in std::mem::take(&mut request.filters) {
-        request.pure &= attached.filter.is_pure();
-        let body = std::mem::take(&mut request.body);
-        request.body = attached.filter.apply(request, body);
-    }
 }
 
 /// Sends and logs an answer; whether the connection stays open.
@@ -218,15 +237,17 @@ async fn finish(
     mut request: Pooled<Request>,
     may_keep: bool,
 ) -> io::Result<bool> {
-    filter(&mut request);
+    filter::apply_all(&mut request).await;
     let may_keep = may_keep && !connection.engine.draining.get();
     let framing = respond::finish_headers(&mut request, may_keep);
     let sent = send::answer(connection, active, &mut request, framing).await;
     connection.client.aborted.set(sent.is_err());
-    let state = if framing.keep { KeepAlive::Open } else { KeepAlive::Close };
+    let state = if framing.says_keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
     connection.answered += 1;
-    connection.client.keepalives.set(connection.answered);
+    if framing.says_keep {
+        connection.client.keepalives.set(connection.answered);
+    }
     if request.handler_of_type {
         request.handler = None;
     }

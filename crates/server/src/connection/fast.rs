@@ -151,7 +151,9 @@ pub(super) async fn finish(
         };
     }
     connection.answered += 1;
-    connection.client.keepalives.set(connection.answered);
+    if keep {
+        connection.client.keepalives.set(connection.answered);
+    }
     connection.client.bytes_out.set(stream.sent() - before);
     connection.engine.count(request, 200, resource.body_bytes);
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };

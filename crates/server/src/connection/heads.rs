@@ -29,7 +29,7 @@ pub(super) enum Next {
     /// Nothing came for a while; the connection stays open until the deadline.
     Quiet(Deadline),
     /// Nothing has come, and the connection may go to another loop.
-    Leaving(Deadline),
+    Migrating(Deadline),
     /// A part of a head came, and then the end (400) or nothing more (408).
     Unfinished(u16),
     /// The connection is broken, or over.
@@ -123,8 +123,8 @@ async fn receive(
         let mut input = engine.input.borrow_mut();
         input.clear();
         let received = stream.poll_read_first(cx, &mut input, until);
-        let may_leave = received.is_pending() && engine.leaving.is_for_active();
-        if may_leave && is_kept && stream.is_quiet() {
+        let can_migrate = received.is_pending() && engine.migration_order.allows_active();
+        if can_migrate && is_kept && stream.is_quiet() {
             return Poll::Ready(None);
         }
         received.map(Some)
@@ -132,7 +132,7 @@ async fn receive(
     let received = received.await;
     drop(lingering);
     match received {
-        None => Err(Next::Leaving(deadline)),
+        None => Err(Next::Migrating(deadline)),
         Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(Next::Quiet(deadline)),
         Some(received) => Ok(received),
     }

@@ -70,6 +70,7 @@ pub(super) async fn remember(connection: &Connection, request: &mut Request, les
 /// An answer by nobody's decision but the configuration's and that of declared facets.
 fn is_reusable(request: &Request, is_watched: bool) -> bool {
     request.pure
+        && !request.matching.has_undecided()
         && request.status == 200
         && request.has_plain_env()
         && request.trailers_out.is_empty()

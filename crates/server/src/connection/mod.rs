@@ -10,7 +10,7 @@ mod encore;
 mod fast;
 mod heads;
 mod learn;
-mod moving;
+mod migration;
 mod pipe;
 mod secure;
 mod send;
@@ -36,7 +36,7 @@ use crate::request::KnownHost;
 
 use encore::Encore;
 
-pub use moving::{Gift, Kept, Leaving, settle};
+pub use migration::{IdleConnection, Migration, MigrationOrder, serve_migrated};
 
 /// How long a quiet connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
 pub const LINGER: Duration = Duration::from_secs(1);
@@ -44,6 +44,9 @@ pub const LINGER: Duration = Duration::from_secs(1);
 /// The most quiet connections of a loop that keep their buffers: thousands that fall quiet together
 /// would need more memory than all that they need afterwards.
 pub const LINGERING_LIMIT: usize = 64;
+
+/// So much of each buffer is kept for the next connection, bytes.
+const BUFFER_KEPT_BYTES: usize = 16 * 1024;
 
 /// A connection's own state.
 pub(crate) struct Connection {
@@ -99,13 +102,16 @@ impl Active {
         }
     }
 
-    /// What one connection has left must not be seen by the next.
+    /// What one connection has left must not be seen by the next, nor the memory held that a
+    /// long head has taken.
     fn reset(&mut self) {
-        self.input.clear();
-        self.output.clear();
-        self.raw.clear();
+        for buffer in [&mut self.input, &mut self.output, &mut self.raw] {
+            buffer.clear();
+            buffer.shrink_to(BUFFER_KEPT_BYTES);
+        }
         self.parser.reset();
         self.head.clear();
+        self.head.headers.shrink_to(BUFFER_KEPT_BYTES);
         self.host.clear();
         self.base = None;
         self.known = None;
@@ -119,7 +125,7 @@ enum Ended {
     /// Nothing was received for a while; the connection stays open until the deadline.
     Quiet(Deadline),
     /// The connection stays open until the deadline, and may go to another loop.
-    Leaving(Deadline),
+    Migrating(Deadline),
     /// The connection is to be closed, the last answer having left.
     Close,
     /// The connection is broken, or there is nothing to wait for.
@@ -161,7 +167,7 @@ impl Future for Serving {
                             connection.tell_slow(0);
                             None
                         }
-                        Poll::Pending if connection.engine.leaving.is_for_any() => {
+                        Poll::Pending if connection.engine.migration_order.allows_any() => {
                             ready!(self.leave())
                         }
                         Poll::Pending => return Poll::Pending,
@@ -192,8 +198,8 @@ impl Serving {
     /// stays as it is.
     fn leave(&mut self) -> Poll<Option<Serving>> {
         match std::mem::replace(self, Serving::Done) {
-            Serving::Idle(connection, deadline) if connection.may_leave() => {
-                Poll::Ready(Some(connection.leave(deadline, false)))
+            Serving::Idle(connection, deadline) if connection.can_migrate() => {
+                Poll::Ready(Some(connection.migrate(deadline, false)))
             }
             other => {
                 *self = other;
@@ -207,7 +213,7 @@ impl Serving {
 async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving> {
     match burst::run(&mut connection, deadline).await {
         Ended::Quiet(until) => Some(Serving::Idle(connection, until)),
-        Ended::Leaving(until) => Some(connection.leave(until, true)),
+        Ended::Migrating(until) => Some(connection.migrate(until, true)),
         Ended::Abort => None,
         Ended::Close => {
             Box::pin(connection.close()).await;
@@ -311,4 +317,21 @@ fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {
 /// An IPv4 client of a dual-stack socket is an IPv4 client.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_head_leaves_no_long_buffers() {
+        let mut active = Active::new();
+        active.input.extend_from_slice(&[b'x'; 1024 * 1024]);
+        active.raw.extend_from_slice(&[b'x'; 1024 * 1024]);
+        active.head.headers.add(b"X-Long", &[b'x'; 1024 * 1024]);
+        active.reset();
+        assert!(active.input.capacity() <= BUFFER_KEPT_BYTES);
+        assert!(active.raw.capacity() <= BUFFER_KEPT_BYTES);
+        assert!(active.head.headers.capacity_bytes() <= 2 * BUFFER_KEPT_BYTES);
+    }
 }

@@ -8,9 +8,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use rt::{Deadline, Stream};
 use wire::chunked::{Decoder, Step};
-use wire::{Body, HeadFlags, Table};
+use wire::{Body, HeadFlags, Table, Version};
 
 use super::{Active, Connection};
+use crate::errors;
 use crate::inlet::{BodyError, BodyIn, BodySource};
 use crate::read_policy::Running;
 use crate::request::Request;
@@ -66,6 +67,7 @@ pub(super) fn attach(
             State::Chunked(Box::new(Decoder::new(core.head_limits(), strict)))
         }
     };
+    let expects_continue = active.head.flags.has(HeadFlags::EXPECT_CONTINUE);
     let stream = connection.stream.take()?;
     let timeout = request.host.core.timeout();
     let handle = &connection.engine.handle;
@@ -80,7 +82,8 @@ pub(super) fn attach(
         trailers: Table::new(),
         used: 0,
         timeout,
-        wants_continue: active.head.flags.has(HeadFlags::EXPECT_CONTINUE),
+        // A client of HTTP/1.0 knows no interim responses (RFC 9110 section 10.1.1).
+        wants_continue: expects_continue && active.head.version >= Version::HTTP_11,
         continuing: Vec::new(),
     };
     let shared = Rc::new(RefCell::new(Some(pipe)));
@@ -89,6 +92,7 @@ pub(super) fn attach(
         Body::None | Body::Chunked => None,
     };
     request.body_in = BodyIn::new(Box::new(Reader(shared.clone())), announced);
+    request.body_in.expect_continue(expects_continue);
     Some(shared)
 }
 
@@ -102,6 +106,9 @@ pub(super) async fn detach(
     request.body_in = BodyIn::default();
     let Some(shared) = shared else {
         // Apache does not go on after an expectation that nothing came of, either.
+        if active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
+            request.keep(errors::EndsConnection);
+        }
         let ends = HeadFlags::CLOSE_AFTER.with(HeadFlags::EXPECT_CONTINUE);
         return !active.head.flags.any(ends);
     };
@@ -110,7 +117,12 @@ pub(super) async fn detach(
     // body at all: where the next request begins is unknown (RFC 9110 section 10.1.1).
     let unknown = pipe.wants_continue && !matches!(pipe.state, State::Done);
     // After such a status the connection ends, and nobody waits for what may never come (`ap_die`).
-    let ends = wire::status::drops_connection(request.status);
+    // Nor does it go on with a client of HTTP/1.0 that expected something.
+    let is_old = active.head.version < Version::HTTP_11;
+    if unknown || is_old && active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
+        request.keep(errors::EndsConnection);
+    }
+    let ends = errors::ends_connection(request);
     let mut keep = !unknown && !ends && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
     while keep && !matches!(pipe.state, State::Done) {
         match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {
@@ -147,6 +159,10 @@ impl BodySource for Reader {
 
 impl Pipe {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if let Err(error) = self.poll_continue() {
+            self.state = State::Failed;
+            return Poll::Ready(Some(Err(BodyError::Io(error))));
+        }
         loop {
             match self.decode() {
                 Ok(Some(bytes)) => {
@@ -201,19 +217,20 @@ impl Pipe {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.wants_continue {
+    /// Sends `100 Continue` before the first piece, even if the body has arrived, as Apache does.
+    fn poll_continue(&mut self) -> io::Result<()> {
+        if self.wants_continue && !matches!(self.state, State::Done | State::Failed) {
             self.wants_continue = false;
             self.continuing = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
         }
         while !self.continuing.is_empty() {
-            match self.stream.try_write(&self.continuing) {
-                Ok(count) => {
-                    self.continuing.drain(..count);
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+            let count = self.stream.try_write(&self.continuing)?;
+            self.continuing.drain(..count);
         }
+        Ok(())
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.input.capacity() - self.input.len() < 1024 {
             self.input.reserve(PIECE_BYTES);
         }

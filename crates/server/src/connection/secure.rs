@@ -37,8 +37,13 @@ pub(super) async fn handshake(
             let choice = chosen?;
             let tls = facts(&engine, hook, &choice, stream.tls()?);
             match Box::pin(peer(&engine, hook, &choice, &stream)).await {
-                Ok(peer) => {
-                    let tls = Some(Rc::new(TlsFacts { peer, ..tls }));
+                Ok(shown) => {
+                    let (peer, ignored) = match shown {
+                        Shown::Nothing => (None, None),
+                        Shown::Ignored(why) => (None, Some(why.into())),
+                        Shown::Peer(peer) => (Some(peer), None),
+                    };
+                    let tls = Some(Rc::new(TlsFacts { peer, ignored, ..tls }));
                     Some(Connection::new(engine, stream, Client { tls, ..client }))
                 }
                 Err(why) => {
@@ -64,27 +69,34 @@ fn say(server: &Server, client: &Client, number: u32, what: &str) {
     server.log_connection(client, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
 }
 
+/// What came of the client's certificates.
+enum Shown {
+    Nothing,
+    /// They don't count, for this reason.
+    Ignored(String),
+    Peer(Box<TlsPeer>),
+}
+
 /// The client's certificates, once it is known what to think of them.
 async fn peer(
     engine: &Engine,
     hook: TlsHook,
     choice: &TlsChoice,
     stream: &Stream,
-) -> Result<Option<Box<TlsPeer>>, String> {
+) -> Result<Shown, String> {
     let certificates = stream.tls().and_then(|info| info.peer_certificates()).unwrap_or_default();
     if certificates.is_empty() {
-        return Ok(None);
+        return Ok(Shown::Nothing);
     }
     let mut judgement = (hook.judge)(engine, choice, certificates);
     loop {
         judgement = match judgement {
             Judgement::Wait(future) => future.await,
             Judgement::Refuse(why) => return Err(why),
-            Judgement::Admit(failure) => {
-                return Ok(Some(Box::new(TlsPeer {
-                    certificates: certificates.to_vec(),
-                    failure,
-                })));
+            Judgement::Ignore(why) => return Ok(Shown::Ignored(why)),
+            Judgement::Admit { failure, depth } => {
+                let certificates = certificates.to_vec();
+                return Ok(Shown::Peer(Box::new(TlsPeer { certificates, failure, depth })));
             }
         };
     }
@@ -93,7 +105,9 @@ async fn peer(
 /// Apache's 400 for plain HTTP on a TLS port.
 async fn answer_plain(connection: &mut Connection, bytes: Vec<u8>) {
     let mut active = Active::new();
-    active.input = bytes;
+    // Whatever was sent, Apache takes it for this.
+    let _ = connection.parse(&mut active, b"GET / HTTP/1.0\r\n\r\n");
+    connection.count_received(bytes.len().min(rt::tls::RECORD_HEADER_BYTES));
     let error = HeadError {
         status: 400,
         log_number: 1996,

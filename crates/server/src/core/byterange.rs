@@ -9,11 +9,34 @@ use wire::range::{self, ByteRange, RangeLimits, Selection};
 
 use crate::body::{Body, FileSlice};
 use crate::core::dir_config::{CoreDir, RangeLimit};
-use crate::filter::OutputFilter;
+use crate::errors;
+use crate::filter::{OutputFilter, Stage};
 use crate::request::Request;
 
+/// Attaches the filter where a client asks for ranges, whichever handler made the response.
+pub(crate) fn attach(request: &mut Request) {
+    if request.status == 200 && request.headers_in.contains(b"Range") {
+        request.add_filter("BYTERANGE", Stage::PROTOCOL, Box::new(RangeFilter));
+    }
+}
+
+/// Makes the response a 416 where no range lies within the body. Apache finds that out below its
+/// handlers, with the fields of the response merged already: none of them is one of the 416's.
+pub(crate) async fn refuse_unsatisfiable(request: &mut Request) -> bool {
+    if request.kept::<Unsatisfiable>().is_none() {
+        return false;
+    }
+    request.err_headers_out.clear();
+    request.keep(errors::FailedInFilter);
+    errors::die(request, 416).await;
+    true
+}
+
 /// Cuts the ranges that were asked for out of a body of known length.
-pub(crate) struct RangeFilter;
+struct RangeFilter;
+
+/// Marks a response of which no range lies within the body.
+struct Unsatisfiable;
 
 impl OutputFilter for RangeFilter {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
@@ -26,7 +49,10 @@ impl OutputFilter for RangeFilter {
         let mut ranges = Vec::new();
         match range::select(&value, length, &limits(&request.plan.core), &mut ranges) {
             Selection::Whole => body,
-            Selection::Unsatisfiable => unsatisfiable(request, length),
+            Selection::Unsatisfiable => {
+                request.keep(Unsatisfiable);
+                Body::Empty
+            }
             Selection::Parts => parts(request, &body, &ranges, length).unwrap_or(body),
         }
     }
@@ -39,7 +65,11 @@ fn wanted(request: &Request) -> Option<Vec<u8>> {
     if request.headers_out.contains(b"Content-Range") {
         return None;
     }
-    let modified = request.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
+    // A field that is no date, or the date that Apache takes for none, gives way to what it was
+    // made of.
+    let sent = request.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
+    let made_of = || i64::try_from(request.mtime_us? / 1_000_000).ok();
+    let modified = sent.filter(|date| *date != 0).or_else(made_of);
     let known = Validators {
         method: request.method,
         etag: request.headers_out.get(b"ETag"),
@@ -62,14 +92,6 @@ fn limits(core: &CoreDir) -> RangeLimits {
         overlaps: limit(core.max_range_overlaps.get(), default.overlaps),
         reversals: limit(core.max_range_reversals.get(), default.reversals),
     }
-}
-
-fn unsatisfiable(request: &mut Request, length: u64) -> Body {
-    let _ = length;
-    crate::errors::make_page(request, 416, None);
-    // Apache finds out while it is sending, and so does not know the page's length.
-    request.chunked = true;
-    std::mem::take(&mut request.body)
 }
 
 fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) -> Option<Body> {

@@ -13,7 +13,7 @@ use crate::scope::Override;
 use crate::section::Section;
 
 /// `AllowOverride`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct AllowOverride {
     /// The classes that `.htaccess` may use.
     pub classes: Override,
@@ -43,8 +43,21 @@ pub enum HandlerName {
     None,
     /// A handler.
     Name(Arc<[u8]>),
-    /// `expr=`: its value is the handler; empty or `none` for none.
+    /// A word with `%{` in it: its value is the handler's name.
     Expr(Arc<Expr>),
+}
+
+impl HandlerName {
+    /// The handler of this name, which is in small letters but for what mod_proxy reads.
+    pub fn of(name: &[u8]) -> HandlerName {
+        if name.eq_ignore_ascii_case(b"none") {
+            HandlerName::None
+        } else if name.starts_with(b"proxy:unix") {
+            HandlerName::Name(name.into())
+        } else {
+            HandlerName::Name(name.to_ascii_lowercase().into())
+        }
+    }
 }
 
 /// `HostnameLookups`

@@ -60,10 +60,16 @@ pub struct FileEtag {
 }
 
 impl FileEtag {
-    /// The parts in force.
+    /// The parts in force. Signs change a list that stands outside of them; where there is none,
+    /// what was added is the whole, and a removal takes nothing from the default.
     pub fn parts(&self) -> EtagParts {
-        let base = self.absolute.unwrap_or(EtagParts::DEFAULT);
-        EtagParts((base.0 | self.add.0) & !self.remove.0)
+        match self.absolute {
+            // Signs add nothing to the `None` of their own section.
+            Some(base) if base.is_none() => base,
+            Some(base) => EtagParts((base.0 | self.add.0) & !self.remove.0),
+            None if self.add.is_none() => EtagParts::DEFAULT,
+            None => self.add,
+        }
     }
 }
 
@@ -72,11 +78,10 @@ impl Merge for FileEtag {
         if inner.absolute.is_some() {
             return *inner;
         }
-        FileEtag {
-            absolute: outer.absolute,
-            add: EtagParts((outer.add.0 & !inner.remove.0) | inner.add.0),
-            remove: EtagParts((outer.remove.0 & !inner.add.0) | inner.remove.0),
-        }
+        let add = EtagParts((outer.add.0 & !inner.remove.0) | inner.add.0);
+        let remove = EtagParts((outer.remove.0 & !inner.add.0) | inner.remove.0);
+        let absolute = outer.absolute.map(|base| EtagParts((base.0 | add.0) & !remove.0));
+        FileEtag { absolute, add, remove }
     }
 }
 
@@ -85,27 +90,13 @@ impl Merge for FileEtag {
 pub fn of_file(info: &FileInfo, parts: EtagParts, now_us: u64) -> Vec<u8> {
     /// Two versions of a file within this time may have the same time stamp.
     const SECOND_US: u64 = 1_000_000;
-    let parts = parts.0 & EtagParts::ALL.0;
-    if parts == 0 {
-        return Vec::new();
-    }
     let weak = now_us.saturating_sub(info.mtime_us) < SECOND_US;
-    let mut tag = if weak { b"W/\"".to_vec() } else { b"\"".to_vec() };
-    let all = [
-        (EtagParts::INODE, info.inode),
-        (EtagParts::SIZE, info.size),
-        (EtagParts::MTIME, info.mtime_us),
+    let numbers = [
+        parts.has(EtagParts::INODE).then_some(info.inode),
+        parts.has(EtagParts::SIZE).then_some(info.size),
+        parts.has(EtagParts::MTIME).then_some(info.mtime_us),
     ];
-    let mut first = true;
-    for (_, value) in all.iter().filter(|(part, _)| parts & part.0 != 0) {
-        if !first {
-            tag.push(b'-');
-        }
-        first = false;
-        tag.extend_from_slice(format!("{value:x}").as_bytes());
-    }
-    tag.push(b'"');
-    tag
+    wire::etag::of_numbers(numbers, weak).as_bytes().to_vec()
 }
 
 /// The rows of this file.
@@ -122,11 +113,16 @@ pub(super) const ROWS: &[Row<Core>] = &[Row {
 
 fn set_file_etag(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
     let mut etag = cx.dir().file_etag;
+    let mut first = true;
     for word in words {
         let (sign, name) = match word.text.split_first() {
             Some((sign @ (b'+' | b'-'), name)) => (Some(*sign), name),
             _ => (None, word.text.as_slice()),
         };
+        if sign.is_none() && std::mem::take(&mut first) {
+            // A line with a plain word replaces the lines before it.
+            etag = FileEtag::default();
+        }
         let whole = [("None", EtagParts(0)), ("All", EtagParts::ALL)];
         if let Some((known, parts)) = whole.iter().find(|(known, _)| is(name, known)) {
             if sign.is_some() {

@@ -5,18 +5,17 @@
 use std::fs::File;
 use std::rc::Rc;
 
-use base64::Engine as _;
+use rt::PoolError;
 use wire::MethodSet;
 use wire::conditional::{Validators, meets_conditions};
 use wire::method::Method;
 
 use crate::body::{Body, FileSlice};
-use crate::core::Core;
-use crate::core::byterange::RangeFilter;
+use crate::core::digest::{self, Digests, Wanted};
 use crate::core::dir_config::RangeLimit;
 use crate::core::etag::{self, EtagParts, VariantsTag};
+use crate::core::{Core, unprovided};
 use crate::errors;
-use crate::filter::Stage;
 use crate::hooks::{Answer, Bound, Verdict};
 use crate::inlet::BodyError;
 use crate::log::Level;
@@ -30,24 +29,36 @@ const SECOND_US: u64 = 1_000_000;
 pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
     request.allowed = request.allowed.union(standard.into_iter().collect::<MethodSet>());
-    if request.body_in.is_empty() {
+    let wanted = digests(core);
+    if request.body_in.is_empty() && !wanted.is_any() {
         return Answer::Now(serve(core, request));
     }
     Answer::Wait(Box::pin(async move {
         match discard_body(request).await {
+            Ok(()) if wanted.is_any() => serve_hashed(core, request, wanted).await,
             Ok(()) => serve(core, request),
             Err(status) => Verdict::Status(status),
         }
     }))
 }
 
-/// Reads and forgets the request's body (`ap_discard_request_body`).
-pub(crate) async fn discard_body(request: &mut Request) -> Result<(), u16> {
+/// The digests that the configuration asks for.
+fn digests(core: Bound<'_, Core>) -> Wanted {
+    Wanted {
+        sha1: core.dir.file_etag.parts().has(EtagParts::DIGEST),
+        md5: core.dir.content_digest.or(false),
+    }
+}
+
+/// Reads and forgets the request's body (`ap_discard_request_body`). Where that fails, Apache has
+/// merged the fields of the response already, and none of them is one of the error's.
+pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
     while let Some(piece) = request.body_in.next().await {
         match piece {
             Ok(_) => {}
             Err(BodyError::Status(status)) => {
-                request.keep(errors::BodyFailed);
+                request.keep(errors::FailedInFilter);
+                request.err_headers_out.clear();
                 return Err(status);
             }
             Err(BodyError::Io(_)) => return Err(400),
@@ -75,42 +86,83 @@ fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
     }
 }
 
-fn serve_file(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
+/// The same with digests of the file, which the blocking pool has to make.
+async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Wanted) -> Verdict {
+    if !matches!(request.method, Method::GET | Method::POST) {
+        return serve(core, request);
+    }
+    let file = match check_servable(request).and_then(|()| open(request)) {
+        Ok(file) => file,
+        Err(verdict) => return verdict,
+    };
+    let engine = request.engine.clone();
+    let hashed = match file.try_clone() {
+        Ok(own) => digest::of_file(&engine, own, &request.file, request.time_us, wanted).await,
+        Err(_) => Err(PoolError::Full),
+    };
+    match hashed {
+        Ok(digests) => {
+            describe(core, request, &digests);
+            deliver_file(request, file)
+        }
+        Err(why) => {
+            let file = request.filename.clone();
+            let why = format!("can't hash the file's content: {why}");
+            request.log_core(Level::Error, 20201, &why, Some(&file));
+            Verdict::Status(503)
+        }
+    }
+}
+
+/// Says why there is no file to be sent, where there is none.
+fn check_servable(request: &mut Request) -> Result<(), Verdict> {
     match request.file.kind {
-        FileKind::None => return missing(request, 128, "File does not exist"),
+        FileKind::None => return Err(missing(request, 128, "File does not exist")),
         FileKind::Directory => {
             let file = request.filename.clone();
             request.log_core(Level::Info, 129, "Attempt to serve directory", Some(&file));
-            return Verdict::Status(404);
+            return Err(Verdict::Status(404));
         }
         FileKind::Regular | FileKind::Other => {}
     }
     if request.used_path_info != PathInfoUse::Accept && !request.path_info.is_empty() {
-        return missing(request, 130, "File does not exist");
+        return Err(missing(request, 130, "File does not exist"));
+    }
+    if unprovided::withholds(request) {
+        return Err(Verdict::Status(500));
+    }
+    Ok(())
+}
+
+fn serve_file(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
+    if let Err(verdict) = check_servable(request) {
+        return verdict;
+    }
+    if let Some((info, content)) = request.engine.content(&request.filename) {
+        request.file = info;
+        describe(core, request, &Digests::default());
+        return deliver(request, Body::Bytes(content));
     }
     let file = match open(request) {
         Ok(file) => file,
         Err(verdict) => return verdict,
     };
+    describe(core, request, &Digests::default());
+    deliver_file(request, file)
+}
+
+fn deliver_file(request: &mut Request, file: File) -> Verdict {
     let length = request.file.size;
-    describe(core, request, &file);
-    if core.dir.content_digest.or(false)
-        && let Some(digest) = content_md5(&file, length)
-    {
-        request.headers_out.set(b"Content-MD5", digest.as_bytes());
-    }
+    deliver(request, Body::File(FileSlice { file: Rc::new(file), offset: 0, length }))
+}
+
+/// The body, unless the request's conditions come to another status.
+fn deliver(request: &mut Request, body: Body) -> Verdict {
+    request.body = body;
     if let Some(status) = condition(request) {
         request.status = status;
         request.body = Body::Empty;
-        if status == 412 {
-            request.headers_out.set(b"Content-Length", b"0");
-        }
-        return Verdict::Ok;
     }
-    if request.headers_in.contains(b"Range") {
-        request.add_filter("BYTERANGE", Stage::PROTOCOL, Box::new(RangeFilter));
-    }
-    request.body = Body::File(FileSlice { file: Rc::new(file), offset: 0, length });
     Verdict::Ok
 }
 
@@ -122,15 +174,9 @@ fn missing(request: &mut Request, number: u32, why: &str) -> Verdict {
 
 /// Opens the file and looks at what was opened, so that length and time are those of what is sent.
 fn open(request: &mut Request) -> Result<File, Verdict> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let path = path::as_path(&request.filename);
-    // A FIFO without a writer would block the loop.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => {
-            if let Ok(stat) = rustix::fs::fstat(&file) {
-                request.file = path::info(&stat);
-            }
+    match regular::open_with_stat(path::as_path(&request.filename)) {
+        Ok((file, stat)) => {
+            request.file = path::info(&stat);
             Ok(file)
         }
         Err(error) => {
@@ -148,16 +194,19 @@ fn open(request: &mut Request) -> Result<File, Verdict> {
     }
 }
 
-/// Last-Modified, ETag, Accept-Ranges and Content-Length, in Apache's order.
-fn describe(core: Bound<'_, Core>, request: &mut Request, file: &File) {
+/// Last-Modified, ETag, Accept-Ranges, Content-Length and Content-MD5, in Apache's order.
+fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     let info = request.file;
     request.mtime_us = Some(info.mtime_us);
-    let mtime = (info.mtime_us / SECOND_US).min(request.time_us / SECOND_US);
+    let (mtime, now) = (info.mtime_us / SECOND_US, request.time_us / SECOND_US);
+    // A time in the future is given as the present one, which goes on: the response is not kept.
+    request.pure &= mtime <= now;
+    let mtime = mtime.min(now);
     let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
     request.headers_out.set(b"Last-Modified", &date);
     let parts = core.dir.file_etag.parts();
     let tag = if parts.has(EtagParts::DIGEST) {
-        content_sha1(file, info.size).map(|digest| wire::etag::from_digest(digest.as_bytes()))
+        digests.sha1.as_ref().map(|digest| wire::etag::from_digest(digest.as_bytes()))
     } else {
         Some(etag::of_file(&info, parts, request.time_us)).filter(|tag| !tag.is_empty())
     };
@@ -177,6 +226,9 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, file: &File) {
     request.headers_out.set(b"Accept-Ranges", ranges);
     let mut digits = itoa::Buffer::new();
     request.headers_out.set(b"Content-Length", digits.format(info.size).as_bytes());
+    if let Some(digest) = &digests.md5 {
+        request.headers_out.set(b"Content-MD5", digest.as_bytes());
+    }
 }
 
 /// The status that the request's conditions come to (`ap_meets_conditions`).
@@ -193,33 +245,4 @@ fn condition(request: &Request) -> Option<u16> {
         now,
     };
     meets_conditions(&request.headers_in, &known).status()
-}
-
-/// How much of a file is read at a time for a digest, bytes.
-const DIGEST_STEP_BYTES: usize = 64 * 1024;
-
-fn each_piece(file: &File, length: u64, mut take: impl FnMut(&[u8])) -> Option<()> {
-    use std::os::unix::fs::FileExt;
-    let mut buffer = vec![0; DIGEST_STEP_BYTES];
-    let mut at = 0;
-    while at < length {
-        let count = file.read_at(&mut buffer, at).ok().filter(|count| *count > 0)?;
-        take(buffer.get(..count)?);
-        at += count as u64;
-    }
-    Some(())
-}
-
-fn content_md5(file: &File, length: u64) -> Option<String> {
-    use md5::Digest;
-    let mut digest = md5::Md5::new();
-    each_piece(file, length, |piece| digest.update(piece))?;
-    Some(base64::engine::general_purpose::STANDARD.encode(digest.finalize()))
-}
-
-fn content_sha1(file: &File, length: u64) -> Option<String> {
-    use sha1::Digest;
-    let mut digest = sha1::Sha1::new();
-    each_piece(file, length, |piece| digest.update(piece))?;
-    Some(base64::engine::general_purpose::STANDARD.encode(digest.finalize()))
 }

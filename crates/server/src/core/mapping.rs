@@ -10,12 +10,13 @@ use std::sync::Arc;
 use crate::core::Core;
 use crate::core::dir_config::HandlerName;
 use crate::expr;
-use crate::hooks::{Answer, Bound};
+use crate::hooks::{Answer, Bound, Verdict};
 use crate::log::Level;
+use crate::matching::{self, Stop};
 use crate::merge::Setting;
 use crate::path;
 use crate::request::Request;
-use crate::walk::{self, Walked};
+use crate::walk;
 
 /// DocumentRoot and the URI's path, less what `ServerPath` takes off.
 pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
@@ -27,10 +28,9 @@ pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request
     }
     let below = core.server.server_path.0.as_deref().and_then(|path| below(uri, path));
     let relative = below.unwrap_or(uri);
-    let mut file = match core.server.document_root.get() {
-        Some(root) => root.clone(),
-        None => default_root(request),
-    };
+    // The main server always has one, and hosts inherit it.
+    let root = core.server.document_root.get().map_or(&b"/"[..], Vec::as_slice);
+    let mut file = root.to_vec();
     if file.last() == Some(&b'/') {
         file.pop();
     }
@@ -38,10 +38,9 @@ pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request
         file.push(b'/');
     }
     file.extend_from_slice(relative);
-    let inside = path::canonical(&file).filter(|full| {
-        let root = core.server.document_root.get().map_or(&b"/"[..], Vec::as_slice);
-        root == b"/" || full.starts_with(root)
-    });
+    let is_inside = |full: &Vec<u8>| root == b"/" || full.starts_with(root);
+    let is_short = |full: &Vec<u8>| full.len() < walk::PATH_LIMIT;
+    let inside = path::canonical(&file).filter(is_inside).filter(is_short);
     let Some(full) = inside else {
         let line = request.request_line.clone();
         request.log_core(Level::Error, 127, "Cannot map to file", Some(&line));
@@ -59,20 +58,17 @@ fn below<'u>(uri: &'u [u8], path: &[u8]) -> Option<&'u [u8]> {
     whole.then_some(rest)
 }
 
-/// `DocumentRoot` where nothing is said.
-fn default_root(request: &Request) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    request.engine.server.server_root.join("htdocs").as_os_str().as_bytes().to_vec()
-}
-
 /// The directory walk, then the file walk.
 pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
-    for walk in [walk::directories, walk::files] {
-        if let Walked::Status(status) = walk(request) {
-            return Answer::status(status);
+    const WALKS: [fn(&mut Request) -> Result<(), Stop>; 2] = [walk::directories, walk::files];
+    let mut done = 0;
+    matching::settle(request, move |request| {
+        while let Some(walk) = WALKS.get(done) {
+            walk(request)?;
+            done += 1;
         }
-    }
-    Answer::OK
+        Ok(Verdict::Ok)
+    })
 }
 
 /// `ForceType`, `SetHandler` and `AcceptPathInfo` have the last word on what modules found.
@@ -84,8 +80,13 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         None | Some(HandlerName::None) => {}
         Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
         Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
-            Ok(name) if name.is_empty() || name.eq_ignore_ascii_case(b"none") => {}
-            Ok(name) => request.handler = Some(Cow::Owned(name)),
+            // An empty value leaves what modules found.
+            Ok(name) if name.is_empty() => {}
+            Ok(name) => {
+                if let HandlerName::Name(name) = HandlerName::of(&name) {
+                    request.handler = Some(Cow::Owned(name.to_vec()));
+                }
+            }
             Err(why) => {
                 let why = format!("Can't evaluate handler expression: {why}");
                 request.log_core(Level::Error, 3154, &why, None);
@@ -112,14 +113,10 @@ pub(super) fn overrides_by_expression(core: Bound<'_, Core>) -> bool {
 /// `SetOutputFilter`, `SetInputFilter`
 pub(super) fn insert_filters<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     for name in core.dir.output_filters.get().into_iter().flat_map(|names| names.iter()) {
-        if !request.add_filter_named(name) {
-            request.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
-        }
+        request.add_filter_named(name);
     }
     for name in core.dir.input_filters.get().into_iter().flat_map(|names| names.iter()) {
-        if !request.add_input_filter_named(name) {
-            request.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
-        }
+        request.add_input_filter_named(name);
     }
     Answer::OK
 }

@@ -2,21 +2,25 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/core.html>
 
-mod byterange;
+pub(crate) mod byterange;
+pub mod digest;
 pub mod dir_config;
 pub mod etag;
-mod handler;
+pub(crate) mod handler;
 mod http;
 mod mapping;
 pub(crate) mod methods;
 pub mod options;
 pub(crate) mod rows;
+mod section_argument;
 mod sections;
 pub mod server_config;
+mod unprovided;
 
 pub use dir_config::{AllowOverride, CoreDir};
+pub use handler::discard_body;
 pub use http::HttpCore;
-pub use options::{OptionFlags, Options};
+pub use options::{Links, OptionFlags, Options};
 pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 
 use crate::directive::Row;

@@ -7,7 +7,7 @@ use crate::scope::{Override, Places};
 use conf::Arg;
 
 /// Words of `Options`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct OptionFlags(pub u16);
 
 impl OptionFlags {
@@ -15,95 +15,145 @@ impl OptionFlags {
     pub const NONE: OptionFlags = OptionFlags(0);
     /// `Indexes`
     pub const INDEXES: OptionFlags = OptionFlags(1);
-    /// `Includes`, with exec
+    /// Server-side includes, as `IncludesNOEXEC` allows them.
     pub const INCLUDES: OptionFlags = OptionFlags(2);
     /// `FollowSymLinks`
     pub const FOLLOW_SYMLINKS: OptionFlags = OptionFlags(4);
     /// `ExecCGI`
     pub const EXEC_CGI: OptionFlags = OptionFlags(8);
-    /// `IncludesNOEXEC`
-    pub const INCLUDES_NO_EXEC: OptionFlags = OptionFlags(16);
+    /// What `Includes` allows beyond [`OptionFlags::INCLUDES`]: programs.
+    pub const INCLUDES_EXEC: OptionFlags = OptionFlags(16);
     /// `SymLinksIfOwnerMatch`
     pub const SYMLINKS_IF_OWNER_MATCH: OptionFlags = OptionFlags(32);
     /// `MultiViews`
     pub const MULTIVIEWS: OptionFlags = OptionFlags(64);
     /// `All`: everything but MultiViews.
-    pub const ALL: OptionFlags = OptionFlags(1 | 2 | 4 | 8);
+    pub const ALL: OptionFlags = OptionFlags(1 | 2 | 4 | 8 | 16);
+    /// `Includes`
+    const INCLUDES_WITH_EXEC: OptionFlags = OptionFlags(2 | 16);
 
     /// Whether every flag of `other` is set.
     pub const fn has(self, other: OptionFlags) -> bool {
         self.0 & other.0 == other.0
     }
 
+    const fn with(self, other: OptionFlags) -> OptionFlags {
+        OptionFlags(self.0 | other.0)
+    }
+
+    const fn without(self, other: OptionFlags) -> OptionFlags {
+        OptionFlags(self.0 & !other.0)
+    }
+
+    /// How symbolic links are followed: owners are compared as soon as
+    /// [`OptionFlags::SYMLINKS_IF_OWNER_MATCH`] is set.
+    pub const fn links(self) -> Links {
+        if self.has(OptionFlags::SYMLINKS_IF_OWNER_MATCH) {
+            Links::OfOneOwner
+        } else if self.has(OptionFlags::FOLLOW_SYMLINKS) {
+            Links::Followed
+        } else {
+            Links::Refused
+        }
+    }
+
     /// The flags of one word, but `None` and `All`; case does not count.
     pub fn of_word(word: &[u8]) -> Option<OptionFlags> {
         const WORDS: [(&str, OptionFlags); 8] = [
             ("Indexes", OptionFlags::INDEXES),
-            ("Includes", OptionFlags::INCLUDES),
-            ("IncludesNOEXEC", OptionFlags::INCLUDES_NO_EXEC),
+            ("Includes", OptionFlags::INCLUDES_WITH_EXEC),
+            ("IncludesNOEXEC", OptionFlags::INCLUDES),
             ("FollowSymLinks", OptionFlags::FOLLOW_SYMLINKS),
             ("SymLinksIfOwnerMatch", OptionFlags::SYMLINKS_IF_OWNER_MATCH),
             ("ExecCGI", OptionFlags::EXEC_CGI),
             ("MultiViews", OptionFlags::MULTIVIEWS),
-            ("RunScripts", OptionFlags::EXEC_CGI),
+            ("RunScripts", OptionFlags::MULTIVIEWS.with(OptionFlags::EXEC_CGI)),
         ];
         let found = WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
         found.map(|(_, flags)| *flags)
     }
 }
 
+/// What becomes of a symbolic link on a request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// `FollowSymLinks` alone: it is followed.
+    Followed,
+    /// `SymLinksIfOwnerMatch`: it is followed where its target has the same owner.
+    OfOneOwner,
+    /// Neither: it is a 403.
+    Refused,
+}
+
 /// `Options`, with its rule of inheritance: a plain list replaces, `+` and `-` change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+///
+/// The fields are those of Apache's `core_dir_config` (`opts`, `opts_add`, `opts_remove`): words
+/// with a sign stay in force for inner sections even after a plain list that follows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// A plain list was given: what came from outside does not count.
-    pub absolute: Option<OptionFlags>,
-    /// `+` words.
-    pub add: OptionFlags,
-    /// `-` words.
-    pub remove: OptionFlags,
+    flags: OptionFlags,
+    /// A plain list was given: what comes from outside does not count.
+    is_absolute: bool,
+    add: OptionFlags,
+    remove: OptionFlags,
+}
+
+impl Default for Options {
+    /// `FollowSymLinks`, until something is said.
+    fn default() -> Options {
+        Options {
+            flags: OptionFlags::FOLLOW_SYMLINKS,
+            is_absolute: false,
+            add: OptionFlags::NONE,
+            remove: OptionFlags::NONE,
+        }
+    }
 }
 
 impl Options {
-    /// The options in force; the built-in default is `FollowSymLinks`.
+    /// The options in force.
     pub fn flags(&self) -> OptionFlags {
-        let base = self.absolute.unwrap_or(OptionFlags::FOLLOW_SYMLINKS);
-        OptionFlags((base.0 & !self.remove.0) | self.add.0)
+        self.flags
     }
 
-    fn plus(&mut self, flags: OptionFlags) {
-        match &mut self.absolute {
-            Some(absolute) => absolute.0 |= flags.0,
-            None => {
-                self.add.0 |= flags.0;
-                self.remove.0 &= !flags.0;
+    /// Takes one word of a line; `None` is a word without a sign.
+    fn word(&mut self, sign: Option<u8>, flags: OptionFlags) {
+        match sign {
+            Some(b'-') => {
+                self.remove = self.remove.with(flags);
+                self.add = self.add.without(flags);
+                self.flags = self.flags.without(flags);
             }
+            Some(_) => {
+                self.add = self.add.with(flags);
+                self.remove = self.remove.without(flags);
+                self.flags = self.flags.with(flags);
+            }
+            None => self.flags = self.flags.with(flags),
         }
     }
 
-    fn minus(&mut self, flags: OptionFlags) {
-        match &mut self.absolute {
-            Some(absolute) => absolute.0 &= !flags.0,
-            None => {
-                self.remove.0 |= flags.0;
-                self.add.0 &= !flags.0;
-            }
-        }
+    fn begin_absolute(&mut self) {
+        self.flags = OptionFlags::NONE;
+        self.is_absolute = true;
     }
 }
 
 impl Merge for Options {
+    /// Source: `merge_core_dir_configs` (server/core.c).
     fn merge(outer: &Self, inner: &Self) -> Self {
-        if inner.absolute.is_some() {
+        if inner.is_absolute {
             return *inner;
         }
-        // Includes and IncludesNOEXEC are one choice: the inner one replaces the outer one.
-        let mut outer = *outer;
-        if inner.add.0 & (OptionFlags::INCLUDES.0 | OptionFlags::INCLUDES_NO_EXEC.0) != 0 {
-            outer.minus(OptionFlags(OptionFlags::INCLUDES.0 | OptionFlags::INCLUDES_NO_EXEC.0));
+        let add = outer.add.without(inner.remove).with(inner.add);
+        let remove = outer.remove.without(inner.add).with(inner.remove);
+        let mut flags = outer.flags.without(remove).with(add);
+        // Includes and IncludesNOEXEC are one choice: the inner one takes exec away.
+        let both = OptionFlags::INCLUDES_WITH_EXEC;
+        if outer.flags.has(both) && inner.flags.0 & both.0 == OptionFlags::INCLUDES.0 {
+            flags = flags.without(OptionFlags::INCLUDES_EXEC);
         }
-        outer.minus(inner.remove);
-        outer.plus(inner.add);
-        outer
+        Options { flags, is_absolute: outer.is_absolute, add, remove }
     }
 }
 
@@ -120,69 +170,115 @@ pub(super) const ROWS: &[Row<Core>] = &[Row {
     state: State::Done,
 }];
 
+/// Words with a sign may follow the words None and All, which begin a list, and no others.
+///
 /// Source: `set_options` (server/core.c).
 fn set_options(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
     let allowed = cx.target.allowed_options;
     let mut options = cx.dir().options;
-    let mut signed: Option<bool> = None;
+    let (mut are_signed, mut is_all_or_none) = (false, false);
     for (index, word) in words.iter().enumerate() {
         let (sign, name) = match word.text.split_first() {
             Some((sign @ (b'+' | b'-'), name)) => (Some(*sign), name),
             _ => (None, word.text.as_slice()),
         };
-        if *signed.get_or_insert(sign.is_some()) != sign.is_some() {
+        let is_first = index == 0;
+        let is_mixed = match sign {
+            Some(_) => !is_all_or_none && !is_first && !are_signed,
+            None => are_signed,
+        };
+        if is_mixed {
             let mixed = "Either all Options must start with + or -, or no Option may.";
             return Err(Fault::new(mixed).at(word));
         }
-        let flags = flags_of(name, index, sign.is_some(), word)?;
+        are_signed |= sign.is_some();
+        if is_first && !are_signed {
+            options.begin_absolute();
+        }
+        let flags = match all_or_none(name, is_first, are_signed) {
+            Some(flags) => {
+                is_all_or_none = true;
+                flags.map_err(|why| Fault::new(why).at(word))?
+            }
+            None => OptionFlags::of_word(name).ok_or_else(|| {
+                Fault::new(format!("Illegal option {}", bstr::BStr::new(name))).at(word)
+            })?,
+        };
         if allowed.is_some_and(|allowed| !allowed.has(flags)) {
-            return Err(Fault::new(format!("Option {} not allowed here", word.text)).at(word));
+            let name = bstr::BStr::new(name);
+            return Err(Fault::new(format!("Option {name} not allowed here")).at(word));
         }
-        match sign {
-            None if index == 0 => options = Options { absolute: Some(flags), ..Options::default() },
-            None => options.plus(flags),
-            Some(b'-') => options.minus(flags),
-            Some(_) => options.plus(flags),
-        }
+        options.word(sign, flags);
     }
     cx.dir().options = options;
     Ok(())
 }
 
-fn flags_of(name: &[u8], index: usize, signed: bool, word: &Arg) -> Result<OptionFlags, Fault> {
-    if name.eq_ignore_ascii_case(b"None") {
-        let late = index != 0 || signed;
-        return if late {
-            Err(Fault::new("'Options None' must be the first Option given.").at(word))
-        } else {
-            Ok(OptionFlags::NONE)
-        };
-    }
-    if name.eq_ignore_ascii_case(b"All") {
-        let late = index != 0 || signed;
-        return if late {
-            Err(Fault::new("'Options All' must be the first option given.").at(word))
-        } else {
-            Ok(OptionFlags::ALL)
-        };
-    }
-    let shown = bstr::BStr::new(name);
-    OptionFlags::of_word(name).ok_or_else(|| Fault::new(format!("Illegal option {shown}")).at(word))
+/// The words that begin a list: what they stand for, or why they may not stand here.
+fn all_or_none(
+    name: &[u8],
+    is_first: bool,
+    are_signed: bool,
+) -> Option<Result<OptionFlags, &'static str>> {
+    let (flags, late, signed) = if name.eq_ignore_ascii_case(b"None") {
+        (
+            OptionFlags::NONE,
+            "'Options None' must be the first Option given.",
+            "You may not use 'Options +None' or 'Options -None'.",
+        )
+    } else if name.eq_ignore_ascii_case(b"All") {
+        (
+            OptionFlags::ALL,
+            "'Options All' must be the first option given.",
+            "You may not use 'Options +All' or 'Options -All'.",
+        )
+    } else {
+        return None;
+    };
+    Some(match (is_first, are_signed) {
+        (false, _) => Err(late),
+        (true, true) => Err(signed),
+        (true, false) => Ok(flags),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn signed(sign: u8, flags: OptionFlags) -> Options {
+        let mut options = Options::default();
+        options.word(Some(sign), flags);
+        options
+    }
+
     #[test]
     fn signs_change_what_is_inherited() {
-        let outer = Options { absolute: Some(OptionFlags::ALL), ..Options::default() };
-        let inner = Options { remove: OptionFlags::INDEXES, ..Options::default() };
-        let merged = Options::merge(&outer, &inner).flags();
+        let mut outer = Options::default();
+        outer.begin_absolute();
+        outer.word(None, OptionFlags::ALL);
+        let merged = Options::merge(&outer, &signed(b'-', OptionFlags::INDEXES)).flags();
         assert!(!merged.has(OptionFlags::INDEXES) && merged.has(OptionFlags::EXEC_CGI));
-        let no_exec = Options { add: OptionFlags::INCLUDES_NO_EXEC, ..Options::default() };
-        let merged = Options::merge(&outer, &no_exec).flags();
-        assert!(!merged.has(OptionFlags::INCLUDES) && merged.has(OptionFlags::INCLUDES_NO_EXEC));
+        let merged = Options::merge(&outer, &signed(b'+', OptionFlags::INCLUDES)).flags();
+        assert!(merged.has(OptionFlags::INCLUDES) && !merged.has(OptionFlags::INCLUDES_EXEC));
         assert!(Options::default().flags().has(OptionFlags::FOLLOW_SYMLINKS));
+    }
+
+    #[test]
+    fn a_sign_outlives_the_list_that_follows_it() {
+        let mut outer = signed(b'+', OptionFlags::INDEXES);
+        outer.begin_absolute();
+        assert_eq!(outer.flags(), OptionFlags::NONE);
+        let merged = Options::merge(&outer, &signed(b'+', OptionFlags::EXEC_CGI)).flags();
+        assert_eq!(merged, OptionFlags::INDEXES.with(OptionFlags::EXEC_CGI));
+    }
+
+    #[test]
+    fn owners_count_also_where_links_are_followed() {
+        let both = OptionFlags::FOLLOW_SYMLINKS.with(OptionFlags::SYMLINKS_IF_OWNER_MATCH);
+        assert_eq!(both.links(), Links::OfOneOwner);
+        assert_eq!(OptionFlags::SYMLINKS_IF_OWNER_MATCH.links(), Links::OfOneOwner);
+        assert_eq!(Options::default().flags().links(), Links::Followed);
+        assert_eq!(OptionFlags::INDEXES.links(), Links::Refused);
     }
 }

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use conf::{Arg, Node};
 use wire::method::{Method, MethodSet};
 
-use crate::core::Core;
 use crate::core::rows::Here;
+use crate::core::section_argument::{Argument, split, words};
+use crate::core::{Core, CoreDir};
 use crate::directive::{Fault, Row, Set, Takes, Target};
 use crate::expr;
 use crate::host::HostDraft;
 use crate::scope::{Override, Places};
 use crate::section::{Condition, Matches, Section};
 use crate::slots::Slots;
+use crate::within::Within;
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row<Core>] = &[
@@ -196,9 +198,7 @@ fn location(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) ->
 
 fn files(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -> Set {
     let name = if is_match { "FilesMatch" } else { "Files" };
-    if let Some(outer @ ("Location" | "LocationMatch")) = cx.target.container {
-        return Err(format!("<{name}> cannot occur within <{outer}> section").into());
-    }
+    cx.not_within(&format!("<{name}>"), &[Within::Limit, Within::Location])?;
     let argument = Argument::read(name, raw, is_match)?;
     if !argument.rest.is_empty() {
         return Err(format!("Multiple <{name}> arguments not (yet) supported.").into());
@@ -229,6 +229,7 @@ fn conditional(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], link: Link) -> 
         Link::ElseIf => "ElseIf",
         Link::Else => "Else",
     };
+    cx.not_within(&format!("<{name}>"), &[Within::Limit])?;
     let holds = condition(cx, raw, link, name)?;
     let none_of = match link {
         Link::If => Vec::new(),
@@ -330,6 +331,8 @@ fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set 
 fn inside(cx: &mut Here<'_, '_>, name: &'static str, path: Vec<u8>, nodes: &[Node]) -> Slots {
     let target = &mut *cx.target;
     let mut dir = target.build.registry.empty_dir();
+    // The core's own is made for each section in Apache, and merges even where it says nothing.
+    let _ = dir.edit::<CoreDir>(target.build.registry.core);
     let place = match target.place {
         Places::HTACCESS => Places::HTACCESS,
         _ => Places::DIRECTORY,
@@ -357,44 +360,4 @@ fn inside(cx: &mut Here<'_, '_>, name: &'static str, path: Vec<u8>, nodes: &[Nod
 /// A literal path or a shell pattern.
 fn pattern(text: Vec<u8>) -> Matches {
     if conf::fnmatch::has_wildcard(&text) { Matches::Wildcard(text) } else { Matches::Path(text) }
-}
-
-/// What stands behind a section's name.
-struct Argument {
-    /// The path or pattern.
-    text: Vec<u8>,
-    /// It is a regular expression, by the section's name or by a `~` before it.
-    is_regex: bool,
-    /// What follows.
-    rest: Vec<u8>,
-}
-
-impl Argument {
-    fn read(name: &str, raw: &Arg, is_match: bool) -> Result<Argument, Fault> {
-        let missing =
-            || Fault::new(format!("<{name}> directive requires additional arguments")).at(raw);
-        let (mut text, mut rest) = split(&raw.text).ok_or_else(missing)?;
-        let tilde = !is_match && text == b"~";
-        if tilde {
-            (text, rest) = split(&rest).ok_or_else(missing)?;
-        }
-        Ok(Argument { text, is_regex: is_match || tilde, rest })
-    }
-}
-
-/// The first word and what follows it.
-fn split(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let text = text.trim_ascii_start();
-    let (word, length) = conf::word::first_word(text)?;
-    Some((word.to_vec(), text.get(length..).unwrap_or_default().trim_ascii().to_vec()))
-}
-
-fn words(raw: &Arg) -> Vec<Arg> {
-    let mut rest = raw.text.to_vec();
-    let mut found = Vec::new();
-    while let Some((word, after)) = split(&rest) {
-        found.push(Arg { text: word.into(), span: raw.span });
-        rest = after;
-    }
-    found
 }

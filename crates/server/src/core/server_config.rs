@@ -141,8 +141,8 @@ crate::config! {
         pub error_log_formats: Formats,
         /// `LogLevel` outside of sections.
         pub log: LogLevels,
-        /// `AllowEncodedSlashes`
-        pub allow_encoded_slashes: Setting<EncodedSlashes>,
+        /// `AllowEncodedSlashes`, which a virtual host does not inherit.
+        pub allow_encoded_slashes: Own<EncodedSlashes>,
         /// `MergeSlashes`
         pub merge_slashes: Setting<bool>,
         /// `MergeTrailers`

@@ -21,7 +21,11 @@ impl conf::Host for Questions {
         let name = name.strip_prefix(b"<").unwrap_or(name);
         self.0.row(&name.to_str_lossy()).is_some()
     }
-    fn load_module(&mut self, _: &conf::BStr, _: &std::path::Path) -> Result<(), String> {
+    fn load_module(
+        &mut self,
+        _: &conf::Arg,
+        _: &std::path::Path,
+    ) -> Result<(), Box<conf::Diagnostic>> {
         Ok(())
     }
 }

@@ -99,7 +99,7 @@ impl Format {
     /// The built-in format of messages.
     pub fn standard() -> Format {
         const TEXT: &[u8] = b"[%{u}t] [%-m:%l] [pid %P:tid %T] %7F: %E: [client\\ %a] %M% \
-                              ,\\ referer\\ %{Referer}i";
+                              ,\\ referer:\\ %{Referer}i";
         parse_format(TEXT).unwrap_or(Format { items: Vec::new() })
     }
 }

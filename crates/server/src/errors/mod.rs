@@ -4,13 +4,17 @@
 
 mod page;
 
-pub(crate) use page::SuppressCharset;
-pub use page::{BodyFailed, make_page, signature};
+pub(crate) use page::{EndsConnection, SuppressCharset, ends_connection};
+pub use page::{FailedInFilter, make_page, signature};
+
+use wire::Method;
 
 use crate::body::Body;
 use crate::core::dir_config::ErrorDocument;
+use crate::core::handler;
 use crate::expr;
 use crate::hooks::Phase;
+use crate::inlet::BodyIn;
 use crate::log::Level;
 use crate::process;
 use crate::request::Request;
@@ -24,12 +28,16 @@ pub async fn die(request: &mut Request, status: u16) {
         // The error document itself failed: back to the request that failed first, and say both.
         return recursive(request, before, status).await;
     }
+    let status = after_body(request, status).await;
     request.status = status;
     request.status_line = None;
     match document(request, status) {
         Document::None => finish(request, None, None).await,
         Document::Text(text) => finish(request, None, Some(text)).await,
         Document::Url(url) => {
+            if wire::status::drops_connection(status) {
+                request.keep(EndsConnection);
+            }
             request.status = 302;
             request.headers_out.set(b"Location", &url);
             finish(request, None, None).await;
@@ -40,6 +48,25 @@ pub async fn die(request: &mut Request, status: u16) {
             request.log_core(Level::Error, 1580, why, Some(&text));
             finish(request, Some(500), None).await;
         }
+    }
+}
+
+/// Reads the body, so that the connection can be kept. Where the body is too long, that is what the
+/// response says.
+async fn after_body(request: &mut Request, status: u16) -> u16 {
+    if wire::status::drops_connection(status) || request.body_in.is_empty() {
+        return status;
+    }
+    // An early phase may have failed, before the limit was set.
+    let limit = request.plan.core.limit_request_body();
+    request.body_in.set_limit(limit);
+    // A client that still waits for `100 Continue` sends nothing after an error.
+    if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
+        return status;
+    }
+    match handler::discard_body(request).await {
+        Err(413) => 413,
+        Ok(()) | Err(_) => status,
     }
 }
 
@@ -86,8 +113,12 @@ async fn redirect(request: &mut Request, path: &[u8]) {
     if let Some(notes) = request.notes.get(b"error-notes").map(<[u8]>::to_vec) {
         request.env.set(b"ERROR_NOTES", &notes);
     }
-    // The method's number stays, as in Apache: a PUT that failed is a PUT for its document too.
+    request.method = Method::GET;
     request.method_name = std::borrow::Cow::Borrowed(b"GET");
+    if request.body_in.expects_continue() {
+        // The document's handler would ask for a body that the error has made useless.
+        request.body_in = BodyIn::default();
+    }
     let verdict = subrequest::internal_redirect(request, path).await;
     if let crate::hooks::Verdict::Status(status) = verdict {
         let first = request.status;
@@ -101,9 +132,16 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
             request.prev = Some(prev);
             break;
         }
+        // Both are error responses to one request: what the document's failure adds, a challenge
+        // for example, stands in the first as well.
+        let fields = std::mem::take(&mut request.err_headers_out);
         *request = *prev;
+        request.err_headers_out = fields;
     }
     request.status = first;
+    if wire::status::drops_connection(second) {
+        request.keep(EndsConnection);
+    }
     finish(request, Some(second), None).await;
 }
 

@@ -28,7 +28,7 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     if plain {
         request.keep(SuppressCharset);
     }
-    request.chunked |= request.kept::<BodyFailed>().is_some();
+    request.chunked |= request.kept::<FailedInFilter>().is_some();
     if matches!(status, 405 | 501) {
         let allow = methods::allow(request);
         request.headers_out.set(b"Allow", &allow);
@@ -40,9 +40,18 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     };
 }
 
-/// Marks a request whose body could not be read: Apache finds that out below its handlers, and its
-/// answer has no `Content-Length`.
-pub struct BodyFailed;
+/// Marks a request that failed in a filter, since its body could not be read or no range lies in
+/// its response: Apache finds that out below its handlers, and the page has no `Content-Length`.
+pub struct FailedInFilter;
+
+/// Kept on a request after whose response the connection ends, whatever its status is: its error
+/// document failed with a status that ends it, or an expectation of the client was not met.
+pub(crate) struct EndsConnection;
+
+/// Whether the connection ends after the response for a reason that is known before its fields are.
+pub(crate) fn ends_connection(request: &Request) -> bool {
+    wire::status::drops_connection(request.status) || request.kept::<EndsConnection>().is_some()
+}
 
 /// Marks an answer that gets no charset (`suppress-error-charset`).
 pub(crate) struct SuppressCharset;

@@ -2,13 +2,11 @@
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
 use conf::expr::{Env, Subject, Table, Variable};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use wire::Method;
+use pcre::{Captures, Later, Matched, Regex};
 
 use super::extension::{Extension, Extensions};
 use crate::request::{FileKind, Request};
@@ -42,11 +40,6 @@ impl<'r> RequestEnv<'r> {
 
 impl Env for RequestEnv<'_> {
     fn variable(&mut self, variable: Variable, out: &mut Vec<u8>) -> bool {
-        if let Variable::Module(id) = variable {
-            return self
-                .extension(id)
-                .is_some_and(|(of, own)| (of.variable_value)(self.request, own, out));
-        }
         if let Some(name) = variable.header() {
             return append(self.request.headers_in.get(name.as_bytes()), out);
         }
@@ -80,20 +73,34 @@ impl Env for RequestEnv<'_> {
         Some(self.request.useragent_addr.ip())
     }
 
-    fn allowed(&mut self, subject: Subject, text: &[u8]) -> bool {
-        // An expression can't wait. What has to (a password hash, a look-up) counts as "no".
-        let sub = match subject {
-            Subject::File => at_once(subrequest::lookup_file(self.request, text)),
-            Subject::Url => at_once(subrequest::lookup_uri(self.request, text, Method::GET)),
-        };
-        sub.is_some_and(|sub| {
-            let found = subject == Subject::Url || sub.file.kind != FileKind::None;
-            sub.status == 200 && found
-        })
+    fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, Later> {
+        // An expression can't wait. What has to (a password hash, a look-up) counts as "no"; only
+        // a match is made for it, and an `.htaccess` file read.
+        let sub = subrequest::lookup_in_expression(self.request, subject, text);
+        if sub.is_none() && self.request.misses_something() {
+            return Err(Later);
+        }
+        Ok(sub.is_some_and(|sub| match subject {
+            Subject::Url => sub.status < 400,
+            Subject::File => sub.status < 300 && sub.file.kind != FileKind::None,
+        }))
     }
 
     fn vary(&mut self, header: &[u8]) {
         self.vary.push(header.to_vec());
+    }
+
+    fn matches(
+        &mut self,
+        regex: &Regex,
+        subject: &[u8],
+        captures: Option<&mut Captures>,
+    ) -> Result<Matched, Later> {
+        self.request.matches(regex, subject, captures)
+    }
+
+    fn is_undecided(&self, variable: &[u8]) -> bool {
+        self.request.is_undecided(variable)
     }
 
     fn module_function(&mut self, id: u32, argument: &[u8], out: &mut Vec<u8>) -> bool {
@@ -114,14 +121,6 @@ impl Env for RequestEnv<'_> {
     fn module_binary(&mut self, id: u32, left: &[u8], right: &[u8]) -> bool {
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.binary_value)(self.request, own, left, right))
-    }
-}
-
-/// The value of a future that need not wait.
-fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
     }
 }
 
@@ -151,10 +150,7 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
             put(out, format_args!("{}", if request.main.is_some() { "true" } else { "false" }))
         }
         Variable::TheRequest => append(Some(&request.request_line), out),
-        Variable::ServerProtocol => {
-            let (major, minor) = (request.protocol / 1000, request.protocol % 1000);
-            put(out, format_args!("HTTP/{major}.{minor}"))
-        }
+        Variable::ServerProtocol => append(Some(&request.protocol_name()), out),
         Variable::AuthType => append(request.auth_type.as_deref().map(str::as_bytes), out),
         Variable::ContentType => append(request.content_type.as_deref(), out),
         Variable::Handler => append(request.handler.as_deref(), out),

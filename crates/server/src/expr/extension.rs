@@ -16,10 +16,9 @@ pub const GROUP: &str = "expr";
 /// Names of a module, and what they mean. What a module does not add is `None` or finds nothing.
 #[derive(Clone, Copy)]
 pub struct Extension {
-    /// The module's number of a variable, `%{NAME}`.
+    /// The module's number of the function whose value a variable `%{NAME}` has. The name is the
+    /// function's argument: a module keeps no names, of which an `.htaccess` can bring any number.
     pub variable: fn(&str) -> Option<u16>,
-    /// Its value; false for none.
-    pub variable_value: fn(&mut Request, u16, &mut Vec<u8>) -> bool,
     /// The module's number of a function, `name(word)`.
     pub function: fn(&str) -> Option<u16>,
     /// Its value; false for none.
@@ -42,7 +41,6 @@ impl Extension {
     /// An extension that adds nothing.
     pub const NOTHING: Extension = Extension {
         variable: |_| None,
-        variable_value: |_, _, _| false,
         function: |_| None,
         function_value: |_, _, _, _| false,
         list: |_| None,

@@ -8,8 +8,10 @@ mod extension;
 pub use extension::{Extension, Extensions, GROUP};
 
 use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
+use pcre::Later;
 
 use crate::log::Level;
+use crate::matching::Stop;
 use crate::request::Request;
 use crate::slots::Registry;
 
@@ -42,29 +44,39 @@ fn note_names(registry: &Registry, text: &[u8]) {
 }
 
 /// Whether a condition holds for a request; an error of evaluation is a 500.
-pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, u16> {
-    condition(expr, request, &mut Backrefs::new()).map_err(|why| {
-        let why = format!("Failed to evaluate <If> condition: {why}");
-        request.log_core(Level::Error, 39, &why, None);
-        500
+///
+/// # Errors
+/// That status, or a match that has to be made first.
+pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
+    condition(expr, request, &mut Backrefs::new())?.map_err(|why| {
+        // What is undecided is in the log already.
+        if why != EvalError::Undecided {
+            let why = format!("Failed to evaluate <If> condition: {why}");
+            request.log_core(Level::Error, 39, &why, None);
+        }
+        Stop::Status(500)
     })
 }
 
-/// Whether a condition holds; `$0`–`$9` go in and come out by `backrefs`.
+/// Whether a condition holds, or why that can't be told ([`Expr::eval_bool`]); `$0`–`$9` go in and
+/// come out by `backrefs`.
 ///
 /// # Errors
-/// As [`Expr::eval_bool`].
+/// [`Later`] where a match has to be made first.
 pub fn condition(
     expr: &Expr,
     request: &mut Request,
     backrefs: &mut Backrefs,
-) -> Result<bool, EvalError> {
+) -> Result<Result<bool, EvalError>, Later> {
     request.pure &= expr.is_constant();
     let vary = !expr.flags().dont_vary;
     let mut env = RequestEnv::new(request);
     let value = expr.eval_bool(&mut env, backrefs);
     env.finish(vary);
-    value
+    match value {
+        Err(EvalError::Later) => Err(Later),
+        value => Ok(value),
+    }
 }
 
 /// The value of a string expression.

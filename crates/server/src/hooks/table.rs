@@ -57,6 +57,17 @@ impl HookTable {
         self.phase(Phase::Handler).iter().find(named).is_some_and(|hook| hook.shows_host_counts)
     }
 
+    /// Adds an output filter.
+    pub(crate) fn add_filter(&mut self, filter: FilterDef) {
+        self.filters.push(Arc::new(filter));
+    }
+
+    /// Whether an active module has a handler of this name.
+    pub fn provides_handler(&self, name: &[u8]) -> bool {
+        let is_named = |hook: &HookDef| hook.handler.is_some_and(|own| own.as_bytes() == name);
+        self.phase(Phase::Handler).iter().any(is_named)
+    }
+
     /// A filter by name; names are case-insensitive.
     pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
         self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))

@@ -39,8 +39,15 @@ pub struct TlsChoice {
 
 /// Whether a client may go on with the certificates that it sent.
 pub enum Judgement {
-    /// It may; the text says why they are not trusted, if they are not.
-    Admit(Option<String>),
+    /// It may, with these certificates.
+    Admit {
+        /// Why they are not trusted, if they are not.
+        failure: Option<String>,
+        /// How many authorities stand above the client's own certificate, if they are.
+        depth: usize,
+    },
+    /// It may, as if it had shown none, for this reason.
+    Ignore(String),
     /// It may not, for this reason.
     Refuse(String),
     /// Somebody has to be asked first.

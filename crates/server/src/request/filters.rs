@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::Request;
 use crate::filter::{Attached, OutputFilter, Stage};
+use crate::log::Level;
 
 impl Request {
     /// Attaches an output filter behind those of its stage.
@@ -17,28 +18,32 @@ impl Request {
         self.filters.insert(at, Attached { name: name.into(), stage, filter });
     }
 
-    /// Attaches a registered output filter by name; false if there is none of that name.
-    pub fn add_filter_named(&mut self, name: &[u8]) -> bool {
+    /// Attaches a registered output filter by name; if there is none of that name the log says so.
+    pub fn add_filter_named(&mut self, name: &[u8]) {
         let Some(def) = self.engine.server.registry.hooks.filter(name).cloned() else {
-            return false;
+            return self.log_unknown_filter(name);
         };
         if let Some(filter) = (def.make)(self) {
             self.add_filter(def.name, def.stage, filter);
         }
-        true
     }
 
-    /// Puts a registered input filter in front of the body; false if there is none of that name.
-    pub fn add_input_filter_named(&mut self, name: &[u8]) -> bool {
+    /// Puts a registered input filter in front of the body; if there is none of that name the log
+    /// says so.
+    pub fn add_input_filter_named(&mut self, name: &[u8]) {
         let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
-            return false;
+            return self.log_unknown_filter(name);
         };
         if !self.body_in.is_empty()
             && let Some(filter) = (def.make)(self)
         {
             self.body_in.wrap(filter);
         }
-        true
+    }
+
+    /// Source: `add_any_filter` (server/util_filter.c).
+    fn log_unknown_filter(&self, name: &[u8]) {
+        self.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
     }
 
     /// Takes a filter off again by name.

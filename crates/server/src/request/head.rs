@@ -91,6 +91,24 @@ impl Request {
         }))
     }
 
+    /// The protocol as the client named it (`r->protocol`): `HTTP/0.9` where it named none, and
+    /// `HTTP/1.0` where that could not be read.
+    pub fn protocol_name(&self) -> Cow<'_, [u8]> {
+        let mut words = self.request_line.rsplit(|byte| *byte == b' ');
+        let last = words.next().filter(|_| words.next().is_some()).unwrap_or_default();
+        match last.split_at_checked(5) {
+            Some((name, [b'1'..=b'9', b'.', b'0'..=b'9'])) if name == b"HTTP/" => last.into(),
+            Some((name, [b'1'..=b'9', b'.', b'0'..=b'9']))
+                if name.eq_ignore_ascii_case(b"HTTP/") =>
+            {
+                let strict = self.client.base_host.core.strict_protocol();
+                if strict { last.into() } else { last.to_ascii_uppercase().into() }
+            }
+            _ if self.simple => b"HTTP/0.9".into(),
+            _ => b"HTTP/1.0".into(),
+        }
+    }
+
     /// Forgets which host was asked for; what is returned is memory to use again.
     pub(crate) fn forget_host(&mut self) -> Option<Vec<u8>> {
         self.named_port = None;
@@ -109,13 +127,8 @@ impl Request {
         if let (Some(name), None) = (&tls.server_name, &self.hostname) {
             return Err(nameless(name));
         }
-        match (hook.admit)(&self.client, server, tls, &self.host) {
-            Ok(()) => tls.admitted.set(Some(self.host.id)),
-            Err(refusal) => {
-                self.notes.set(CLOSES_SILENTLY, b"1");
-                return Err(refusal);
-            }
-        }
+        (hook.admit)(&self.client, server, tls, &self.host)?;
+        tls.admitted.set(Some(self.host.id));
         Ok(())
     }
 }

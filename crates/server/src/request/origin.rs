@@ -1,6 +1,7 @@
 //! Where a request comes from: the client, an internal redirect, another request.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::Request;
@@ -22,12 +23,27 @@ pub struct MainRequest {
 }
 
 /// How deep we are in internal redirects and subrequests (`LimitInternalRecursion`).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Depth {
     /// Internal redirects.
     pub redirects: u16,
     /// Subrequests.
     pub subrequests: u16,
+    /// Look-ups that this very request has made.
+    pub made: u32,
+    /// An expression waits for the subrequest's outcome, and can't do so for long.
+    pub in_expression: bool,
+    /// Look-ups that share a limit with this request's, as far as one of them was made.
+    pub lookups: Option<Rc<Lookups>>,
+}
+
+/// Look-ups that share one limit ([`crate::subrequest::LOOKUP_LIMIT`]).
+#[derive(Debug, Default)]
+pub struct Lookups {
+    /// How many were made.
+    pub made: Cell<u32>,
+    /// Whether the log says that one was refused.
+    pub have_logged: Cell<bool>,
 }
 
 impl Request {

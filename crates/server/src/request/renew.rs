@@ -8,6 +8,7 @@ use super::{Depth, FileInfo, PathInfoUse, Request};
 use crate::body::Body;
 use crate::client::Client;
 use crate::inlet::BodyIn;
+use crate::matching::Matching;
 
 /// What a text or a table of a request that is kept may hold, bytes.
 const KEPT_BYTES: usize = 4096;
@@ -66,6 +67,7 @@ impl Request {
                 table.clear();
             }
         }
+        self.matching = Matching::default();
         self.extensions.clear();
         self.log_mark.take();
     }
@@ -94,6 +96,7 @@ impl Request {
         self.trace = None;
         self.file_lookup = false;
         self.depth = Depth::default();
+        self.matching = Matching::default();
         self.extensions.clear();
         self.log_mark.take();
     }

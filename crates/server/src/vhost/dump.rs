@@ -11,9 +11,10 @@ impl VhostTable {
     pub fn dump(&self) -> String {
         let mut out = "VirtualHost configuration:\n".to_owned();
         let mut order = self.order.clone();
-        order.sort_by_key(|ip| bucket(*ip));
-        for ip in &order {
-            for group in self.by_address.get(ip).into_iter().flatten() {
+        order.sort_by_key(|(ip, _)| bucket(*ip));
+        for (ip, port) in &order {
+            let mut groups = self.by_address.get(ip).into_iter().flatten();
+            if let Some(group) = groups.find(|group| group.port == *port) {
                 dump_group(&mut out, &shown(*ip), group);
             }
         }
@@ -47,7 +48,6 @@ fn dump_group(out: &mut String, address: &str, group: &Group) {
     let (name, place) = (name_of(&first.host), place_of(&first.host));
     if group.hosts.len() == 1 {
         let _ = writeln!(out, "{address:<22} {name} ({place})");
-        dump_aliases(out, &first.host);
         return;
     }
     let _ = writeln!(out, "{address:<22} is a NameVirtualHost");

@@ -22,8 +22,8 @@ pub struct VhostTable {
     by_address: HashMap<IpAddr, Vec<Group>>,
     /// Those of `*` and `_default_`.
     wildcard: Vec<Group>,
-    /// Addresses in order of appearance, for [`VhostTable::dump`].
-    order: Vec<IpAddr>,
+    /// Which groups there are in `by_address`, in Apache's order, for [`VhostTable::dump`].
+    order: Vec<(IpAddr, Option<u16>)>,
 }
 
 /// The hosts of one address and port: the first is the one for requests that name no other.
@@ -42,6 +42,9 @@ struct Member {
 
 impl VhostTable {
     /// A table of `hosts`; the first is the main server.
+    ///
+    /// Apache puts hosts into its lists from the last to the first, each in front of what is there
+    /// (`ap_fini_vhost_config`); so do we, by reversing what was appended.
     pub fn new(hosts: &[Arc<Host>]) -> VhostTable {
         let mut table = VhostTable {
             main: hosts[0].clone(),
@@ -49,38 +52,38 @@ impl VhostTable {
             wildcard: Vec::new(),
             order: Vec::new(),
         };
-        for host in hosts.iter().skip(1) {
-            for arg in &host.addresses {
-                if let Ok(address) = VirtualHostAddress::parse(&arg.text) {
-                    table.add(host, &address);
-                }
-            }
+        for host in hosts.iter().skip(1).rev() {
+            table.add(host);
+        }
+        table.order.reverse();
+        table.wildcard.reverse();
+        for group in table.by_address.values_mut().flatten().chain(&mut table.wildcard) {
+            group.hosts.reverse();
         }
         table
     }
 
-    fn add(&mut self, host: &Arc<Host>, address: &VirtualHostAddress) {
-        let port = address.port;
-        match &address.host {
-            VirtualHostName::Any => join(&mut self.wildcard, host, port, b"*"),
-            VirtualHostName::Ip(ip) => self.add_ip(host, *ip, port, ip.to_string().as_bytes()),
-            VirtualHostName::Name(name) => {
-                for found in (name.as_str(), 0).to_socket_addrs().into_iter().flatten() {
-                    self.add_ip(host, found.ip(), port, name.as_bytes());
+    fn add(&mut self, host: &Arc<Host>) {
+        let mut last = None;
+        for arg in &host.addresses {
+            let Ok(address) = VirtualHostAddress::parse(&arg.text) else { continue };
+            let port = address.port;
+            for (ip, called) in resolved(&address.host) {
+                match ip {
+                    Some(ip) => {
+                        if join(self.by_address.entry(ip).or_default(), host, port, called) {
+                            self.order.push((ip, port));
+                        }
+                    }
+                    // `*:80 [::]:80` is one address twice, and listed once.
+                    None if last == Some((None, port)) => {}
+                    None => {
+                        join(&mut self.wildcard, host, port, called);
+                    }
                 }
+                last = Some((ip, port));
             }
         }
-    }
-
-    fn add_ip(&mut self, host: &Arc<Host>, ip: IpAddr, port: Option<u16>, called: &[u8]) {
-        if ip.is_unspecified() {
-            return join(&mut self.wildcard, host, port, b"*");
-        }
-        let ip = ip.to_canonical();
-        if !self.order.contains(&ip) {
-            self.order.push(ip);
-        }
-        join(self.by_address.entry(ip).or_default(), host, port, called);
     }
 
     /// The host for a connection to `local`, before any name is known
@@ -153,11 +156,31 @@ fn of_port(groups: &[Group], port: u16) -> Option<usize> {
     exact.or_else(|| groups.iter().position(|group| group.port.is_none()))
 }
 
-fn join(groups: &mut Vec<Group>, host: &Arc<Host>, port: Option<u16>, called: &[u8]) {
-    let member = Member { host: host.clone(), called: called.to_vec() };
+/// The addresses that `<VirtualHost>` names, with what it calls them; `None` is any address.
+fn resolved(name: &VirtualHostName) -> Vec<(Option<IpAddr>, Vec<u8>)> {
+    let specific = |ip: IpAddr| (!ip.is_unspecified()).then(|| ip.to_canonical());
+    match name {
+        VirtualHostName::Any => vec![(None, b"*".to_vec())],
+        VirtualHostName::Ip(ip) => vec![(specific(*ip), ip.to_string().into_bytes())],
+        VirtualHostName::Name(name) => {
+            let found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
+            found.map(|found| (specific(found.ip()), name.clone().into_bytes())).collect()
+        }
+    }
+}
+
+/// Adds a host to the group of a port; tells whether the group is new.
+fn join(groups: &mut Vec<Group>, host: &Arc<Host>, port: Option<u16>, called: Vec<u8>) -> bool {
+    let member = Member { host: host.clone(), called };
     match groups.iter_mut().find(|group| group.port == port) {
-        Some(group) => group.hosts.push(member),
-        None => groups.push(Group { port, hosts: vec![member] }),
+        Some(group) => {
+            group.hosts.push(member);
+            false
+        }
+        None => {
+            groups.push(Group { port, hosts: vec![member] });
+            true
+        }
     }
 }
 

@@ -5,14 +5,16 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::core::{AllowOverride, OptionFlags};
+use crate::core::Links;
 use crate::log::Level;
+use crate::matching::{Stop, certain};
 use crate::path;
 use crate::plan::Layer;
 use crate::request::{FileInfo, FileKind, Request};
 use crate::scope::Override;
 use crate::section::{Matches, Section};
-use crate::walk::{PATHNAME, Walked, enter, htaccess, inside, match_names, symlink};
+use crate::walk::gathered::Gathered;
+use crate::walk::{PATHNAME, enter, htaccess, match_names, symlink};
 
 /// The most segments a path may have; more is a 403.
 pub const SEGMENT_LIMIT: usize = 512;
@@ -23,28 +25,31 @@ pub const PATH_LIMIT: usize = 4096;
 
 /// Merges `<Directory>` sections and `.htaccess` files along the request's file name, shortest
 /// first, then `<DirectoryMatch>`; splits what is no file off into `path_info`.
-pub fn directories(request: &mut Request) -> Walked {
+///
+/// # Errors
+/// As [`locations`](super::locations).
+pub fn directories(request: &mut Request) -> Result<(), Stop> {
     let Some(full) = path::canonical(&request.filename) else {
         request.log_core(Level::Error, 28, "invalid path in request", None);
-        return Walked::Status(403);
+        return Err(Stop::Status(403));
     };
     if full.len() >= PATH_LIMIT {
         // The system refuses the whole, whatever stands on the way.
         request.log_core(Level::Error, 36, "access failed, the path is too long", None);
-        return Walked::Status(403);
+        return Err(Stop::Status(403));
     }
     let ends_in_slash = full.last() == Some(&b'/');
     let mut walk = Walk {
+        before: request.layer.clone(),
         layer: request.layer.clone(),
+        matching: Gathered::default(),
         here: b"/".to_vec(),
         found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
     };
     let mut rest: &[u8] = full.get(1..).unwrap_or_default();
     let mut depth = 1;
     loop {
-        if let Err(status) = walk.enter_directory(request, depth) {
-            return Walked::Status(status);
-        }
+        walk.enter_directory(request, depth)?;
         let (segment, after) = match rest.iter().position(|byte| *byte == b'/') {
             Some(slash) => (&rest[..slash], &rest[slash..]),
             None => (rest, &rest[rest.len()..]),
@@ -54,7 +59,7 @@ pub fn directories(request: &mut Request) -> Walked {
         }
         depth += 1;
         if depth > SEGMENT_LIMIT {
-            return Walked::Status(403);
+            return Err(Stop::Status(403));
         }
         walk.here.extend_from_slice(segment);
         match walk.step(request) {
@@ -63,9 +68,7 @@ pub fn directories(request: &mut Request) -> Walked {
                     // `GET /dir`: the directory's own configuration applies, the name keeps its
                     // shape so that mod_dir can redirect.
                     walk.here.push(b'/');
-                    if let Err(status) = walk.enter_directory(request, depth) {
-                        return Walked::Status(status);
-                    }
+                    walk.enter_directory(request, depth)?;
                     walk.here.pop();
                     rest = b"";
                     break;
@@ -76,10 +79,8 @@ pub fn directories(request: &mut Request) -> Walked {
             Ok(kind) => {
                 // Where links are followed Apache does not look at what a segment is, and holds
                 // sections for directories against the file, too.
-                let options = request.core_of(&walk.layer).options.flags();
-                let unseen = options.has(OptionFlags::FOLLOW_SYMLINKS)
-                    && !options.has(OptionFlags::SYMLINKS_IF_OWNER_MATCH);
-                if kind != FileKind::None && after.is_empty() && unseen {
+                let links = request.core_of(&walk.layer).options.flags().links();
+                if kind != FileKind::None && after.is_empty() && links == Links::Followed {
                     walk.here.push(b'/');
                     walk.enter_sections(request, depth);
                     walk.here.pop();
@@ -87,7 +88,7 @@ pub fn directories(request: &mut Request) -> Walked {
                 rest = after;
                 break;
             }
-            Err(status) => return Walked::Status(status),
+            Err(status) => return Err(Stop::Status(status)),
         }
     }
     let path_info = rest.to_vec();
@@ -96,7 +97,11 @@ pub fn directories(request: &mut Request) -> Walked {
 
 /// Where the walk stands.
 struct Walk {
+    /// The configuration before the walk.
+    before: Rc<Layer>,
+    /// The configuration so far: what the next step asks.
     layer: Rc<Layer>,
+    matching: Gathered,
     /// The path so far; a directory's ends in a slash.
     here: Vec<u8>,
     /// What stands there.
@@ -105,15 +110,19 @@ struct Walk {
 
 impl Walk {
     /// Applies the sections for this very directory, then its `.htaccess`.
-    fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), u16> {
+    fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), Stop> {
         self.enter_sections(request, depth);
-        let allow = self.allow_override(request);
-        let list = request.core_of(&self.layer).allow_override_list.get().cloned();
-        if allow.classes == Override::NONE && list.as_ref().is_none_or(|list| list.is_empty()) {
+        let core = request.core_of(&self.layer);
+        let list = core.allow_override_list.get().cloned();
+        // Where it was never set the files are read as well, and nothing is allowed in them.
+        let allow = core.allow_override.get().copied();
+        let is_closed = allow.is_some_and(|allow| allow.classes == Override::NONE);
+        if is_closed && list.as_ref().is_none_or(|list| list.is_empty()) {
             return Ok(());
         }
+        let allow = allow.unwrap_or_default();
         if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
-            self.layer = inside(request, &self.layer, &section);
+            self.add(request, &section);
         }
         Ok(())
     }
@@ -128,33 +137,31 @@ impl Walk {
                 _ => false,
             };
             if matched {
-                self.layer = inside(request, &self.layer, section);
+                self.add(request, section);
             }
         }
     }
 
-    fn allow_override(&self, request: &Request) -> AllowOverride {
-        request.core_of(&self.layer).allow_override.or(AllowOverride::default())
+    fn add(&mut self, request: &Request, section: &Arc<Section>) {
+        self.matching.add(request, section);
+        self.layer = self.matching.onto(request, &self.before);
     }
 
     /// Looks at the path so far; follows a symbolic link if the options allow it.
     fn step(&mut self, request: &mut Request) -> Result<FileKind, u16> {
-        let options = request.core_of(&self.layer).options.flags();
+        let links = request.core_of(&self.layer).options.flags().links();
         request.trace_path(&self.here);
-        let info = if options.has(OptionFlags::FOLLOW_SYMLINKS) {
-            path::stat(&self.here)
-        } else {
-            if let Some(trace) = &mut request.trace {
-                trace.links_matter = true;
-            }
-            symlink::stat(&self.here, options)
-        };
-        match info {
+        if links != Links::Followed
+            && let Some(trace) = &mut request.trace
+        {
+            trace.links_matter = true;
+        }
+        match symlink::stat(&request.engine, &self.here, links) {
             Ok(info) => {
                 self.found = info;
                 Ok(info.kind)
             }
-            Err(path::StatError::Missing) if is_dangling(&self.here) => {
+            Err(path::StatError::Missing) if self.is_dangling(request) => {
                 let why = "Symbolic link not allowed or link target not accessible";
                 request.log_core(Level::Error, 37, why, Some(&self.here));
                 Err(403)
@@ -181,13 +188,18 @@ impl Walk {
         }
     }
 
+    /// Whether the path so far is a dangling symbolic link.
+    fn is_dangling(&self, request: &Request) -> bool {
+        request.engine.lstat(&self.here).is_ok_and(|entry| entry.is_symlink)
+    }
+
     /// `<DirectoryMatch>` on the whole, then the request is told what was found.
-    fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Walked {
+    fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Result<(), Stop> {
         let host = request.host.clone();
         for section in host.directories.regexes() {
             let Matches::Regex(regex) = &section.matches else { continue };
-            if match_names(regex, &self.here, request) {
-                self.layer = inside(request, &self.layer, section);
+            if certain(match_names(regex, &self.here, request)?)? {
+                self.add(request, section);
             }
         }
         request.filename = self.here;
@@ -195,13 +207,8 @@ impl Walk {
         request.file = self.found;
         request.canonical_filename.clone_from(&request.filename);
         enter(request, self.layer);
-        Walked::On
+        Ok(())
     }
-}
-
-/// A symbolic link to what is not there.
-fn is_dangling(path: &[u8]) -> bool {
-    path::lstat(path).is_ok_and(|entry| entry.is_symlink)
 }
 
 /// `<Directory>` sections as the walk wants them: by number of segments, regular expressions apart.

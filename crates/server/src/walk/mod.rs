@@ -4,30 +4,27 @@
 //! (server/request.c).
 
 mod directory;
+mod gathered;
 mod htaccess;
 mod symlink;
 
-pub use directory::{DirectorySections, directories};
-pub use htaccess::HtaccessCache;
+pub use directory::{DirectorySections, PATH_LIMIT, directories};
+pub use htaccess::{
+    HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD, hand_down, leave_wanted,
+    read_wanted, wants_to_read,
+};
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use pcre::{Captures, Regex};
+use pcre::{Captures, Later, Matched, Regex};
 
 use crate::expr;
+use crate::matching::{Stop, certain};
 use crate::plan::Layer;
 use crate::request::Request;
 use crate::section::{Matches, Section};
 
-/// How a walk ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Walked {
-    /// The request's layer is the merged configuration.
-    On,
-    /// The request ends with this status.
-    Status(u16),
-}
+use gathered::Gathered;
 
 /// The most that `<If>` may be nested.
 const IF_DEPTH_LIMIT: usize = 32;
@@ -52,9 +49,12 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
 }
 
 /// `<Location>` and `<LocationMatch>`.
-pub fn locations(request: &mut Request) {
+///
+/// # Errors
+/// The status that the request ends with, or a match that has to be made first.
+pub fn locations(request: &mut Request) -> Result<(), Stop> {
     let host = request.host.clone();
-    let mut layer = request.layer.clone();
+    let mut matching = Gathered::default();
     // Doubled slashes are one but for regular expressions, even under `MergeSlashes Off`.
     let mut merged = None;
     if request.uri.first() == Some(&b'/') && request.uri.windows(2).any(|pair| pair == b"//") {
@@ -63,64 +63,80 @@ pub fn locations(request: &mut Request) {
         merged = Some(uri);
     }
     for section in host.core.locations.iter() {
-        if location_matches(section, request, merged.as_deref()) {
-            layer = inside(request, &layer, section);
+        if location_matches(section, request, merged.as_deref())? {
+            matching.add(request, section);
         }
     }
-    enter(request, layer);
+    enter(request, matching.onto(request, &request.layer));
+    Ok(())
 }
 
-/// `<Files>` and `<FilesMatch>`, then `<If>`.
-pub fn files(request: &mut Request) -> Walked {
+/// `<Files>` and `<FilesMatch>`. A directory's name is what stands behind its last slash: nothing,
+/// which `*` matches.
+///
+/// # Errors
+/// As [`locations`].
+pub fn files(request: &mut Request) -> Result<(), Stop> {
     let core = request.plan.core.clone();
+    if core.files.is_empty() {
+        return Ok(());
+    }
     let name = match request.filename.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => request.filename.get(slash + 1..).unwrap_or_default().to_vec(),
-        None => return Walked::On,
+        None => return Ok(()),
     };
-    if name.is_empty() || core.files.is_empty() {
-        return Walked::On;
-    }
-    let mut layer = request.layer.clone();
+    let mut matching = Gathered::default();
     for section in core.files.iter() {
         let matched = match &section.matches {
             Matches::Path(path) => *path == name,
             Matches::Wildcard(pattern) => {
                 conf::fnmatch::fnmatch(pattern, &name, Default::default())
             }
-            Matches::Regex(regex) => match_names(regex, &name, request),
+            Matches::Regex(regex) => certain(match_names(regex, &name, request)?)?,
             Matches::If(_) | Matches::Always => false,
         };
         if matched {
-            layer = inside(request, &layer, section);
+            matching.add(request, section);
         }
     }
-    enter(request, layer);
-    Walked::On
+    enter(request, matching.onto(request, &request.layer));
+    Ok(())
 }
 
 /// `<If>`, `<ElseIf>`, `<Else>`, and those inside the ones that hold.
-pub fn ifs(request: &mut Request) -> Walked {
+///
+/// # Errors
+/// As [`locations`].
+pub fn ifs(request: &mut Request) -> Result<(), Stop> {
+    let before = request.layer.clone();
+    let done = enter_ifs(request);
+    if done == Err(Stop::Later) {
+        // The walk will begin again, and nothing may be merged twice.
+        enter(request, before);
+    }
+    done
+}
+
+fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
     let mut done = 0;
     for _ in 0..IF_DEPTH_LIMIT {
         let core = request.plan.core.clone();
         let Some(fresh) = core.ifs.get(done..).filter(|fresh| !fresh.is_empty()) else {
-            return Walked::On;
+            return Ok(());
         };
         done = core.ifs.len();
-        let mut layer = request.layer.clone();
+        let mut matching = Gathered::default();
         for section in fresh {
-            match condition_holds(section, request) {
-                Ok(true) => layer = inside(request, &layer, section),
-                Ok(false) => {}
-                Err(status) => return Walked::Status(status),
+            if condition_holds(section, request)? {
+                matching.add(request, section);
             }
         }
-        enter(request, layer);
+        enter(request, matching.onto(request, &request.layer));
     }
-    Walked::Status(500)
+    Err(Stop::Status(500))
 }
 
-fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, u16> {
+fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, Stop> {
     let Matches::If(condition) = &section.matches else { return Ok(false) };
     request.pure = false;
     for earlier in &condition.none_of {
@@ -131,26 +147,24 @@ fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, u16
     condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))
 }
 
-/// The layer that a section makes of `outer`.
-pub(crate) fn inside(request: &Request, outer: &Layer, section: &Arc<Section>) -> Rc<Layer> {
-    let engine = &request.engine;
-    engine.plans.inside(&engine.server.registry, outer, section.id, &section.dir)
-}
-
 /// `merged` is the path without doubled slashes, where it has some.
-fn location_matches(section: &Section, request: &mut Request, merged: Option<&[u8]>) -> bool {
+fn location_matches(
+    section: &Section,
+    request: &mut Request,
+    merged: Option<&[u8]>,
+) -> Result<bool, Stop> {
     let uri = merged.unwrap_or(&request.uri);
-    match &section.matches {
+    Ok(match &section.matches {
         Matches::Path(path) => is_prefix(path, uri),
         Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, uri, PATHNAME),
         Matches::Regex(regex) => {
             let uri = std::mem::take(&mut request.uri);
             let matched = match_names(regex, &uri, request);
             request.uri = uri;
-            matched
+            certain(matched?)?
         }
         Matches::If(_) | Matches::Always => false,
-    }
+    })
 }
 
 /// Whether `path` is `uri` or a whole-segment prefix of it.
@@ -160,13 +174,18 @@ fn is_prefix(path: &[u8], uri: &[u8]) -> bool {
 }
 
 /// Matches a regular expression; named groups go to the environment as `MATCH_NAME`.
-pub(crate) fn match_names(regex: &Regex, subject: &[u8], request: &mut Request) -> bool {
+pub(crate) fn match_names(
+    regex: &Regex,
+    subject: &[u8],
+    request: &mut Request,
+) -> Result<Matched, Later> {
     if regex.names().is_empty() {
-        return regex.is_match(subject);
+        return request.matches(regex, subject, None);
     }
     let mut captures = Captures::default();
-    if !regex.captures(subject, &mut captures) {
-        return false;
+    let matched = request.matches(regex, subject, Some(&mut captures))?;
+    if matched != Matched::Yes {
+        return Ok(matched);
     }
     for (name, index) in regex.names() {
         let value = captures.text(*index, subject);
@@ -176,7 +195,7 @@ pub(crate) fn match_names(regex: &Regex, subject: &[u8], request: &mut Request) 
         request.env.set(&key, value);
         request.pure = false;
     }
-    true
+    Ok(Matched::Yes)
 }
 
 #[cfg(test)]

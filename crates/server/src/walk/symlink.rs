@@ -1,21 +1,24 @@
-//! Symbolic links under `Options SymLinksIfOwnerMatch`, or under no option at all.
+//! Symbolic links as `Options` has them.
 //!
 //! Source: `resolve_symlink` (server/request.c).
 
-use crate::core::OptionFlags;
-use crate::path::{self, StatError};
+use crate::core::Links;
+use crate::engine::Engine;
+use crate::path::StatError;
 use crate::request::FileInfo;
 
-/// What stands at `path`, where `FollowSymLinks` is not set: a link is followed only if its target
-/// has the same owner and the options say so.
-pub fn stat(path: &[u8], options: OptionFlags) -> Result<FileInfo, StatError> {
-    let link = path::lstat(path)?;
+/// What stands at `path`; a link there is followed as far as `links` says.
+pub fn stat(engine: &Engine, path: &[u8], links: Links) -> Result<FileInfo, StatError> {
+    if links == Links::Followed {
+        return engine.stat(path);
+    }
+    let link = engine.lstat(path)?;
     if !link.is_symlink {
         return Ok(link.info);
     }
-    if !options.has(OptionFlags::SYMLINKS_IF_OWNER_MATCH) {
+    if links == Links::Refused {
         return Err(StatError::SymlinkForbidden);
     }
-    let target = path::stat(path).map_err(|_| StatError::SymlinkForbidden)?;
+    let target = engine.stat(path).map_err(|_| StatError::SymlinkForbidden)?;
     if target.uid == link.info.uid { Ok(target) } else { Err(StatError::SymlinkForbidden) }
 }

@@ -8,39 +8,39 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use mpm::{LoopSeat, Settings};
+use mpm::{LoopSpec, Settings};
 use rt::{AcceptError, Accepted, Acceptor, Handle};
 use server::connection;
 use server::engine::Engine;
 use server::log::Level;
 
-use super::neighbours::{Giver, Limits, Neighbour};
+use super::rebalance::{Limits, PeerLoop, Rebalancer};
 use super::{Common, State, heartbeat, report};
 
-/// How long a loop that has no room for connections waits before it looks again.
+/// How long a full loop waits before it checks for room again.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// How often it says so.
+/// How often it logs that it is full.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// What a loop is started with.
-pub(super) struct Seat {
+pub(super) struct LoopTask {
     pub common: Common,
     pub limits: Limits,
-    /// The loops of the process, where there are several.
-    pub neighbours: Option<Arc<[Neighbour]>>,
+    /// The loops of the process, if there are several.
+    pub peers: Option<Arc<[PeerLoop]>>,
 }
 
 /// How many connections of a loop may have a request at the same time.
 #[derive(Clone, Copy)]
 pub(super) struct Admission {
-    /// So many at most.
+    /// At this number the loop is full.
     pub most: usize,
-    /// So many are worth a word.
+    /// At this number the loop is nearly full, which is logged.
     pub near: usize,
 }
 
 impl Admission {
-    /// The share of each of the shape's loops.
+    /// Each loop's share of the shape's limits.
     pub(super) fn of(settings: &Settings) -> Self {
         let loops = settings.shape.total_loops().max(1);
         let share = |all: usize| (all / loops).max(1);
@@ -56,7 +56,7 @@ impl Admission {
     }
 }
 
-/// How busy a loop is, as its [`Admission`] has it.
+/// How busy a loop is, by its [`Admission`].
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Busy {
     Little,
@@ -64,16 +64,16 @@ enum Busy {
     Full,
 }
 
-impl Seat {
-    /// Runs the loop until it is told to end.
-    pub(super) async fn run(self, handle: Handle, seat: LoopSeat) {
-        let Self { mut common, limits, neighbours } = self;
-        let engine = common.engine(&handle, &seat);
-        let giver = neighbours.map(|all| Giver::new(all, seat.index, engine.clone()));
-        let gate = Rc::new(Gate {
+impl LoopTask {
+    /// Runs the loop until it is ordered to end.
+    pub(super) async fn run(self, handle: Handle, spec: LoopSpec) {
+        let Self { mut common, limits, peers } = self;
+        let engine = common.engine(&handle, &spec);
+        let rebalancer = peers.map(|all| Rebalancer::new(all, spec.index, engine.clone()));
+        let gate = Rc::new(AcceptGate {
             engine: engine.clone(),
             common: common.clone(),
-            giver: giver.clone(),
+            rebalancer: rebalancer.clone(),
             limits,
             told_at: Cell::new(None),
             busy: Cell::new(Busy::Little),
@@ -81,14 +81,14 @@ impl Seat {
             seen: Cell::new(0),
         });
         let mut accepting = Vec::new();
-        for socket in seat.sockets {
+        for socket in spec.sockets {
             let Ok(acceptor) = Acceptor::from_fd(socket.socket.into()) else { continue };
             accepting.push(handle.spawn_local(gate.clone().accept(acceptor)));
         }
         let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
-        let deciding = giver.clone().map(|giver| {
-            handle.spawn_local(giver.clone().receive());
-            handle.spawn_local(giver.decide())
+        let deciding = rebalancer.clone().map(|rebalancer| {
+            handle.spawn_local(rebalancer.clone().receive());
+            handle.spawn_local(rebalancer.decide())
         });
         let told = common.state.changed().await;
         if told.is_ok() && matches!(*common.state.borrow(), State::Finish | State::Leave) {
@@ -96,8 +96,8 @@ impl Seat {
             if let Some(deciding) = &deciding {
                 deciding.abort();
             }
-            if let Some(giver) = &giver {
-                giver.close();
+            if let Some(rebalancer) = &rebalancer {
+                rebalancer.close();
             }
             for task in accepting {
                 let _ = task.await;
@@ -111,19 +111,19 @@ impl Seat {
     }
 }
 
-/// Where connections come into a loop, at all of its listening sockets.
-struct Gate {
+/// Admits connections to a loop, from all of its listening sockets.
+struct AcceptGate {
     engine: Rc<Engine>,
     common: Common,
-    giver: Option<Rc<Giver>>,
+    rebalancer: Option<Rc<Rebalancer>>,
     limits: Limits,
-    /// When it was said last that there is no room.
+    /// When the lack of room was last logged.
     told_at: Cell<Option<Instant>>,
-    /// How busy the loop was, when it was looked last.
+    /// How busy the loop was at the last check.
     busy: Cell<Busy>,
-    /// Connections that were taken.
+    /// Connections accepted so far.
     taken: Cell<u64>,
-    /// Of these, those that have had their turn since: what they are about counts by now.
+    /// The ones among them that have had a turn since: their requests are counted by now.
     seen: Cell<u64>,
 }
 
@@ -131,13 +131,13 @@ struct Gate {
 #[derive(Clone, Copy, PartialEq)]
 enum Room {
     Some,
-    /// Not if all that were taken a moment ago have requests.
+    /// Not if all connections accepted a moment ago have requests.
     Unknown,
     None,
 }
 
-impl Gate {
-    /// Accepts until the loop is to finish; then what is queued already, and no more.
+impl AcceptGate {
+    /// Accepts until the loop is ordered to finish, and then what is already queued.
     async fn accept(self: Rc<Self>, acceptor: Acceptor) {
         let mut state = self.common.state.clone();
         loop {
@@ -168,10 +168,10 @@ impl Gate {
         }
     }
 
-    /// The next connection; `None` where there was no room for one, or nobody knew.
+    /// The next connection; `None` if there was no room for one, or if that was unknown.
     ///
-    /// It is judged whenever one may be there, and not only before the wait: what has come
-    /// meanwhile, at another address or on a connection that was idle, may have filled the loop.
+    /// Checks for room whenever a connection may be queued, not only before the wait: connections
+    /// accepted meanwhile at another address, or requests on idle ones, may have filled the loop.
     async fn next(&self, acceptor: &Acceptor) -> Option<Result<Accepted, AcceptError>> {
         let mut accepting = pin!(acceptor.accept());
         let next = poll_fn(|cx| match self.room() {
@@ -186,7 +186,7 @@ impl Gate {
         None
     }
 
-    /// Lets those that were taken have a turn: to read, and to begin with their answers.
+    /// Gives the accepted connections a turn, to read and to begin their responses.
     async fn see(&self) {
         let taken = self.taken.get();
         tokio::task::yield_now().await;
@@ -194,10 +194,10 @@ impl Gate {
         self.seen.set(self.seen.get().max(taken));
     }
 
-    /// Serves a connection, or hands it to a loop that has less to do.
+    /// Serves a connection, or hands it to a less busy loop.
     fn take(&self, accepted: Accepted) {
-        let accepted = match &self.giver {
-            Some(giver) => giver.pass_on(accepted),
+        let accepted = match &self.rebalancer {
+            Some(rebalancer) => rebalancer.route(accepted),
             None => Some(accepted),
         };
         if let Some(accepted) = accepted {
@@ -206,7 +206,7 @@ impl Gate {
         }
     }
 
-    /// Whether a connection has to wait; said to whom it concerns.
+    /// Whether a connection may be accepted. Reports the limit to the supervisor and to the log.
     fn room(&self) -> Room {
         let Limits { room, admission } = self.limits;
         let connections = &self.engine.connections;
@@ -230,7 +230,7 @@ impl Gate {
         }
     }
 
-    /// Says that connections have to wait, from time to time.
+    /// Logs, at an interval, that connections have to wait.
     fn tell_full(&self) {
         if self.told_at.get().is_none_or(|at| at.elapsed() >= FULL_TOLD_EVERY) {
             self.told_at.set(Some(Instant::now()));
@@ -239,8 +239,8 @@ impl Gate {
                 Level::Error,
                 20003,
                 format_args!(
-                    "{room} connections are open, more wait: the limit on open files (ulimit -n) \
-                     leaves no room for them"
+                    "{room} connections are open and new ones wait: the limit on open files \
+                     (ulimit -n) leaves no room for more"
                 ),
             );
         }

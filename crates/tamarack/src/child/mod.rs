@@ -1,7 +1,7 @@
-//! A child process: its loops, one per thread, and the orders it gets.
+//! A child process: its loops, one per thread, and the supervisor's orders.
 
 mod loops;
-mod neighbours;
+mod rebalance;
 mod threads;
 
 use std::rc::Rc;
@@ -10,55 +10,56 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mpm::{Child, Control, LoopSeat, Order, ProcessSlot, Scoreboard};
+use mpm::{Child, Control, LoopSpec, Order, ProcessSlot, Scoreboard};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
-use rt::{AcceptError, Bell, BlockingLimits, BlockingPool, Handle, Loop, Watcher};
+use rt::{AcceptError, BlockingLimits, BlockingPool, Handle, Loop, WakeAll, Watcher};
 use server::engine::Engine;
 use server::host::Server;
 use server::log::Level;
 use tokio::sync::watch;
 
-use neighbours::{Limits, Neighbour};
+use rebalance::{Limits, PeerLoop};
 
-/// Descriptors that are kept for files, logs and pipes: an eighth of all, within these bounds.
+/// Descriptors reserved for files, logs and pipes: an eighth of all, within these bounds.
 const RESERVED_LEAST: usize = 8;
 /// See [`RESERVED_LEAST`].
 const RESERVED_MOST: usize = 1024;
 /// Descriptors that a loop needs for itself.
 const PER_LOOP: usize = 4;
-/// The limit on open files where the system does not tell it.
+/// The limit on open files if the system does not report it.
 const FALLBACK_LIMIT: u64 = 1024;
 
-/// What a loop is to do.
+/// What the loops are ordered to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Serve,
     /// Accept what is queued, and finish.
     Finish,
-    /// Finish what there is.
+    /// Finish the open connections.
     Leave,
     Stop,
 }
 
-/// Runs the child's loops until it is told to end; the exit status.
+/// Runs the child's loops until it is ordered to end; returns the exit status.
 pub fn run(server: Arc<Server>, child: Child) -> i32 {
     server.call(server.registry.hooks.child_started());
     let (orders, state) = watch::channel(State::Serve);
     let control = child.control.clone();
     let in_place = child.settings.shape.blocks_in_place();
-    let bell = match Bell::new() {
-        Ok(bell) => Arc::new(bell),
+    let wake_all = match WakeAll::new() {
+        Ok(wake_all) => Arc::new(wake_all),
         Err(_) => return 1,
     };
-    // Before all others: a process that served and could not be told to end would stay for ever.
+    // Started before all other threads: a process that serves but receives no orders would never
+    // end.
     let obeying = std::thread::Builder::new().name("orders".to_owned());
-    let (line, rung) = (control.clone(), bell.clone());
-    if let Err(error) = obeying.spawn(move || obey(&line, &orders, &rung)) {
+    let (line, waker) = (control.clone(), wake_all.clone());
+    if let Err(error) = obeying.spawn(move || obey(&line, &orders, &waker)) {
         tell_no_thread(&server, &error);
         return 1;
     }
-    let Some(threads) = start(server, child, &state, &bell) else { return 1 };
+    let Some(threads) = start(server, child, &state, &wake_all) else { return 1 };
     drop(state);
     if !in_place {
         control.report_ready();
@@ -74,18 +75,18 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
 
 type Thread = JoinHandle<std::io::Result<()>>;
 
-/// Starts a thread for each seat; `None` where the system gives none.
+/// Starts a thread per spec; `None` if the system refuses one.
 fn start(
     server: Arc<Server>,
     child: Child,
     state: &watch::Receiver<State>,
-    bell: &Arc<Bell>,
+    wake_all: &Arc<WakeAll>,
 ) -> Option<Vec<Thread>> {
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
     let is_alone = in_place && loops.len() == 1;
     let watcher = watcher(is_alone);
-    // In place there is nobody whom a wait would hold up.
+    // In place there is no other connection that blocking work would delay.
     let blocking = blocking_pool(if in_place { 0 } else { settings.blocking_threads.max(1) });
     let starting = Arc::new(AtomicUsize::new(loops.len()));
     let taken = Arc::new(AtomicU64::new(0));
@@ -93,9 +94,9 @@ fn start(
         room: room_for_connections(loops.len()),
         admission: loops::Admission::of(&settings),
     };
-    let neighbours = if in_place { None } else { Neighbour::all_of(&loops, limits) };
+    let peers = if in_place { None } else { PeerLoop::all_of(&loops, limits) };
     let mut threads = Vec::new();
-    for seat in loops {
+    for spec in loops {
         let common = Common {
             server: server.clone(),
             scoreboard,
@@ -103,9 +104,9 @@ fn start(
             control: control.clone(),
             connection_limit: settings.max_connections_per_child,
             taken: taken.clone(),
-            process: (seat.index == 0).then_some(process),
+            process: (spec.index == 0).then_some(process),
         };
-        let name = format!("{}-{}", if in_place { "thread" } else { "loop" }, seat.number);
+        let name = format!("{}-{}", if in_place { "thread" } else { "loop" }, spec.number);
         let mut thread = std::thread::Builder::new().name(name.clone());
         if let Some(bytes) = settings.thread_stack_bytes {
             thread = thread.stack_size(bytes);
@@ -117,21 +118,22 @@ fn start(
             None => builder,
         };
         let started = if in_place {
-            let (reserve, bell, starting) = (reserve.clone(), bell.clone(), starting.clone());
-            let task = threads::Seat { common, reserve, bell, starting };
+            let (reserve, wake_all, starting) =
+                (reserve.clone(), wake_all.clone(), starting.clone());
+            let task = threads::ThreadTask { common, reserve, wake_all, starting };
             thread.spawn(move || {
-                seat.take();
-                builder.jobs_in(seat.slot.jobs()).in_place().start(|handle| task.run(handle, seat))
+                spec.enter_thread();
+                builder.jobs_in(spec.slot.jobs()).in_place().start(|handle| task.run(handle, spec))
             })
         } else {
-            let neighbours = neighbours.clone();
-            if let Some(own) = neighbours.as_ref().and_then(|all| all.get(seat.index)) {
+            let peers = peers.clone();
+            if let Some(own) = peers.as_ref().and_then(|all| all.get(spec.index)) {
                 builder = builder.load(own.load());
             }
-            let task = loops::Seat { common, limits, neighbours };
+            let task = loops::LoopTask { common, limits, peers };
             thread.spawn(move || {
-                seat.take();
-                builder.start(|handle| task.run(handle, seat))
+                spec.enter_thread();
+                builder.start(|handle| task.run(handle, spec))
             })
         };
         match started {
@@ -150,25 +152,25 @@ fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
     server::log::of_process(Some(server), Level::Alert, 20022, &text);
 }
 
-/// What sees files change, for all of the process. A user has few inotify instances: a process of
-/// one thread (`is_alone`) hears of changes by itself.
+/// The file watch of the process. A user has few inotify instances, so a process with one thread
+/// (`is_alone`) uses directory signals instead.
 fn watcher(is_alone: bool) -> Option<Arc<Watcher>> {
     if is_alone { None } else { Watcher::new().ok().map(Arc::new) }
 }
 
-/// Its threads may run on any CPU, whichever loop they were started by.
+/// The pool's threads may run on any CPU, whichever loop starts them.
 fn blocking_pool(threads: usize) -> Arc<BlockingPool> {
     let limits = BlockingLimits { threads, ..BlockingLimits::default() };
     Arc::new(BlockingPool::starting_with(limits, Some(unpin)))
 }
 
 fn unpin() {
-    // Where it fails the thread stays on its loop's CPUs.
+    // If this fails, the thread stays on its loop's CPUs.
     let _ = mpm::affinity::mask::unpin();
 }
 
-/// Hands the supervisor's orders on to the loops. Ends with the process.
-fn obey(control: &Control, orders: &watch::Sender<State>, bell: &Bell) {
+/// Forwards the supervisor's orders to the loops. Ends with the process.
+fn obey(control: &Control, orders: &watch::Sender<State>, wake_all: &WakeAll) {
     loop {
         let state = match control.wait_order(None) {
             None => continue,
@@ -177,7 +179,7 @@ fn obey(control: &Control, orders: &watch::Sender<State>, bell: &Bell) {
             Some(Order::Leave) => State::Leave,
         };
         orders.send_replace(state);
-        bell.ring();
+        wake_all.wake();
         if state == State::Stop || control.is_orphan() {
             return;
         }
@@ -200,11 +202,11 @@ struct Common {
 }
 
 impl Common {
-    fn engine(&self, handle: &Handle, seat: &LoopSeat) -> Rc<Engine> {
-        Engine::new(self.server.clone(), handle.clone(), seat.slot, self.scoreboard)
+    fn engine(&self, handle: &Handle, spec: &LoopSpec) -> Rc<Engine> {
+        Engine::new(self.server.clone(), handle.clone(), spec.slot, self.scoreboard)
     }
 
-    /// A connection was accepted.
+    /// Counts an accepted connection.
     fn counted(&self) {
         if self.connection_limit > 0
             && self.taken.fetch_add(1, Ordering::Relaxed) + 1 == self.connection_limit
@@ -214,8 +216,8 @@ impl Common {
     }
 }
 
-/// How many connections each of `loops` loops may hold, so that descriptors are left for the
-/// files that are served.
+/// How many connections each of `loops` loops may hold, so that enough descriptors remain for
+/// files.
 fn room_for_connections(loops: usize) -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(FALLBACK_LIMIT, |(soft, _)| soft);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -228,7 +230,7 @@ fn report(engine: &Engine, error: &AcceptError) {
     engine.log_main(Level::Crit, 20001, format_args!("accept failed: {error}"));
 }
 
-/// Publishes that the loop still turns, and what it has done.
+/// Publishes that the loop still turns, and its counters.
 async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
     let mut busy = 0;
     loop {
@@ -242,8 +244,8 @@ async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
             publish_cpu_times(process);
         }
         engine.every_second();
-        // Those that were seen off by a thread which has been with another client since.
-        engine.handle.has_farewells();
+        // Polls the lingering closes of a thread that has been busy with one connection since.
+        engine.handle.poll_lingering_closes();
         engine.handle.sleep(Duration::from_secs(1)).await;
     }
 }

@@ -10,67 +10,68 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use mpm::{LoopSeat, Reserve};
-use rt::{AcceptError, Accepted, Bell, Door, Handle};
+use mpm::{LoopSpec, Reserve};
+use rt::{AcceptError, Accepted, BlockingAcceptor, Handle, WakeAll};
 use server::connection;
 use server::engine::Engine;
 
 use super::{Common, State, heartbeat, report};
 
-/// The longest wait for a connection before the thread's timers have their turn.
+/// The longest wait for a connection before the thread's timers run.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long a thread waits after the system had no descriptor or memory for a connection.
+/// How long a thread pauses after the system ran out of descriptors or memory.
 const NO_RESOURCES_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often a thread that is to end looks whether its last clients have closed.
-const FAREWELL_PAUSE: Duration = Duration::from_millis(20);
+/// How often a thread that is about to end polls its lingering closes.
+const LINGERING_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a thread that is to end and has a connection leaves what is queued to idle ones.
+/// How long a busy thread that is ordered to end leaves the queue to idle threads.
 const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
-/// Connections that it takes after that, at most: what a queue usually holds.
+/// Connections that it then takes at most: the usual length of a queue.
 const TAKEN_MAX: usize = 511;
 
 /// What a thread is started with.
-pub(super) struct Seat {
+pub(super) struct ThreadTask {
     pub common: Common,
-    /// Where threads that wait count themselves.
+    /// Counts the threads that wait for a connection.
     pub reserve: Option<Reserve>,
-    /// Rung when there is an order.
-    pub bell: Arc<Bell>,
+    /// Triggered by each order.
+    pub wake_all: Arc<WakeAll>,
     /// Threads of the process that do not wait for connections yet.
     pub starting: Arc<AtomicUsize>,
 }
 
-impl Seat {
-    /// Serves one connection after the other until it is told to end.
-    pub(super) async fn run(self, handle: Handle, seat: LoopSeat) {
-        let Self { mut common, reserve, bell, starting } = self;
+impl ThreadTask {
+    /// Serves one connection after another until it is ordered to end.
+    pub(super) async fn run(self, handle: Handle, spec: LoopSpec) {
+        let Self { mut common, reserve, wake_all, starting } = self;
         let mut starting = Some(starting);
-        let engine = common.engine(&handle, &seat);
-        let sockets = seat.sockets.into_iter().map(|socket| socket.socket.into()).collect();
+        let engine = common.engine(&handle, &spec);
+        let sockets = spec.sockets.into_iter().map(|socket| socket.socket.into()).collect();
         let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
-        let mut post = match Door::new(sockets, bell) {
-            Ok(door) => Post { door: Some(door), taken: VecDeque::new() },
+        let mut source = match BlockingAcceptor::new(sockets, wake_all) {
+            Ok(acceptor) => ConnectionSource { acceptor: Some(acceptor), taken: VecDeque::new() },
             Err(error) => return report(&engine, &AcceptError::Broken(error)),
         };
-        // Whatever else runs here begins.
+        // Lets the thread's other tasks begin.
         tokio::task::yield_now().await;
-        // Kept while no connection comes: a thread that looks after its timers meanwhile is idle.
+        // Kept while no connection arrives: a thread that runs its timers meanwhile is idle.
         let mut still = None;
         while *common.state.borrow() == State::Serve {
             let waiting = still.take().or_else(|| reserve.as_ref().map(Reserve::wait));
             if starting.take().is_some_and(|count| count.fetch_sub(1, Ordering::AcqRel) == 1) {
-                // Not before: who is said to serve and does not count as idle seems to be busy.
+                // Reported after the thread counts as idle: a serving process without idle threads
+                // looks busy.
                 common.control.report_ready();
             }
-            let Some(door) = &post.door else { break };
-            match door.wait(WAIT) {
+            let Some(acceptor) = &source.acceptor else { break };
+            match acceptor.wait(WAIT) {
                 Ok(Some(accepted)) => {
                     common.counted();
                     if let Some(waiting) = waiting {
                         waiting.took();
                     }
-                    serve(&engine, &mut common, accepted, &mut post).await;
+                    serve(&engine, &mut common, accepted, &mut source).await;
                     handle.give_turn().await;
                 }
                 Ok(None) => {
@@ -89,76 +90,85 @@ impl Seat {
         }
         drop(still);
         engine.draining.set(true);
-        // Nobody else accepts what is queued: the sockets are about to be closed.
+        // The sockets are about to be closed, so this thread must serve what is queued.
         while *common.state.borrow() == State::Finish {
-            let Some(accepted) = post.next() else { break };
-            serve(&engine, &mut common, accepted, &mut post).await;
+            let Some(accepted) = source.next() else { break };
+            serve(&engine, &mut common, accepted, &mut source).await;
         }
-        while *common.state.borrow() != State::Stop && handle.has_farewells() {
-            handle.sleep(FAREWELL_PAUSE).await;
+        while *common.state.borrow() != State::Stop && handle.poll_lingering_closes() {
+            handle.sleep(LINGERING_PAUSE).await;
         }
         beat.abort();
         engine.every_second();
     }
 }
 
-/// Where a thread gets its connections.
-struct Post {
-    /// Closed when the process is to end: a thread that is busy for long holds no port.
-    door: Option<Door>,
-    /// Connections that were taken before it was closed.
+/// The source of a thread's connections.
+struct ConnectionSource {
+    /// Dropped when the process is ordered to end, so that a thread with a long request holds no
+    /// port.
+    acceptor: Option<BlockingAcceptor>,
+    /// Connections accepted before it was dropped.
     taken: VecDeque<Accepted>,
 }
 
-impl Post {
+impl ConnectionSource {
     fn is_open(&self) -> bool {
-        self.door.is_some()
+        self.acceptor.is_some()
     }
 
-    /// A connection that there is already.
+    /// The next connection that is already there.
     fn next(&mut self) -> Option<Accepted> {
-        let queued = || self.door.as_ref().and_then(|door| door.try_accept().ok().flatten());
+        let queued =
+            || self.acceptor.as_ref().and_then(|acceptor| acceptor.try_accept().ok().flatten());
         queued().or_else(|| self.taken.pop_front())
     }
 
-    /// Closes the door. What is queued still was taken by nobody: all others are as busy.
+    /// Stops accepting, after draining the queue: every other thread is busy too.
     fn leave(&mut self, state: State) {
-        let Some(door) = self.door.take().filter(|_| state == State::Finish) else { return };
+        let Some(acceptor) = self.acceptor.take().filter(|_| state == State::Finish) else {
+            return;
+        };
         while self.taken.len() < TAKEN_MAX
-            && let Ok(Some(accepted)) = door.try_accept()
+            && let Ok(Some(accepted)) = acceptor.try_accept()
         {
             self.taken.push_back(accepted);
         }
     }
 }
 
-/// Serves a connection to its end, or until everything is to stop. What comes first of an order to
-/// finish is seen by the connection itself: its next answer is its last.
-async fn serve(engine: &Rc<Engine>, common: &mut Common, accepted: Accepted, post: &mut Post) {
+/// Serves a connection to its end, or until an order to stop. The connection itself notices an
+/// order to finish: its next response is its last.
+async fn serve(
+    engine: &Rc<Engine>,
+    common: &mut Common,
+    accepted: Accepted,
+    source: &mut ConnectionSource,
+) {
     let mut serving = pin!(connection::serve(engine.clone(), accepted));
     let mut served = poll_fn(move |cx| {
-        // A panic ends the connection and not the thread.
+        // A panic ends the connection, not the thread.
         let polled = catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
         polled.unwrap_or(Poll::Ready(()))
     });
     let mut has_orders = true;
     loop {
-        let is_leaving = engine.draining.get() && post.is_open();
+        let is_leaving = engine.draining.get() && source.is_open();
         tokio::select! {
             biased;
             _ = &mut served => return,
-            // Heard however much the connection does at a time.
+            // Unconstrained: orders are received however much the connection does at a time.
             changed = tokio::task::unconstrained(common.state.changed()), if has_orders => {
                 match *common.state.borrow() {
                     State::Stop => return,
                     State::Serve => {}
                     State::Finish | State::Leave => engine.draining.set(true),
                 }
-                // Without a supervisor no more come: what there is is finished.
+                // Without a supervisor no further orders arrive: finish the connection.
                 has_orders = changed.is_ok();
             }
             () = engine.handle.sleep(LEFT_TO_OTHERS), if is_leaving => {
-                post.leave(*common.state.borrow());
+                source.leave(*common.state.borrow());
             }
         }
     }

@@ -161,7 +161,7 @@ fn a_loop_leaves_a_cpu_that_others_keep_busy_and_returns() {
     let mut idle = Idle::of(one);
     let has_left = || masks(&site).iter().any(|mask| !bound.contains(mask));
     match serve_until(&site, has_left, || idle.share() >= 0.3) {
-        Came::It => site.wait_for_line("of the time it could run, others use"),
+        Came::It => site.wait_for_line("of its runnable time, other programs use"),
         Came::NoReason => return println!("the machine is busy: nothing to be seen (1 skipped)"),
         Came::Nothing => panic!("{:?}\n{}", masks(&site), site.error_log()),
     }

@@ -131,9 +131,9 @@ fn a_mask_from_outside_is_kept_to() {
             sched_setaffinity(Pid::from_raw(0), &set).unwrap();
             let said = site.run(&["-t", "-D", "DUMP_CPU"]);
             let said = String::from_utf8_lossy(&said.stdout).into_owned();
-            let line = format!("Allowed: {other} (an affinity mask or cpuset set from outside");
+            let line = format!("Allowed: {other} (limited by an affinity mask or cpuset)");
             assert!(said.contains(&line), "{said}");
-            assert!(said.contains("one CPU is allowed, there is nothing to choose"), "{said}");
+            assert!(said.contains("only one CPU is allowed"), "{said}");
             site.start();
         });
     });
@@ -266,13 +266,13 @@ fn bound_loops_do_not_migrate() {
 
 /// One of two children is stopped, and so will not turn: the other gets all connections.
 fn gets_nothing_new(site: &Site, stopped: Pid) {
-    site.wait_for_line("stands still and gets nothing new");
+    site.wait_for_line("is stalled; new connections are routed elsewhere");
     for _ in 0..20 {
         assert_eq!(site.get("/index.html").status, 200);
     }
     // Awake again, or replaced.
     let _ = kill(stopped, Signal::SIGCONT);
-    site.wait_for_line("turns and gets connections again");
+    site.wait_for_line("turns again and gets new connections");
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
     let both = if other == one + 1 { format!("{one}-{other}") } else { format!("{one},{other}") };
     site.wait_until("all of the list", || loops(&site) == [both.clone()]);
     group.limit(None);
-    site.wait_for_line("with no quota are allowed now");
+    site.wait_for_line("with no quota are now allowed");
     site.wait_until("the loop has a CPU", || loops(&site) == [one.to_string()]);
     group.limit(Some(100));
     site.wait_until("the loop is free", || loops(&site) == [both.clone()]);
@@ -410,6 +410,6 @@ fn a_list_of_no_cpu_that_is_there_is_told() {
     let mut site = Site::new("nowhere");
     site.configure("CPUAffinity 1000-1001");
     site.start();
-    site.wait_for_line("AH20112: CPUAffinity 1000-1001: none of these CPUs may be used");
+    site.wait_for_line("AH20112: CPUAffinity 1000-1001: none of these CPUs is allowed");
     assert_eq!(Client::connect(site.port).unwrap().get("/index.html").unwrap().status, 200);
 }

@@ -86,7 +86,7 @@ impl Client {
         self.answer()
     }
 
-    /// Reads an answer with a Content-Length, or none.
+    /// Reads an answer with a Content-Length, in chunks without trailers, or without a body.
     pub fn answer(&mut self) -> io::Result<Answer> {
         let end = loop {
             if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -98,6 +98,10 @@ impl Client {
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.ok_or_else(|| io::Error::other(format!("no status: {head}")))?;
         let answer = Answer { status, head, body: Vec::new() };
+        if answer.field("Transfer-Encoding").is_some_and(|coding| coding == "chunked") {
+            self.received.drain(..end);
+            return Ok(Answer { body: self.chunks()?, ..answer });
+        }
         let length = answer.field("Content-Length").and_then(|value| value.parse().ok());
         let length: usize = length.unwrap_or(0);
         while self.received.len() < end + length {
@@ -106,6 +110,28 @@ impl Client {
         let body = self.received[end..end + length].to_vec();
         self.received.drain(..end + length);
         Ok(Answer { body, ..answer })
+    }
+
+    /// Takes chunks up to the last one, which is empty.
+    fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let line = loop {
+                match self.received.windows(2).position(|two| two == b"\r\n") {
+                    Some(line) => break line,
+                    None => self.wait_for_bytes(self.received.len() + 1)?,
+                }
+            };
+            let size = String::from_utf8_lossy(&self.received[..line]);
+            let size = usize::from_str_radix(size.trim(), 16).map_err(io::Error::other)?;
+            let (begin, end) = (line + 2, line + 2 + size);
+            self.wait_for_bytes(end + 2)?;
+            body.extend_from_slice(&self.received[begin..end]);
+            self.received.drain(..end + 2);
+            if size == 0 {
+                return Ok(body);
+            }
+        }
     }
 
     /// Reads until there are so many bytes that nobody has taken yet.

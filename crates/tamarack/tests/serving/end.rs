@@ -1,9 +1,10 @@
 //! How it ends: with downloads under way, and without its supervisor.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 
 use crate::client::{Client, PATIENCE};
 use crate::load::under_load;
@@ -11,6 +12,18 @@ use crate::site::Site;
 
 /// Bytes of a file that does not fit into the sockets' buffers.
 const LARGE: usize = 48 << 20;
+
+#[test]
+fn a_signal_to_the_whole_group_is_no_death_to_report() {
+    let mut site = Site::new("group");
+    let mut command = site.command();
+    command.process_group(0);
+    site.start_by(command);
+    killpg(site.supervisor(), Signal::SIGTERM).unwrap();
+    assert!(site.ended_within(PATIENCE), "{}", site.error_log());
+    assert_eq!(site.count_lines("AH00491"), 1, "{}", site.error_log());
+    assert_eq!(site.count_lines("exit signal"), 0, "{}", site.error_log());
+}
 
 fn site_with_large_file(name: &str) -> Site {
     let site = Site::new(name);
@@ -150,7 +163,7 @@ fn children_finish_without_their_supervisor(mpm: &str) {
     assert!(!idle.get("/").unwrap().closes());
     let mut slow = downloading(&site);
     kill(supervisor, Signal::SIGKILL).unwrap();
-    // Until it is dead, if not yet buried, another start finds it running.
+    // Until it is dead, if not yet reaped, another start finds it running.
     site.wait_until("its death", || {
         let stat = fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))

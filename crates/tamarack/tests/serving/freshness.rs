@@ -2,9 +2,9 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::client::Client;
+use crate::client::{Client, PATIENCE};
 use crate::is_long;
 use crate::site::Site;
 
@@ -83,6 +83,25 @@ fn a_file_that_is_written_by_another_name() {
     }
     site.write("elsewhere/b.txt", &text(1));
     assert_eq!(client.get("/a.txt").unwrap().text(), text(1));
+}
+
+#[test]
+fn a_time_in_the_future_goes_on_with_the_clock() {
+    let mut site = Site::new("fresh-future");
+    site.configure("FileETag None\n");
+    let file = File::options().write(true).open(site.path("htdocs/index.html")).unwrap();
+    file.set_modified(SystemTime::now() + Duration::from_secs(1_000_000)).unwrap();
+    site.start();
+    let mut client = site.client();
+    let mut modified = || {
+        let response = client.get("/index.html").unwrap();
+        response.field("Last-Modified").unwrap_or_default().to_owned()
+    };
+    let (first, begin) = (modified(), Instant::now());
+    while modified() == first {
+        assert!(begin.elapsed() < PATIENCE, "Last-Modified stands still at {first}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_process_killed_every_second_is_replaced_at_once() {
     site.assert_serves();
 }
 
-/// A client that has time: a busy kernel may take long to bury a process, and its successor comes
+/// A client that has time: a busy kernel may take long to reap a process, and its successor comes
 /// then.
 fn connect(port: u16) -> io::Result<Client> {
     let client = Client::connect(port)?;

@@ -112,7 +112,7 @@ fn ask_until(
 pub fn at_once(port: u16, count: usize) -> Vec<String> {
     let ask = || {
         let answer = Client::connect(port).and_then(|mut client| {
-            // Where the only process has died, its successor comes when the kernel has buried it.
+            // Where the only process has died, its successor comes when the kernel has reaped it.
             client.give_up_after(3 * PATIENCE);
             client.get("/")
         });

@@ -9,10 +9,15 @@ mod client;
 #[path = "../../../mpm/tests/support/free_port.rs"]
 mod free_port;
 mod load;
+mod memory;
 mod site;
+#[cfg(target_arch = "x86_64")]
+mod spin;
 
 mod affinity;
+mod crowd;
 mod descriptors;
+mod digests;
 mod dumps;
 mod encores;
 mod end;
@@ -20,17 +25,24 @@ mod freshness;
 mod full;
 mod gone;
 mod handover;
+mod htaccess;
 mod idle;
 mod interrupted;
+mod irregular;
 mod killed;
+mod layouts;
 mod limits;
 mod listen;
 mod logs;
+mod matching;
+mod messages;
 mod metrics;
 mod names;
 mod notify;
 mod openssl;
+mod others;
 mod published;
+mod recursion;
 mod repeated;
 mod restart;
 mod shapes;
@@ -39,6 +51,7 @@ mod stall;
 mod start;
 mod tls;
 mod upgrade;
+mod variables;
 
 /// Whether the long tests are wanted long.
 fn is_long() -> bool {

@@ -73,6 +73,63 @@ fn servers_with_one_ticket_key_file_resume_each_others_sessions() {
 }
 
 #[test]
+fn groups_of_the_key_exchange_are_those_of_the_configuration() {
+    let mut site = Site::new("groups");
+    let lines = Tls::configuration("server.key");
+    site.configure(&format!("{lines}SSLOpenSSLConfCmd Curves X25519:?X448:secp384r1\n"));
+    site.start();
+    for (group, is_offered) in [("X25519", true), ("P-384", true), ("P-256", false)] {
+        let shown = ask(site.port, &["-tls1_3", "-groups", group]);
+        assert_eq!(is_answered(&shown), is_offered, "{group}: {shown}");
+    }
+    // In TLS 1.2 the client's list is for the certificate's key as well, which is of P-256.
+    let shown = ask(site.port, &["-tls1_2", "-groups", "P-256:P-384"]);
+    assert!(shown.contains("secp384r1") && is_answered(&shown), "{shown}");
+    site.configure(&format!("{lines}SSLOpenSSLConfCmd Groups prime256v1\n"));
+    restart(&site);
+    assert!(is_answered(&ask(site.port, &["-groups", "P-384:P-256:X25519"])));
+    assert!(!is_answered(&ask(site.port, &["-groups", "P-384:X25519"])));
+}
+
+#[test]
+fn a_section_judges_what_the_handshake_showed_or_a_resumed_session_had() {
+    let mut site = Site::new("sections");
+    let lines = Tls::configuration("server.key");
+    let section = |word: &str| {
+        format!(
+            "{lines}SSLCACertificateFile {KEYS}/ca.pem\n<Location \"/\">\n  \
+             SSLVerifyClient {word}\n</Location>\n"
+        )
+    };
+    site.configure(&section("require"));
+    site.start();
+    let session = site.path("session.pem");
+    let session = session.to_str().unwrap();
+    let named = |name: &str| [format!("{KEYS}/{name}.pem"), format!("{KEYS}/{name}.key")];
+    let ([alice, alice_key], [stranger, stranger_key]) = (named("alice"), named("stranger"));
+    for version in ["-tls1_2", "-tls1_3"] {
+        let known = ["-cert", &alice, "-key", &alice_key, "-sess_out", session];
+        let shown = ask(site.port, &[&[version][..], &known].concat());
+        assert!(is_answered(&shown), "{shown}");
+        let resumed = ask(site.port, &[version, "-sess_in", session]);
+        assert!(is_answered(&resumed) && resumed.contains("Reused, "), "{resumed}");
+        let unknown = ["-cert", &stranger, "-key", &stranger_key, "-sess_out", session];
+        for arguments in [&unknown[..], &["-sess_in", session], &[]] {
+            let shown = ask(site.port, &[&[version][..], arguments].concat());
+            assert!(shown.contains("403 Forbidden"), "{version} {arguments:?}: {shown}");
+        }
+    }
+    let other = Site::new("sections-no-ca");
+    other.configure(&section("optional_no_ca"));
+    let output = other.run(&["-k", "start"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("optional_no_ca can't be honoured"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_ticket_key_file_that_is_too_short_is_said_with_its_line() {
     let site = Site::new("short-ticket-key");
     site.write("ticket.key", &"x".repeat(47));

@@ -132,7 +132,7 @@ impl Site {
 
     /// Sends SIGUSR1 and waits until it has been carried out, or refused.
     pub fn restart_gracefully(&self) {
-        const ENDS: [&str; 2] = ["resuming normal operations", "the old one goes on serving"];
+        const ENDS: [&str; 2] = ["resuming normal operations", "still serving the old one"];
         let ends = || ENDS.iter().map(|end| self.count_lines(end)).sum::<usize>();
         let before = ends();
         self.signal(Signal::SIGUSR1);
@@ -141,7 +141,7 @@ impl Site {
 
     pub fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         // Of a busy machine's kernel it is known that it lets a supervisor wait for half a minute
-        // until a dead child is buried.
+        // until a dead child is reaped.
         let end = Instant::now() + 3 * PATIENCE;
         while !is_so() {
             if Instant::now() > end {

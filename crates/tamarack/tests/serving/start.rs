@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::unistd::{Gid, Group, Uid, User};
+
 use crate::client::Client;
 use crate::site::{PROGRAM, Site, copy_program, is_root};
 
@@ -195,7 +197,9 @@ fn a_folder_is_served_without_configuration() {
     assert_eq!(site.get("/index.html").text(), "hello\n");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::SIGINT)
         .unwrap();
-    assert!(child.wait().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(!err(&output).contains(":warn]"), "{}", err(&output));
     assert!(said.contains(&format!("http://{address}/")), "{said}");
     assert_eq!(second.status.code(), Some(1));
     assert!(err(&second).contains(&format!("{address} is in use")), "{}", err(&second));
@@ -203,4 +207,44 @@ fn a_folder_is_served_without_configuration() {
     let wrong = Command::new(PROGRAM).args(["serve", "/nowhere"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(1));
     assert_eq!(err(&wrong), "tamarack serve: /nowhere: No such file or directory\n");
+}
+
+/// What a process of root makes of `User` and `Group`: never silently a child that is root.
+#[test]
+fn children_of_root_are_root_only_with_an_alert() {
+    if !is_root() {
+        return;
+    }
+    let mut site = Site::new("stays-root");
+    site.configure("StartServers 1\nUser daemon\n");
+    let output = site.run(&["-DFOREGROUND"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("AH02156: setgid: unable to set group id"), "{}", err(&output));
+    site.configure("StartServers 1\nGroup daemon\n");
+    site.start();
+    site.wait_for_line("AH02155: getpwuid: couldn't determine user name from uid 4294967295");
+    assert_eq!(site.get("/").status, 200);
+}
+
+/// Apache's children would log AH02155 and stay root.
+#[test]
+fn children_run_as_a_user_by_number_that_has_no_name() {
+    let has_no_name = |number: &u32| {
+        let (user, group) = (Uid::from_raw(*number), Gid::from_raw(*number));
+        User::from_uid(user).unwrap().is_none() && Group::from_gid(group).unwrap().is_none()
+    };
+    if !is_root() {
+        return;
+    }
+    let number = (4711..).find(has_no_name).unwrap();
+    let mut site = Site::new("nameless");
+    site.configure(&format!("StartServers 1\nUser #{number}\nGroup #{number}\n"));
+    site.start();
+    assert_eq!(site.get("/").status, 200);
+    let ids = format!("\t{number}\t{number}\t{number}\t{number}");
+    for child in site.children() {
+        let status = fs::read_to_string(format!("/proc/{child}/status")).unwrap();
+        assert!(status.contains(&format!("Uid:{ids}\nGid:{ids}\n")), "{status}");
+    }
+    assert_eq!(site.count_lines("AH02155"), 0, "{}", site.error_log());
 }

@@ -163,7 +163,7 @@ fn a_pass_phrase_is_asked_for_once() {
     site.configure(&other);
     site.signal(nix::sys::signal::SIGUSR2);
     site.wait_for_line("AH20011");
-    assert_eq!(site.count_lines("start the server anew at a terminal"), 1, "{}", site.error_log());
+    assert_eq!(site.count_lines("start the server at a terminal"), 1, "{}", site.error_log());
     assert_eq!(tls.get(site.port).0, 200);
 }
 

@@ -215,7 +215,7 @@ fn an_executable_that_comes_to_nothing_gives_back() {
         install_script(
             &site,
             &format!(
-                "#!/bin/sh\ncase $TAMARACK_UPGRADE in heir*) exec {} \"$@\";; esac\n\
+                "#!/bin/sh\ncase $TAMARACK_UPGRADE in successor*) exec {} \"$@\";; esac\n\
                  exec {PROGRAM} \"$@\"\n",
                 lacking.display(),
             ),
@@ -224,7 +224,7 @@ fn an_executable_that_comes_to_nothing_gives_back() {
     });
     seen.assert_all_answered(&site);
     site.wait_for_line("Invalid command 'MaxKeepAliveRequests'");
-    site.wait_for_line("came to nothing: the one before takes over again");
+    site.wait_for_line("failed to start; rolling back");
     site.restart_gracefully();
     site.assert_serves();
 }
@@ -241,7 +241,7 @@ fn without_any_configuration_the_old_processes_serve() {
     install_script(
         &site,
         &format!(
-            "#!/bin/sh\ncase $TAMARACK_UPGRADE in heir*) echo Frobnicate > {};; esac\n\
+            "#!/bin/sh\ncase $TAMARACK_UPGRADE in successor*) echo Frobnicate > {};; esac\n\
              exec {PROGRAM} \"$@\"\n",
             site.path("httpd.conf").display(),
         ),

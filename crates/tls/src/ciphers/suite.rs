@@ -3,23 +3,23 @@
 use rustls::crypto::aws_lc_rs::cipher_suite as of_rustls;
 use rustls::{CipherSuite, SupportedCipherSuite};
 
-/// One cipher suite and what OpenSSL's classes ask about it.
+/// A cipher suite, with the properties that OpenSSL's classes select by.
 #[derive(Debug)]
 pub struct Suite {
     /// OpenSSL's name, as in SSL_CIPHER: `ECDHE-RSA-AES128-GCM-SHA256`.
     pub name: &'static str,
     /// The name in the IANA registry.
     pub iana: &'static str,
-    /// The same in rustls.
+    /// The suite in rustls.
     pub suite: SupportedCipherSuite,
     /// The key's bits, for SSL_CIPHER_USEKEYSIZE and `@STRENGTH`.
     pub bits: u16,
-    /// Authenticated by an ECDSA (or EdDSA) certificate; else by an RSA one. TLS 1.2 only.
+    /// Authenticated by an ECDSA (or EdDSA) certificate; otherwise by an RSA one. TLS 1.2 only.
     pub ecdsa: bool,
 }
 
 impl Suite {
-    /// AES in GCM; else ChaCha20-Poly1305.
+    /// Uses AES in GCM; otherwise ChaCha20-Poly1305.
     pub fn is_aes(&self) -> bool {
         self.name.contains("AES")
     }

@@ -6,7 +6,7 @@ fn names(choice: &Choice) -> Vec<&'static str> {
     choice.suites.iter().filter_map(|suite| suite_of(suite.suite())).map(|s| s.name).collect()
 }
 
-/// What OpenSSL makes of the string, reduced to the suites that rustls has.
+/// OpenSSL's result for the string, reduced to the suites of rustls.
 fn openssl(spec: &str) -> Option<Vec<String>> {
     let output = Command::new("openssl").args(["ciphers", "-s", "-tls1_2", spec]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

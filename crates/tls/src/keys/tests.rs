@@ -12,7 +12,7 @@ impl PassphraseSource for Always {
 
 const QUESTION: Question<'_> = Question { host_id: "h:443", index: 0, path: b"k.pem" };
 
-/// OpenSSL's answer on standard output, `input` on its standard input.
+/// OpenSSL's output, given `input` on its standard input.
 fn openssl(args: &str, input: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut child = Command::new("openssl")
@@ -57,7 +57,7 @@ fn every_form_that_openssl_writes() {
         assert_eq!(needs_passphrase(&text), locked, "{how}");
         assert!(usable(open(&text, "secret").unwrap()), "{how}");
         if locked {
-            // One wrong pass phrase in 65,536 leaves what begins as a key does, and is none.
+            // One wrong pass phrase in 65,536 yields what begins like a key but is none.
             let refused = ["wrong", "false"].map(|other| open(&text, other));
             assert!(refused.contains(&Err(KeyError::Locked)), "{how}");
             assert!(refused.into_iter().flatten().all(|other| !usable(other)), "{how}");
@@ -66,7 +66,7 @@ fn every_form_that_openssl_writes() {
 }
 
 #[test]
-fn a_restart_asks_nobody() {
+fn a_restart_asks_for_no_pass_phrase() {
     let text = openssl("genpkey -algorithm ed25519 -aes-128-cbc -pass pass:secret", b"");
     let mut source = Always("secret");
     let mut first = Passphrases::new(&mut source);

@@ -1,5 +1,5 @@
-//! SSLOCSPEnable: a client's path asked about at its responders. A handshake cannot wait, so this
-//! is a step between the handshake and the first request.
+//! SSLOCSPEnable: checks a client's path with the responders. A handshake can't wait, so this is a
+//! step between the handshake and the first request.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslocspenable>, `verify_ocsp_status`.
 
 use rustls_pki_types::CertificateDer;
@@ -12,12 +12,12 @@ use crate::{Finding, certs};
 /// The value of SSLOCSPEnable. Default: off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Enable {
-    /// Nobody is asked.
+    /// No responder is asked.
     #[default]
     Off,
-    /// About the client's certificate alone.
+    /// Checks the client's certificate only.
     Leaf,
-    /// About all but the root.
+    /// Checks all certificates except the root.
     On,
 }
 
@@ -26,11 +26,11 @@ pub enum Enable {
 pub struct Settings {
     /// SSLOCSPEnable.
     pub enable: Enable,
-    /// `SSLOCSPEnable … no_ocsp_for_cert_ok`: a certificate without a responder is well.
+    /// `SSLOCSPEnable … no_ocsp_for_cert_ok`: a certificate without a responder is accepted.
     pub missing_responder_is_well: bool,
     /// SSLOCSPDefaultResponder, for certificates that name none.
     pub default_responder: Option<Responder>,
-    /// SSLOCSPOverrideResponder: the default one even where a certificate names another.
+    /// SSLOCSPOverrideResponder: uses the default responder even if a certificate names another.
     pub override_responder: bool,
     /// SSLOCSPUseRequestNonce. Default: on.
     pub use_nonce: bool,
@@ -67,10 +67,10 @@ impl Default for Settings {
 }
 
 impl Enable {
-    /// Reads `on|leaf|off [no_ocsp_for_cert_ok]`.
+    /// Parses `on|leaf|off [no_ocsp_for_cert_ok]`.
     ///
     /// # Errors
-    /// Another word.
+    /// Any other word.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<(Self, bool), Finding> {
         let mut words = words.into_iter();
         let invalid =
@@ -92,21 +92,21 @@ impl Enable {
     }
 }
 
-/// One question that has to be asked before the first request.
+/// A request to make before the connection's first request.
 #[derive(Clone, Debug)]
 pub struct Question {
     request: Request,
     issuer: CertificateDer<'static>,
-    /// What to send, and where to.
+    /// The HTTP request and its destination.
     pub http: HttpRequest,
 }
 
 impl Question {
-    /// Judges the responder's answer, the body of its HTTP response. No answer at all is a
-    /// failure: pass `None`.
+    /// Evaluates the responder's response, the body of its HTTP response. Pass `None` if there was
+    /// none, which is a failure.
     ///
     /// # Errors
-    /// The certificate is revoked, not known, or the answer is worth nothing.
+    /// The certificate is revoked or unknown, or the response is invalid.
     pub fn judge(&self, body: Option<&[u8]>, settings: &Settings, now: i64) -> Result<(), Reason> {
         let policy = Policy {
             issuer: &self.issuer,
@@ -125,11 +125,10 @@ impl Question {
     }
 }
 
-/// The questions about a verified path, leaf first, root last
-/// ([`crate::verify::Verdict::Trusted`]).
+/// The requests for a verified path, leaf first, root last ([`crate::verify::Verdict::Trusted`]).
 ///
 /// # Errors
-/// A certificate that has no responder and must have one.
+/// A certificate has no responder although one is required.
 pub fn questions(
     path: &[CertificateDer<'static>],
     settings: &Settings,

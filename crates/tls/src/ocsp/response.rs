@@ -1,4 +1,4 @@
-//! A responder's answer (RFC 6960 section 4.2) taken apart and checked.
+//! Parses and checks a responder's response (RFC 6960 section 4.2).
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use crate::signature::Signed;
 
 /// id-pkix-ocsp-basic.
 const BASIC: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01, 0x01];
-/// More certificates than this in an answer are not looked at.
+/// The certificates in a response that are examined at most.
 const MAX_CERTIFICATES: usize = 16;
 
-/// What the responder says of the certificate.
+/// The status of the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It is not revoked.
@@ -27,20 +27,20 @@ pub enum Status {
     Unknown,
 }
 
-/// Why an answer is worth nothing.
+/// Why a response is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is not an OCSP response.
     Malformed,
-    /// The responder itself gives this error (3 is "try later").
+    /// The responder reports this error (3 is "try later").
     Responder(u8),
-    /// It is not signed by the issuer or somebody the issuer appointed.
+    /// It is signed neither by the issuer nor by a delegate of the issuer.
     Signature,
-    /// It has another nonce than the question, or none where the question had one.
+    /// Its nonce differs from the request's, or is missing.
     Nonce,
-    /// It is not about the certificate.
+    /// It is about another certificate.
     OtherCertificate,
-    /// It is too old, or of the future.
+    /// It is too old, or from the future.
     Time,
 }
 
@@ -57,38 +57,38 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How an answer is judged.
+/// The rules for a response.
 #[derive(Clone, Debug)]
 pub struct Policy<'a> {
     /// The issuer of the certificate in question.
     pub issuer: &'a CertificateDer<'a>,
-    /// SSLOCSPResponderCertificateFile: these may sign as well.
+    /// SSLOCSPResponderCertificateFile: these may also sign.
     pub trusted: &'a [CertificateDer<'a>],
     /// Off with SSLOCSPNoverify.
     pub verify_signature: bool,
-    /// Seconds that clocks may differ. Default in Apache: 300.
+    /// Tolerated difference of clocks, in seconds. Default in Apache: 300.
     pub skew_seconds: i64,
-    /// Seconds since thisUpdate; `None` is no limit. Default in Apache: none.
+    /// Limit in seconds since thisUpdate; `None` for none. Default in Apache: none.
     pub max_age_seconds: Option<i64>,
     /// Seconds since 1970.
     pub now: i64,
 }
 
-/// A certificate's status, with the times that it holds for, in seconds since 1970.
+/// A certificate's status and its validity period, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What the responder says.
+    /// The status.
     pub status: Status,
-    /// From when on.
+    /// The start of its validity.
     pub this_update: i64,
-    /// Until when, if the responder says.
+    /// The end of its validity, if given.
     pub next_update: Option<i64>,
 }
 
 /// Checks an OCSPResponse: signature, nonce, certificate, times.
 ///
 /// # Errors
-/// What is wrong first.
+/// The first fault found.
 pub fn verify(der: &[u8], request: &Request, policy: &Policy<'_>) -> Result<Answer, Fault> {
     let basic = basic(der)?;
     let mut reader = Reader::new(basic).enter(SEQUENCE).ok_or(Fault::Malformed)?;
@@ -105,7 +105,7 @@ pub fn verify(der: &[u8], request: &Request, policy: &Policy<'_>) -> Result<Answ
     Ok(answer)
 }
 
-/// The BasicOCSPResponse inside, if the responder was successful.
+/// The BasicOCSPResponse inside, if the response is successful.
 fn basic(der: &[u8]) -> Result<&[u8], Fault> {
     let mut response = Reader::new(der).enter(SEQUENCE).ok_or(Fault::Malformed)?;
     match response.content(ENUMERATED) {
@@ -121,8 +121,8 @@ fn basic(der: &[u8]) -> Result<&[u8], Fault> {
     inner().ok_or(Fault::Malformed)
 }
 
-/// RFC 6960 section 4.2.2.2: signed by the issuer, by a certificate that the issuer made for OCSP,
-/// or by one that the configuration trusts.
+/// RFC 6960 section 4.2.2.2: signed by the issuer, by a certificate that the issuer issued for
+/// OCSP, or by one that the configuration trusts.
 fn is_authorized(signed: &Signed<'_>, rest: Reader<'_>, policy: &Policy<'_>) -> bool {
     let by = |certificate: &CertificateDer<'_>| {
         certs::parse(certificate).is_ok_and(|parsed| signed.is_by(parsed.public_key().raw))
@@ -168,7 +168,7 @@ fn check_times(answer: &Answer, policy: &Policy<'_>) -> Result<(), Fault> {
     if future || over || backwards || aged { Err(Fault::Time) } else { Ok(()) }
 }
 
-/// ResponseData, as far as it is used.
+/// The used part of ResponseData.
 struct Data<'a> {
     responses: Reader<'a>,
     nonce: Option<&'a [u8]>,
@@ -178,7 +178,7 @@ impl<'a> Data<'a> {
     fn parse(der: &'a [u8]) -> Option<Self> {
         let mut data = Reader::new(der).enter(SEQUENCE)?;
         data.content(context(0));
-        // byName or byKey: whose key it is shows in the signature.
+        // byName or byKey: the signature identifies the key.
         data.next_element().filter(|id| matches!(id.tag, 0xa1 | 0xa2))?;
         data.content(GENERALIZED_TIME)?;
         let responses = data.enter(SEQUENCE)?;
@@ -212,7 +212,7 @@ fn nonce(mut extensions: Reader<'_>) -> Option<&[u8]> {
         let is_nonce = extension.content(OID)? == NONCE;
         extension.content(der::BOOLEAN);
         let value = extension.content(OCTET_STRING)?;
-        // Some responders leave the inner OCTET STRING out.
+        // Some responders omit the inner OCTET STRING.
         is_nonce.then(|| Reader::new(value).content(OCTET_STRING).unwrap_or(value))
     })
 }

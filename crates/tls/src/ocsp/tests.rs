@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// An authority of OpenSSL's that answers as a responder, with a good certificate (serial 5) and
-/// a revoked one (serial 6).
+/// An OpenSSL authority that acts as a responder, with a good certificate (serial 5) and a revoked
+/// one (serial 6).
 pub(crate) struct Responding {
     folder: PathBuf,
     pub root: CertificateDer<'static>,
@@ -53,7 +53,7 @@ impl Responding {
         self.answer_der(&request.der(), signer)
     }
 
-    /// What `openssl ocsp` answers to a request.
+    /// The response of `openssl ocsp` to a request.
     pub fn answer_der(&self, request: &[u8], signer: &str) -> Vec<u8> {
         std::fs::write(self.folder.join("req.der"), request).unwrap();
         openssl(
@@ -90,7 +90,7 @@ fn openssl(folder: &PathBuf, args: &str) {
     assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The DER that an HTTP request carries.
+/// The DER in an HTTP request.
 pub(crate) fn body_of(request: &HttpRequest) -> &[u8] {
     let end = request.bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
     &request.bytes[end + 4..]
@@ -110,7 +110,8 @@ fn answers_of_openssls_responder() {
             assert_eq!(response::verify(&answer, &request, &by.policy()).unwrap().status, status);
         }
     }
-    // Another certificate of the same issuer must not sign, another question is not answered.
+    // Another certificate of the same issuer must not sign, and a response to another request is
+    // rejected.
     let asked = request(&by.good, &by);
     let forged = by.answer(&asked, "good");
     assert_eq!(response::verify(&forged, &asked, &by.policy()), Err(Fault::Signature));

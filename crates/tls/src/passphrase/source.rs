@@ -1,5 +1,5 @@
-//! The three kinds of dialog: the terminal, a program that answers on a pipe, a program that is
-//! run for each key.
+//! The three kinds of dialog: the terminal, a program that responds on a pipe, and a program that
+//! is run for each key.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,20 +13,20 @@ use super::{MAX_PASSPHRASE, PassphraseSource, Question};
 /// The value of SSLPassPhraseDialog. Default: the terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Dialog {
-    /// `builtin`: asks on the controlling terminal.
+    /// `builtin`: prompts on the controlling terminal.
     #[default]
     Builtin,
-    /// `|/path/to/program args`: sends the prompts to a program and reads its answers.
+    /// `|/path/to/program args`: sends the prompts to a program and reads its responses.
     Pipe(Vec<u8>),
     /// `exec:/path/to/program`: runs it with `host:port` and `RSA`, `DSA`, `ECC` or an index.
     Exec(Vec<u8>),
 }
 
 impl Dialog {
-    /// Reads the directive's argument. Whether the program exists is for the caller to check.
+    /// Parses the directive's argument. The caller checks whether the program exists.
     ///
     /// # Errors
-    /// Anything else than the three kinds, in Apache's words.
+    /// Anything other than the three kinds, in Apache's words.
     pub fn parse(argument: &[u8]) -> Result<Self, &'static str> {
         if argument == b"builtin" {
             return Ok(Self::Builtin);
@@ -41,7 +41,7 @@ impl Dialog {
     }
 }
 
-/// Asks in the way that the configuration names.
+/// Asks by the configured dialog.
 #[derive(Debug)]
 pub struct DialogSource {
     dialog: Dialog,
@@ -58,7 +58,7 @@ struct Pipe {
 }
 
 impl DialogSource {
-    /// `server` is what the introduction names, as `Apache/2.4.71`.
+    /// `server` is the name in the introduction, as `Apache/2.4.71`.
     pub fn new(dialog: Dialog, server: impl Into<String>) -> Self {
         Self { dialog, server: server.into(), introduced: false, pipe: None }
     }
@@ -106,7 +106,7 @@ impl PassphraseSource for DialogSource {
                 let prompt = self.prompt(question, retry);
                 self.ask_pipe(&command, &prompt)
             }
-            // The same program would only give the same answer again.
+            // The same program would only respond with the same pass phrase.
             Dialog::Exec(_) if retry.is_some() => return None,
             Dialog::Exec(path) => ask_program(&path, question),
         };
@@ -160,7 +160,7 @@ fn ask_program(path: &[u8], question: &Question<'_>) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// The program and its arguments, split at blanks as Apache does without a shell.
+/// The program and its arguments, split at blanks as Apache does, without a shell.
 fn command_of(line: &[u8]) -> io::Result<Command> {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
@@ -171,13 +171,13 @@ fn command_of(line: &[u8]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Asks on the controlling terminal with the echo off, and restores it whatever happens.
+/// Prompts on the controlling terminal with the echo off, and restores it in any case.
 fn ask_terminal(prompt: &str) -> io::Result<Vec<u8>> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = tcgetattr(terminal.as_fd())?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
-    // Before the prompt: who answers it at once is neither shown nor thrown away.
+    // Precedes the prompt: an immediate reply is neither echoed nor discarded.
     tcsetattr(terminal.as_fd(), OptionalActions::Flush, &silent)?;
     terminal.write_all(prompt.as_bytes())?;
     let mut line = Vec::new();

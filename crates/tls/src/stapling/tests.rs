@@ -21,7 +21,7 @@ fn a_response_is_asked_for_held_and_renewed() {
     assert_eq!(stapling.current(now), Some(&answer[..]));
     assert_eq!(stapling.due(now + 2699), None);
     assert!(stapling.due(now + 2700).is_some());
-    // The responder is gone: what is held goes on as long as it is valid.
+    // The responder is gone: the held response is kept while it is valid.
     assert_eq!(stapling.answered(None, now + 2700), Outcome::Unreachable);
     assert_eq!(stapling.current(now + 3000), Some(&answer[..]));
     assert_eq!(stapling.due_at(), now + 2700 + 600);

@@ -49,7 +49,7 @@ pub fn variable(
     })
 }
 
-/// The alternative names that StdEnvVars gives: mail, host, and one kind of others.
+/// The alternative names in StdEnvVars: mail, host, and one kind of other names.
 pub fn alternative_names<'a>(
     certificate: &'a X509Certificate<'_>,
     other: &'a str,
@@ -61,8 +61,8 @@ pub fn alternative_names<'a>(
     })
 }
 
-/// The values of an extension for `PeerExtList` in SSLRequire: of the string kinds of ASN.1 the
-/// text, of others nothing.
+/// The values of an extension for `PeerExtList` in SSLRequire: the text of ASN.1 string types, and
+/// nothing for other types.
 pub fn extension_values(certificate: &X509Certificate<'_>, oid: &str) -> Vec<Vec<u8>> {
     let oid = if oid == "nsComment" { NS_COMMENT } else { oid };
     certificate
@@ -104,14 +104,14 @@ fn other_name(value: &[u8]) -> Option<Vec<u8>> {
     Some(Reader::new(value).enter(context(0))?.next_element()?.content.to_vec())
 }
 
-/// As `i2a_ASN1_INTEGER` writes it: two digits a byte.
+/// As written by `i2a_ASN1_INTEGER`: two digits per byte.
 fn serial(certificate: &X509Certificate<'_>) -> String {
     let raw = certificate.raw_serial();
     let start = raw.iter().position(|byte| *byte != 0).unwrap_or(raw.len().saturating_sub(1));
     raw.iter().skip(start).map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// As `ASN1_TIME_print` writes it: `Nov  5 23:45:51 2026 GMT`.
+/// As written by `ASN1_TIME_print`: `Nov  5 23:45:51 2026 GMT`.
 fn time(time: &ASN1Time) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -42,7 +42,7 @@ pub fn part(name: &X509Name<'_>, which: &str) -> Option<Vec<u8>> {
     Some(if raw { value.data.to_vec() } else { utf8(value) })
 }
 
-/// All parts of a name as StdEnvVars gives them: the first of each without a number.
+/// All parts of a name for StdEnvVars: the first of each kind without a number.
 pub fn parts<'a>(
     name: &'a X509Name<'_>,
     prefix: &'a str,
@@ -61,7 +61,7 @@ pub fn parts<'a>(
     })
 }
 
-/// A string of any of ASN.1's kinds as UTF-8.
+/// A string of any ASN.1 type as UTF-8.
 pub fn utf8(value: &Any<'_>) -> Vec<u8> {
     let data = value.data;
     let text: String = match value.tag() {
@@ -110,7 +110,7 @@ fn rfc2253_attribute(attribute: &AttributeTypeAndValue<'_>) -> Vec<u8> {
     }
 }
 
-/// RFC 2253 section 2.4, control characters in hexadecimal, UTF-8 as it is.
+/// RFC 2253 section 2.4: control characters in hexadecimal, UTF-8 unchanged.
 fn escaped(value: &[u8]) -> Vec<u8> {
     let last = value.len().saturating_sub(1);
     let mut text = Vec::with_capacity(value.len());
@@ -144,7 +144,7 @@ fn legacy(name: &X509Name<'_>) -> Vec<u8> {
     text
 }
 
-/// The parts that have variables, under mod_ssl's names.
+/// The parts with variables, by mod_ssl's names.
 const PARTS: &[(&str, &str)] = &[
     ("C", "2.5.4.6"),
     ("ST", "2.5.4.8"),

@@ -9,7 +9,7 @@ const CONFIG: &str = "[req]\ndistinguished_name=dn\n[dn]\n[cl]\nbasicConstraints
 const SUBJECT: &str = "/C=DE/ST=Sachsen/O=Ümläut, Söhne /OU=one/OU=two/CN=Max Müller/SN=M\
     /UID=max/description=#a\"b/emailAddress=max@example.org/serialNumber=77/DC=org";
 
-/// Made once for all tests.
+/// Generated once for all tests.
 fn certificate() -> CertificateDer<'static> {
     static MADE: std::sync::OnceLock<CertificateDer<'static>> = std::sync::OnceLock::new();
     MADE.get_or_init(make).clone()

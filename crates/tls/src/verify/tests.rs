@@ -216,3 +216,26 @@ fn lists_of_version_1() {
         assert!(verdict(&verifier, &[client(Some(by), |_| ())]).ends_with(expected));
     }
 }
+
+#[test]
+fn a_certificate_of_version_1_is_none_that_rustls_takes() {
+    let read = |text: &[u8]| crate::pem::certificates(text).remove(0);
+    let root = read(include_bytes!("../../../../tests/tls/ca.pem"));
+    let old = read(include_bytes!("../../../../tests/tls/old.pem"));
+    let issuer = Issuer::new(params("unused"), KeyPair::generate().unwrap());
+    let authority = Authority { der: root, issuer };
+    let verifier = verifier(Mode::Require, 1, &[&authority]);
+    let verdict = verifier.judge(&[old], UnixTime::now());
+    assert!(matches!(verdict, Verdict::Failed(_)) && !verifier.admits(&verdict), "{verdict:?}");
+}
+
+#[test]
+fn what_sections_ask_for_ends_no_handshake() {
+    let known = authority("known", None);
+    let verifier = verifier(Mode::OfSections, 1, &[&known]);
+    assert!(verifier.offer_client_auth() && !verifier.client_auth_mandatory());
+    let stranger = client(Some(&authority("unknown", None)), |_| {});
+    assert!(verifier.verify_client_cert(&stranger, &[], UnixTime::now()).is_ok());
+    let verdict = verifier.judge(&[stranger], UnixTime::now());
+    assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+}

@@ -150,12 +150,8 @@ fn read_version(
     match *number {
         [major @ b'1'..=b'9', b'.', minor @ b'0'..=b'9'] if name.eq_ignore_ascii_case(b"HTTP/") => {
             head.version = Version(u32::from(major - b'0') * 1000 + u32::from(minor - b'0'));
-            if name != b"HTTP/" {
-                if strict {
-                    fault.get_or_insert(Fault::BadProtocol);
-                }
-                let start = head.protocol.0;
-                head.line[start..start + 4].copy_from_slice(b"HTTP");
+            if name != b"HTTP/" && strict {
+                fault.get_or_insert(Fault::BadProtocol);
             }
         }
         _ => {

@@ -143,6 +143,8 @@ pub struct RequestHead {
     protocol: (usize, usize),
     path: (usize, usize),
     query: Option<(usize, usize)>,
+    /// The line could not be read: there is neither a method nor a target.
+    is_unread: bool,
     /// The method's number; `HEAD` has that of `GET`.
     pub method: Method,
     /// `HEAD`.
@@ -166,6 +168,7 @@ impl Default for RequestHead {
             protocol: (0, 0),
             path: (0, 0),
             query: None,
+            is_unread: false,
             method: Method::INVALID,
             header_only: false,
             version: Version::HTTP_10,
@@ -190,12 +193,23 @@ impl RequestHead {
         self.protocol = (0, 0);
         self.path = (0, 0);
         self.query = None;
+        self.is_unread = false;
         self.method = Method::INVALID;
         self.header_only = false;
         self.version = Version::HTTP_10;
         self.headers.clear();
         self.flags = HeadFlags::NONE;
         self.body = Body::None;
+    }
+
+    /// Keeps what of a line that could not be read is worth a log line: Apache's buffer of one byte
+    /// more than the limit, as a string of C.
+    fn keep_unread(&mut self, line: &[u8], limit_bytes: usize) {
+        let line = line.strip_suffix(b"\r\n").unwrap_or(line);
+        let line = line.get(..limit_bytes.saturating_add(1)).unwrap_or(line);
+        self.line.clear();
+        self.line.extend(line.iter().take_while(|byte| **byte != 0));
+        self.is_unread = true;
     }
 
     /// The request line as it was sent, without its line end (`%r`).
@@ -214,10 +228,12 @@ impl RequestHead {
     }
 
     /// The path as it was sent, still escaped: `/` when an absolute target has none, `*` for
-    /// `OPTIONS *` and for `OPTIONS` of a target without a path (`r->uri` before it is unescaped).
+    /// `OPTIONS *` and for `OPTIONS` of a target without a path (`r->uri` before it is unescaped);
+    /// empty where the line could not be read.
     pub fn path(&self) -> &[u8] {
         match self.line.get(self.path.0..self.path.1) {
             Some(path) if !path.is_empty() => path,
+            _ if self.is_unread => b"",
             _ if self.method == Method::OPTIONS => b"*",
             _ => b"/",
         }

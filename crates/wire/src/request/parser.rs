@@ -109,6 +109,12 @@ impl HeadParser {
         self.in_fields
     }
 
+    /// Bytes of the head that have been taken: after an error, up to the end of the line that shows
+    /// it.
+    pub fn consumed(&self) -> usize {
+        self.at
+    }
+
     /// Parses `buf`, which holds the head from its first byte on and grows from call to call,
     /// into `head` (cleared before the first call).
     pub fn parse(
@@ -121,6 +127,7 @@ impl HeadParser {
         let is_untouched = self.scanned == 0 && self.at == 0;
         if is_untouched && buf.first().is_some_and(|byte| is_token(*byte)) {
             if let Some(consumed) = fast::parse(head, buf, limits, options) {
+                self.at = consumed;
                 return match fields::finish(head, limits) {
                     Ok(()) => Progress::Done { consumed },
                     Err(error) => Progress::Error(error),
@@ -145,9 +152,13 @@ impl HeadParser {
     ) -> Result<Option<usize>, Box<HeadError>> {
         while !self.in_fields {
             let strict = options.strict && !(self.follows && buf.get(self.at) == Some(&b'\n'));
-            let found = self.next_line(buf, limits.line_bytes, strict);
-            let Some(found) = found.map_err(|bad| bad_request_line(head, bad, limits))? else {
-                return Ok(None);
+            let found = match self.next_line(buf, limits.line_bytes, strict) {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(None),
+                Err(bad) => {
+                    let line = self.skip_line(buf);
+                    return Err(bad_request_line(head, bad, line, limits));
+                }
             };
             self.at = found.next;
             self.scanned = found.next;
@@ -176,9 +187,10 @@ impl HeadParser {
         strict: bool,
     ) -> Result<Option<usize>, Box<HeadError>> {
         loop {
-            let found = self.next_line(buf, limits.field_bytes, strict);
-            let Some(found) = found.map_err(|bad| bad_field_line(buf, self.at, bad))? else {
-                return Ok(None);
+            let found = match self.next_line(buf, limits.field_bytes, strict) {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(None),
+                Err(bad) => return Err(bad_field_line(self.skip_line(buf), bad)),
             };
             self.at = found.next;
             self.scanned = found.next;
@@ -213,6 +225,14 @@ impl HeadParser {
             return Err(BadLine::Invalid);
         }
         Ok(Some(Line { text, next: end + 1 }))
+    }
+
+    /// Takes a line that is no good, with its end or as much of it as there is.
+    fn skip_line<'a>(&mut self, buf: &'a [u8]) -> &'a [u8] {
+        let rest = buf.get(self.at..).unwrap_or_default();
+        let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+        self.at += end;
+        rest.get(..end).unwrap_or_default()
     }
 
     /// Takes one line of the fields; true when it was the blank line at the end.
@@ -261,8 +281,14 @@ impl HeadParser {
     }
 }
 
-fn bad_request_line(head: &mut RequestHead, bad: BadLine, limits: &HeadLimits) -> Box<HeadError> {
+fn bad_request_line(
+    head: &mut RequestHead,
+    bad: BadLine,
+    line: &[u8],
+    limits: &HeadLimits,
+) -> Box<HeadError> {
     head.version = Version::HTTP_10;
+    head.keep_unread(line, limits.line_bytes);
     match bad {
         BadLine::TooLong => {
             let message = format!(
@@ -277,14 +303,11 @@ fn bad_request_line(head: &mut RequestHead, bad: BadLine, limits: &HeadLimits) -
     }
 }
 
-fn bad_field_line(buf: &[u8], at: usize, bad: BadLine) -> Box<HeadError> {
+fn bad_field_line(line: &[u8], bad: BadLine) -> Box<HeadError> {
     match bad {
         BadLine::TooLong => {
-            let text = buf.get(at..).unwrap_or_default();
-            // The name, if the line has one: what follows the line must not change the message.
-            let mut line = text.iter().take(80).take_while(|byte| **byte != b'\n');
-            let end = line.position(|byte| *byte == b':').unwrap_or(0);
-            let (colon, name) = if end > 0 { (": ", &text[..end]) } else { ("", &text[..0]) };
+            let end = line.iter().take(80).position(|byte| *byte == b':').unwrap_or(0);
+            let (colon, name) = if end > 0 { (": ", &line[..end]) } else { ("", &line[..0]) };
             let before = format!("Request header exceeds LimitRequestFieldSize{colon}");
             refuse(561, &before, name).with_notes(TOO_LARGE)
         }

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_page_states_the_facts() {
-        let rows = parse(include_str!("sample.json")).unwrap();
+        let rows = parse(include_str!("sample.json")).unwrap().rows;
         let page = render("mod_alias", &[&rows[0], &rows[1]]);
         assert!(page.contains("## Alias\n\nMaps URLs"));
         assert!(page.contains("- Where: server config, virtual host, directory, .htaccess"));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_usage_line_begins_with_its_name() {
-        let mut rows = parse(include_str!("sample.json")).unwrap();
+        let mut rows = parse(include_str!("sample.json")).unwrap().rows;
         assert_eq!(usage(&rows[0]), "Alias [URL-path] file-path");
         rows[0].syntax = "[URL-path] file-path".to_owned();
         assert_eq!(usage(&rows[0]), "Alias [URL-path] file-path");

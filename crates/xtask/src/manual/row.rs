@@ -66,38 +66,72 @@ pub struct Row {
     pub note: String,
 }
 
+/// A module of Apache that is not here yet.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// `mod_rewrite`
+    pub module: String,
+    /// Its directives that are read without effect.
+    pub inert: Vec<String>,
+}
+
+/// What the program prints of itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Dump {
+    /// The directives that are here.
+    pub rows: Vec<Row>,
+    /// The modules that are here, by the names of Apache's manual.
+    pub here: Vec<String>,
+    /// The modules that are not.
+    pub missing: Vec<Missing>,
+}
+
 /// Reads the dump.
 ///
 /// # Errors
 /// A line that is no JSON object, lacks a name, module or state, or a name that comes twice in
 /// one module.
-pub fn parse(dump: &str) -> Result<Vec<Row>, String> {
-    let mut rows: Vec<Row> = Vec::new();
-    for (number, line) in dump.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let row = parse_line(line).map_err(|error| format!("row {}: {error}", number + 1))?;
-        let is_same = |other: &Row| other.name == row.name && other.module == row.module;
-        if rows.iter().any(is_same) {
-            return Err(format!("row {}: {} comes twice in {}", number + 1, row.name, row.module));
+pub fn parse(text: &str) -> Result<Dump, String> {
+    let mut dump = Dump::default();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |error| format!("row {}: {error}", number + 1);
+        let value: Value = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+        if let Some(module) = value["here"].as_str() {
+            dump.here.push(module.to_owned());
+            continue;
         }
-        rows.push(row);
+        if let Some(module) = value["missing"].as_str() {
+            let module = module.to_owned();
+            dump.missing.push(Missing { module, inert: words(&value["inert"]) });
+            continue;
+        }
+        let row = parse_row(&value).map_err(wrong)?;
+        let is_same = |other: &Row| other.name == row.name && other.module == row.module;
+        if dump.rows.iter().any(is_same) {
+            return Err(wrong(format!("{} comes twice in {}", row.name, row.module)));
+        }
+        dump.rows.push(row);
     }
-    if rows.is_empty() { Err("the program printed no rows".to_owned()) } else { Ok(rows) }
+    if dump.rows.is_empty() { Err("the program printed no rows".to_owned()) } else { Ok(dump) }
 }
 
-fn parse_line(line: &str) -> Result<Row, String> {
-    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+fn words(value: &Value) -> Vec<String> {
+    let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(|word| word.as_str()).map(str::to_owned).collect()
+}
+
+fn parse_row(value: &Value) -> Result<Row, String> {
     let text = |key: &str| value[key].as_str().unwrap_or("").to_owned();
     let required = |key: &str| match value[key].as_str() {
         Some(word) if !word.is_empty() => Ok(word.to_owned()),
         _ => Err(format!("no `{key}`")),
     };
-    let contexts = value["contexts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let state = required("state")?;
     Ok(Row {
         name: required("name")?,
         module: required("module")?,
         file: text("file"),
-        contexts: contexts.iter().filter_map(|word| word.as_str()).map(str::to_owned).collect(),
+        contexts: words(&value["contexts"]),
         override_class: text("override"),
         default: text("default"),
         syntax: text("syntax"),
@@ -113,7 +147,9 @@ mod tests {
 
     #[test]
     fn a_row_is_read() {
-        let rows = parse(include_str!("sample.json")).unwrap();
+        let dump = parse(include_str!("sample.json")).unwrap();
+        assert_eq!(dump.missing, [Missing { module: "mod_md".to_owned(), inert: Vec::new() }]);
+        let rows = dump.rows;
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[1].override_class, "FileInfo");
         assert_eq!(rows[1].contexts.len(), 4);

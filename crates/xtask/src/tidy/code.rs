@@ -17,6 +17,24 @@ const UNSAFE_PLACES: [&str; 5] = [
     "crates/python/",
     "crates/tamarack/tests/allocations.rs",
 ];
+/// Calls that open what a name leads to, and wait there when it leads to a FIFO.
+const OPENS: [&str; 5] =
+    ["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "fs::open("];
+/// Places that open files of the system or of their own, and those that write.
+const OPEN_PLACES: [&str; 12] = [
+    "crates/regular/",
+    "crates/xtask/",
+    "crates/mpm/src/affinity/",
+    "crates/mpm/src/listeners/holder.rs",
+    "crates/mpm/src/supervisor/",
+    "crates/mpm/src/daemon.rs",
+    "crates/mpm/src/logfile.rs",
+    "crates/mpm/src/pidfile.rs",
+    "crates/rt/src/dir_notify.rs",
+    "crates/tamarack/src/program.rs",
+    "crates/tamarack/src/startup.rs",
+    "crates/tls/src/local.rs",
+];
 /// Calls that panic; the part before the bar is looked for, `expect` only on a literal message,
 /// because parsers have an `expect` of their own.
 const PANICS: [&str; 5] = [".unwrap()", ".expect(\"", "panic!(", "todo!(", "unimplemented!("];
@@ -30,6 +48,7 @@ pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     unsafe_code(source, masked, findings);
     if !all_tests {
         panics(source, masked, findings);
+        opens(source, masked, findings);
     }
 }
 
@@ -162,6 +181,26 @@ fn panics(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     }
 }
 
+fn opens(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    let is_open_place = OPEN_PLACES.iter().any(|place| source.path.starts_with(place));
+    if is_open_place || source.path.contains("/examples/") {
+        return;
+    }
+    for needle in OPENS {
+        for (start, _) in masked.code.match_indices(needle) {
+            let line = line_of(&masked.code, start);
+            if follows_word(&masked.code, start) || masked.test_lines.get(line) == Some(&true) {
+                continue;
+            }
+            let message = format!(
+                "`{needle}…)` waits where the name leads to a FIFO or a device: \
+                 use `regular::open` or `regular::read`"
+            );
+            findings.push(source.finding("open-regular", line + 1, message));
+        }
+    }
+}
+
 /// Byte offsets at which `word` stands as a whole word.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(start, _)| start).filter(move |&start| {
@@ -224,6 +263,16 @@ mod tests {
         assert_eq!(rules("crates/wire/src/tests.rs", text), []);
         let quoted = "fn f() { x.expect(\"why\"); todo!(); g(\".unwrap()\"); }\n";
         assert_eq!(rules("crates/wire/src/a.rs", quoted), [("no-panic", 1), ("no-panic", 1)]);
+    }
+
+    #[test]
+    fn files_are_opened_in_one_place() {
+        let text = "fn f() { std::fs::File::open(x); MyFile::open(x); }\n\
+                    #[cfg(test)]\nmod tests { fn t() { std::fs::read(x) } }\n";
+        assert_eq!(rules("crates/server/src/a.rs", text), [("open-regular", 1)]);
+        assert_eq!(rules("crates/regular/src/a.rs", text), []);
+        let more = "fn f() { fs::read(x); OpenOptions::new(); rustix::fs::open(x); }\n";
+        assert_eq!(rules("crates/tls/src/a.rs", more), [("open-regular", 1); 3]);
     }
 
     #[test]

@@ -16,6 +16,13 @@ pub fn mask(text: &str) -> Masked {
     Masked { code, test_lines }
 }
 
+/// The opposite of [`Masked::code`]: comments and literals, with all else blanked.
+pub fn prose(text: &str, masked: &Masked) -> String {
+    let pairs = text.bytes().zip(masked.code.bytes());
+    let keep = |(byte, code): (u8, u8)| if byte == code && byte != b'\n' { b' ' } else { byte };
+    String::from_utf8(pairs.map(keep).collect()).unwrap_or_default()
+}
+
 fn blank(text: &[u8]) -> Vec<u8> {
     let mut out = text.to_vec();
     let mut at = 0;
@@ -181,6 +188,14 @@ mod tests {
         assert!(masked.code.contains("let a = \"     \";"));
         assert!(masked.code.contains("let b = r#\" \"#;"));
         assert!(masked.code.contains("let c = ' ';"));
+    }
+
+    #[test]
+    fn prose_is_what_code_is_not() {
+        let text = "let other = \"a é\"; // b\nc";
+        let prose = prose(text, &mask(text));
+        assert_eq!(prose.split_whitespace().collect::<Vec<_>>(), ["a", "é", "//", "b"]);
+        assert_eq!(prose.lines().count(), text.lines().count());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Rules on every text file: white space, length, names, and words that do not belong.
+//! Rules on every text file: white space, length, names, and words that do not belong; and on
+//! comments, messages and documents, phrases that are not idiomatic English.
 
 use super::{Finding, Source};
 use std::path::Path;
@@ -18,6 +19,23 @@ const WORDS: [(&str, &str); 7] = [
     ("blazing", "give the measured figure"),
     ("lightning-fast", "give the measured figure"),
     ("world-class", "leave it out"),
+];
+/// Phrases that hide the subject of a sentence, and what to write instead. Any case.
+const PHRASES: [(&str, &str); 14] = [
+    ("nobody", "name the thing: no client, no loop, no other process"),
+    ("somebody", "name the thing: another program, a client, a caller"),
+    ("anybody", "name the thing: any process, any caller"),
+    ("everybody", "name the things: all loops, every client"),
+    ("whoever", "name the subject: a caller that, the process that"),
+    ("whomever", "name the subject: a caller that, the process that"),
+    ("anew", "write `again`, or what is new"),
+    ("is told", "write what happens: is notified, is ordered, receives"),
+    ("are told", "write what happens: are notified, are ordered, receive"),
+    ("is said", "write what happens: is logged, is reported, is documented"),
+    ("are said", "write what happens: are logged, are reported, are documented"),
+    ("time and again", "write `repeatedly`"),
+    ("again and again", "write `repeatedly`"),
+    ("came to nothing", "write `failed`"),
 ];
 
 /// Runs every rule of this file on one source.
@@ -95,6 +113,23 @@ fn words(source: &Source, root: &Path, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Finds [`PHRASES`] in `prose`: the text of a document, or a program's comments and literals with
+/// all else blanked.
+pub fn idiom(source: &Source, prose: &str, findings: &mut Vec<Finding>) {
+    if is_data(source) || is_generated(source) || source.path == "crates/xtask/src/tidy/prose.rs" {
+        return;
+    }
+    for (number, line) in prose.lines().enumerate() {
+        let line = line.to_ascii_lowercase();
+        for (phrase, remedy) in PHRASES {
+            if holds_word(&line, phrase) {
+                let message = format!("`{phrase}`: {remedy}");
+                findings.push(source.finding("idiom", number + 1, message));
+            }
+        }
+    }
+}
+
 fn holds_word(line: &str, word: &str) -> bool {
     let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     line.match_indices(word).any(|(start, _)| {
@@ -133,6 +168,18 @@ mod tests {
         assert_eq!(rules("a.rs", "// TODO: later\n"), [("word", 1)]);
         assert_eq!(rules("a.rs", "// mkstemp(\"/tmp/aXXXXXX\")\n"), []);
         assert_eq!(rules("a.md", "see /srv/checkout/README.md\n"), [("word", 1)]);
+    }
+
+    #[test]
+    fn phrases_are_found_in_prose_in_any_case() {
+        let mut findings = Vec::new();
+        let source = Source { path: "crates/wire/src/a.rs", text: "" };
+        idiom(&source, "Nobody is told.\nnobodys, retold\n", &mut findings);
+        let lines: Vec<_> = findings.iter().map(|found| (found.rule, found.line)).collect();
+        assert_eq!(lines, [("idiom", 1), ("idiom", 1)]);
+        let generated = Source { path: "docs/directives/core.md", text: "" };
+        idiom(&generated, "nobody\n", &mut findings);
+        assert_eq!(findings.len(), 2);
     }
 
     #[test]

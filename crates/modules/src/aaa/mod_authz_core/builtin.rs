@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::expr::{Backrefs, Expr};
+use conf::expr::{Backrefs, EvalError, Expr};
 use server::directive::{Fault, Target};
 use server::expr;
 use server::log::Level;
@@ -46,7 +46,13 @@ pub(super) fn env(_: &mut Target<'_>, arguments: &[u8]) -> Parsed {
 
 impl Requirement for Env {
     fn check(&self, request: &mut Request) -> Authz {
-        granted_if(self.0.iter().any(|name| request.env.contains(name)))
+        if self.0.iter().any(|name| request.env.contains(name) && !request.is_undecided(name)) {
+            Authz::Granted
+        } else if self.0.iter().any(|name| request.is_undecided(name)) {
+            Authz::Undecided
+        } else {
+            Authz::Denied
+        }
     }
 }
 
@@ -95,10 +101,15 @@ fn unquoted(text: &[u8]) -> &[u8] {
 
 impl Requirement for Condition {
     fn check(&self, request: &mut Request) -> Authz {
-        match expr::condition(&self.expr, request, &mut Backrefs::new()) {
+        let Ok(value) = expr::condition(&self.expr, request, &mut Backrefs::new()) else {
+            return Authz::Later;
+        };
+        match value {
             Ok(true) => Authz::Granted,
             Ok(false) if self.wants_user => Authz::DeniedNoUser,
             Ok(false) => Authz::Denied,
+            // It is in the log already.
+            Err(EvalError::Undecided) => Authz::Undecided,
             Err(why) => {
                 let message = format_args!("Error evaluating expression in 'Require expr': {why}");
                 request.log::<AuthzCore>(Level::Error, 2320, message);

@@ -24,13 +24,14 @@ pub(super) fn post_config(build: &mut Build) {
         for section in core.directories.iter().chain(core.locations.iter()) {
             walk.section(section, 0);
         }
+        walk.inner(&host.dir, 0);
     }
     let found = walk.found;
     let failed = !found.is_empty();
     for (span, message) in found {
-        let place = format!("{}, line {}", build.sources.name(span.file), span.line);
+        let (file, line) = build.sources.place(span);
         let found = Diagnostic { code: "AH01624", ..Diagnostic::without_place(message) };
-        build.diagnostics.push(found.with_help(format!("it stands in {place}")));
+        build.diagnostics.push(found.with_help(format!("it stands in {file}, line {line}")));
     }
     if failed {
         let last = Diagnostic::without_place("Configuration check failed");
@@ -56,9 +57,14 @@ impl Walk<'_> {
                 format!("{name} directive contains only negative authorization directives"),
             ));
         }
-        let Some(core) = self.own::<Core, CoreDir>(&section.dir) else { return };
+        self.inner(&section.dir, depth + 1);
+    }
+
+    /// `<Files>` and `<If>` that stand in a section, or in a server itself.
+    fn inner(&mut self, dir: &Slots, depth: usize) {
+        let Some(core) = self.own::<Core, CoreDir>(dir) else { return };
         for section in core.files.iter().chain(core.ifs.iter()) {
-            self.section(section, depth + 1);
+            self.section(section, depth);
         }
     }
 

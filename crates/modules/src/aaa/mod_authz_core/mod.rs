@@ -12,6 +12,7 @@ use std::sync::Arc;
 use server::directive::Row;
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
 use server::log::Level;
+use server::matching;
 use server::merge::Merge;
 use server::module::Module;
 use server::request::Request;
@@ -125,12 +126,14 @@ fn authorize_userless<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) ->
     let Some(rules) = &cx.dir.rules else { return Answer::OK };
     if rules.waits() {
         return Answer::Wait(Box::pin(async move {
-            let found = rules.wait(request, Logic::And).await;
+            let found = rules.decide(request).await;
             verdict_userless(request, found)
         }));
     }
-    let found = rules.check(request, Logic::And);
-    Answer::Now(verdict_userless(request, found))
+    matching::settle(request, |request| {
+        let found = rules.known(request)?;
+        Ok(verdict_userless(request, found))
+    })
 }
 
 fn verdict_userless(request: &Request, found: Authz) -> Verdict {
@@ -138,8 +141,8 @@ fn verdict_userless(request: &Request, found: Authz) -> Verdict {
         Authz::Granted => Verdict::Ok,
         // A user may change it: authentication is asked.
         Authz::DeniedNoUser => Verdict::Declined,
-        Authz::Denied | Authz::Neutral => denied(request),
-        Authz::GeneralError => Verdict::Status(500),
+        Authz::Denied | Authz::Neutral | Authz::Undecided => denied(request),
+        Authz::GeneralError | Authz::Later => Verdict::Status(500),
     }
 }
 
@@ -147,19 +150,22 @@ fn authorize_user<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Ans
     let Some(rules) = &cx.dir.rules else { return nothing_required(cx, request) };
     if rules.waits() {
         return Answer::Wait(Box::pin(async move {
-            let found = rules.wait(request, Logic::And).await;
+            let found = rules.decide(request).await;
             verdict_of_user(cx.dir, request, found)
         }));
     }
-    let found = rules.check(request, Logic::And);
-    Answer::Now(verdict_of_user(cx.dir, request, found))
+    matching::settle(request, |request| {
+        let found = rules.known(request)?;
+        Ok(verdict_of_user(cx.dir, request, found))
+    })
 }
 
 fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
     let uri = bstr::BString::from(request.uri.clone());
     match found {
         Authz::Granted => Verdict::Ok,
-        Authz::GeneralError => Verdict::Status(500),
+        Authz::GeneralError | Authz::Later => Verdict::Status(500),
+        Authz::Undecided => denied(request),
         Authz::DeniedNoUser => {
             let message = format_args!("authorization failure (no authenticated user): {uri}");
             request.log::<AuthzCore>(Level::Error, 1629, message);

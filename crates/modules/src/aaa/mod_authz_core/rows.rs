@@ -83,7 +83,7 @@ fn require(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     let provider = String::from_utf8_lossy(&name).into_owned();
     let found = cx.build().provider::<AuthzProvider>(AUTHZ, &provider);
     let Some(found) = found else {
-        return Err(Fault::new(format!("Unknown Authz provider: {provider}")).at(raw));
+        return Err(cx.build().unknown_provider("Authz", &provider).at(raw));
     };
     let requirement = (found.parse)(cx.target, rest)?;
     let line = Line { provider, arguments: rest.to_vec(), requirement };
@@ -176,7 +176,7 @@ fn provider_alias(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node]) -> Set {
     }
     let apart = Apart::read(cx.target, "AuthzProviderAlias", nodes);
     let Some(found) = cx.build().provider::<AuthzProvider>(AUTHZ, &base) else {
-        return Err(Fault::new(format!("Unknown Authz provider: {base}")).at(raw));
+        return Err(cx.build().unknown_provider("Authz", &base).at(raw));
     };
     let parsed = (found.parse)(cx.target, &arguments).map_err(|why| {
         let arguments = bstr::BStr::new(&arguments);

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use server::log::Level;
+use server::matching::{self, Stop};
 use server::request::Request;
 use wire::MethodSet;
 
@@ -145,7 +146,7 @@ impl Rule {
     }
 
     /// Decides at once; for rules that do not wait.
-    pub fn check(&self, request: &mut Request, around: Logic) -> Authz {
+    fn check(&self, request: &mut Request, around: Logic) -> Authz {
         if !self.methods.contains(request.method) {
             return self.other_methods(request, around);
         }
@@ -164,8 +165,29 @@ impl Rule {
         self.conclude(request, found)
     }
 
+    /// What the rules of a place say of a request, for rules that do not wait.
+    ///
+    /// # Errors
+    /// A match of a regular expression has to be made first.
+    pub fn known(&self, request: &mut Request) -> Result<Authz, Stop> {
+        match self.check(request, Logic::And) {
+            Authz::Later => Err(Stop::Later),
+            found => Ok(found),
+        }
+    }
+
+    /// The same for all rules.
+    pub async fn decide(&self, request: &mut Request) -> Authz {
+        loop {
+            match self.wait(request, Logic::And).await {
+                Authz::Later => matching::decide(request).await,
+                found => return found,
+            }
+        }
+    }
+
     /// Decides, and waits where a line has to.
-    pub fn wait<'r>(
+    fn wait<'r>(
         &'r self,
         request: &'r mut Request,
         around: Logic,
@@ -203,7 +225,7 @@ impl Rule {
     }
 
     fn conclude(&self, request: &Request, found: Authz) -> Authz {
-        if found == Authz::GeneralError {
+        if let Authz::GeneralError | Authz::Later = found {
             return found;
         }
         let found = negate(found, self.negated);
@@ -241,12 +263,19 @@ impl Tally {
     fn add(&mut self, found: Authz) -> bool {
         match (self.logic, found) {
             (_, Authz::Neutral) => false,
-            (_, Authz::GeneralError)
+            (_, Authz::GeneralError | Authz::Later)
             | (Logic::And, Authz::Denied)
             | (Logic::Or, Authz::Granted) => {
                 self.result = found;
                 true
             }
+            // It stands against everything that decides nothing: as a refusal it could become a
+            // permission where the container is negated.
+            (_, Authz::Undecided) => {
+                self.result = found;
+                false
+            }
+            _ if self.result == Authz::Undecided => false,
             (Logic::And, Authz::DeniedNoUser) => {
                 self.result = found;
                 false
@@ -288,6 +317,22 @@ mod tests {
         assert_eq!(of(Logic::And, &[DeniedNoUser, Denied, Granted]), Denied);
         assert_eq!(of(Logic::And, &[Granted, Neutral]), Granted);
         assert_eq!(of(Logic::And, &[Neutral, GeneralError, Granted]), GeneralError);
+    }
+
+    #[test]
+    fn an_undecided_rule_opens_nothing() {
+        use Authz::{Denied, DeniedNoUser, Granted, Neutral, Undecided};
+        for other in [Neutral, Denied, DeniedNoUser] {
+            assert_eq!(of(Logic::Or, &[Undecided, other]), Undecided);
+            assert_eq!(of(Logic::Or, &[other, Undecided]), Undecided);
+        }
+        for other in [Neutral, Granted, DeniedNoUser] {
+            assert_eq!(of(Logic::And, &[Undecided, other]), Undecided);
+            assert_eq!(of(Logic::And, &[other, Undecided]), Undecided);
+        }
+        assert_eq!(of(Logic::Or, &[Undecided, Granted]), Granted);
+        assert_eq!(of(Logic::And, &[Undecided, Denied]), Denied);
+        assert_eq!(negate(Undecided, true), Undecided);
     }
 
     #[test]

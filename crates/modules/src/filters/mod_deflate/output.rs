@@ -52,7 +52,7 @@ impl OutputFilter for Pack {
         // An answer that was kept has no totals to tell.
         request.pure &= !packing.has_notes();
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
-        recoded.into_body(packing.buffer_bytes)
+        body_of(request, recoded, packing.buffer_bytes)
     }
 
     fn is_pure(&self) -> bool {
@@ -124,6 +124,15 @@ impl OutputFilter for Unpack {
         let limits = unpacking(request);
         let ratio = Ratio::new(limits.ratio_limit, limits.ratio_burst);
         let coding = Coding::Unpack(Box::new(Unpacker::new()), ratio);
-        Recoded::new(body, coding, Vec::new(), Totals::default()).into_body(packing.buffer_bytes)
+        let recoded = Recoded::new(body, coding, Vec::new(), Totals::default());
+        body_of(request, recoded, packing.buffer_bytes)
     }
+}
+
+/// The new body. Where it is there as a whole its length is known, even if that of the old one was
+/// not.
+fn body_of(request: &mut Request, recoded: Recoded, buffer_bytes: usize) -> Body {
+    let body = recoded.into_body(buffer_bytes);
+    request.chunked &= body.length().is_none();
+    body
 }

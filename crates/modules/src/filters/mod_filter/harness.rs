@@ -3,7 +3,8 @@
 //! Source: `filter_insert`, `filter_lookup`, `filter_harness`.
 
 use bstr::BStr;
-use conf::expr::Backrefs;
+use conf::expr::{Backrefs, EvalError};
+use pcre::Later;
 use server::body::Body;
 use server::expr;
 use server::filter::OutputFilter;
@@ -36,7 +37,7 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
             request.keep(KeptRange(range));
         }
         let shown = String::from_utf8_lossy(name).into_owned();
-        let harness = Harness { name: name.clone(), smart: smart.clone() };
+        let harness = Harness { name: name.clone(), smart: smart.clone(), chosen: None };
         request.add_filter(shown, smart.stage, Box::new(harness));
     }
     Answer::OK
@@ -69,21 +70,31 @@ fn has_type(request: &Request, types: &[Vec<u8>]) -> bool {
 struct Harness {
     name: Vec<u8>,
     smart: SmartFilter,
+    /// Which of the providers it is, if any.
+    chosen: Option<usize>,
 }
 
 impl OutputFilter for Harness {
+    fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
+        for (index, provider) in self.smart.providers.iter().enumerate() {
+            match chosen(provider, request)? {
+                Ok(true) => self.chosen = Some(index),
+                Ok(false) => continue,
+                Err(()) => {}
+            }
+            break;
+        }
+        Ok(())
+    }
+
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         if self.smart.trace > 0 {
             trace(&self.name, request, &body);
         }
-        for provider in &self.smart.providers {
-            match chosen(provider, request) {
-                Ok(true) => return run(provider, request, body),
-                Ok(false) => {}
-                Err(()) => return body,
-            }
+        match self.chosen.and_then(|index| self.smart.providers.get(index)) {
+            Some(provider) => run(provider, request, body),
+            None => body,
         }
-        body
     }
 
     fn is_pure(&self) -> bool {
@@ -93,19 +104,23 @@ impl OutputFilter for Harness {
 }
 
 /// Whether a provider is the one; an error of evaluation takes the filter away.
-fn chosen(provider: &Provider, request: &mut Request) -> Result<bool, ()> {
-    match &provider.when {
-        Condition::Types(types) => Ok(has_type(request, types)),
-        Condition::Expr(expr) => {
-            expr::condition(expr, request, &mut Backrefs::new()).map_err(|why| {
-                request.log::<Filter>(
-                    Level::Warn,
-                    1377,
-                    format_args!("Error evaluating filter dispatch condition: {why}"),
-                );
-            })
+fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>, Later> {
+    let expr = match &provider.when {
+        Condition::Types(types) => return Ok(Ok(has_type(request, types))),
+        Condition::Expr(expr) => expr,
+    };
+    Ok(match expr::condition(expr, request, &mut Backrefs::new())? {
+        Ok(holds) => Ok(holds),
+        Err(EvalError::Undecided) => Ok(false),
+        Err(why) => {
+            request.log::<Filter>(
+                Level::Warn,
+                1377,
+                format_args!("Error evaluating filter dispatch condition: {why}"),
+            );
+            Err(())
         }
-    }
+    })
 }
 
 /// Does to the fields what `FilterProtocol` says, and lets the provider work.

@@ -2,22 +2,26 @@
 //!
 //! Source: `handle_autoindex`, `index_directory`.
 
+use rt::{PoolError, Work};
 use rustix::io::Errno;
 use server::body::Body;
 use server::core::OptionFlags;
+use server::core::discard_body;
 use server::core::etag;
 use server::hooks::{Answer, Bound, Verdict};
-use server::inlet::BodyError;
 use server::log::Level;
 use server::request::Request;
 use wire::{Method, MethodSet, escape};
 
 use super::around::{self, Parts};
-use super::entry;
+use super::entry::{self, Entry};
 use super::options::Flags;
 use super::query::Wanted;
 use super::text::Page;
 use super::{Autoindex, DirConfig, fancy, list, table};
+
+/// The most entries that are sorted on the loop.
+const SORTED_HERE_MAX: usize = 1024;
 
 /// Microseconds in a second.
 const SECOND_US: u64 = 1_000_000;
@@ -63,19 +67,15 @@ fn refuse(request: &Request) {
 }
 
 async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
-    while let Some(piece) = request.body_in.next().await {
-        match piece {
-            Ok(_) => {}
-            Err(BodyError::Status(status)) => return Verdict::Status(status),
-            Err(BodyError::Io(_)) => return Verdict::Status(400),
-        }
+    if let Err(status) = discard_body(request).await {
+        return Verdict::Status(status);
     }
     if request.filename.last() != Some(&b'/') {
         request.filename.push(b'/');
     }
     let directory = request.filename.clone();
     let pool = request.engine.handle.blocking().clone();
-    let names = match pool.run(move || list::read(&directory)).await {
+    let names = match pool.run(Work::File, move || list::read(&directory)).await {
         Ok(Ok(names)) => names,
         Ok(Err(error)) => {
             let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0));
@@ -88,7 +88,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
             );
             return Verdict::Status(403);
         }
-        Err(_) => return Verdict::Status(503),
+        Err(why) => return unavailable(request, why),
     };
     let flags = config.options.flags();
     describe(config, request, flags);
@@ -103,20 +103,45 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     around::head(config, request, wanted.flags, &title, &mut parts).await;
     let mut entries: Vec<_> = list::parent(config, request, wanted.flags).into_iter().collect();
     entries.extend(list::entries(config, request, &wanted, names).await);
-    entry::sort(&mut entries, &wanted);
+    let entries = match sorted(request, entries, &wanted).await {
+        Ok(entries) => entries,
+        Err(why) => return unavailable(request, why),
+    };
     let mut page = Page::new(config, &wanted, &entries);
     if wanted.flags.has(Flags::TABLE) {
-        table::write(&mut page, &entries);
+        table::write(&mut page, &entries).await;
     } else if wanted.flags.has(Flags::FANCY) {
-        fancy::write_lines(&mut page, &entries);
+        fancy::write_lines(&mut page, &entries).await;
     } else {
-        fancy::write_plain(&mut page, &entries);
+        fancy::write_plain(&mut page, &entries).await;
     }
     parts.put(page.out);
     around::tail(config, request, wanted.flags, &mut parts).await;
     request.chunked |= parts.is_open;
-    request.body = parts.into_body();
+    request.print(parts.into_body());
     Verdict::Ok
+}
+
+fn unavailable(request: &Request, why: PoolError) -> Verdict {
+    request.log::<Autoindex>(Level::Error, 20100, format_args!("{why}"));
+    Verdict::Status(503)
+}
+
+/// Puts entries in order; many of them on a thread of the pool.
+async fn sorted(
+    request: &Request,
+    mut entries: Vec<Entry>,
+    wanted: &Wanted,
+) -> Result<Vec<Entry>, PoolError> {
+    let (own, are_many) = (wanted.clone(), entries.len() > SORTED_HERE_MAX);
+    let sort = move || {
+        entry::sort(&mut entries, &own);
+        entries
+    };
+    if !are_many {
+        return Ok(sort());
+    }
+    request.engine.handle.blocking().run(Work::File, sort).await
 }
 
 /// Media type and, with `TrackModified`, validators of the directory itself.

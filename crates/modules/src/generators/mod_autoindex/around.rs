@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use rt::Work;
 use server::body::Body;
 use server::errors::signature;
 use server::hooks::Verdict;
@@ -198,14 +199,14 @@ async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Ar
     }
     let file = sub.filename;
     let pool = request.engine.handle.blocking().clone();
-    let text = pool.run(move || read(&file)).await.ok().flatten();
+    let text = pool.run(Work::File, move || read(&file)).await.ok().flatten();
     text.map_or(Around::Nothing, |text| Around::Text(plain(&text)))
 }
 
 fn read(file: &[u8]) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut text = Vec::new();
-    let file = std::fs::File::open(path::as_path(file)).ok()?;
+    let file = regular::open(path::as_path(file)).ok()?;
     file.take(TEXT_BYTES_MAX).read_to_end(&mut text).ok()?;
     Some(text)
 }
@@ -230,10 +231,7 @@ async fn run(sub: &mut Request, parts: &mut Parts) -> bool {
     if !matches!(subrequest::run(sub).await, Verdict::Ok | Verdict::Done) {
         return false;
     }
-    for attached in std::mem::take(&mut sub.filters) {
-        let body = std::mem::take(&mut sub.body);
-        sub.body = attached.filter.apply(sub, body);
-    }
+    server::filter::apply_all(sub).await;
     parts.is_open = true;
     parts.parts.push_back(std::mem::take(&mut sub.body));
     true

@@ -8,14 +8,17 @@ use super::item::{self, BLANK_ICON, Facts};
 use super::options::Flags;
 use super::query::Column;
 use super::text::{Page, anchor, shown_name, size};
+use super::turns::Turns;
 
 /// The room that a missing time takes: one more than a time has.
 const BLANK_TIME_BYTES: usize = 19;
 
 /// Writes a bare list.
-pub fn write_plain(page: &mut Page<'_>, entries: &[Entry]) {
+pub async fn write_plain(page: &mut Page<'_>, entries: &[Entry]) {
     page.put("<ul>");
+    let mut turns = Turns::begin();
     for (index, entry) in entries.iter().enumerate() {
+        turns.give().await;
         page.put("<li><a href=\"");
         page.put(anchor(entry));
         page.put("\"> ");
@@ -26,9 +29,11 @@ pub fn write_plain(page: &mut Page<'_>, entries: &[Entry]) {
 }
 
 /// Writes lines with columns.
-pub fn write_lines(page: &mut Page<'_>, entries: &[Entry]) {
+pub async fn write_lines(page: &mut Page<'_>, entries: &[Entry]) {
     head(page);
+    let mut turns = Turns::begin();
     for (index, entry) in entries.iter().enumerate() {
+        turns.give().await;
         line(page, entry, index == 0);
     }
     if !page.has(Flags::NO_RULES) {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 
 use conf::fnmatch::{Flags as MatchFlags, fnmatch};
+use rt::Work;
 use server::path;
 use server::request::{FileKind, Request};
 use server::subrequest;
@@ -17,9 +18,7 @@ use super::item::{self, DIRECTORY, Facts};
 use super::options::Flags;
 use super::query::Wanted;
 use super::title;
-
-/// Entries that are looked up before others have their turn.
-const TURN_ENTRIES: usize = 16;
+use super::turns::Turns;
 
 /// The most entries of a directory that are read.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -80,10 +79,9 @@ pub async fn entries(
 ) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut untitled = Vec::new();
-    for (count, name) in names.into_iter().enumerate() {
-        if count % TURN_ENTRIES == TURN_ENTRIES - 1 {
-            tokio::task::yield_now().await;
-        }
+    let mut turns = Turns::begin();
+    for name in names {
+        turns.give().await;
         if !is_wanted(config, request, wanted, &name.name) {
             continue;
         }
@@ -97,7 +95,7 @@ pub async fn entries(
     }
     if !untitled.is_empty() {
         let pool = request.engine.handle.blocking().clone();
-        let titles = pool.run(move || title::read_all(&untitled)).await;
+        let titles = pool.run(Work::File, move || title::read_all(&untitled)).await;
         for (index, title) in titles.unwrap_or_default() {
             if let Some(entry) = entries.get_mut(index) {
                 entry.description = Some(title);

@@ -16,6 +16,7 @@ mod rows;
 mod table;
 mod text;
 mod title;
+mod turns;
 
 use server::directive::Row;
 use server::hooks::Hooks;

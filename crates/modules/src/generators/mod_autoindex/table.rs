@@ -9,9 +9,10 @@ use super::item::{self, BLANK_ICON, Facts};
 use super::options::{Flags, Width};
 use super::query::Column;
 use super::text::{Page, anchor, shown_name, size};
+use super::turns::Turns;
 
 /// Writes the table.
-pub fn write(page: &mut Page<'_>, entries: &[Entry]) {
+pub async fn write(page: &mut Page<'_>, entries: &[Entry]) {
     let styled = page.config.style_sheet.is_set();
     page.put(match styled {
         true => "  <table id=\"indexlist\">\n   <tr class=\"indexhead\">",
@@ -28,7 +29,9 @@ pub fn write(page: &mut Page<'_>, entries: &[Entry]) {
     };
     page.put("</th></tr>\n");
     page.put(&rule);
+    let mut turns = Turns::begin();
     for (index, entry) in entries.iter().enumerate() {
+        turns.give().await;
         row(page, entry, index, styled);
     }
     page.put(&rule);

@@ -15,7 +15,7 @@ pub fn read_all(paths: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
 
 fn read(path: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    std::fs::File::open(as_path(path)).ok()?.take(SCAN_BYTES).read_to_end(&mut text).ok()?;
+    regular::open(as_path(path)).ok()?.take(SCAN_BYTES).read_to_end(&mut text).ok()?;
     find(&text)
 }
 

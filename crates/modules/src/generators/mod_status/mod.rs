@@ -76,6 +76,6 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
         let signature = server::errors::signature(request, b"<hr />\n");
         page::write(&report, says(b"notable").is_none(), &signature)
     };
-    request.body = Body::from(text);
+    request.print(Body::from(text));
     Answer::OK
 }

@@ -180,8 +180,12 @@ pub(super) fn count_connections(process: &ProcessSnapshot) -> [u64; 5] {
     ]
 }
 
+/// The longest text of `/proc/loadavg`, in bytes.
+const LOADAVG_BYTES_MAX: u64 = 4096;
+
 fn load() -> [f64; 3] {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let text = regular::read("/proc/loadavg", LOADAVG_BYTES_MAX).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let mut numbers = text.split(' ').map(|number| number.parse().unwrap_or(0.0));
     std::array::from_fn(|_| numbers.next().unwrap_or(0.0))
 }

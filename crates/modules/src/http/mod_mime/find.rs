@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use server::hooks::{Answer, Bound};
 use server::request::{FileKind, Request};
 
-use super::{Directory, Mime, MultiviewsMatch};
+use super::{Directory, Mime, MultiviewsMatch, parameters};
 
 /// The handler name that marks a directory (`DIR_MAGIC_TYPE`).
 const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
@@ -46,11 +46,11 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Answe
         read(bound, request, &mut found, extension);
     }
     request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
-    if let (Some(media_type), Some(charset)) = (&mut request.content_type, &found.charset)
-        && !has_charset(media_type)
+    if let Some(media_type) = &mut request.content_type
+        && (found.charset.is_some() || media_type.contains(&b';'))
+        && let Some(rewritten) = parameters::rewritten(media_type, found.charset.as_deref())
     {
-        media_type.extend_from_slice(b"; charset=");
-        media_type.extend_from_slice(charset);
+        *media_type = rewritten;
     }
     if request.content_languages.is_empty()
         && let Some(default) = bound.dir.default_language.get()
@@ -137,10 +137,6 @@ fn apply(
         known |= views.filters;
     }
     known
-}
-
-fn has_charset(media_type: &[u8]) -> bool {
-    media_type.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="))
 }
 
 #[cfg(test)]

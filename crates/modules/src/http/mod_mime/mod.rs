@@ -4,6 +4,7 @@
 
 mod extension;
 mod find;
+mod parameters;
 mod rows;
 mod types_file;
 

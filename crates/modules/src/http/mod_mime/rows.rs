@@ -3,6 +3,7 @@
 use conf::Arg;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::scope::{Override, Places};
+use server::within::Within;
 
 use super::Mime;
 use super::extension::Meaning;
@@ -13,7 +14,9 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddType",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).media_type = Meaning::Is(lower(&value.text));
+            let media_type = lower(&value.text);
+            cx.target.check_type(&media_type);
+            cx.dir().extensions.edit(&extension.text).media_type = Meaning::Is(media_type);
             Ok(())
         }),
         "media-type extension [extension] ...",
@@ -40,7 +43,9 @@ pub(super) const ROWS: &[Row<Mime>] = &[
     file_info(
         "AddHandler",
         Takes::EachOf(|cx, value, extension| {
-            cx.dir().extensions.edit(&extension.text).handler = Meaning::Is(lower(&value.text));
+            let name = lower(&value.text);
+            cx.target.check_handler(&name);
+            cx.dir().extensions.edit(&extension.text).handler = Meaning::Is(name);
             Ok(())
         }),
         "handler-name extension [extension] ...",
@@ -59,7 +64,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
         "AddInputFilter",
         Takes::EachOf(|cx, value, extension| {
             cx.dir().extensions.edit(&extension.text).input_filters =
-                Meaning::Is(value.text.to_vec());
+                Meaning::Is(lower(&value.text));
             Ok(())
         }),
         "filter[;filter...] extension [extension] ...",
@@ -69,7 +74,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
         "AddOutputFilter",
         Takes::EachOf(|cx, value, extension| {
             cx.dir().extensions.edit(&extension.text).output_filters =
-                Meaning::Is(value.text.to_vec());
+                Meaning::Is(lower(&value.text));
             Ok(())
         }),
         "filter[;filter...] extension [extension] ...",
@@ -194,6 +199,7 @@ fn lower(text: &[u8]) -> Vec<u8> {
 
 /// Source: `multiviews_match`
 fn multiviews_match(cx: &mut Here<'_, '_>, word: &Arg) -> Set {
+    cx.not_within("MultiviewsMatch", &[Within::Limit, Within::Location])?;
     let before = cx.dir().multiviews_match.get().copied();
     let mut views = before.unwrap_or_default();
     if word.is("Any") {

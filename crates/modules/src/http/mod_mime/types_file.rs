@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+/// The longest file of media types, in bytes.
+const TYPES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 /// Media types by extension, lower case.
 #[derive(Clone, Debug, Default)]
 pub struct TypesFile {
@@ -12,7 +15,7 @@ pub struct TypesFile {
 impl TypesFile {
     /// Reads the file at `path`.
     pub fn read(path: &Path) -> std::io::Result<TypesFile> {
-        Ok(TypesFile::parse(&std::fs::read(path)?))
+        Ok(TypesFile::parse(&regular::read(path, TYPES_BYTES_MAX)?))
     }
 
     /// Reads lines `type extension…`; `#` begins a comment line.

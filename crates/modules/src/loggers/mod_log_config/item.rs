@@ -213,8 +213,8 @@ impl Item {
             Item::Cookie(name) => cookie(&request.headers_in, name).map(Into::into),
             Item::Filename => borrowed(&request.filename).filter(|name| !name.is_empty()),
             Item::RequestLine => borrowed(&request.request_line).filter(|line| !line.is_empty()),
-            Item::Path => borrowed(&request.uri),
-            Item::Method => borrowed(&request.method_name),
+            Item::Path => borrowed(&request.uri).filter(|path| !path.is_empty()),
+            Item::Method => borrowed(&request.method_name).filter(|name| !name.is_empty()),
             Item::User => match request.user.as_deref() {
                 Some(b"") => borrowed(b"\"\""),
                 Some(user) => borrowed(user),
@@ -246,12 +246,7 @@ impl Item {
                 let now = request.engine.handle.clock().precise_wall_us();
                 number(now.saturating_sub(request.time_us) / unit, out);
             }
-            Item::Protocol => out.extend_from_slice(match request.protocol {
-                9 => b"HTTP/0.9",
-                1000 => b"HTTP/1.0",
-                2000 => b"HTTP/2.0",
-                _ => b"HTTP/1.1",
-            }),
+            Item::Protocol => out.extend_from_slice(&request.protocol_name()),
             Item::KeepAlives => {
                 number(u64::from(request.client.keepalives.get().saturating_sub(1)), out);
             }

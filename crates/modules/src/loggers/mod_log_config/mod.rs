@@ -20,6 +20,7 @@ use server::build::Build;
 use server::directive::Row;
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
 use server::hostname;
+use server::matching::{self, Stop};
 use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
 use server::module::Module;
 use server::request::Request;
@@ -149,32 +150,42 @@ fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Answer<'r> 
     {
         return Answer::Wait(Box::pin(async move {
             hostname::client_name(request).await;
-            write_all(bound, request);
-            Verdict::Ok
+            let mut done = 0;
+            let step = |request: &mut Request| write_all(bound, request, &mut done);
+            matching::settled(request, step).await.unwrap_or_else(Verdict::Status)
         }));
     }
-    write_all(bound, request);
-    Answer::OK
+    let mut done = 0;
+    matching::settle(request, move |request| write_all(bound, request, &mut done))
 }
 
-fn write_all(bound: Bound<'_, LogConfig>, request: &mut Request) {
-    for log in bound.server.ready.0.iter() {
-        if !log.wants(request) {
-            continue;
+/// Writes the lines of all logs but those that are done.
+fn write_all(
+    bound: Bound<'_, LogConfig>,
+    request: &mut Request,
+    done: &mut usize,
+) -> Result<Verdict, Stop> {
+    while let Some(log) = bound.server.ready.0.get(*done) {
+        if log.wants(request)? {
+            buffer::write(request, log.sink, bound.server.buffered.0, |request, line| {
+                log.format.write(request, line);
+            });
         }
-        buffer::write(request, log.sink, bound.server.buffered.0, |request, line| {
-            log.format.write(request, line);
-        });
+        *done += 1;
     }
+    Ok(Verdict::Ok)
 }
 
 impl ReadyLog {
-    fn wants(&self, request: &mut Request) -> bool {
-        match &self.condition {
+    fn wants(&self, request: &mut Request) -> Result<bool, Stop> {
+        Ok(match &self.condition {
             None => true,
             Some(Condition::Env(name)) => request.env.contains(name),
             Some(Condition::NotEnv(name)) => !request.env.contains(name),
-            Some(Condition::Expr(expr)) => server::expr::holds(expr, request).unwrap_or(false),
-        }
+            Some(Condition::Expr(expr)) => match server::expr::holds(expr, request) {
+                Err(Stop::Later) => return Err(Stop::Later),
+                held => held == Ok(true),
+            },
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! One `Alias` or `Redirect`: what it applies to, and what it makes of a path.
 
-use pcre::{Captures, MAX_SUBSTITUTION_BYTES, Regex, TooLong, substitute};
+use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Matched, Regex, TooLong, substitute};
+use server::request::Request;
 
 /// What a path is held against.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,22 +34,47 @@ pub(super) struct Redirect {
     pub status: u16,
 }
 
+/// Why it is not known what a path becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// It would be too long.
+    TooLong,
+    /// Whether the pattern matches is undecided.
+    Undecided,
+    /// The match has to be made first.
+    Later,
+}
+
+impl From<TooLong> for Unknown {
+    fn from(_: TooLong) -> Unknown {
+        Unknown::TooLong
+    }
+}
+
+impl From<Later> for Unknown {
+    fn from(_: Later) -> Unknown {
+        Unknown::Later
+    }
+}
+
 impl Alias {
-    /// The file for a path; `None` if the alias does not apply.
-    pub fn apply(&self, uri: &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
+    /// The file for a request's path; `None` if the alias does not apply.
+    pub fn apply(&self, request: &Request) -> Result<Option<Vec<u8>>, Unknown> {
+        let uri = request.uri.as_slice();
         match &self.from {
             Pattern::Prefix(prefix) => Ok(prefix_length(uri, prefix).map(|length| {
                 let rest = uri.get(length..).unwrap_or_default();
                 [&self.target, rest].concat()
             })),
-            Pattern::Regex(regex) => fill(regex, uri, &self.target),
+            Pattern::Regex(regex) => fill(request, regex, &self.target),
         }
     }
 }
 
 impl Redirect {
-    /// The URL for a path, empty for a status without one; `None` if it does not apply.
-    pub fn apply(&self, uri: &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
+    /// The URL for a request's path, empty for a status without one; `None` if it does not apply.
+    pub fn apply(&self, request: &Request) -> Result<Option<Vec<u8>>, Unknown> {
+        let uri = request.uri.as_slice();
         let target = self.target.as_deref().unwrap_or_default();
         match &self.from {
             Pattern::Prefix(prefix) => Ok(prefix_length(uri, prefix).map(|length| {
@@ -57,19 +83,21 @@ impl Redirect {
                 found
             })),
             Pattern::Regex(regex) => {
-                Ok(fill(regex, uri, target)?.map(|found| escape_target(&found)))
+                Ok(fill(request, regex, target)?.map(|found| escape_target(&found)))
             }
         }
     }
 }
 
-fn fill(regex: &Regex, uri: &[u8], template: &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
+fn fill(request: &Request, regex: &Regex, template: &[u8]) -> Result<Option<Vec<u8>>, Unknown> {
     let mut captures = Captures::new();
-    if !regex.captures(uri, &mut captures) {
-        return Ok(None);
+    match request.matches(regex, &request.uri, Some(&mut captures))? {
+        Matched::Yes => {}
+        Matched::No => return Ok(None),
+        Matched::Undecided(_) => return Err(Unknown::Undecided),
     }
     let mut found = Vec::new();
-    substitute(template, uri, &captures, MAX_SUBSTITUTION_BYTES, &mut found)?;
+    substitute(template, &request.uri, &captures, MAX_SUBSTITUTION_BYTES, &mut found)?;
     Ok(Some(found))
 }
 

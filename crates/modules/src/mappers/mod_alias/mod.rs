@@ -12,14 +12,15 @@ use std::sync::Arc;
 use conf::expr::Expr;
 use server::directive::Row;
 use server::expr;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
 use server::log::Level;
+use server::matching::{self, Stop};
 use server::merge::{Prepend, Setting};
 use server::module::Module;
 use server::path;
 use server::request::Request;
 
-use entry::{Alias as AliasEntry, Pattern, Redirect, escape_target};
+use entry::{Alias as AliasEntry, Pattern, Redirect, Unknown, escape_target};
 
 /// `mod_alias.c`
 pub struct Alias;
@@ -95,29 +96,24 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r
     if !matches!(request.uri.first(), None | Some(b'/')) {
         return Answer::DECLINED;
     }
-    match find_redirect(alias.dir, &alias.server.redirects, request) {
-        Ok(None) => {}
-        Ok(Some(found)) => return Answer::status(answer(alias.dir, request, found)),
-        Err(status) => return Answer::status(status),
-    }
-    match find_file(alias, request) {
-        Ok(Some(file)) => {
-            request.canonical_filename.clone_from(&file);
-            request.filename = file;
-            Answer::OK
+    matching::settle(request, move |request| {
+        if let Some(found) = find_redirect(alias.dir, &alias.server.redirects, request)? {
+            return Ok(Verdict::Status(answer(alias.dir, request, found)));
         }
-        Ok(None) => Answer::DECLINED,
-        Err(status) => Answer::status(status),
-    }
+        let Some(file) = find_file(alias, request)? else { return Ok(Verdict::Declined) };
+        request.canonical_filename.clone_from(&file);
+        request.filename = file;
+        Ok(Verdict::Ok)
+    })
 }
 
 /// Redirects of sections and `.htaccess`, once they are all known.
 fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
-    match find_redirect(alias.dir, &alias.dir.redirects, request) {
-        Ok(None) => Answer::DECLINED,
-        Ok(Some(found)) => Answer::status(answer(alias.dir, request, found)),
-        Err(status) => Answer::status(status),
-    }
+    matching::settle(request, move |request| {
+        let found = find_redirect(alias.dir, &alias.dir.redirects, request)?;
+        Ok(found
+            .map_or(Verdict::Declined, |found| Verdict::Status(answer(alias.dir, request, found))))
+    })
 }
 
 /// A redirect that applies: its status, and where to (empty for a status without a target).
@@ -127,7 +123,7 @@ fn find_redirect(
     dir: &Directory,
     list: &[Redirect],
     request: &mut Request,
-) -> Result<Option<Found>, u16> {
+) -> Result<Option<Found>, Stop> {
     if let Some((status, target)) = dir.redirect.get() {
         let Some(target) = target else { return Ok(Some((*status, Vec::new()))) };
         let target = expr::string(target, request).map_err(|why| {
@@ -138,10 +134,16 @@ fn find_redirect(
         return Ok(Some((*status, escape_target(&target))));
     }
     for redirect in list {
-        match redirect.apply(&request.uri) {
+        match redirect.apply(request) {
             Ok(None) => {}
             Ok(Some(target)) => return Ok(Some((redirect.status, target))),
-            Err(_) => return Err(too_long(request, redirect.target.as_deref())),
+            Err(Unknown::Later) => return Err(Stop::Later),
+            // What may be forbidden is not served; what may be elsewhere is looked for here.
+            Err(Unknown::Undecided) if redirect.target.is_none() => return Err(Stop::Status(500)),
+            Err(Unknown::Undecided) => {}
+            Err(Unknown::TooLong) => {
+                return Err(Stop::Status(too_long(request, redirect.target.as_deref())));
+            }
         }
     }
     Ok(None)
@@ -179,7 +181,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
 }
 
 /// The file behind an alias; `None` where there is no alias, or its path is none.
-fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Vec<u8>>, u16> {
+fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Vec<u8>>, Stop> {
     if let Some(whole) = alias.dir.alias.get() {
         let mut found = expr::string(&whole.target, request).map_err(|why| {
             let message = format_args!("Can't evaluate alias expression: {why}");
@@ -196,8 +198,9 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
         return Ok(below_server_root(request, &found));
     }
     for entry in alias.server.aliases.iter() {
-        match entry.apply(&request.uri) {
-            Ok(None) => {}
+        match entry.apply(request) {
+            Ok(None) | Err(Unknown::Undecided) => {}
+            Err(Unknown::Later) => return Err(Stop::Later),
             Ok(Some(found)) => {
                 if let Pattern::Prefix(prefix) = &entry.from {
                     set_context(request, prefix, &entry.target);
@@ -205,7 +208,9 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
                 set_handler(request, entry.handler);
                 return Ok(below_server_root(request, &found));
             }
-            Err(_) => return Err(too_long(request, Some(&entry.target))),
+            Err(Unknown::TooLong) => {
+                return Err(Stop::Status(too_long(request, Some(&entry.target))));
+            }
         }
     }
     Ok(None)

@@ -7,6 +7,7 @@ use conf::expr::Expr;
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
 use server::scope::{Override, Places};
+use server::within::Within;
 
 use super::{Alias, AliasEntry, Pattern, Redirect, Whole, entry};
 use crate::mappers::number;
@@ -103,6 +104,9 @@ fn relative(cx: &mut Here<'_, '_>, on: bool) -> Set {
 const SCRIPT: &str = "cgi-script";
 
 fn set_alias(cx: &mut Here<'_, '_>, args: &[Arg], handler: Option<&'static str>) -> Set {
+    if let Some(handler) = handler {
+        cx.target.check_handler(handler.as_bytes());
+    }
     match args {
         [from, target] => {
             if !cx.outside_sections() {
@@ -120,11 +124,7 @@ fn set_alias(cx: &mut Here<'_, '_>, args: &[Arg], handler: Option<&'static str>)
 
 fn whole(cx: &mut Here<'_, '_>, target: &Arg, handler: Option<&'static str>) -> Set {
     let name = cx.target.directive;
-    if let Some(container) = cx.target.container
-        && ["Directory", "DirectoryMatch", "Files", "FilesMatch"].contains(&container)
-    {
-        return Err(format!("{name} cannot occur within <{container}> section").into());
-    }
+    cx.not_within(name, &[Within::Limit, Within::Directory, Within::Files])?;
     let Some(path) = cx.path().map(<[u8]>::to_vec) else {
         return Err("Alias must have two arguments when used globally".into());
     };
@@ -147,6 +147,9 @@ fn alias_match(
     target: &Arg,
     handler: Option<&'static str>,
 ) -> Set {
+    if let Some(handler) = handler {
+        cx.target.check_handler(handler.as_bytes());
+    }
     let from = compile(cx, regex)?;
     push_alias(cx, AliasEntry { from, target: target.text.to_vec(), handler });
     Ok(())
@@ -167,7 +170,7 @@ fn push_alias(cx: &mut Here<'_, '_>, added: AliasEntry) {
     if let Pattern::Prefix(path) = &added.from {
         let hides = |earlier: &&AliasEntry| match &earlier.from {
             Pattern::Prefix(prefix) => entry::prefix_length(path, prefix).is_some(),
-            Pattern::Regex(regex) => regex.is_match(path),
+            Pattern::Regex(regex) => regex.matches(path, None).surely(),
         };
         let hiding = cx.server().aliases.iter().find(hides).map(|earlier| {
             let script = if earlier.handler.is_some() { "Script" } else { "" };
@@ -176,8 +179,7 @@ fn push_alias(cx: &mut Here<'_, '_>, added: AliasEntry) {
         });
         if let Some(earlier) = hiding {
             let span = cx.span();
-            let file = cx.build().sources.name(span.file).to_string();
-            let line = span.line;
+            let (file, line) = cx.build().sources.place(span);
             cx.warn(format!(
                 "AH00671: The {name} directive in {file} at line {line} will probably never match \
                  because it overlaps an earlier {earlier}."

@@ -23,8 +23,11 @@ pub(super) fn set_fields(request: &mut Request, terms: &Terms, variants: &[Varia
 
 /// Every dimension in which two variants differ.
 fn vary(terms: &Terms, variants: &[Variant]) -> Vec<u8> {
-    let Some((first, others)) = variants.split_first() else { return Vec::new() };
-    let differ = |other: fn(&Variant, &Variant) -> bool| others.iter().any(|one| other(first, one));
+    let (first, others) = variants.split_first().unzip();
+    let others = others.unwrap_or_default();
+    let differ = |other: fn(&Variant, &Variant) -> bool| {
+        first.is_some_and(|first| others.iter().any(|one| other(first, one)))
+    };
     let parts: [(bool, &[u8]); 5] = [
         (terms.transparent, b"negotiate"),
         (differ(|a, b| a.media_type != b.media_type), b"accept"),

@@ -4,12 +4,13 @@
 
 use std::rc::Rc;
 
+use rt::Work;
 use server::body::{Body, FileSlice};
 use server::core::etag::{self, VariantsTag};
 use server::hooks::{Answer, Bound, Verdict};
 use server::log::Level;
 use server::path;
-use server::request::Request;
+use server::request::{FileKind, Request};
 use server::subrequest;
 use wire::Method;
 use wire::conditional::{Validators, meets_conditions};
@@ -78,7 +79,11 @@ pub(super) async fn read(request: &mut Request, map: &Request) -> Result<Vec<Var
 
 /// Reads a map; lengths that it does not give are those of the files.
 async fn read_at(request: &mut Request, map: &Place) -> Result<Vec<Variant>, u16> {
-    let text = load(request, &map.filename).await?;
+    // A folder opens and gives no line: to Apache a map without variants.
+    let text = match map.file.kind {
+        FileKind::Directory => Vec::new(),
+        _ => load(request, &map.filename).await?,
+    };
     let slash = map.filename.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let (directory, name) = map.filename.split_at(slash);
     let (mut variants, problem) = type_map::parse(&text, name);
@@ -107,15 +112,18 @@ async fn load(request: &Request, file: &[u8]) -> Result<Vec<u8>, u16> {
     let read = move || -> std::io::Result<Vec<u8>> {
         use std::io::Read;
         let mut text = Vec::new();
-        let map = std::fs::File::open(path::as_path(&place))?;
+        let map = regular::open(path::as_path(&place))?;
         map.take(MAP_LIMIT_BYTES).read_to_end(&mut text)?;
         Ok(text)
     };
     let pool = request.engine.handle.blocking().clone();
-    let error = match pool.run(read).await {
+    let error = match pool.run(Work::File, read).await {
         Ok(Ok(text)) => return Ok(text),
         Ok(Err(error)) => error,
-        Err(_) => return Err(503),
+        Err(why) => {
+            request.log::<Negotiation>(Level::Error, 20100, format_args!("{why}"));
+            return Err(503);
+        }
     };
     let shown = bstr::BStr::new(file);
     request.log::<Negotiation>(
@@ -156,7 +164,7 @@ fn send_body(request: &mut Request, variant: Variant, start: u64) -> Result<Verd
     if let Some(status) = meets_conditions(&request.headers_in, &known).status() {
         return Err(status);
     }
-    let file = std::fs::File::open(path::as_path(&request.filename)).map_err(|_| 403u16)?;
+    let file = regular::open(path::as_path(&request.filename)).map_err(|_| 403u16)?;
     request.body = Body::File(FileSlice { file: Rc::new(file), offset: start, length });
     Ok(Verdict::Ok)
 }

@@ -4,6 +4,7 @@
 
 use std::os::unix::ffi::OsStringExt;
 
+use rt::Work;
 use server::core::etag::VariantsTag;
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
@@ -113,7 +114,7 @@ async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<
         Ok(names)
     };
     let pool = request.engine.handle.blocking().clone();
-    match pool.run(read).await {
+    match pool.run(Work::File, read).await {
         Ok(Ok(names)) => Ok(names),
         Ok(Err(error)) => {
             let shown = bstr::BStr::new(directory);
@@ -124,7 +125,10 @@ async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<
             );
             Err(403)
         }
-        Err(_) => Err(503),
+        Err(why) => {
+            request.log::<Negotiation>(Level::Error, 20100, format_args!("{why}"));
+            Err(503)
+        }
     }
 }
 

@@ -70,21 +70,24 @@ impl<'m> Reader<'m> {
         self.map.get(self.at..).unwrap_or_default()
     }
 
-    /// The next line with its end.
+    /// The next line with its end, up to the first NUL: Apache reads lines as C strings.
     fn take_line(&mut self) -> &'m [u8] {
         let rest = self.rest();
         let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
         self.at += end;
-        rest.get(..end).unwrap_or_default()
+        until_nul(rest.get(..end).unwrap_or_default())
     }
 
     fn next_line(&mut self) -> Line {
+        if self.rest().is_empty() {
+            return Line::End;
+        }
         let mut line = self.take_line();
         while line.first() == Some(&b'#') {
+            if self.rest().is_empty() {
+                return Line::End;
+            }
             line = self.take_line();
-        }
-        if line.is_empty() {
-            return Line::End;
         }
         if line.iter().all(|byte| is_space(*byte)) {
             return Line::Empty;
@@ -117,12 +120,16 @@ impl<'m> Reader<'m> {
     fn take_body(&mut self, tag: &[u8]) -> Option<(usize, usize)> {
         let start = self.at;
         let rest = self.rest();
-        let near = rest.get(..rest.len().min(BODY_LIMIT_BYTES)).unwrap_or_default();
+        let near = until_nul(rest.get(..rest.len().min(BODY_LIMIT_BYTES)).unwrap_or_default());
         let length = bstr::ByteSlice::find(near, tag)?;
         self.at += length + tag.len();
         self.take_line();
         Some((start, length))
     }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// The record that is being read.
@@ -289,6 +296,18 @@ mod tests {
         let (_, problem) = parse(b"URI:  \n", b"x.var");
         assert_eq!(problem.map(|bad| bad.number), Some(683));
         let (_, problem) = parse(b"Body: --x\nno end", b"x.var");
+        assert_eq!(problem.map(|bad| bad.number), Some(685));
+    }
+
+    #[test]
+    fn a_line_ends_where_a_nul_stands() {
+        let (_, problem) = parse(b"packed\0name: value\n", b"x.var");
+        assert_eq!(problem.map(|bad| bad.number), Some(682));
+        let map = b"URI: a\0b\nContent-type: text/html\n\0: is empty\nURI: c\n";
+        let (variants, problem) = parse(map, b"x.var");
+        assert_eq!((variants.len(), problem), (1, None));
+        assert_eq!(variants[0].file_name, b"a");
+        let (_, problem) = parse(b"Body:--x\nno \0 --x\n", b"x.var");
         assert_eq!(problem.map(|bad| bad.number), Some(685));
     }
 

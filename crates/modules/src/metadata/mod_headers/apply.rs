@@ -2,7 +2,8 @@
 //!
 //! Source: `do_headers_fixup` (modules/metadata/mod_headers.c).
 
-use pcre::{Captures, MAX_SUBSTITUTION_BYTES, Regex, substitute};
+use conf::expr::EvalError;
+use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Regex, TooLong, substitute};
 use server::expr;
 use server::log::Level;
 use server::request::Request;
@@ -31,24 +32,37 @@ pub(super) enum Time {
     Late,
 }
 
-/// Makes the changes that are due.
-pub(super) fn apply(request: &mut Request, fields: Fields, entries: &[Entry], time: Time) {
-    for entry in entries {
-        if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request) {
-            change(request, fields, entry);
+/// Makes the changes that are due, but for the first `done`, which were made before.
+///
+/// # Errors
+/// [`Later`] where a match has to be made first; `done` says how far it has come.
+pub(super) fn apply(
+    request: &mut Request,
+    fields: Fields,
+    entries: &[Entry],
+    time: Time,
+    done: &mut usize,
+) -> Result<(), Later> {
+    while let Some(entry) = entries.get(*done) {
+        if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request)? {
+            change(request, fields, entry)?;
         }
+        *done += 1;
     }
+    Ok(())
 }
 
-/// A condition that can't be evaluated is ignored, as in Apache: the change is made.
-fn holds(condition: &Condition, request: &mut Request) -> bool {
-    match condition {
+/// A condition that can't be evaluated is ignored, as in Apache: the change is made. One that is
+/// undecided does not hold.
+fn holds(condition: &Condition, request: &mut Request) -> Result<bool, Later> {
+    Ok(match condition {
         Condition::Always | Condition::Early => true,
         Condition::Variable(name, wanted) => request.env.contains(name) == *wanted,
         Condition::Expression(expr) => {
             let mut backrefs = conf::expr::Backrefs::new();
-            match expr::condition(expr, request, &mut backrefs) {
+            match expr::condition(expr, request, &mut backrefs)? {
                 Ok(holds) => holds,
+                Err(EvalError::Undecided) => false,
                 Err(why) => {
                     request.log::<Headers>(
                         Level::Error,
@@ -59,7 +73,7 @@ fn holds(condition: &Condition, request: &mut Request) -> bool {
                 }
             }
         }
-    }
+    })
 }
 
 fn table(request: &mut Request, fields: Fields) -> &mut Table {
@@ -70,7 +84,8 @@ fn table(request: &mut Request, fields: Fields) -> &mut Table {
     }
 }
 
-fn change(request: &mut Request, fields: Fields, entry: &Entry) {
+/// Makes one change; where that is [`Later`] nothing is changed.
+fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), Later> {
     let name = entry.name.as_slice();
     match &entry.action {
         Action::Add(value) => {
@@ -101,13 +116,20 @@ fn change(request: &mut Request, fields: Fields, entry: &Entry) {
             table(request, fields).unset(name);
         }
         Action::Echo(names) => {
-            let sent = request.headers_in.iter().filter(|(name, _)| names.is_match(name));
-            for (name, value) in sent {
-                request.headers_out.add(name, value);
+            let mut echoed = Vec::new();
+            for (index, (name, _)) in request.headers_in.iter().enumerate() {
+                if request.matches(names, name, None)?.surely() {
+                    echoed.push(index);
+                }
+            }
+            for index in echoed {
+                if let Some((name, value)) = request.headers_in.iter().nth(index) {
+                    request.headers_out.add(name, value);
+                }
             }
         }
-        Action::Edit(regex, value) => edit(request, fields, name, regex, value, false),
-        Action::EditAll(regex, value) => edit(request, fields, name, regex, value, true),
+        Action::Edit(regex, value) => edit(request, fields, name, regex, value, false)?,
+        Action::EditAll(regex, value) => edit(request, fields, name, regex, value, true)?,
         Action::Note(value) => {
             let note = text(value, request);
             match table(request, fields).get(name).map(<[u8]>::to_vec) {
@@ -118,6 +140,7 @@ fn change(request: &mut Request, fields: Fields, entry: &Entry) {
             }
         }
     }
+    Ok(())
 }
 
 /// The answer's media type stands apart from its fields.
@@ -167,23 +190,26 @@ fn edit(
     regex: &Regex,
     value: &Value,
     all: bool,
-) {
-    if is_media_type(fields, name)
-        && let Some(old) = request.content_type.take()
-    {
-        request.content_type = Some(replaced(request, regex, value, &old, all));
+) -> Result<(), Later> {
+    let media_type = match request.content_type.clone().filter(|_| is_media_type(fields, name)) {
+        Some(old) => Some(replaced(request, regex, value, &old, all)?),
+        None => None,
+    };
+    let mut new: Vec<Vec<u8>> = table(request, fields).get_all(name).map(<[u8]>::to_vec).collect();
+    for value_of in &mut new {
+        *value_of = replaced(request, regex, value, value_of, all)?;
     }
-    let old: Vec<Vec<u8>> = table(request, fields).get_all(name).map(<[u8]>::to_vec).collect();
-    if old.is_empty() {
-        return;
+    if media_type.is_some() {
+        request.content_type = media_type;
     }
-    let new: Vec<_> =
-        old.iter().map(|value_of| replaced(request, regex, value, value_of, all)).collect();
-    let fields = table(request, fields);
-    fields.unset(name);
-    for value in &new {
-        fields.add(name, value);
+    if !new.is_empty() {
+        let fields = table(request, fields);
+        fields.unset(name);
+        for value in &new {
+            fields.add(name, value);
+        }
     }
+    Ok(())
 }
 
 /// `text` with the first match, or all of them, replaced. Tags are filled in before `$1` and its
@@ -194,32 +220,37 @@ fn replaced(
     value: &Value,
     text_of: &[u8],
     all: bool,
-) -> Vec<u8> {
+) -> Result<Vec<u8>, Later> {
     let template = text(value, request);
-    replace(regex, &template, text_of, all).unwrap_or_else(|_| {
+    let find = |text: &[u8], captures: &mut Captures| {
+        Ok(request.matches(regex, text, Some(captures))?.surely())
+    };
+    Ok(replace(find, &template, text_of, all)?.unwrap_or_else(|_: TooLong| {
         request.log::<Headers>(
             Level::Error,
             20_110,
             format_args!("a field was not edited: it would become too long"),
         );
         text_of.to_vec()
-    })
+    }))
 }
 
 fn replace(
-    regex: &Regex,
+    find: impl Fn(&[u8], &mut Captures) -> Result<bool, Later>,
     template: &[u8],
     text: &[u8],
     all: bool,
-) -> Result<Vec<u8>, pcre::TooLong> {
+) -> Result<Result<Vec<u8>, TooLong>, Later> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     let mut captures = Captures::new();
-    while regex.captures(rest, &mut captures) {
+    while find(rest, &mut captures)? {
         let Some(found) = captures.range(0) else { break };
         out.extend_from_slice(rest.get(..found.start).unwrap_or_default());
         let limit = MAX_SUBSTITUTION_BYTES.saturating_sub(out.len());
-        substitute(template, rest, &captures, limit, &mut out)?;
+        if let Err(too_long) = substitute(template, rest, &captures, limit, &mut out) {
+            return Ok(Err(too_long));
+        }
         let after = rest.get(found.end..).unwrap_or_default();
         rest = after;
         if !all {
@@ -233,7 +264,7 @@ fn replace(
         }
     }
     out.extend_from_slice(rest);
-    Ok(out)
+    Ok(Ok(out))
 }
 
 #[cfg(test)]
@@ -243,8 +274,9 @@ mod tests {
     fn edited(pattern: &str, template: &str, text: &str, all: bool) -> String {
         let regex = Regex::new(pattern.as_bytes(), pcre::Flags::default());
         let regex = regex.unwrap_or_else(|why| panic!("{why}"));
-        let out = replace(&regex, template.as_bytes(), text.as_bytes(), all);
-        String::from_utf8_lossy(&out.unwrap_or_default()).into_owned()
+        let find = |text: &[u8], captures: &mut Captures| regex.glance(text, Some(captures));
+        let out = replace(find, template.as_bytes(), text.as_bytes(), all);
+        String::from_utf8_lossy(&out.unwrap().unwrap()).into_owned()
     }
 
     #[test]

@@ -9,10 +9,12 @@ mod rows;
 
 use std::rc::Rc;
 
+use pcre::Later;
 use server::body::Body;
 use server::directive::Row;
 use server::filter::{OutputFilter, Stage};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::matching;
 use server::merge::Append;
 use server::module::Module;
 use server::plan::Plan;
@@ -76,15 +78,27 @@ fn changes_answers(headers: Bound<'_, Headers>) -> bool {
 
 /// `early` lines, on the host's own configuration.
 fn early<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
-    apply(request, Fields::Request, &headers.dir.request, Time::Early);
-    apply(request, Fields::Always, &headers.dir.always, Time::Early);
-    apply(request, Fields::Success, &headers.dir.success, Time::Early);
-    Answer::DECLINED
+    let dir = headers.dir;
+    let lists = [
+        (Fields::Request, &dir.request),
+        (Fields::Always, &dir.always),
+        (Fields::Success, &dir.success),
+    ];
+    let mut done = [0; 3];
+    matching::settle(request, move |request| {
+        for ((fields, list), done) in lists.into_iter().zip(&mut done) {
+            apply(request, fields, list, Time::Early, done)?;
+        }
+        Ok(Verdict::Declined)
+    })
 }
 
 fn fixup_request<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
-    apply(request, Fields::Request, &headers.dir.request, Time::Late);
-    Answer::DECLINED
+    let mut done = 0;
+    matching::settle(request, move |request| {
+        apply(request, Fields::Request, &headers.dir.request, Time::Late, &mut done)?;
+        Ok(Verdict::Declined)
+    })
 }
 
 fn insert_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
@@ -107,12 +121,14 @@ struct Fixup {
     slot: Option<usize>,
     /// The answer is an error: only `Header always` counts.
     on_error: bool,
+    /// How many lines of `Header always` and of `Header` have done their work.
+    done: (usize, usize),
 }
 
 impl Fixup {
     fn new(request: &Request, on_error: bool) -> Box<Fixup> {
         let slot = request.engine.server.registry.slot_of::<Headers>();
-        Box::new(Fixup { plan: request.plan.clone(), slot, on_error })
+        Box::new(Fixup { plan: request.plan.clone(), slot, on_error, done: (0, 0) })
     }
 
     fn directory(&self) -> Option<&Directory> {
@@ -121,12 +137,18 @@ impl Fixup {
 }
 
 impl OutputFilter for Fixup {
-    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        let Some(dir) = self.directory() else { return body };
-        apply(request, Fields::Always, &dir.always, Time::Late);
+    fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
+        let plan = self.plan.clone();
+        let dir = self.slot.and_then(|slot| plan.dir.get::<Directory>(slot));
+        let Some(dir) = dir else { return Ok(()) };
+        apply(request, Fields::Always, &dir.always, Time::Late, &mut self.done.0)?;
         if !self.on_error {
-            apply(request, Fields::Success, &dir.success, Time::Late);
+            apply(request, Fields::Success, &dir.success, Time::Late, &mut self.done.1)?;
         }
+        Ok(())
+    }
+
+    fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
         body
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 use conf::expr::Expr;
-use pcre::{Captures, Regex};
+use pcre::{Captures, Later, Matched, Regex};
 use server::request::Request;
 
 /// What is tested, and what happens if it holds.
@@ -71,10 +71,15 @@ pub(super) enum Pattern {
 
 impl Pattern {
     /// Whether it matches; a text leaves `captures` empty, so that `$1` means nothing.
-    pub fn matches(&self, subject: &[u8], captures: &mut Captures) -> bool {
+    pub fn matches(
+        &self,
+        request: &Request,
+        subject: &[u8],
+        captures: &mut Captures,
+    ) -> Result<Matched, Later> {
         match self {
-            Pattern::Plain(text) => subject.contains_str(text),
-            Pattern::Regex(regex) => regex.captures(subject, captures),
+            Pattern::Plain(text) => Ok(subject.contains_str(text).into()),
+            Pattern::Regex(regex) => request.matches(regex, subject, Some(captures)),
         }
     }
 }
@@ -145,29 +150,43 @@ impl Attribute {
         }
     }
 
-    /// Its value; empty where there is none. `host` is the client's name.
-    pub fn value<'r>(&self, request: &'r Request, host: Option<&'r [u8]>) -> Cow<'r, [u8]> {
+    /// Its value; empty where there is none, and `None` where that is undecided. `host` is the
+    /// client's name.
+    pub fn value<'r>(
+        &self,
+        request: &'r Request,
+        host: Option<&'r [u8]>,
+    ) -> Result<Option<Cow<'r, [u8]>>, Later> {
         let address =
             |address: std::net::IpAddr| Cow::Owned(address.to_canonical().to_string().into_bytes());
         let value = match self {
             Attribute::RemoteHost => host,
-            Attribute::RemoteAddr => return address(request.useragent_addr.ip()),
-            Attribute::ServerAddr => return address(request.client.local.ip()),
+            Attribute::RemoteAddr => return Ok(Some(address(request.useragent_addr.ip()))),
+            Attribute::ServerAddr => return Ok(Some(address(request.client.local.ip()))),
             Attribute::RequestProtocol => {
                 let (major, minor) = (request.protocol / 1000, request.protocol % 1000);
-                return Cow::Owned(format!("HTTP/{major}.{minor}").into_bytes());
+                return Ok(Some(Cow::Owned(format!("HTTP/{major}.{minor}").into_bytes())));
             }
             Attribute::RequestUri => Some(request.uri.as_slice()),
             Attribute::RequestMethod => Some(&*request.method_name),
-            Attribute::Named(name) => {
-                request.headers_in.get(name).or_else(|| request.env.get(name))
-            }
+            Attribute::Named(name) => match request.headers_in.get(name) {
+                None if request.is_undecided(name) => return Ok(None),
+                None => request.env.get(name),
+                field => field,
+            },
             Attribute::Matching(regex) => {
-                let named = request.headers_in.iter().filter(|(name, _)| regex.is_match(name));
-                named.last().map(|(_, value)| value)
+                let mut last = None;
+                for (name, value) in request.headers_in.iter() {
+                    match request.matches(regex, name, None)? {
+                        Matched::Yes => last = Some(value),
+                        Matched::No => {}
+                        Matched::Undecided(_) => return Ok(None),
+                    }
+                }
+                last
             }
         };
-        Cow::Borrowed(value.unwrap_or_default())
+        Ok(Some(Cow::Borrowed(value.unwrap_or_default())))
     }
 }
 

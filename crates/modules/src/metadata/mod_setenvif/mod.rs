@@ -7,13 +7,14 @@ mod rows;
 
 use std::borrow::Cow;
 
-use conf::expr::Backrefs;
-use pcre::{Captures, MAX_SUBSTITUTION_BYTES, substitute};
+use conf::expr::{Backrefs, EvalError};
+use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Matched, substitute};
 use server::directive::Row;
 use server::expr;
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
 use server::hostname;
 use server::log::Level;
+use server::matching::{self, Stop};
 use server::merge::Append;
 use server::module::Module;
 use server::request::Request;
@@ -56,15 +57,15 @@ impl Module for Setenvif {
 
 /// Source: `match_headers`
 fn run<'r>(conditions: &'r [Condition], request: &'r mut Request) -> Answer<'r> {
+    let mut walk = Walk::new(conditions);
     if conditions.iter().any(Condition::asks_for_host) {
         return Answer::Wait(Box::pin(async move {
-            let host = client_name(request).await;
-            apply_all(conditions, request, Some(&host));
-            Verdict::Declined
+            walk.host = Some(client_name(request).await);
+            let step = |request: &mut Request| walk.go_on(request);
+            matching::settled(request, step).await.unwrap_or_else(Verdict::Status)
         }));
     }
-    apply_all(conditions, request, None);
-    Answer::DECLINED
+    matching::settle(request, move |request| walk.go_on(request))
 }
 
 /// The client's name under `HostnameLookups`; its address where it has none.
@@ -75,48 +76,89 @@ async fn client_name(request: &mut Request) -> Vec<u8> {
     request.useragent_addr.ip().to_canonical().to_string().into_bytes()
 }
 
-fn apply_all(conditions: &[Condition], request: &mut Request, host: Option<&[u8]>) {
-    // Lines in a row on the same attribute see its value as it was before the first of them: it is
-    // held as soon as one has changed something. Nothing is copied where nothing matches.
-    let mut held: Option<Vec<u8>> = None;
-    let mut last: Option<&Attribute> = None;
-    for condition in conditions {
+/// How far the lines have been gone through.
+struct Walk<'c> {
+    /// What is left of them.
+    conditions: &'c [Condition],
+    /// The client's name, where a line asks for it.
+    host: Option<Vec<u8>>,
+    /// Lines in a row on the same attribute see its value as it was before the first of them: it
+    /// is held as soon as one has changed something. Nothing is copied where nothing matches.
+    held: Option<Vec<u8>>,
+    last: Option<&'c Attribute>,
+}
+
+impl<'c> Walk<'c> {
+    fn new(conditions: &'c [Condition]) -> Walk<'c> {
+        Walk { conditions, host: None, held: None, last: None }
+    }
+
+    /// Goes on to the end, or to a match that has to be made first.
+    fn go_on(&mut self, request: &mut Request) -> Result<Verdict, Stop> {
+        while let Some((condition, rest)) = self.conditions.split_first() {
+            self.apply(condition, request)?;
+            self.conditions = rest;
+        }
+        Ok(Verdict::Declined)
+    }
+
+    fn apply(&mut self, condition: &'c Condition, request: &mut Request) -> Result<(), Later> {
         match &condition.test {
             Test::Attribute(attribute, pattern) => {
-                if last.is_none_or(|last| !last.is_same(attribute)) {
-                    held = None;
-                    last = Some(attribute);
+                if self.last.is_none_or(|last| !last.is_same(attribute)) {
+                    self.held = None;
+                    self.last = Some(attribute);
                 }
-                let subject = match &held {
-                    Some(value) => Cow::Borrowed(value.as_slice()),
-                    None => attribute.value(request, host),
+                let subject = match &self.held {
+                    Some(value) => Some(Cow::Borrowed(value.as_slice())),
+                    None => attribute.value(request, self.host.as_deref())?,
+                };
+                let Some(subject) = subject else {
+                    leave_undecided(&condition.effects, request);
+                    return Ok(());
                 };
                 let mut captures = Captures::new();
-                if pattern.matches(&subject, &mut captures) {
-                    let subject = subject.into_owned();
-                    set(&condition.effects, request, &subject, &captures);
-                    held = Some(subject);
+                match pattern.matches(request, &subject, &mut captures)? {
+                    Matched::Yes => {
+                        let subject = subject.into_owned();
+                        set(&condition.effects, request, &subject, &captures);
+                        self.held = Some(subject);
+                    }
+                    Matched::No => {}
+                    Matched::Undecided(_) => leave_undecided(&condition.effects, request),
                 }
             }
             Test::Expression(expr) => {
                 let mut backrefs = Backrefs::new();
-                if let Ok(true) = expr::condition(expr, request, &mut backrefs) {
-                    set(&condition.effects, request, backrefs.subject(), backrefs.captures());
+                match expr::condition(expr, request, &mut backrefs)? {
+                    Ok(true) => {
+                        set(&condition.effects, request, backrefs.subject(), backrefs.captures());
+                    }
+                    Err(EvalError::Undecided) => leave_undecided(&condition.effects, request),
+                    Ok(false) | Err(_) => {}
                 }
             }
         }
+        Ok(())
+    }
+}
+
+/// Nothing can be said of the variables that a line would have set or unset.
+fn leave_undecided(effects: &[Effect], request: &Request) {
+    for effect in effects {
+        let (Effect::Set(name, _) | Effect::Unset(name)) = effect;
+        request.leave_undecided(name);
     }
 }
 
 /// Sets with `$0`–`$9` replaced by what was matched; as it stands where nothing was.
 fn set(effects: &[Effect], request: &mut Request, subject: &[u8], captures: &Captures) {
     for effect in effects {
-        let (name, template) = match effect {
-            Effect::Set(name, template) => (name, template),
-            Effect::Unset(name) => {
-                request.env.unset(name);
-                continue;
-            }
+        let (Effect::Set(name, _) | Effect::Unset(name)) = effect;
+        request.make_decided(name);
+        let Effect::Set(_, template) = effect else {
+            request.env.unset(name);
+            continue;
         };
         let mut value = Vec::new();
         let limit = MAX_SUBSTITUTION_BYTES;

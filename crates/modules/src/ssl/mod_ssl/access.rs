@@ -7,15 +7,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use server::directive::{Fault, Target};
 use server::expr;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, always};
+use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
 use server::log::Level;
+use server::matching::{self, Stop};
 use server::request::Request;
 use tls::vars::{Style, name};
 use tls::verify::Mode;
 
 use super::Ssl;
 use super::config::Options;
-use super::variables;
+use super::{policy, variables};
+use crate::aaa::mod_auth_basic;
 use crate::aaa::provider::{AUTHZ, Authz, AuthzProvider, Requirement};
 
 /// Left behind where access was refused, for `StrictRequire`.
@@ -37,7 +39,11 @@ pub fn register(hooks: &mut Hooks<'_, Ssl>) {
 
 fn restricts(own: Bound<'_, Ssl>) -> bool {
     let dir = own.dir;
-    dir.require_ssl.or(false) || !dir.requirements.is_empty() || dir.verify.is_set()
+    dir.require_ssl.or(false)
+        || !dir.requirements.is_empty()
+        || dir.verify.is_set()
+        || dir.verify_depth.is_set()
+        || dir.cipher_suites.is_set()
 }
 
 fn is_strict(own: Bound<'_, Ssl>) -> bool {
@@ -63,34 +69,78 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r>
         }
         return Answer::DECLINED;
     }
-    if own.dir.verify.get() == Some(&Mode::Require) && !variables::is_verified(request) {
-        return forbid(request, 2260, "the client has not shown a certificate that is trusted");
+    if let Err((number, why)) = meets_section(own, request) {
+        return forbid(request, number, &why);
     }
+    matching::settle(request, move |request| meets_requirements(own, request))
+}
+
+/// What a section wants of the connection. Apache would negotiate again, and refuses the request
+/// where that does not help.
+fn meets_section(own: Bound<'_, Ssl>, request: &Request) -> Result<(), (u32, String)> {
+    let Some(tls) = request.client.tls.as_deref() else { return Ok(()) };
+    let suites = own.dir.cipher_suites.get();
+    // Those of TLS 1.3 can't be chosen by section.
+    let is_12 = tls.protocol == "TLSv1.2";
+    if is_12 && suites.is_some_and(|suites| !suites.contains(&tls.cipher_suite)) {
+        return Err((2261, "the connection's cipher suite is none that will do here".to_owned()));
+    }
+    let mode = own.dir.verify.get().copied().unwrap_or_default();
+    match (&tls.peer, &tls.ignored) {
+        _ if mode == Mode::None && !own.dir.verify_depth.is_set() => Ok(()),
+        (None, Some(why)) if mode != Mode::None => {
+            Err((2262, format!("the client's certificate is not trusted: {why}")))
+        }
+        (None, _) if mode == Mode::Require => {
+            Err((2264, "the client has not shown a certificate".to_owned()))
+        }
+        (None, _) => Ok(()),
+        (Some(_), _) if !policy::is_judged_for(tls, request) => {
+            Err((2262, "the client's certificate was judged by another host's rules".to_owned()))
+        }
+        (Some(peer), _) => match &peer.failure {
+            // Only a host that takes any comes here, and then optional asks for no more.
+            Some(_) if mode != Mode::Require => Ok(()),
+            Some(why) => Err((2262, format!("the client's certificate is not trusted: {why}"))),
+            None if peer.depth > variables::depth(request) => {
+                Err((2262, "the client's certificate chain is too long".to_owned()))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// `SSLRequire`
+fn meets_requirements(own: Bound<'_, Ssl>, request: &mut Request) -> Result<Verdict, Stop> {
     for condition in own.dir.requirements.iter() {
         let mut groups = conf::expr::Backrefs::new();
-        match expr::condition(&condition.expr, request, &mut groups) {
+        match expr::condition(&condition.expr, request, &mut groups)? {
             Ok(true) => {}
             Ok(false) => {
                 let text = &condition.text;
                 let why = format_args!("Failed expression: {text}");
                 request.log::<Ssl>(Level::Info, 2229, why);
-                return forbid(request, 2228, "SSL requirement expression not fulfilled");
+                return Ok(forbidden(request, 2228, "SSL requirement expression not fulfilled"));
             }
             Err(error) => {
                 let why = format!("Failed to execute SSL requirement expression: {error}");
-                return forbid(request, 2230, &why);
+                return Ok(forbidden(request, 2230, &why));
             }
         }
     }
-    Answer::DECLINED
+    Ok(Verdict::Declined)
 }
 
 fn forbid(request: &mut Request, number: u32, why: &str) -> Answer<'static> {
+    Answer::Now(forbidden(request, number, why))
+}
+
+fn forbidden(request: &mut Request, number: u32, why: &str) -> Verdict {
     let file = bstr::BStr::new(&request.filename);
     let why = format_args!("access to {file} failed, reason: {why}");
     request.log::<Ssl>(Level::Error, number, why);
     request.notes.set(FORBIDDEN, b"1");
-    Answer::status(403)
+    Verdict::Status(403)
 }
 
 /// `ssl_hook_UserCheck`
@@ -114,16 +164,11 @@ fn check_user<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
 }
 
 /// The user of a login that only this module may make: a subject's name with the fixed password.
+/// It is read as mod_auth_basic reads it: what passes for the login there must not pass here.
 fn faked_user(field: &[u8]) -> Option<Vec<u8>> {
-    let (scheme, rest) = field.split_at_checked(6)?;
-    if scheme != b"Basic " {
-        return None;
-    }
-    let login = STANDARD.decode(rest.trim_ascii()).ok()?;
-    let colon = login.iter().position(|byte| *byte == b':')?;
-    let (user, password) = login.split_at_checked(colon)?;
-    let is_faked = user.first() == Some(&b'/') && password.get(1..) == Some(PASSWORD);
-    is_faked.then(|| user.to_vec())
+    let login = mod_auth_basic::sent(field)?;
+    let is_faked = login.user.first() == Some(&b'/') && login.password == PASSWORD;
+    is_faked.then_some(login.user)
 }
 
 fn fake(own: Bound<'_, Ssl>, request: &mut Request) {
@@ -205,6 +250,10 @@ mod tests {
         assert_eq!(faked_user(&field("/C=DE/CN=x:password")).unwrap(), b"/C=DE/CN=x");
         for login in ["/C=DE/CN=x:other", "joe:password", "/C=DE"] {
             assert_eq!(faked_user(&field(login)), None, "{login}");
+        }
+        let user = b"/C=DE/CN=x";
+        for field in ["basic L0M9REUvQ049eDpwYXNzd29yZA", "Basic  L0M9REUvQ049eDpwYXNzd29yZAB4."] {
+            assert_eq!(faked_user(field.as_bytes()).unwrap(), user, "{field}");
         }
         assert_eq!(faked_user(b"Bearer x"), None);
         assert_eq!(faked_user(b"Basic !"), None);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use conf::Span;
 use conf::expr::Expr;
-use server::merge::{Append, Merge, Outermost, Overlay, Own, Setting};
+use server::merge::{Append, Merge, Outermost, Overlay, Own, Setting, Supplant};
+use tls::groups::Groups;
 use tls::ocsp::Responder;
 use tls::ocsp::check::Enable;
 use tls::passphrase::Dialog;
@@ -35,9 +36,9 @@ server::config! {
         /// `SSLEngine`
         pub engine: Setting<Engine>,
         /// `SSLCertificateFile`, in order.
-        pub certificates: Append<Vec<u8>>,
+        pub certificates: Supplant<Vec<u8>>,
         /// `SSLCertificateKeyFile`, in order.
-        pub keys: Append<Vec<u8>>,
+        pub keys: Supplant<Vec<u8>>,
         /// `SSLCertificateChainFile`
         pub chain_file: Setting<Vec<u8>>,
         /// `SSLProtocol`
@@ -46,6 +47,8 @@ server::config! {
         pub cipher_suite: Setting<String>,
         /// `SSLCipherSuite TLSv1.3`
         pub cipher_suite_tls13: Setting<String>,
+        /// `SSLOpenSSLConfCmd Groups`, or `Curves`
+        pub groups: Setting<Groups>,
         /// `SSLHonorCipherOrder`
         pub honor_cipher_order: Setting<bool>,
         /// `SSLCACertificateFile`
@@ -66,6 +69,10 @@ server::config! {
         pub verify: Setting<Mode>,
         /// `SSLVerifyDepth`
         pub verify_depth: Setting<usize>,
+        /// `SSLVerifyClient` in sections.
+        pub section_modes: Append<Mode>,
+        /// `SSLVerifyDepth` in sections.
+        pub section_depths: Append<usize>,
         /// `SSLStrictSNIVHostCheck`
         pub strict_sni: Setting<bool>,
         /// `SSLVHostSNIPolicy`
@@ -154,8 +161,12 @@ server::config! {
         pub requirements: Append<Arc<Condition>>,
         /// `SSLUserName`
         pub user_name: Setting<String>,
-        /// `SSLVerifyClient` in a section: the client has to have shown a certificate.
+        /// `SSLVerifyClient` in a section: what the client has to have shown.
         pub verify: Setting<Mode>,
+        /// `SSLVerifyDepth` in a section.
+        pub verify_depth: Setting<usize>,
+        /// `SSLCipherSuite` in a section: the numbers of the suites of TLS 1.2 that will do.
+        pub cipher_suites: Setting<Vec<u16>>,
     }
 }
 
@@ -254,6 +265,24 @@ impl Server {
     /// Whether connections to the host speak TLS.
     pub fn is_on(&self) -> bool {
         self.engine.or(Engine::Off) == Engine::On
+    }
+
+    /// Whether handshakes ask for a certificate. A connection can't be asked again, so they do
+    /// where a section of the host wants one.
+    pub fn handshake_mode(&self) -> Mode {
+        let of_host = self.verify.get().copied().unwrap_or_default();
+        let in_sections = self.section_modes.iter().any(|mode| *mode != Mode::None);
+        if of_host == Mode::None && in_sections { Mode::OfSections } else { of_host }
+    }
+
+    /// How many authorities may stand above a certificate in a handshake: where sections judge it,
+    /// as many as the most patient of them takes.
+    pub fn handshake_depth(&self) -> usize {
+        let of_host = self.verify_depth.or(1);
+        match self.handshake_mode() {
+            Mode::OfSections => self.section_depths.iter().copied().fold(of_host, usize::max),
+            _ => of_host,
+        }
     }
 
     /// Where the authorities of clients are.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rt::Work;
 use rt::tls::{CertificateDer, ClientHello, ProtocolVersion, TlsInfo};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::UnixTime;
@@ -12,7 +13,7 @@ use server::engine::Engine;
 use server::hooks::{Judgement, TlsChoice, TlsHook};
 use server::host::{Host, Server};
 use tls::ocsp::check::{self, Question};
-use tls::verify::{Reason, Verdict};
+use tls::verify::{Mode, Reason, Verdict};
 
 use super::make::Built;
 use super::{fetch, host_by_id, of_host, policy};
@@ -89,29 +90,47 @@ fn judge(
     let Some(built) = of_choice(&engine.server, choice) else {
         return Judgement::Refuse("the host is gone".to_owned());
     };
-    let Some(verifier) = &built.verifier else { return Judgement::Admit(None) };
+    let Some(verifier) = &built.verifier else { return trusted(0) };
     let verdict = verifier.judge(certificates, UnixTime::now());
     if !verifier.admits(&verdict) {
         return Judgement::Refuse(verdict.variable());
     }
+    let mode = verifier.mode();
     let path = match verdict {
-        Verdict::Absent => return Judgement::Admit(None),
-        Verdict::Failed(reason) => return Judgement::Admit(Some(reason.to_string())),
+        Verdict::Absent => return trusted(0),
+        Verdict::Failed(reason) if mode == Mode::OfSections => return failed(mode, &reason),
+        Verdict::Failed(reason) => {
+            return Judgement::Admit { failure: Some(reason.to_string()), depth: 0 };
+        }
         Verdict::Trusted(path) => path,
     };
+    let depth = path.len().saturating_sub(1);
     match check::questions(&path, &built.ocsp) {
-        Ok(questions) if questions.is_empty() => Judgement::Admit(None),
+        Ok(questions) if questions.is_empty() => trusted(depth),
         Ok(questions) => {
             let (settings, pool) = (built.ocsp.clone(), engine.handle.blocking().clone());
             Judgement::Wait(Box::pin(async move {
-                match pool.run(move || ask(&questions, &settings)).await {
-                    Ok(Ok(())) => Judgement::Admit(None),
-                    Ok(Err(reason)) => Judgement::Refuse(reason.to_string()),
+                match pool.run(Work::Responder, move || ask(&questions, &settings)).await {
+                    Ok(Ok(())) => trusted(depth),
+                    Ok(Err(reason)) => failed(mode, &reason),
                     Err(_) => Judgement::Refuse("nobody is free to ask the responder".to_owned()),
                 }
             }))
         }
-        Err(reason) => Judgement::Refuse(reason.to_string()),
+        Err(reason) => failed(mode, &reason),
+    }
+}
+
+fn trusted(depth: usize) -> Judgement {
+    Judgement::Admit { failure: None, depth }
+}
+
+/// Certificates that are no good end the connection; where only sections ask for them, they count
+/// for nothing in all other places.
+fn failed(mode: Mode, reason: &Reason) -> Judgement {
+    match mode {
+        Mode::OfSections => Judgement::Ignore(reason.to_string()),
+        _ => Judgement::Refuse(reason.to_string()),
     }
 }
 

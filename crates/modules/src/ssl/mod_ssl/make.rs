@@ -201,6 +201,11 @@ fn host(
     let port = if identity.port == 0 { 443 } else { identity.port };
     let id = format!("{name}:{port}");
     local::ensure(build, server).map_err(|finding| vec![finding])?;
+    if server.section_modes.contains(&Mode::OptionalNoCa)
+        && server.verify.get() != Some(&Mode::OptionalNoCa)
+    {
+        return Err(vec![Finding::error(SECTION_NO_CA, NO_CA_MESSAGE)]);
+    }
     let verifier = ClientVerifier::load(&verification(server, &id), &mut remarks)
         .map_err(|finding| vec![finding])?;
     let ocsp = server.ocsp.settings().map_err(|finding| vec![finding])?;
@@ -222,6 +227,7 @@ fn host(
         protocols: server.protocols.get().copied().unwrap_or_default(),
         cipher_suite: server.cipher_suite.get().cloned(),
         cipher_suite_tls13: server.cipher_suite_tls13.get().cloned(),
+        groups: server.groups.get().cloned(),
         honor_cipher_order: server.honor_cipher_order.or(false),
         verifier: verifier.clone().map(|verifier| verifier as Arc<dyn ClientCertVerifier>),
         alpn: vec![ALPN.to_vec()],
@@ -261,12 +267,19 @@ fn pairs(server: &Server) -> Vec<Pair> {
     server.certificates.iter().zip(keys).map(pair).collect()
 }
 
+/// Where `SSLVerifyClient optional_no_ca` stands in a section, among a host's places.
+pub const SECTION_NO_CA: &str = "SSLVerifyClient optional_no_ca in a section";
+
+const NO_CA_MESSAGE: &str = "SSLVerifyClient optional_no_ca can't be honoured here: other places \
+    of the host would believe what an untrusted certificate claims, too. Say it in the virtual \
+    host";
+
 fn verification(server: &Server, id: &str) -> verify::Settings {
     let (check, missing_list_is_well) = server.revocation_check.get().copied().unwrap_or_default();
     verify::Settings {
         host_id: id.to_owned(),
-        mode: server.verify.get().copied().unwrap_or(Mode::None),
-        depth: server.verify_depth.or(1),
+        mode: server.handshake_mode(),
+        depth: server.handshake_depth(),
         authorities: server.authorities(),
         requested_names: server.requested(),
         revocation_lists: server.revocation_lists(),

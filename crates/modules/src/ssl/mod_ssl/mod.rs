@@ -30,6 +30,13 @@ use crate::loggers::mod_log_config::LogItem;
 pub use make::{adopt_keys, kept_keys};
 pub use variables::lookup;
 
+/// The files that hold a host's certificates (`-D DUMP_CERTS`).
+pub fn certificate_files<'h>(server: &Server, host: &'h Host) -> &'h [Vec<u8>] {
+    let slot = server.registry.slot_of::<Ssl>();
+    let own = slot.and_then(|slot| host.server.get::<config::Server>(slot));
+    own.map_or(&[], |own| own.certificates.0.as_slice())
+}
+
 /// What pass phrase dialogs call the server.
 const FOLLOWS: &str = "Apache/2.4.71";
 

@@ -3,6 +3,7 @@
 
 use server::client::{Client, TlsFacts};
 use server::host::{Host, Server as Served};
+use server::request::Request;
 use tls::sessions::context;
 use wire::{HeadError, LogLevel};
 
@@ -54,20 +55,21 @@ impl Rules {
     /// The rules of a host.
     pub fn of(server: &Server) -> Rules {
         let connection = format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             server.certificates,
             server.keys,
             server.chain_file,
             server.protocols.get(),
             server.cipher_suite,
             server.cipher_suite_tls13,
+            server.groups.get(),
             server.honor_cipher_order.or(false),
         );
         let clients = format!(
             "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             server.is_on(),
-            server.verify.get().copied().unwrap_or_default(),
-            server.verify_depth.or(1),
+            server.handshake_mode(),
+            server.handshake_depth(),
             server.authorities(),
             server.requested(),
             server.revocation_lists(),
@@ -127,6 +129,17 @@ pub fn admit(
     let message =
         format!("{told} and hostname {asked} provided via HTTP have no compatible SSL setup");
     Err(refusal(421, 2032, message, ""))
+}
+
+/// Whether a client's certificate was judged by rules that are those of the host it asks, too.
+pub fn is_judged_for(tls: &TlsFacts, request: &Request) -> bool {
+    let server = &request.engine.server;
+    let shaken = host_by_id(server, tls.host).and_then(|shaken| of_host(server, shaken));
+    let rules = |own: Option<&Server>| own.and_then(|own| own.rules.0.clone());
+    match (rules(of_host(server, &request.host)), rules(shaken)) {
+        (Some(asked), Some(shaken)) => asked.clients == shaken.clients,
+        _ => tls.host == request.host.id,
+    }
 }
 
 fn refusal(status: u16, number: u32, message: String, notes: &'static str) -> Box<HeadError> {

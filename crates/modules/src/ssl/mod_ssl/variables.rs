@@ -1,7 +1,6 @@
 //! The `SSL_…` variables as requests see them: in expressions, in logs, in the environment
 //! (`ssl_engine_vars.c`).
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::CipherSuite;
@@ -16,34 +15,17 @@ use super::{INTERFACE, Ssl, host_by_id, of_host};
 pub const EXTENSION: Extension = Extension {
     variable: |name| {
         let is_ours = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("SSL_"));
-        if is_ours { number(name) } else { None }
+        is_ours.then_some(VARIABLE)
     },
-    variable_value: |request, own, out| {
-        name_of(own).is_some_and(|name| append(request, &name, out))
-    },
-    function: |name| name.eq_ignore_ascii_case("SSL").then_some(0),
+    function: |name| name.eq_ignore_ascii_case("SSL").then_some(VARIABLE),
     function_value: |request, _, name, out| append(request, &String::from_utf8_lossy(name), out),
     list: |name| name.eq_ignore_ascii_case("PeerExtList").then_some(0),
     list_contains: |request, _, oid, needle| peer_extension_has(request, oid, needle),
     ..Extension::NOTHING
 };
 
-/// The names that expressions use, by number. Every configuration that is read adds its own: they
-/// are few, and the same ones mostly.
-static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-fn number(name: &str) -> Option<u16> {
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
-        names.push(name.to_owned());
-        names.len() - 1
-    });
-    u16::try_from(place).ok()
-}
-
-fn name_of(number: u16) -> Option<String> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner).get(usize::from(number)).cloned()
-}
+/// Our function that looks a variable up.
+const VARIABLE: u16 = 0;
 
 fn append(request: &Request, name: &str, out: &mut Vec<u8>) -> bool {
     let value = lookup(request, name);
@@ -87,10 +69,20 @@ pub fn connection(request: &Request) -> Option<Connection<'_>> {
     })
 }
 
-/// Whether the client has shown a certificate that is trusted.
+/// Whether the client has shown a certificate that is trusted where it asks.
 pub fn is_verified(request: &Request) -> bool {
     let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
-    peer.is_some_and(|peer| peer.failure.is_none())
+    peer.is_some_and(|peer| peer.failure.is_none() && peer.depth <= depth(request))
+}
+
+/// How many authorities may stand above a client's certificate where it asks.
+pub fn depth(request: &Request) -> usize {
+    let of_section = request.dir_of::<Ssl>().and_then(|dir| dir.verify_depth.get());
+    let of_host = of_host(&request.engine.server, &request.host);
+    match of_section {
+        Some(depth) => *depth,
+        None => of_host.map_or(1, |own| own.verify_depth.or(1)),
+    }
 }
 
 /// How names of certificates are written here.

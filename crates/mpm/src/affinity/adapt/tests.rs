@@ -5,7 +5,7 @@ use crate::affinity::tests::Tree;
 use crate::affinity::{CpuSet, Cpus, Setting, Topology};
 use crate::shape::Shape;
 
-/// A server of two processes with a loop each, on two CPUs, whose time is written by hand.
+/// A server of two processes with one loop each, on two CPUs, whose times are simulated.
 struct Machine {
     tree: Tree,
     board: Scoreboard,
@@ -29,13 +29,13 @@ impl Machine {
             let board_slot = board.claim(1, slot, &shape).unwrap();
             let first = board.loop_slot(board_slot, 0).unwrap();
             first.set_thread(200 + slot as u32);
-            // They turn, for as long as a test lasts.
+            // Their heartbeats last for the whole test.
             first.heartbeat(crate::scoreboard::now_us() + 3_600_000_000);
             Serving { pid: 100 + slot as u32, slot, board_slot }
         });
         let serving = serving.collect();
         let now = Instant::now();
-        // The threads are nobody's.
+        // The threads don't exist.
         let mask_of = MaskOf(|_| Err(io::ErrorKind::NotFound.into()));
         let adapter = Adapter { mask_of, ..Adapter::default() };
         let (loops, cpus) = ([(0, 0); 2], [(0, 0); 2]);
@@ -54,7 +54,7 @@ impl Machine {
         self.tree.write("proc/stat", &stat);
     }
 
-    /// Lets a turn's time pass: `loops` are shares that each ran and waited, `busy` the CPUs'.
+    /// Advances by a turn: `loops` are the shares that each ran and waited, `busy` the CPUs'.
     fn turn(&mut self, loops: [(f64, f64); 2], busy: [f64; 2]) -> Decided {
         let of = |share: f64| (share * 250.0) as u64;
         self.now += TURN;
@@ -77,7 +77,7 @@ impl Machine {
 
     fn turns(&mut self, turns: u32, loops: [(f64, f64); 2], busy: [f64; 2]) -> Vec<String> {
         let decided = (0..turns).flat_map(|_| self.turn(loops, busy).lines);
-        // Where connections go is a matter of its own.
+        // The distribution of connections is tested separately.
         let of_masks = decided.filter(|(number, _)| !(20104..20108).contains(number));
         of_masks.map(|(_, line)| line).collect()
     }
@@ -96,15 +96,15 @@ fn a_loop_leaves_the_cpu_that_another_program_takes_and_returns() {
     let said = machine.turns(8, ALONE, [0.6, 0.6]);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[1].ends_with("loop 1 (process 101) is bound to CPU 1"), "{said:?}");
-    // Somebody takes half of CPU 1.
+    // Another program takes half of CPU 1.
     let held_up = [(0.6, 0.02), (0.5, 0.5)];
     let said = machine.turns(8, held_up, [0.6, 1.0]);
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("loop 1 (process 101) waits 50% of the time"), "{said:?}");
+    assert!(said[0].starts_with("loop 1 (process 101) waits 50% of its runnable time"), "{said:?}");
     assert_eq!((machine.mask(1).as_str(), machine.mask(0).as_str()), ("0-1", ""));
-    // It runs on both now, and the other goes on: nothing more is done.
+    // It now runs on both, and the program goes on: nothing more is done.
     assert!(machine.turns(40, [(0.6, 0.1), (0.7, 0.1)], [0.9, 1.0]).is_empty());
-    // The other is gone.
+    // The program is gone.
     let said = machine.turns(40, ALONE, [0.6, 0.6]);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].starts_with("loop 1 (process 101) is bound to CPU 1 again"), "{said:?}");
@@ -119,20 +119,20 @@ fn a_loop_leaves_the_cpu_that_another_program_takes_and_returns() {
 fn a_loop_stays_on_a_shared_cpu_while_all_cpus_are_used_up() {
     let mut machine = Machine::new("used-up");
     machine.turns(8, ALONE, [0.6, 0.6]);
-    // Another program takes half of CPU 1, a client what the first loop leaves of CPU 0.
+    // Another program takes half of CPU 1, and a client the rest of CPU 0.
     let held_up = [(0.6, 0.2), (0.5, 0.5)];
     assert!(machine.turns(40, held_up, [1.0, 1.0]).is_empty());
-    // The client needs less: there is time left over, until both loops run on it.
+    // The client needs less: there is idle time, until both loops run on that CPU.
     let said = machine.turns(2, held_up, [0.7, 1.0]);
     assert_eq!(said.len(), 1, "{said:?}");
     let said = machine.turns(4, [(0.5, 0.3), (0.5, 0.5)], [1.0, 1.0]);
-    let told = "loop 1 (process 101) is bound to CPU 1 again, no other CPU has time left over";
+    let told = "loop 1 (process 101) is bound to CPU 1 again: no other CPU has idle time";
     assert_eq!(said, [told]);
     assert_eq!(machine.mask(1), "1");
 }
 
 #[test]
-fn who_was_bound_from_outside_is_left_there() {
+fn a_loop_bound_by_another_program_is_left_there() {
     let mut machine = Machine::new("outside");
     machine.turns(2, ALONE, [0.6, 0.6]);
     // The plan has it on CPU 1.
@@ -142,24 +142,24 @@ fn who_was_bound_from_outside_is_left_there() {
     });
     let held_up = [(0.6, 0.02), (0.5, 0.5)];
     let said = machine.turns(8, held_up, [0.6, 1.0]);
-    let told = "loop 1 (process 101) was bound to CPUs 0 from outside, and is left there";
+    let told = "loop 1 (process 101) was bound to CPUs 0 by another program and is left there";
     assert_eq!(said, [told]);
     assert_eq!(machine.mask(1), "", "nothing was ordered");
     // It is given back.
     machine.adapter.mask_of = MaskOf(|_| Ok(CpuSet::from_kernel("1")));
     let said = machine.turns(8, held_up, [0.6, 1.0]);
-    assert!(said[0].starts_with("loop 1 (process 101) waits 50% of the time"), "{said:?}");
+    assert!(said[0].starts_with("loop 1 (process 101) waits 50% of its runnable time"), "{said:?}");
 }
 
 #[test]
-fn load_of_its_own_moves_nobody() {
+fn the_servers_own_load_unpins_no_loop() {
     let mut machine = Machine::new("own");
     machine.turn(ALONE, [0.6, 0.6]);
-    // All that runs on the CPUs are the loops; they wait for each other and for interrupts.
+    // Only the loops run; they wait for each other and for interrupts.
     assert!(machine.turns(40, [(0.97, 0.4), (0.95, 0.4)], [1.0, 1.0]).is_empty());
-    // Others run, but both CPUs are as bad.
+    // Other programs run, on both CPUs alike.
     assert!(machine.turns(40, [(0.5, 0.5), (0.5, 0.5)], [1.0, 1.0]).is_empty());
-    // Others run, and the loops are idle.
+    // Other programs run, and the loops are idle.
     assert!(machine.turns(40, [(0.0, 0.0), (0.01, 0.01)], [0.0, 1.0]).is_empty());
 }
 
@@ -186,7 +186,7 @@ fn children_come_and_go() {
     machine.serving.push(Serving { pid: 77, ..gone });
     let said = machine.turns(2, ALONE, [0.6, 0.6]);
     assert_eq!(said, ["loop 1 (process 77) is bound to CPU 1"]);
-    // Of this one the kernel tells nothing.
+    // The kernel reports nothing about this one.
     assert!(machine.turns(20, [(0.5, 0.0), (0.5, 0.5)], [0.5, 1.0]).is_empty());
 }
 
@@ -207,7 +207,7 @@ fn a_new_plan_moves_all_but_not_who_is_loose() {
 }
 
 #[test]
-fn who_began_by_an_earlier_plan_is_fetched() {
+fn a_loop_started_by_an_earlier_plan_is_moved() {
     let mut machine = Machine::new("fetched");
     for at in 0..2 {
         let slot = machine.board.loop_slot(machine.serving[at].board_slot, 0).unwrap();
@@ -234,9 +234,9 @@ fn a_new_plan_leaves_who_was_bound_from_outside() {
         200 => Ok(CpuSet::from_kernel("1-2")),
         _ => Ok(CpuSet::from_kernel("2")),
     });
-    let told = "loop 1 (process 101) was bound to CPUs 2 from outside, and is left there";
+    let told = "loop 1 (process 101) was bound to CPUs 2 by another program and is left there";
     assert_eq!(machine.replan(&plan).lines, [(20111, told.to_owned())]);
-    // It has been said.
+    // It is logged once.
     assert!(machine.replan(&plan).lines.is_empty());
 }
 
@@ -255,7 +255,7 @@ fn new_connections_go_to_who_has_time_and_turns() {
     spread(&mut machine, 20, [(0.02, 0.0); 2], [0.02, 0.02]);
     spread(&mut machine, 8, ALONE, [0.6, 0.6]);
     let steered = machine.board.snapshot().decision(Decision::Steered);
-    // One has said nothing for long.
+    // One has been silent for long.
     let slot = machine.board.loop_slot(machine.serving[1].board_slot, 0).unwrap();
     slot.heartbeat(crate::scoreboard::now_us() - 5_000_000);
     assert_eq!(spread(&mut machine, 4, ALONE, [0.6, 0.6]), [[16, 0]]);
@@ -271,7 +271,7 @@ fn new_connections_go_to_who_has_time_and_turns() {
 }
 
 #[test]
-fn who_never_turned_stands_still_too() {
+fn a_loop_that_never_turned_is_stalled_too() {
     let mut machine = Machine::new("newborn");
     let slot = machine.board.loop_slot(machine.serving[1].board_slot, 0).unwrap();
     slot.heartbeat(0);
@@ -279,8 +279,8 @@ fn who_never_turned_stands_still_too() {
         let decided = (0..turns).flat_map(|_| machine.turn(ALONE, [0.6, 0.6]).lines);
         decided.map(|(number, _)| number).filter(|number| *number > 20103).collect()
     };
-    // It may have been forked a moment ago.
-    let turns = (kept::STALLED.as_millis() / TURN.as_millis()) as u32;
+    // It may just have been forked.
+    let turns = (tracked::STALLED.as_millis() / TURN.as_millis()) as u32;
     assert!(said(&mut machine, turns).is_empty());
     assert_eq!(said(&mut machine, 2), [20104, 20105]);
     slot.heartbeat(crate::scoreboard::now_us() + 3_600_000_000);
@@ -295,6 +295,6 @@ fn what_loops_waited_and_moved_is_told() {
     let snapshot = machine.board.snapshot();
     let second = &snapshot.processes[1].loops[0];
     assert_eq!((second.migrations, snapshot.processes[0].loops[0].migrations), (17, 0));
-    // Once a second: at the first of these turns, and at the fifth.
+    // Once a second: in the first of these turns, and in the fifth.
     assert_eq!(second.run_delay_us, 5 * 125_000);
 }

@@ -4,7 +4,7 @@ use crate::affinity::tests::Tree;
 use crate::listeners::tests::settings;
 use crate::shape::Shape;
 
-/// A fake machine of as many CPUs as this thread may really use, at least two of them.
+/// A fake machine with as many CPUs as this thread may really use, at least two.
 fn machine(name: &str) -> Option<(Tree, CpuSet)> {
     let real = mask::current().unwrap();
     let last = real.iter().last()?;
@@ -33,7 +33,7 @@ impl Server {
         Self { placement, settings, board, serving, now: Instant::now() }
     }
 
-    /// Lets more time pass than the machine is left unlooked at.
+    /// Advances by more than the interval of checks.
     fn turn(&mut self) -> Decided {
         self.now += 2 * LOOK_INTERVAL;
         self.placement.turn(self.now, (1, &self.settings), &self.serving, &self.board)
@@ -58,7 +58,7 @@ fn changes_of_what_is_allowed_are_followed() {
     assert_eq!(server.turn().lines.len(), 2);
     assert!(server.turn().lines.is_empty());
 
-    // A quota: nobody is bound any more.
+    // A quota: loops are no longer bound.
     tree.write("cg/cpu.max", "100000 100000\n");
     let decided = server.turn();
     assert!(decided.lines[0].1.contains("a quota of 1.000"), "{decided:?}");
@@ -70,7 +70,7 @@ fn changes_of_what_is_allowed_are_followed() {
     assert_eq!(server.turn().moved, [0]);
     assert_eq!(server.masks(), [one.to_string(), other.to_string()]);
 
-    // A CPU goes offline, and comes back.
+    // A CPU goes offline and comes back.
     tree.write("cpu/online", &format!("{other}\n"));
     assert_eq!(server.turn().moved, [0]);
     assert_eq!(server.masks(), [other.to_string(), other.to_string()]);
@@ -78,7 +78,7 @@ fn changes_of_what_is_allowed_are_followed() {
     assert_eq!(server.turn().moved, [0]);
     assert_eq!(server.masks(), [one.to_string(), other.to_string()]);
 
-    // The cpuset is cut.
+    // The cpuset shrinks.
     tree.write("cg/cpuset.cpus.effective", &one.to_string());
     assert_eq!(server.turn().moved, [0]);
     assert_eq!(server.masks(), [one.to_string(), one.to_string()]);
@@ -109,7 +109,7 @@ fn nothing_is_followed_where_it_is_off() {
         let mut server = Server::new(&tree, Affinity { setting: setting.clone(), adapt: false });
         assert_eq!(server.turn().lines.len(), bound);
         let is_watched = server.placement.next_turn().is_some();
-        assert_eq!(is_watched, setting != Setting::Off, "it is told what loops do");
+        assert_eq!(is_watched, setting != Setting::Off, "loops are published");
         tree.write("cg/cpu.max", "100000 100000\n");
         let decided = server.turn();
         assert!(decided.lines.is_empty() && decided.moved.is_empty());

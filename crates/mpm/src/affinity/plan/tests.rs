@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A machine of `caches` caches of `cores` cores of `threads` threads. As Linux numbers them on
+/// A machine of `caches` caches of `cores` cores of `threads` threads, numbered as Linux does on
 /// x86: first one thread of every core, then the second ones.
 fn machine(caches: usize, cores: usize, threads: usize) -> Topology {
     let all = caches * cores;
@@ -51,7 +51,7 @@ fn cores_come_first_and_neighbours_share_a_cache() {
 #[test]
 fn a_narrower_mask_is_kept_to() {
     let machine = machine(2, 2, 2);
-    // 4 is a second thread, but the only one of its core that is allowed.
+    // 4 is a second thread, but its core's only allowed one.
     let plan = auto(&machine, &within("4,6,7"), event(1, 3));
     assert_eq!((masks(&plan).as_str(), plan.rule), ("4 6 7", Rule::Cores));
     let plan = auto(&machine, &within("5"), event(1, 1));
@@ -65,14 +65,14 @@ fn more_loops_than_cpus_share_caches() {
     assert_eq!((masks(&plan).as_str(), plan.rule), ("0-1 0-1 0-1 2-3 2-3 2-3", Rule::Caches));
     let plan = auto(&machine(1, 2, 1), &within("0-1"), event(2, 6));
     assert_eq!((plan.places.len(), plan.rule), (0, Rule::OneCache));
-    // As many as asked for, where each is to have a CPU.
+    // As many loops as requested, although not each gets a CPU.
     let plan = Plan::new(&machine(1, 2, 1), &within("0-1"), event(2, 3), &Setting::Thread);
     assert_eq!(masks(&plan), "0 1");
     assert_eq!(plan.place(1, 2).unwrap().cpus.to_string(), "0");
 }
 
 #[test]
-fn under_a_quota_nobody_has_a_cpu_alone() {
+fn under_a_quota_no_loop_is_pinned() {
     let machine = machine(2, 2, 1);
     let quota = |thousandths| Cpus { quota_thousandths: Some(thousandths), ..within("0-3") };
     for setting in [Setting::Auto, Setting::Core, Setting::Thread] {
@@ -84,7 +84,7 @@ fn under_a_quota_nobody_has_a_cpu_alone() {
     assert_eq!((masks(&plan).as_str(), plan.rule), ("0-1", Rule::Listed));
     let plan = Plan::new(&machine, &quota(1000), event(1, 2), &Setting::Llc);
     assert_eq!(masks(&plan), "0-1 2-3");
-    // A quota that allows them all takes nothing away.
+    // A quota that covers all CPUs has no effect.
     let plan = Plan::new(&machine, &quota(4000), event(1, 4), &Setting::Auto);
     assert_eq!(masks(&plan), "0 1 2 3");
 }
@@ -95,11 +95,11 @@ fn settings_say_how_much_each_gets() {
     let plan = |setting| Plan::new(&machine, &within("0-7"), event(2, 4), &setting);
     assert_eq!(masks(&plan(Setting::Core)), "0,4 1,5 2,6 3,7");
     assert_eq!(masks(&plan(Setting::Llc)), "0-1,4-5 0-1,4-5 2-3,6-7 2-3,6-7");
-    // 5 is the second thread of 1's core, and no loop is left for it.
+    // 5 is the second thread of 1's core, and there is no loop left for it.
     assert_eq!(masks(&plan(Setting::List(CpuSet::from_kernel("1,4-7,9")))), "4 1 6 7");
     assert_eq!(plan(Setting::List(CpuSet::from_kernel("8-9"))).rule, Rule::NoneListed);
     assert_eq!(plan(Setting::Off).rule, Rule::Off);
-    // More loops than cores go round again.
+    // More loops than cores: the cores are reused.
     let many = Plan::new(&machine, &within("0-7"), event(2, 6), &Setting::Core);
     assert_eq!(many.place(1, 4).unwrap().cpus.to_string(), "0,4");
 }
@@ -109,14 +109,14 @@ fn processes_go_to_cpus_slot_by_slot() {
     let machine = machine(2, 2, 2);
     let prefork = Shape::Prefork { processes: 3 };
     let plan = Plan::new(&machine, &within("0-7"), prefork, &Setting::Thread);
-    // Cache by cache in turn, and second threads after all cores.
+    // Alternating between caches, and second threads after all cores.
     assert_eq!(masks(&plan), "0 2 1 3 4 6 5 7");
     assert_eq!(plan.place(9, 9).unwrap().cpus.to_string(), "2");
     let worker = Shape::Worker { processes: 2, threads: 25 };
     let plan = Plan::new(&machine, &within("0-7"), worker, &Setting::Core);
     assert_eq!(masks(&plan), "0,4 2,6 1,5 3,7");
-    // Without being told to, a process is bound to a cache: its next connection may find the one
-    // CPU busy while others are idle.
+    // By default a process is bound to a cache: its next connection may find a single CPU busy
+    // while others are idle.
     let plan = auto(&machine, &within("0-7"), prefork);
     assert_eq!(plan.place(0, 0).unwrap().cpus.to_string(), "0-1,4-5");
     assert_eq!(plan.place(1, 1).unwrap().cpus.to_string(), "2-3,6-7");
@@ -124,7 +124,7 @@ fn processes_go_to_cpus_slot_by_slot() {
 
 #[test]
 fn fast_cores_come_before_slow_ones_but_not_before_every_core() {
-    // Four slow cores, numbered first, and two fast ones of two threads.
+    // Four slow cores, numbered first, and two fast ones with two threads.
     let cpu =
         |number: usize, core: usize, capacity| Cpu { number, core, cache: 0, node: 0, capacity };
     let mut cpus: Vec<Cpu> = (0..4).map(|number| cpu(number, number, 446)).collect();
@@ -147,7 +147,7 @@ fn loops_follow_cores_lists_and_quotas() {
     assert_eq!(wanted(&within("0-7"), Setting::List(CpuSet::from_kernel("99"))), 8);
     let quota = Cpus { quota_thousandths: Some(2500), ..within("0-7") };
     assert_eq!(wanted(&quota, Setting::Auto), 3);
-    // Nothing is known of the machine.
+    // The topology is unknown.
     let nothing = Topology::default();
     assert_eq!(Plan::loops_wanted(&nothing, &within("0-2"), &Setting::Core), 3);
     assert_eq!(masks(&auto(&nothing, &within("0-2"), event(1, 3))), "0 1 2");
@@ -198,7 +198,7 @@ proptest! {
                 prop_assert_eq!(plan.rule, Rule::Caches);
             }
         }
-        // A CPU is not given out twice while another is free.
+        // No CPU is shared while another is free.
         let is_alone = matches!(plan.rule, Rule::Cores | Rule::Threads);
         if is_alone && setting == Setting::Auto && plan.unit == Unit::Loop {
             let used: CpuSet = plan.places.iter().flat_map(|place| place.cpus.iter()).collect();

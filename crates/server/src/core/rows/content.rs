@@ -144,8 +144,7 @@ fn add_default_charset(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 fn default_type(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if !arg.is("none") {
         let span = cx.span();
-        let file = cx.build().sources.name(span.file).to_string();
-        let line = span.line;
+        let (file, line) = cx.build().sources.place(span);
         cx.warn(format!(
             "AH00117: Ignoring deprecated use of DefaultType in line {line} of {file}."
         ));
@@ -159,20 +158,24 @@ fn force_type(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
+/// Source: `set_sethandler` (server/core.c).
 fn set_handler(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let handler = if let Some(text) = arg.text.strip_prefix(b"expr=") {
-        let text = text.to_vec();
+    let handler = if arg.text.contains_str("%{") {
         let flags = cx.expr_flags();
-        let expr = expr::parse_string(&cx.build().registry, &text, flags)
+        let build = cx.build();
+        // It may turn out to be any.
+        build.counts_hosts = true;
+        let expr = expr::parse_string(&build.registry, &arg.text, flags)
             .map_err(|why| Fault::new(format!("Can't parse expression : {why}")).at(arg))?;
         HandlerName::Expr(Arc::new(expr))
-    } else if arg.is("none") {
-        HandlerName::None
     } else {
-        let name = arg.text.to_ascii_lowercase();
-        let build = cx.build();
-        build.counts_hosts |= build.registry.hooks.shows_host_counts(&name);
-        HandlerName::Name(name.into())
+        let handler = HandlerName::of(&arg.text);
+        if let HandlerName::Name(name) = &handler {
+            let build = cx.build();
+            build.counts_hosts |= build.registry.hooks.shows_host_counts(name);
+            cx.target.check_handler(name);
+        }
+        handler
     };
     cx.dir().handler.set(handler);
     Ok(())
@@ -197,7 +200,9 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     let Some((document, length)) = conf::word::first_word(line) else {
         return Err(two_arguments());
     };
-    if !line.get(length..).unwrap_or_default().trim_ascii().is_empty() {
+    // To Apache an empty word is one that is missing.
+    let is_missing = code.is_empty() || document.is_empty();
+    if is_missing || !line.get(length..).unwrap_or_default().trim_ascii().is_empty() {
         return Err(two_arguments());
     }
     let status = super::leading_number(&code);
@@ -211,18 +216,19 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
         cx.dir().error_documents.insert(number, ErrorDocument::Default);
         return Ok(());
     }
-    let is_url = document.find(b"://").is_some();
+    // What has a space in it is a text, however it begins.
+    let is_text = document.contains(&b' ');
+    let is_url = !is_text && document.find(b"://").is_some();
     if is_url && number == 401 {
         let span = cx.span();
-        let file = cx.build().sources.name(span.file).to_string();
-        let line = span.line;
+        let (file, line) = cx.build().sources.place(span);
         cx.warn(format!(
             "AH00113: {file}:{line} cannot use a full URL in a 401 ErrorDocument directive \
              --- ignoring!"
         ));
         return Ok(());
     }
-    let is_location = document.first() == Some(&b'/') || is_url;
+    let is_location = !is_text && document.first() == Some(&b'/') || is_url;
     let flags = cx.expr_flags();
     let expr = expr::parse_string(&cx.build().registry, &document, flags).map_err(|why| {
         Fault::new(format!("Cannot parse expression in ErrorDocument: {why}")).at(raw)
@@ -233,5 +239,5 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
 }
 
 fn two_arguments() -> Fault {
-    Fault::new("ErrorDocument takes two arguments, a status code and what to answer it with")
+    Fault::new("ErrorDocument takes two arguments, Change responses for HTTP errors")
 }

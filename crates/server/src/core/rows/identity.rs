@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "DocumentRoot",
         Takes::One(document_root),
         "directory-path",
-        "",
+        "/var/www/html",
         "Names the directory whose files are served under / where no other mapping applies.",
     ),
     Row::<Core>::new(
@@ -228,8 +228,7 @@ fn hostname_lookups(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 
 fn name_virtual_host(cx: &mut Here<'_, '_>, _: &Arg) -> Set {
     let span = cx.span();
-    let file = cx.build().sources.name(span.file).to_string();
-    let line = span.line;
+    let (file, line) = cx.build().sources.place(span);
     cx.warn(format!(
         "AH00548: NameVirtualHost has no effect and will be removed in the next release \
          {file}:{line}"

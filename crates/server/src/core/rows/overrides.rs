@@ -41,8 +41,8 @@ fn allow_override(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
     let in_directory =
         matches!(cx.target.container, Some("Directory" | "DirectoryMatch" | "Limit"));
     if !in_directory {
-        let (line, file) = (cx.span().line, cx.span().file);
-        let file = cx.build().sources.name(file).to_string();
+        let span = cx.span();
+        let (file, line) = cx.build().sources.place(span);
         cx.warn(format!("AH00114: Useless use of AllowOverride in line {line} of {file}."));
     }
     let mut allowed = AllowOverride::default();
@@ -127,9 +127,11 @@ fn allow_override_list(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
     for word in words.iter().filter(|word| !(words.len() == 1 && word.is("None"))) {
         let name = word.text.to_string().to_ascii_lowercase();
         let registry = cx.build().registry.clone();
-        let (line, file) = (cx.span().line, cx.span().file);
-        let file = cx.build().sources.name(file).to_string();
-        match registry.row(name.trim_start_matches('<')) {
+        let span = cx.span();
+        let (file, line) = cx.build().sources.place(span);
+        let is_section = name.starts_with('<');
+        let row = registry.row(name.strip_prefix('<').unwrap_or(&name));
+        match row.filter(|row| row.is_section == is_section) {
             None => cx.warn(format!(
                 "AH00116: Discarding unrecognized directive `{}' in AllowOverrideList at \
                  {file}:{line}",
@@ -140,7 +142,7 @@ fn allow_override_list(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
                  {file}:{line}",
                 word.text
             )),
-            Some(row) => names.push(row.name.to_ascii_lowercase()),
+            Some(_) => names.push(name),
         }
     }
     cx.dir().allow_override_list.set(Arc::new(names));

@@ -176,7 +176,7 @@ fn allow_encoded_slashes(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
         ("nodecode", EncodedSlashes::NoDecode),
     ];
     let choice = one_of(arg, &words, "AllowEncodedSlashes must be On, Off, or NoDecode")?;
-    cx.server().allow_encoded_slashes.set(choice);
+    cx.server().allow_encoded_slashes.0 = choice;
     Ok(())
 }
 

@@ -100,7 +100,7 @@ fn regex_default_options(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
     let mut flags = cx.build().regex_flags;
     for word in words {
         if word.is("none") {
-            flags = pcre::Flags::NONE;
+            flags = pcre::Flags { interpreted: flags.interpreted, ..pcre::Flags::NONE };
             continue;
         }
         let (on, name) = match word.text.split_first() {

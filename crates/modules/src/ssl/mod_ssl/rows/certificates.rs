@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
     ),
 ];
 
-type List = server::merge::Append<Vec<u8>>;
+type List = server::merge::Supplant<Vec<u8>>;
 
 fn add(cx: &mut Here<'_, '_>, arg: &Arg, list: fn(&mut Server) -> &mut List) -> Set {
     let is_token = arg.text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(b"pkcs11:"));

@@ -7,10 +7,7 @@ use tls::verify::Mode;
 
 use super::{Here, anywhere, fault, file, folder, host, number, put, text, words};
 use crate::ssl::mod_ssl::Ssl;
-
-/// What to do instead of asking in a section.
-const HELP: &str = "ask in the virtual host, SSLVerifyClient optional, and say who may come in \
-    here: Require ssl-verify-client";
+use crate::ssl::mod_ssl::make::SECTION_NO_CA;
 
 pub(super) const ROWS: &[Row<Ssl>] = &[
     anywhere(
@@ -22,7 +19,8 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
          optional_no_ca.",
     )
     .state(State::Partial(
-        "in a section it only refuses who has not shown a certificate when the connection began",
+        "for a section the handshake asks; in an .htaccess it is too late to. Not optional_no_ca \
+         in sections",
     )),
     anywhere(
         "SSLVerifyDepth",
@@ -30,8 +28,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "number",
         "1",
         "Bounds how many authorities may stand above a client's certificate.",
-    )
-    .state(State::Partial("not in sections")),
+    ),
     anywhere(
         "SSLCACertificateFile",
         Takes::One(|cx, arg| {
@@ -108,14 +105,13 @@ fn verify(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if cx.outside_sections() {
         return put(cx, |server| &mut server.verify, mode);
     }
-    // A connection can't be asked again, so a section can only look at what was shown at its
-    // beginning. Where the host does not ask, that would be nothing.
-    let asks = cx.server().verify.get().is_some_and(|mode| *mode != Mode::None);
-    if mode != Mode::None && !asks {
-        let message = "SSLVerifyClient can't be honoured here: clients are asked for a certificate \
-            only when the connection begins, and this host does not ask";
-        return Err(Fault::new(message).at(arg).help(HELP));
+    // A connection can't be asked again: the handshake asks for what sections want, and they look
+    // at what was shown then.
+    if mode == Mode::OptionalNoCa {
+        let span = cx.span();
+        cx.server().places.insert(SECTION_NO_CA, span);
     }
+    cx.server().section_modes.push(mode);
     cx.dir().verify.set(mode);
     Ok(())
 }
@@ -125,7 +121,9 @@ fn depth(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if cx.outside_sections() {
         return put(cx, |server| &mut server.verify_depth, depth);
     }
-    of_the_host(cx)
+    cx.server().section_depths.push(depth);
+    cx.dir().verify_depth.set(depth);
+    Ok(())
 }
 
 /// A connection can't begin anew, so what clients are judged by is the host's alone.

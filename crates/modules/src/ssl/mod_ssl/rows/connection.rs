@@ -3,7 +3,7 @@
 use conf::Arg;
 use server::directive::{Fault, Row, Set, State, Takes};
 use tls::ciphers::{self, Target};
-use tls::protocols;
+use tls::{groups, protocols};
 
 use super::{Here, anywhere, fault, global, host, put, tell, text, words};
 use crate::ssl::mod_ssl::Ssl;
@@ -34,7 +34,10 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "DEFAULT",
         "Lists the cipher suites in OpenSSL's words, for TLS 1.2 or, behind `TLSv1.3`, for that.",
     )
-    .state(State::Partial("not in sections; suites without forward secrecy are not available")),
+    .state(State::Partial(
+        "suites without forward secrecy are not available; a section refuses connections with \
+         other suites than its own",
+    )),
     host(
         "SSLHonorCipherOrder",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.honor_cipher_order, on)),
@@ -42,6 +45,15 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         "off",
         "Makes the order of the server's suites count, not that of the client's.",
     ),
+    host(
+        "SSLOpenSSLConfCmd",
+        Takes::Two(openssl_command),
+        "command-name command-value",
+        "",
+        "Lists the groups of the key exchange in OpenSSL's words: `Groups` or `Curves` with a \
+         list, `ECDHParameters` with one of them.",
+    )
+    .state(State::Partial("other commands are refused: there is no OpenSSL that could obey")),
     host(
         "SSLStrictSNIVHostCheck",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.strict_sni, on)),
@@ -89,11 +101,6 @@ fn protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 }
 
 fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    if !cx.outside_sections() {
-        let message = "SSLCipherSuite can't be honoured here: the suite is chosen when the \
-            connection begins";
-        return Err(Fault::new(message).help("say it in the virtual host"));
-    }
     let (target, spec) = match args {
         [spec] => (Target::Tls12, spec),
         [target, spec] => {
@@ -102,6 +109,9 @@ fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
         _ => return Ok(()),
     };
     let spec = text(spec)?.to_owned();
+    if !cx.outside_sections() {
+        return section_suites(cx, target, &spec);
+    }
     match target {
         Target::Tls12 => {
             tell(cx, ciphers::tls12(&spec).findings)?;
@@ -113,6 +123,64 @@ fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
         }
     }
 }
+
+/// The suite of a connection can't be changed: a section takes those that have one of its own.
+fn section_suites(cx: &mut Here<'_, '_>, target: Target, spec: &str) -> Set {
+    if target == Target::Tls13 {
+        return Err(Fault::new("TLSv1.3 ciphers cannot be set inside a directory context"));
+    }
+    let choice = ciphers::tls12(spec);
+    tell(cx, choice.findings)?;
+    if choice.suites.is_empty() {
+        return Err(fault(ciphers::nothing_left(spec)));
+    }
+    let numbers = choice.suites.iter().map(|suite| u16::from(suite.suite())).collect();
+    cx.dir().cipher_suites.set(numbers);
+    Ok(())
+}
+
+fn openssl_command(cx: &mut Here<'_, '_>, command: &Arg, value: &Arg) -> Set {
+    let name = text(command)?;
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    if ["Groups", "Curves", "ECDHParameters"].into_iter().any(is) {
+        let (groups, findings) =
+            groups::parse(text(value)?).map_err(|finding| fault(finding).at(value))?;
+        tell(cx, findings)?;
+        return put(cx, |server| &mut server.groups, groups);
+    }
+    Err(match REFUSED.iter().find(|(known, _)| is(known)) {
+        Some((known, help)) => {
+            let why = format!("SSLOpenSSLConfCmd {known} can't be obeyed: there is no OpenSSL");
+            Fault::new(why).at(command).help(*help)
+        }
+        None => Fault::new(format!("'{name}': invalid OpenSSL configuration command")).at(command),
+    })
+}
+
+/// The other commands of `SSL_CONF_cmd`, and what says the same without OpenSSL.
+const REFUSED: [(&str, &str); 21] = [
+    ("CipherString", "say it by SSLCipherSuite"),
+    ("Ciphersuites", "say it by SSLCipherSuite TLSv1.3"),
+    ("Protocol", "say it by SSLProtocol"),
+    ("MinProtocol", "say it by SSLProtocol"),
+    ("MaxProtocol", "say it by SSLProtocol"),
+    ("Options", "SSLSessionTickets, SSLHonorCipherOrder and SSLProtocol say what can be said"),
+    ("DHParameters", "no suite that needs them is available: take the line out"),
+    ("VerifyMode", "say it by SSLVerifyClient"),
+    ("VerifyCAFile", "say it by SSLCACertificateFile"),
+    ("VerifyCAPath", "say it by SSLCACertificatePath"),
+    ("RequestCAFile", "say it by SSLCADNRequestFile"),
+    ("ClientCAFile", "say it by SSLCADNRequestFile"),
+    ("RequestCAPath", "say it by SSLCADNRequestPath"),
+    ("ClientCAPath", "say it by SSLCADNRequestPath"),
+    ("Certificate", "say it by SSLCertificateFile"),
+    ("PrivateKey", "say it by SSLCertificateKeyFile"),
+    ("SignatureAlgorithms", "rustls offers all that it has: take the line out"),
+    ("ClientSignatureAlgorithms", "rustls takes all that it has: take the line out"),
+    ("NumTickets", "there are two, as by default: take the line out"),
+    ("RecordPadding", "records are not padded: take the line out"),
+    ("AntiReplay", "no data is taken before the handshake ends: take the line out"),
+];
 
 fn sni_policy(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let word = text(arg)?;

@@ -129,7 +129,7 @@ fn tell(cx: &mut Here<'_, '_>, findings: Vec<Finding>) -> Set {
             Severity::Error => return Err(fault(finding)),
             Severity::Warning => {
                 let span = cx.span();
-                let (line, file) = (span.line, cx.build().sources.name(span.file).to_string());
+                let (file, line) = cx.build().sources.place(span);
                 let (name, what) = (finding.directive, finding.message);
                 cx.warn(format!("{name} on line {line} of {file}: {what}"));
             }

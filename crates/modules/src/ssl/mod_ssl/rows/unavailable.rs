@@ -141,14 +141,6 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
     )
     .state(State::Refused("there are no OpenSSL engines; `builtin` is taken")),
     host(
-        "SSLOpenSSLConfCmd",
-        Takes::Two(|_, _, _| Err(Fault::new("there is no OpenSSL"))),
-        "command-name command-value",
-        "",
-        "Gave OpenSSL's own configuration commands.",
-    )
-    .state(State::Refused("there is no OpenSSL that could obey")),
-    host(
         "SSLSRPVerifierFile",
         Takes::One(|_, _| Err(Fault::new("there is no SRP"))),
         "file-path",

@@ -1,0 +1,65 @@
+//! Authentication and authorisation.
+
+use server::missing::{Missing, missing};
+
+/// Those of this family.
+pub(super) const FAMILY: &[Missing] = &[
+    missing!("allowmethods", "AllowMethods"),
+    missing!(
+        "auth_digest",
+        "AuthDigestAlgorithm AuthDigestDomain AuthDigestNcCheck AuthDigestNonceLifetime \
+         AuthDigestProvider AuthDigestQop AuthDigestShmemSize"
+    ),
+    missing!(
+        "auth_form",
+        "AuthFormAuthoritative AuthFormBody AuthFormDisableNoStore AuthFormFakeBasicAuth \
+         AuthFormLocation AuthFormLoginRequiredLocation AuthFormLoginSuccessLocation \
+         AuthFormLogoutLocation AuthFormMethod AuthFormMimetype AuthFormPassword \
+         AuthFormProvider AuthFormSitePassphrase AuthFormSize AuthFormUsername"
+    )
+    .handlers("form-login-handler form-logout-handler form-redirect-handler"),
+    missing!(
+        "authn_anon",
+        "Anonymous Anonymous_LogEmail Anonymous_MustGiveEmail Anonymous_NoUserId \
+         Anonymous_VerifyEmail"
+    )
+    .providers("anon"),
+    missing!("authn_dbd", "AuthDBDUserPWQuery AuthDBDUserRealmQuery").providers("dbd"),
+    missing!("authn_dbm", "AuthDBMType AuthDBMUserFile").providers("dbm"),
+    missing!(
+        "authn_socache",
+        "AuthnCacheContext AuthnCacheEnable AuthnCacheProvideFor AuthnCacheSOCache \
+         AuthnCacheTimeout"
+    )
+    .providers("socache"),
+    missing!("authnz_fcgi", "AuthnzFcgiCheckAuthnProvider AuthnzFcgiDefineProvider"),
+    missing!(
+        "authnz_ldap",
+        "AuthLDAPAuthorizePrefix AuthLDAPBindAuthoritative AuthLDAPBindDN \
+         AuthLDAPBindPassword AuthLDAPCharsetConfig AuthLDAPCompareAsUser \
+         AuthLDAPCompareDNOnServer AuthLDAPDereferenceAliases AuthLDAPGroupAttribute \
+         AuthLDAPGroupAttributeIsDN AuthLDAPInitialBindAsUser AuthLDAPInitialBindPattern \
+         AuthLDAPMaxSubGroupDepth AuthLDAPRemoteUserAttribute AuthLDAPRemoteUserIsDN \
+         AuthLDAPSearchAsUser AuthLDAPSubGroupAttribute AuthLDAPSubGroupClass AuthLDAPURL"
+    )
+    .providers("ldap ldap-user ldap-group ldap-dn ldap-attribute ldap-filter ldap-search"),
+    missing!("authz_dbd", "AuthzDBDLoginToReferer AuthzDBDQuery AuthzDBDRedirectQuery")
+        .providers("dbd-group dbd-login dbd-logout"),
+    missing!("authz_dbm", "AuthDBMGroupFile AuthzDBMType").providers("dbm-group dbm-file-group"),
+    missing!("authz_owner", "").providers("file-owner file-group"),
+    missing!(
+        "dbd",
+        "DBDExptime DBDInitSQL DBDKeep DBDMax DBDMin DBDParams DBDPersist DBDPrepareSQL \
+         DBDriver"
+    ),
+    missing!(
+        "ldap",
+        "LDAPCacheEntries LDAPCacheTTL LDAPConnectionPoolTTL LDAPConnectionTimeout \
+         LDAPLibraryDebug LDAPOpCacheEntries LDAPOpCacheTTL LDAPReferralHopLimit \
+         LDAPReferrals LDAPRetries LDAPRetryDelay LDAPSharedCacheFile LDAPSharedCacheSize \
+         LDAPTimeout LDAPTrustedClientCert LDAPTrustedGlobalCert LDAPTrustedMode \
+         LDAPVerifyServerCert"
+    )
+    .in_file("util_ldap.c")
+    .handlers("ldap-status"),
+];

@@ -1,0 +1,69 @@
+//! Handlers and filters: what makes or changes content.
+
+use server::missing::{INCLUDES, Missing, missing, transparent, withholding};
+
+/// Those of this family.
+pub(super) const FAMILY: &[Missing] = &[
+    missing!("actions", "Action Script"),
+    missing!("asis", "").handlers("send-as-is httpd/send-as-is"),
+    missing!(
+        "brotli",
+        "BrotliAlterETag BrotliCompressionMaxInputBlock BrotliCompressionQuality \
+         BrotliCompressionWindow BrotliFilterNote"
+    )
+    .filters(&[transparent("BROTLI_COMPRESS")]),
+    missing!("bucketeer", ""),
+    missing!("buffer", "BufferSize").filters(&[transparent("BUFFER")]),
+    missing!("case_filter", "CaseFilter").filters(&[withholding("CASEFILTER")]),
+    missing!("case_filter_in", "CaseFilterIn"),
+    missing!("cgi", "CGIScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength")
+        .inert("CGIScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength")
+        .handlers(CGI),
+    missing!("cgid", "CGIDScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength ScriptSock")
+        .inert("CGIDScriptTimeout ScriptLog ScriptLogBuffer ScriptLogLength ScriptSock")
+        .handlers(CGI),
+    missing!("charset_lite", "CharsetDefault CharsetOptions CharsetSourceEnc")
+        .filters(&[withholding("XLATEOUT")]),
+    missing!("data", "").filters(&[withholding("DATA")]),
+    missing!("dav", "DAV DAVBasePath DAVDepthInfinity DAVLockDiscovery DAVMinTimeout")
+        .satisfied(&[("DAV", "off")])
+        .handlers("dav-handler"),
+    missing!("dav_fs", "DAVLockDB").inert("DAVLockDB"),
+    missing!("dav_lock", "DAVGenericLockDB").inert("DAVGenericLockDB"),
+    missing!("ext_filter", "ExtFilterDefine ExtFilterOptions"),
+    missing!("imagemap", "ImapBase ImapDefault ImapMenu")
+        .handlers("imap-file application/x-httpd-imap"),
+    missing!(
+        "include",
+        "SSIEndTag SSIErrorMsg SSIEtag SSILastModified SSILegacyExprParser SSIStartTag \
+         SSITimeFormat SSIUndefinedEcho XBitHack"
+    )
+    .satisfied(&[("XBitHack", "off")])
+    .handlers("server-parsed text/x-server-parsed-html")
+    .filters(&[INCLUDES]),
+    missing!("info", "AddModuleInfo").handlers("server-info"),
+    missing!(
+        "lua",
+        "<LuaHookAccessChecker <LuaHookAuthChecker <LuaHookCheckUserID <LuaHookFixups \
+         <LuaHookMapToStorage <LuaHookPreTranslateName <LuaHookTranslateName \
+         <LuaHookTypeChecker <LuaQuickHandler Lua_____ByteCodeHack LuaAuthzProvider \
+         LuaCodeCache LuaHookAccessChecker LuaHookAuthChecker LuaHookCheckUserID \
+         LuaHookFixups LuaHookInsertFilter LuaHookLog LuaHookMapToStorage LuaHookPreTranslate \
+         LuaHookPreTranslateName LuaHookTranslateName LuaHookTypeChecker LuaInherit \
+         LuaInputFilter LuaMapHandler LuaOutputFilter LuaPackageCPath LuaPackagePath \
+         LuaQuickHandler LuaRoot LuaScope"
+    )
+    .handlers("lua-script"),
+    missing!("ratelimit", "").filters(&[withholding("RATE_LIMIT")]),
+    missing!("reflector", "ReflectorHeader").handlers("reflector"),
+    missing!("request", "KeptBodySize"),
+    missing!("sed", "InputSed OutputSed").filters(&[withholding("Sed")]),
+    missing!("substitute", "Substitute SubstituteInheritBefore SubstituteMaxLineLength")
+        .filters(&[withholding("SUBSTITUTE")]),
+    missing!("suexec", "SuexecUserGroup"),
+    missing!("xml2enc", "xml2EncAlias xml2EncDefault xml2StartParse")
+        .filters(&[withholding("xml2enc")]),
+];
+
+/// What programs are started by.
+const CGI: &str = "cgi-script application/x-httpd-cgi";

@@ -1,0 +1,92 @@
+//! All else: names, protocols, logs, sessions.
+
+use server::missing::{Missing, missing};
+
+/// Those of this family.
+pub(super) const FAMILY: &[Missing] = &[
+    missing!("cern_meta", "MetaDir MetaFiles MetaSuffix"),
+    missing!("dialup", "ModemStandard"),
+    missing!("dumpio", "DumpIOInput DumpIOOutput")
+        .satisfied(&[("DumpIOInput", "off"), ("DumpIOOutput", "off")]),
+    missing!("echo", "ProtocolEcho"),
+    missing!("example_hooks", "Example"),
+    missing!("example_ipc", ""),
+    missing!("expires", "ExpiresActive ExpiresByType ExpiresDefault")
+        .satisfied(&[("ExpiresActive", "off")]),
+    missing!("http2", HTTP2).inert(HTTP2).handlers("http2-status"),
+    missing!("ident", "IdentityCheck IdentityCheckTimeout").satisfied(&[("IdentityCheck", "off")]),
+    missing!("log_debug", "LogMessage"),
+    missing!("log_forensic", "ForensicLog"),
+    missing!(
+        "md",
+        "<MDomain <MDomainSet MDActivationDelay MDBaseServer MDCACertificateFile \
+         MDCAChallenges MDCertificateAgreement MDCertificateAuthority MDCertificateCheck \
+         MDCertificateFile MDCertificateKeyFile MDCertificateMonitor MDCertificateProtocol \
+         MDCertificateStatus MDChallengeDns01 MDChallengeDns01Version MDCheckInterval \
+         MDContactEmail MDDriveMode MDExternalAccountBinding MDHttpProxy \
+         MDHttpProxyCACertificateFile MDInitialDelay MDMatchNames MDMember MDMembers \
+         MDMessageCmd MDMustStaple MDNotifyCmd MDomain MDPortMap MDPrivateKeys MDProfile \
+         MDProfileMandatory MDRenewMode MDRenewViaARI MDRenewWindow MDRequireHttps \
+         MDRetryDelay MDRetryFailover MDServerStatus MDStapleOthers MDStapling \
+         MDStaplingKeepResponse MDStaplingRenewWindow MDStoreDir MDStoreLocks MDWarnWindow"
+    )
+    .handlers("md-status"),
+    missing!("mime_magic", "MimeMagicFile").inert("MimeMagicFile"),
+    missing!("optional_fn_export", ""),
+    missing!("optional_fn_import", ""),
+    missing!("optional_hook_export", ""),
+    missing!("optional_hook_import", ""),
+    missing!(
+        "remoteip",
+        "RemoteIPHeader RemoteIPInternalProxy RemoteIPInternalProxyList RemoteIPProxiesHeader \
+         RemoteIPProxyProtocol RemoteIPProxyProtocolExceptions RemoteIPTrustedProxy \
+         RemoteIPTrustedProxyList"
+    ),
+    missing!(
+        "rewrite",
+        "RewriteBase RewriteCond RewriteEngine RewriteMap RewriteOptions RewriteRule"
+    )
+    .satisfied(&[("RewriteEngine", "off")]),
+    missing!(
+        "session",
+        "Session SessionEnv SessionExclude SessionExpiryUpdateInterval SessionHeader \
+         SessionInclude SessionMaxAge"
+    )
+    .satisfied(&[("Session", "off")]),
+    missing!("session_cookie", "SessionCookieName SessionCookieName2 SessionCookieRemove"),
+    missing!(
+        "session_crypto",
+        "SessionCryptoCipher SessionCryptoDriver SessionCryptoPassphrase \
+         SessionCryptoPassphraseFile"
+    ),
+    missing!(
+        "session_dbd",
+        "SessionDBDCookieName SessionDBDCookieName2 SessionDBDCookieRemove \
+         SessionDBDDeleteLabel SessionDBDInsertLabel SessionDBDPerUser SessionDBDSelectLabel \
+         SessionDBDUpdateLabel"
+    ),
+    missing!("speling", "CheckBasenameMatch CheckCaseOnly CheckSpelling")
+        .satisfied(&[("CheckSpelling", "off")]),
+    missing!("systemd", "").needless(),
+    missing!("unique_id", ""),
+    missing!("userdir", "UserDir").satisfied(&[("UserDir", "disabled")]),
+    missing!(
+        "usertrack",
+        "CookieDomain CookieExpires CookieHttpOnly CookieName CookieSameSite CookieSecure \
+         CookieStyle CookieTracking"
+    )
+    .satisfied(&[("CookieTracking", "off")]),
+    missing!(
+        "vhost_alias",
+        "VirtualDocumentRoot VirtualDocumentRootIP VirtualScriptAlias VirtualScriptAliasIP"
+    ),
+];
+
+/// They tune a protocol that is not spoken.
+const HTTP2: &str = "H2CopyFiles H2Direct H2EarlyHint H2EarlyHints H2MaxDataFrameLen \
+    H2MaxHeaderBlockLen \
+    H2MaxSessionStreams H2MaxStreamErrors H2MaxWorkerIdleSeconds H2MaxWorkers \
+    H2MinWorkers H2ModernTLSOnly H2OutputBuffering H2Padding H2ProxyRequests H2Push \
+    H2PushDiarySize H2PushPriority H2PushResource H2SerializeHeaders H2SessionExtraFiles \
+    H2StreamMaxMemSize H2StreamTimeout H2TLSCoolDownSecs H2TLSWarmUpSize H2Upgrade \
+    H2WebSockets H2WindowSize";

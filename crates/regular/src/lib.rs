@@ -1,0 +1,105 @@
+//! Opens files by names that a configuration, a document or a client chose.
+//!
+//! Such a name may lead to a FIFO, a device or a socket: a plain open(2) waits there for the other
+//! end, and a read for bytes that never come. Every file that Tamarack reads is opened here, but
+//! for those that the system makes (/proc, /sys); `cargo xtask tidy` forbids other ways.
+
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// What opening anything but a regular file fails with, as in Apache (`ap_pcfg_openfile`).
+pub const NOT_REGULAR: Errno = Errno::BADF;
+
+/// `/dev/null`, as `st_rdev` has it (Linux, admin-guide/devices.rst): 1, 3.
+const NULL_DEVICE: (u32, u32) = (1, 3);
+
+/// Opens a regular file for reading, without waiting, and close-on-exec. `/dev/null` counts as an
+/// empty file.
+///
+/// # Errors
+/// Those of open(2) and fstat(2), and [`NOT_REGULAR`].
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    Ok(open_with_stat(path)?.0)
+}
+
+/// The same, with the status of what was opened.
+///
+/// # Errors
+/// As those of [`open`].
+pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path.as_ref(), flags, Mode::empty()) {
+        Ok(file) => file,
+        // A socket, or a device without a driver.
+        Err(Errno::NXIO) => return Err(NOT_REGULAR.into()),
+        Err(error) => return Err(error.into()),
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    let device = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok((File::from(file), stat)),
+        FileType::CharacterDevice if device == NULL_DEVICE => Ok((File::from(file), stat)),
+        _ => Err(NOT_REGULAR.into()),
+    }
+}
+
+/// Reads a regular file of `limit_bytes` at most.
+///
+/// # Errors
+/// Those of [`open`] and read(2), and `FileTooLarge`.
+pub fn read(path: impl AsRef<Path>, limit_bytes: u64) -> io::Result<Vec<u8>> {
+    let (file, stat) = open_with_stat(path)?;
+    let length = u64::try_from(stat.st_size).unwrap_or(0);
+    let mut content = Vec::new();
+    if length <= limit_bytes {
+        content.reserve_exact(usize::try_from(length).unwrap_or(0) + 1);
+        file.take(limit_bytes.saturating_add(1)).read_to_end(&mut content)?;
+    }
+    if length > limit_bytes || content.len() as u64 > limit_bytes {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("longer than {limit_bytes} bytes"),
+        ));
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+
+    fn error(path: &Path) -> Option<i32> {
+        open(path).err().and_then(|error| error.raw_os_error())
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = std::env::temp_dir().join(format!("tamarack-regular-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let refused = Some(NOT_REGULAR.raw_os_error());
+        nix::unistd::mkfifo(&folder.join("fifo"), Mode::S_IRWXU).unwrap();
+        // A plain open would wait for a writer here.
+        assert_eq!(error(&folder.join("fifo")), refused);
+        let _socket = UnixListener::bind(folder.join("socket")).unwrap();
+        assert_eq!(error(&folder.join("socket")), refused);
+        assert_eq!(error(&folder), refused);
+        assert_eq!(error(Path::new("/dev/zero")), refused);
+        assert_eq!(error(&folder.join("none")), Some(Errno::NOENT.raw_os_error()));
+        assert_eq!(read("/dev/null", 5).unwrap(), b"");
+        std::fs::write(folder.join("file"), "hello").unwrap();
+        assert_eq!(read(folder.join("file"), 5).unwrap(), b"hello");
+        let longer = read(folder.join("file"), 4).unwrap_err();
+        assert_eq!(longer.kind(), io::ErrorKind::FileTooLarge);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,95 @@
+//! The counters of one watched directory, side by side.
+//!
+//! Names share a fixed number of counters by their hash: a directory takes the same memory for any
+//! number of names, and a change of one name invalidates a sixtieth of the others.
+
+/// Counters of one directory: 512 bytes.
+pub(super) const BLOCK_SLOTS: u32 = 64;
+/// The most directories: 4 MiB of counters.
+pub(super) const BLOCKS_MAX: usize = 8192;
+
+const WHOLE: u32 = 0;
+const MEMBERS: u32 = 1;
+const LIFE: u32 = 2;
+const USED: u32 = 3;
+const NAMES: u32 = 4;
+
+/// A directory's counters, by the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Block(u32);
+
+impl Block {
+    /// The block with a number; `None` beyond [`BLOCKS_MAX`].
+    pub fn numbered(number: u32) -> Option<Block> {
+        ((number as usize) < BLOCKS_MAX).then(|| Block(number * BLOCK_SLOTS))
+    }
+
+    /// The block that a counter is in.
+    pub fn of(slot: u32) -> Block {
+        Block(slot - slot % BLOCK_SLOTS)
+    }
+
+    /// Advances with every event in the directory.
+    pub fn whole(self) -> u32 {
+        self.0 + WHOLE
+    }
+
+    /// Advances when a name appears or vanishes.
+    pub fn members(self) -> u32 {
+        self.0 + MEMBERS
+    }
+
+    /// Advances when the block becomes another directory's.
+    pub fn life(self) -> u32 {
+        self.0 + LIFE
+    }
+
+    /// Not a counter: a bit for each counter that a cached fact depends on.
+    pub fn used(self) -> u32 {
+        self.0 + USED
+    }
+
+    /// Advances with every event for a name that has the same hash as `name`.
+    pub fn name(self, name: &[u8]) -> u32 {
+        self.0 + NAMES + hash(name) % (BLOCK_SLOTS - NAMES)
+    }
+
+    /// The counters that cached facts depend on.
+    pub fn dependents(self) -> impl Iterator<Item = u32> {
+        [self.whole(), self.members()].into_iter().chain(self.0 + NAMES..self.0 + BLOCK_SLOTS)
+    }
+}
+
+/// FNV-1a, folded: names are short, and a collision costs a stat, not a stale response.
+fn hash(name: &[u8]) -> u32 {
+    let mixed = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (mixed >> 32) as u32 ^ mixed as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_one_block_stay_inside_it() {
+        let block = Block::numbered(3).unwrap();
+        for name in [&b"a"[..], b".htaccess", b"index.html", b""] {
+            let slot = block.name(name);
+            assert!(slot >= block.used() && Block::of(slot) == block, "{slot}");
+        }
+        assert_eq!(block.dependents().count(), 62);
+        assert_eq!(Block::numbered(u32::try_from(BLOCKS_MAX).unwrap()), None);
+    }
+
+    #[test]
+    fn names_spread_over_the_counters() {
+        let block = Block::numbered(0).unwrap();
+        let slots = (0..600).map(|number| block.name(format!("file-{number}.html").as_bytes()));
+        let mut counts = std::collections::HashMap::new();
+        slots.for_each(|slot| *counts.entry(slot).or_insert(0) += 1);
+        assert_eq!(counts.len(), 60);
+        assert!(counts.values().all(|count| *count < 30), "{counts:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! The mirror beside the real file system, under changes at random.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use nix::unistd::{Uid, setfsuid};
+
+use super::*;
+
+/// Rounds of changes per seed.
+const ROUNDS: usize = 400;
+const SEEDS: u64 = 4;
+
+/// A xorshift generator: the same changes in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap() % limit
+    }
+
+    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.below(list.len())]
+    }
+
+    /// A path of one to four names.
+    fn path(&mut self) -> String {
+        let names: Vec<&str> =
+            (0..=self.below(4)).map(|_| self.of(&["a", "b", "c", "d"])).collect();
+        names.join("/")
+    }
+}
+
+/// This thread touches files as a user who may not search every directory, as root may.
+struct OtherUser(Uid);
+
+impl OtherUser {
+    fn new() -> OtherUser {
+        OtherUser(setfsuid(Uid::from_raw(65534)))
+    }
+}
+
+impl Drop for OtherUser {
+    fn drop(&mut self) {
+        setfsuid(self.0);
+    }
+}
+
+/// Makes one change; most fail, as their paths are at random.
+fn change(folder: &Path, chance: &mut Chance) -> String {
+    let (one, two) = (chance.path(), chance.path());
+    let (here, there) = (folder.join(&one), folder.join(&two));
+    let kind = chance.below(12);
+    let done = match kind {
+        0 | 1 => fs::create_dir_all(&here),
+        2 | 3 => fs::write(&here, chance.of(&["one", "two", "longer"])),
+        4 | 5 => fs::rename(&here, &there),
+        6 => {
+            let target = match chance.below(4) {
+                0 => folder.join(&two),
+                1 => PathBuf::from("..").join(&two),
+                2 => PathBuf::from(chance.of(&["a/../b", "b/../../c", "../a/../d", "a"])),
+                _ => PathBuf::from(&two),
+            };
+            symlink(target, &here)
+        }
+        // No watch hears of a second name that a file gets after it was stat'ed.
+        7 => fs::File::create_new(&here).and_then(|_| fs::hard_link(&here, &there)),
+        8 => fs::remove_file(&here),
+        9 => fs::remove_dir_all(&here),
+        _ => {
+            let mode = [0o755, 0o700, 0o600, 0o500, 0o300, 0o000][chance.below(6)];
+            fs::set_permissions(&here, fs::Permissions::from_mode(mode))
+        }
+    };
+    format!("{kind} {one} {two}: {}", done.is_ok())
+}
+
+#[test]
+fn the_mirror_is_the_file_system_whatever_changes() {
+    let _searches_what_it_may = OtherUser::new();
+    for seed in 1..=SEEDS {
+        let mut site = Site::new(&format!("churn-{seed}"));
+        if seed % 2 == 0 {
+            site.watcher = Watcher::with_limit(10).unwrap();
+        }
+        let other = Files::new(40_000);
+        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut remembered = 0;
+        let mut history = Vec::new();
+        for _ in 0..ROUNDS {
+            for _ in 0..=chance.below(3) {
+                history.push(change(&site.folder, &mut chance));
+            }
+            site.watcher.drain();
+            for look in 0..6 {
+                let files = if look % 3 == 2 { &other } else { &site.files };
+                let path = site.path(&chance.path());
+                remembered += usize::from(check(files, &site.watcher, &path, &history));
+            }
+        }
+        assert!(remembered > ROUNDS, "{remembered}");
+        open_up(&site.folder);
+    }
+}
+
+/// Gives permissions back, so that the folder can be removed.
+fn open_up(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o755));
+            open_up(&entry.path());
+        }
+    }
+}
+
+/// Holds what the mirror says of a path against the file system; whether it says something.
+fn check(files: &Files, watcher: &Watcher, path: &[u8], history: &[String]) -> bool {
+    let Some(fact) = files.fact(watcher, path) else { return false };
+    let context = || {
+        let last = &history[history.len().saturating_sub(15)..];
+        format!("{}\n{}", bstr::BStr::new(path), last.join("\n"))
+    };
+    assert_eq!(fact.stat(), path::stat(path), "stat {}", context());
+    let parts =
+        |found: Result<Entry, _>| found.map(|Entry { info, is_symlink }| (info, is_symlink));
+    assert_eq!(parts(fact.lstat()), parts(path::lstat(path)), "lstat {}", context());
+    if let Some((_, content)) = files.content(watcher, path, &Contents::default()) {
+        let real = fs::read(path::as_path(path)).ok();
+        assert_eq!(Some(&content[..]), real.as_deref(), "content {}", context());
+    }
+    true
+}

@@ -1,0 +1,213 @@
+//! LoadModule lines: which of the modules that are compiled in are active.
+//!
+//! No `.so` file is opened. A module of Apache that is not here yet is active as well, with a
+//! warning: what it is configured with is judged line by line ([`server::missing`]).
+
+use std::path::Path;
+
+use conf::{Arg, BStr, Diagnostic, Span, suggest};
+use server::missing::{self, Missing};
+use server::module::ErasedModule;
+
+use crate::startup;
+
+/// Active with any LoadModule line, too: Debian's static set, by file.
+const ALWAYS: [&str; 8] = [
+    "core.c",
+    "mod_so.c",
+    "http_core.c",
+    "mod_watchdog.c",
+    "mod_log_config.c",
+    "mod_logio.c",
+    "mod_version.c",
+    "mod_unixd.c",
+];
+
+/// The MPMs; without a LoadModule line for one, event is active.
+const MPMS: [&str; 4] =
+    ["mpm_event_module", "mpm_worker_module", "mpm_prefork_module", "mpm_loop_module"];
+
+/// A module in `-M`'s list.
+pub struct ActiveModule {
+    /// The module.
+    pub module: &'static dyn ErasedModule,
+    /// Named by a LoadModule line.
+    pub shared: bool,
+}
+
+/// Every module that LoadModule may name: those that are here, then those that are not yet.
+pub fn known() -> Vec<&'static dyn ErasedModule> {
+    modules::all().into_iter().chain(modules::missing::erased()).collect()
+}
+
+/// What LoadModule lines made active.
+pub struct Loader<'m> {
+    all: &'m [&'static dyn ErasedModule],
+    loaded: Vec<&'static str>,
+    is_static: bool,
+    /// Findings about LoadModule lines.
+    pub notes: Vec<Diagnostic>,
+}
+
+impl<'m> Loader<'m> {
+    /// Nothing is loaded; `all` is [`known`].
+    pub fn new(all: &'m [&'static dyn ErasedModule]) -> Loader<'m> {
+        Loader { all, loaded: Vec::new(), is_static: false, notes: Vec::new() }
+    }
+
+    /// Whether there was no LoadModule line.
+    pub fn is_unused(&self) -> bool {
+        self.loaded.is_empty()
+    }
+
+    /// From now on every module is active that is here.
+    pub fn take_all(&mut self) {
+        self.is_static = true;
+    }
+
+    fn note(&mut self, span: Span, code: &'static str, message: String) {
+        self.notes.push(Diagnostic::warning(span, code, message));
+    }
+
+    fn is_active(&self, module: &dyn ErasedModule) -> bool {
+        if MPMS.contains(&module.name()) {
+            let named = self.loaded.iter().find(|name| MPMS.contains(name));
+            return named.map_or(module.name() == MPMS[0], |name| *name == module.name());
+        }
+        let is_fixed = self.is_static && module.missing().is_none();
+        is_fixed || ALWAYS.contains(&module.file()) || self.loaded.contains(&module.name())
+    }
+
+    /// The active modules in Apache's order: the static ones, then those loaded, as loaded.
+    pub fn active(&self) -> Vec<ActiveModule> {
+        let is_named = |name: &str| self.loaded.contains(&name);
+        let fixed = self.all.iter().filter(|m| self.is_active(**m) && !is_named(m.name()));
+        let fixed = fixed.map(|module| ActiveModule { module: *module, shared: false });
+        let named = self.loaded.iter().filter_map(|name| {
+            let module = self.all.iter().find(|module| module.name() == *name)?;
+            Some(ActiveModule { module: *module, shared: true })
+        });
+        fixed.chain(named).collect()
+    }
+
+    /// In Apache's words: either the file has no such module, or there is no such file for us.
+    fn unknown(&self, name: &Arg, file: &Path) -> Diagnostic {
+        let (shown, called) = (file.display(), &name.text);
+        let stem = file.file_stem().unwrap_or_default();
+        let is_of = |module: &&'static dyn ErasedModule| {
+            Path::new(module.file()).file_stem().is_some_and(|known| known == stem)
+        };
+        let found = match self.all.iter().any(is_of) {
+            true => name.error(format!(
+                "Can't locate API module structure `{called}' in file {shown}: {shown}: undefined \
+                 symbol: {called}"
+            )),
+            false => name
+                .error(format!("Cannot load {shown} into server: Tamarack has no module {called}")),
+        };
+        let stem = |name: &'_ str| name.strip_suffix("_module").unwrap_or(name).to_owned();
+        let stems: Vec<String> = self.all.iter().map(|module| stem(module.name())).collect();
+        let near = suggest(&stem(&called.to_string()), stems.iter().map(String::as_str));
+        let help = match near {
+            // A short name is near to too many.
+            Some(near) if near.len() > SHORT => format!("did you mean {near}_module?"),
+            _ if called.starts_with(b"php") => PHP.to_owned(),
+            _ => FOREIGN.to_owned(),
+        };
+        found.with_help(help)
+    }
+}
+
+/// Names of so many letters are not suggested.
+const SHORT: usize = 4;
+
+const FOREIGN: &str = "it is none of Apache's own modules, and code from .so files is never \
+                       loaded: see docs/refused.md";
+const PHP: &str = "code from .so files is never loaded; PHP will run in PHP-FPM, behind \
+                   mod_proxy_fcgi, which Tamarack does not have yet";
+
+impl conf::Host for Loader<'_> {
+    fn module_active(&self, name: &BStr) -> bool {
+        let is = |module: &&&'static dyn ErasedModule| {
+            module.name().as_bytes() == &**name || module.file().as_bytes() == &**name
+        };
+        self.all.iter().filter(is).any(|module| self.is_active(*module))
+    }
+
+    fn directive_known(&self, name: &BStr) -> bool {
+        let active = self.all.iter().filter(|module| self.is_active(**module));
+        let wanted = name.strip_prefix(b"<").unwrap_or(name);
+        active
+            .flat_map(|module| module.rows(0))
+            .any(|row| row.name.as_bytes().eq_ignore_ascii_case(wanted))
+    }
+
+    fn load_module(&mut self, name: &Arg, file: &Path) -> Result<(), Box<Diagnostic>> {
+        let known = self.all.iter().find(|module| module.name().as_bytes() == *name.text);
+        let Some(module) = known else { return Err(Box::new(self.unknown(name, file))) };
+        let called = module.name();
+        let is_second = |loaded: &&'static str| MPMS.contains(loaded) && *loaded != called;
+        if MPMS.contains(&called) && self.loaded.iter().any(is_second) {
+            let message = "Configuration error: More than one MPM loaded.";
+            let code = "AH00534";
+            self.notes.push(Diagnostic { code, ..Diagnostic::without_place(message) });
+            return Ok(());
+        }
+        // Which modules are static is a matter of the build: a line for one of them is as good as
+        // any other, and some layouts load what others have built in.
+        if self.loaded.contains(&called) {
+            let message = format!("module {called} is already loaded, skipping");
+            self.note(name.span, "AH01574", message);
+            return Ok(());
+        }
+        self.loaded.push(called);
+        match module.missing() {
+            Some(missing) if !missing.is_needless() => {
+                self.note(name.span, missing::LOADED, not_here(missing));
+            }
+            _ => {
+                let message = format!("loaded module {called} from {}", file.display());
+                self.note(name.span, "AH01575", message);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file is not loaded, but one that could not be is an error, as in Apache.
+    fn load_file(&mut self, file: &Path) -> Result<(), String> {
+        match no_shared_object(file) {
+            Some(why) => Err(format!("Cannot load {} into server: {why}", file.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn not_here(module: &Missing) -> String {
+    let what = match module.directives().next() {
+        Some(_) => "its directives are errors",
+        None => "what it does is not done",
+    };
+    format!("Tamarack does not have {} yet: {what}", module.of_manual())
+}
+
+/// The system loader's words for a file that can't be one of its objects; `None` if it could be.
+fn no_shared_object(file: &Path) -> Option<String> {
+    let shown = file.display();
+    let opened = regular::open(file).and_then(|mut file| {
+        let mut start = [0; 4];
+        std::io::Read::read_exact(&mut file, &mut start)?;
+        Ok(start)
+    });
+    match opened {
+        Ok(start) if start == *b"\x7fELF" => None,
+        Ok(_) => Some(format!("{shown}: invalid ELF header")),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Some(format!("{shown}: file too short"))
+        }
+        Err(error) => {
+            let cause = startup::cause(&error);
+            let words = cause.split_once(')').map_or(cause.as_str(), |(_, words)| words);
+            Some(format!("{shown}: cannot open shared object file: {words}"))
+        }
+    }
+}

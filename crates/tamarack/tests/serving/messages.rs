@@ -1,0 +1,100 @@
+//! How what is wrong with a configuration is shown: with the source line at a terminal, in Apache's
+//! lines anywhere else.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::site::Site;
+
+/// Two directives that do not exist, one of them nearly, and a module that is not here.
+fn broken() -> Site {
+    let site = Site::new("messages");
+    site.configure(
+        "LoadModule rewrite_module modules/mod_rewrite.so\nFrobnicate\n  DocumntRoot /nowhere",
+    );
+    site
+}
+
+/// The line of the last directive.
+fn last_line(site: &Site) -> usize {
+    std::fs::read_to_string(site.path("httpd.conf")).unwrap().lines().count()
+}
+
+/// What `-t` writes to a terminal.
+fn at_a_terminal(site: &Site) -> String {
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut command = site.command();
+    command.arg("-t").stdout(Stdio::null()).stderr(terminal.slave);
+    let mut child = command.spawn().unwrap();
+    // The terminal ends when its last writer has gone.
+    drop(command);
+    let mut said = Vec::new();
+    let mut master = File::from(terminal.master);
+    let mut piece = [0; 4096];
+    while let Ok(count @ 1..) = master.read(&mut piece) {
+        said.extend_from_slice(&piece[..count]);
+    }
+    assert!(!child.wait().unwrap().success());
+    String::from_utf8(said).unwrap()
+}
+
+#[test]
+fn a_terminal_shows_the_source_line_with_a_caret() {
+    let site = broken();
+    let said = at_a_terminal(&site);
+    let place = format!("httpd.conf:{}:3", last_line(&site));
+    for part in [&place, "  DocumntRoot /nowhere", "^^^^^^^^^^^", "did you mean", "AH20120"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("Syntax error on line"), "{said}");
+}
+
+#[test]
+fn a_pipe_gets_the_lines_of_apache() {
+    let site = broken();
+    let output = site.run(&["-t"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let (line, file) = (last_line(&site), site.path("httpd.conf"));
+    let place = format!("AH00526: Syntax error on line {line} of {}:\n", file.display());
+    let invalid = "Invalid command 'DocumntRoot', perhaps misspelled or defined by a module not \
+                   included in the server configuration\n  help: did you mean DocumentRoot?\n";
+    assert!(said.contains(&(place + invalid)), "{said}");
+    let warned = format!(
+        "AH20120: Tamarack does not have mod_rewrite yet: its directives are errors \
+                          (line {} of {})\n",
+        line - 2,
+        file.display()
+    );
+    assert!(said.contains(&warned), "{said}");
+    assert!(!said.contains('^') && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn what_is_not_here_is_named_with_its_module() {
+    let yet = "which Tamarack does not have yet\n";
+    for (line, hint) in [
+        ("RewriteEngine On", format!("RewriteEngine belongs to mod_rewrite, {yet}")),
+        ("<Proxy *>\n</Proxy>", format!("<Proxy> belongs to mod_proxy, {yet}")),
+        ("ProxyPas / http://x/", format!("did you mean ProxyPass? It belongs to mod_proxy, {yet}")),
+        ("<Location />\nRequire ldap-user x\n</Location>", format!("mod_authnz_ldap, {yet}")),
+        (
+            "<Location />\nAuthBasicProvider dbm\n</Location>",
+            format!("dbm belongs to mod_authn_dbm, {yet}"),
+        ),
+        ("LoadModule rewite_module x.so", "did you mean rewrite_module?\n".to_owned()),
+        ("LoadModule php_module x.so", format!("behind mod_proxy_fcgi, {yet}")),
+        ("LoadModule wsgi_module x.so", "see docs/refused.md\n".to_owned()),
+        (
+            "LoadModule alias_module x.so\nDirectoryIndex a",
+            "DirectoryIndex belongs to mod_dir: it takes LoadModule dir_module\n".to_owned(),
+        ),
+    ] {
+        let site = Site::new("hints");
+        site.configure(line);
+        let output = site.run(&["-t"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(&hint), "{line}: {said}");
+    }
+}

@@ -1,0 +1,100 @@
+//! How long other clients wait while one of them, or a document, does its worst.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::site::Site;
+
+/// So many clients ask meanwhile, each on a connection of its own.
+const CLIENTS: usize = 16;
+/// How long they ask, at least; a fault that takes longer is seen to its end.
+const MEASURED: Duration = Duration::from_secs(2);
+/// Between two requests of a client: they are not to be each other's load.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The slowest response may take so long, or [`TIMES`] what it takes without the fault.
+const SLOWEST: Duration = Duration::from_millis(100);
+const TIMES: u32 = 2;
+/// A busy machine may stand still for longer, now and then, but not each time.
+const TRIES: usize = 5;
+
+/// Asserts that the server serves others while `fault` runs again and again: the slowest response
+/// to one of [`CLIENTS`] clients comes within [`SLOWEST`], or within [`TIMES`] the slowest without
+/// the fault where that is longer.
+pub fn assert_serves_others(site: &Site, mut fault: impl FnMut()) {
+    let mut seen = Vec::new();
+    while seen.len() < TRIES {
+        let without = slowest_response(site, || thread::sleep(PAUSE));
+        let with = slowest_response(site, &mut fault);
+        if with <= SLOWEST.max(TIMES * without) {
+            return;
+        }
+        seen.push((without, with));
+    }
+    panic!("the slowest responses without the fault and with it: {seen:?}\n{}", site.error_log());
+}
+
+/// The slowest response while `meanwhile` runs, again and again until enough has been measured.
+pub fn slowest_response(site: &Site, mut meanwhile: impl FnMut()) -> Duration {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Also when `meanwhile` panics: the scope would wait for the clients for ever.
+        let over = Over(&is_over);
+        let ask = || slowest_of_one(site, &is_over);
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(ask)).collect();
+        let end = Instant::now() + MEASURED;
+        while Instant::now() < end {
+            meanwhile();
+        }
+        drop(over);
+        clients.into_iter().map(|client| client.join().unwrap()).max().unwrap()
+    })
+}
+
+fn slowest_of_one(site: &Site, is_over: &AtomicBool) -> Duration {
+    let mut client = site.client();
+    let mut slowest = Duration::ZERO;
+    loop {
+        let began = Instant::now();
+        assert_eq!(client.get("/").unwrap().status, 200);
+        slowest = slowest.max(began.elapsed());
+        if is_over.load(Ordering::Relaxed) {
+            return slowest;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+struct Over<'f>(&'f AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_server_that_holds_others_up_is_noticed() {
+    use nix::sys::signal::{Signal, kill};
+    const HELD: Duration = Duration::from_millis(300);
+    let mut site = Site::new("held");
+    site.start();
+    let slowest = slowest_response(&site, || {
+        let children = site.children();
+        children.iter().for_each(|pid| kill(*pid, Signal::SIGSTOP).unwrap());
+        thread::sleep(HELD);
+        children.iter().for_each(|pid| kill(*pid, Signal::SIGCONT).unwrap());
+        thread::sleep(PAUSE);
+    });
+    // A client may have asked shortly before.
+    assert!(slowest >= HELD / 2, "{slowest:?}");
+    site.assert_serves();
+}
+
+#[test]
+fn a_client_that_asks_for_what_is_not_there_holds_up_no_others() {
+    let mut site = Site::new("not-there");
+    site.start();
+    assert_serves_others(&site, || assert_eq!(site.get("/not-there").status, 404));
+    site.assert_serves();
+}

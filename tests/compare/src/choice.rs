@@ -1,0 +1,145 @@
+//! What values are made from: the random numbers and what the site has to offer.
+
+use crate::random::Random;
+use crate::site::{Content, File};
+
+/// Patterns as they stand in directives, without quotes.
+pub const PATTERNS: [&str; 33] = [
+    r"\.txt$",
+    r"^/d",
+    r"^/(.*)$",
+    r"\.html?$",
+    r"/\\.git",
+    r"\\.html$",
+    r"\\.txt$",
+    r"^/(.*)\\.",
+    r"/[^/]*\\.[a-z]+$",
+    "a",
+    "^/docs(/[^/]+)*$",
+    r"(?i)^/UP",
+    r"^/([^/]+)/(.*)$",
+    r"\.(gif|png|txt)$",
+    "^$",
+    ".",
+    r"^/(?<name>[a-z]+)",
+    r"/+",
+    r"\s",
+    r"%",
+    r"^/e f",
+    "[A-Z]",
+    r"(a|b|c|d)*evil",
+    r"^(?:\w|\W)*Bad",
+    r"^(a+)+$|evil",
+    r"^/al",
+    r"index",
+    r"^\.",
+    r"\d+",
+    r"sub/",
+    r"/$",
+    r"^/r(.*)",
+    r"([^.]+)\.([^.]+)$",
+];
+
+/// A path as a word in quotes.
+pub fn quoted(path: &str) -> String {
+    format!("\"{}\"", path.replace('\\', "\\\\"))
+}
+
+/// A maker of values: of names, paths, patterns and words.
+pub struct Choice {
+    /// Where everything random comes from.
+    pub random: Random,
+    /// Paths of all files and folders as a client names them, unescaped.
+    pub paths: Vec<String>,
+    /// Folders of `htdocs`, each with its slash at the end; the first is `/`.
+    pub folders: Vec<String>,
+}
+
+impl Choice {
+    /// What can be said about these files.
+    pub fn new(random: Random, files: &[File]) -> Choice {
+        let mut choice = Choice { random, paths: Vec::new(), folders: vec!["/".to_owned()] };
+        for file in files {
+            let Some(path) = file.path.strip_prefix("htdocs") else {
+                continue;
+            };
+            choice.paths.push(path.to_owned());
+            if matches!(file.content, Content::Folder) {
+                choice.folders.push(path.to_owned());
+            }
+        }
+        choice
+    }
+
+    /// One of a few words.
+    pub fn one(&mut self, words: &[&'static str]) -> &'static str {
+        let at = self.random.below(words.len());
+        words.get(at).copied().unwrap_or_default()
+    }
+
+    /// The same, for a value.
+    pub fn word(&mut self, words: &[&'static str]) -> String {
+        self.one(words).to_owned()
+    }
+
+    /// A few of the words, with repetitions.
+    pub fn some(&mut self, words: &[&'static str], most: usize) -> String {
+        let count = 1 + self.random.below(most);
+        let picked: Vec<&str> = (0..count).map(|_| self.one(words)).collect();
+        picked.join(" ")
+    }
+
+    /// A path as a client names it, of a file or a folder that is there, or nearly.
+    pub fn path(&mut self) -> String {
+        match self.random.below(10) {
+            0 => self.word(&["/", "/al/", "/al/a.txt", "/r", "/r/x", "/loc", "/nope", "/al2"]),
+            1 => self.random.pick(&self.folders.clone()),
+            2 => self.random.pick(&self.folders.clone()).trim_end_matches('/').to_owned(),
+            _ => self.random.pick(&self.paths.clone()),
+        }
+    }
+
+    /// A folder of the file system, in quotes.
+    pub fn folder(&mut self) -> String {
+        let folder = match self.random.below(8) {
+            0 => "/out".to_owned(),
+            1 | 2 => "/htdocs".to_owned(),
+            3 => "/htdocs/".to_owned(),
+            _ => format!("/htdocs{}", self.random.pick(&self.folders.clone())),
+        };
+        let folder = match self.random.below(6) {
+            0 => folder.trim_end_matches('/').to_owned(),
+            _ => folder,
+        };
+        format!("\"@SITE@{folder}\"")
+    }
+
+    /// The last part of a path.
+    pub fn name(&mut self) -> String {
+        let path = self.path();
+        path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// A regular expression, unquoted or quoted.
+    pub fn pattern(&mut self) -> String {
+        let pattern = self.one(&PATTERNS);
+        match self.random.below(3) {
+            // A doubled backslash is one without quotes too.
+            0 | 1 if pattern.contains(r"\\") => pattern.to_owned(),
+            0 if !pattern.contains(' ') => pattern.to_owned(),
+            1 if !pattern.contains(' ') && !pattern.contains('\'') => format!("'{pattern}'"),
+            _ => format!("\"{pattern}\""),
+        }
+    }
+
+    /// A shell pattern of a file's name, or the name.
+    pub fn glob(&mut self) -> String {
+        match self.random.below(3) {
+            0 => format!("\"{}\"", self.name()),
+            _ => self.word(&[
+                "*", "\"*\"", "*.txt", "*.html", "a*", "?.txt", "[a-c]*", "*.h?ml", "\"*.*\"",
+                "index*", ".*", "d", "*\\.txt",
+            ]),
+        }
+    }
+}

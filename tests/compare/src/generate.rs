@@ -1,0 +1,355 @@
+//! Random sites with requests to them.
+
+use crate::choice::Choice;
+use crate::random::Random;
+use crate::requests;
+use crate::rows::{self, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
+use crate::site::{Case, Content, File, Node, Site};
+use crate::tree;
+
+/// Sites that are served at once.
+pub const SITES: u64 = 10;
+/// Requests to each.
+const REQUESTS: usize = 50;
+/// One in so many is long where a rule's pattern is costly.
+const LONG_EVERY: usize = 5;
+/// How deep sections stand in each other.
+const DEPTH_MAX: usize = 3;
+
+/// All cases of one start of the servers. A seed and a number fix them.
+pub fn batch(seed: u64, number: u64) -> Vec<Case> {
+    let mut choice = Choice::new(Random::part(seed, number), &[]);
+    let mut global = Vec::new();
+    if choice.random.percent(60) {
+        for _ in 0..1 + choice.random.below(3) {
+            global.extend(directive(&mut choice, GLOBAL));
+        }
+    }
+    if choice.random.percent(15) {
+        global.push(section(&mut choice, GLOBAL, 1));
+    }
+    let part = |site| Random::part(seed, (number << 8) + site + (1 << 40));
+    (0..SITES).map(|site| case(part(site), global.clone())).collect()
+}
+
+fn case(mut random: Random, global: Vec<Node>) -> Case {
+    let files = tree::tree(&mut random);
+    let mut choice = Choice::new(random, &files);
+    let mut site = Site { global, config: Vec::new(), files };
+    if choice.random.percent(85) {
+        let mut inner = nodes(&mut choice, SECTION, 2, 3);
+        if choice.random.percent(80) {
+            inner.insert(
+                0,
+                Node::directive(
+                    "AllowOverride",
+                    choice.one(&["All", "All", "All", "FileInfo AuthConfig Limit"]),
+                ),
+            );
+        }
+        if choice.random.percent(60) {
+            inner.insert(
+                0,
+                Node::directive(
+                    "Options",
+                    choice.one(&[
+                        "+Indexes",
+                        "Indexes FollowSymLinks MultiViews",
+                        "+MultiViews +SymLinksIfOwnerMatch",
+                        "+Indexes +SymLinksIfOwnerMatch",
+                    ]),
+                ),
+            );
+        }
+        site.config.push(Node::section("Directory", "\"@SITE@/htdocs\"", inner));
+    }
+    if choice.random.percent(35) {
+        site.config.extend(login(&mut choice));
+    }
+    let more = nodes(&mut choice, HOST, DEPTH_MAX, 8);
+    site.config.extend(more);
+    if choice.random.percent(50) {
+        for _ in 0..1 + choice.random.below(3) {
+            let file = htaccess(&mut choice);
+            if site.files.iter().all(|other| other.path != file.path) {
+                site.files.push(file);
+            }
+        }
+    }
+    let mut requests: Vec<_> = (0..REQUESTS).map(|_| requests::request(&mut choice)).collect();
+    if choice.random.percent(15) {
+        site.config.extend(joined(&mut choice));
+    }
+    if choice.random.percent(15) {
+        site.config.push(costly(&mut choice));
+        requests
+            .iter_mut()
+            .step_by(LONG_EVERY)
+            .for_each(|request| requests::lengthen(&mut choice, request));
+    }
+    Case { site, requests }
+}
+
+fn htaccess(choice: &mut Choice) -> File {
+    let folder = choice.random.pick(&choice.folders.clone());
+    let nodes = nodes(choice, HTACCESS, 2, 3);
+    tree::made(format!("htdocs{folder}.htaccess"), Content::Htaccess(nodes))
+}
+
+/// A section that asks for a login which can succeed: the directives belong together.
+fn login(choice: &mut Choice) -> Option<Node> {
+    let mut inner = vec![
+        Node::directive("AuthType", "Basic"),
+        Node::directive("AuthName", "\"a realm\""),
+        Node::directive("AuthUserFile", "\"@SITE@/auth/users\""),
+        Node::directive("AuthGroupFile", "\"@SITE@/auth/groups\""),
+    ];
+    inner
+        .push(Node::directive("Require", choice.one(&["valid-user", "user alice", "group staff"])));
+    inner.extend(nodes(choice, SECTION, 1, 2));
+    let path = choice.path().replace('\\', "\\\\");
+    match choice.random.below(3) {
+        0 => {
+            inner.retain(|node| !node.name.starts_with("Files"));
+            Some(Node::section("Location", format!("\"{path}\""), inner))
+        }
+        1 => Some(Node::section("Directory", choice.folder(), inner)),
+        _ => Some(Node::section("Files", of_all_files(choice), inner)),
+    }
+}
+
+/// Some directives and sections for a place.
+fn nodes(choice: &mut Choice, place: u8, depth: usize, most: usize) -> Vec<Node> {
+    let mut out: Vec<Node> = Vec::new();
+    for _ in 0..1 + choice.random.below(most) {
+        if depth > 0 && choice.random.percent(35) {
+            let node = section(choice, place, depth);
+            let is_if = node.name == "If";
+            out.push(node);
+            if is_if && choice.random.percent(40) {
+                let inner = nodes(choice, SECTION, 0, 2);
+                let name = choice.one(&["ElseIf", "Else"]);
+                let test = if name == "Else" { String::new() } else { quoted_expression(choice) };
+                out.push(Node::section(name, test, inner));
+            }
+        } else {
+            out.extend(directive(choice, place));
+        }
+    }
+    out
+}
+
+/// A directive of a place, with a line that it can't do without.
+fn directive(choice: &mut Choice, place: u8) -> Option<Node> {
+    let fits = |row: &&Row| row.places & place != 0;
+    let rows: Vec<&Row> = rows::rows().filter(fits).collect();
+    let at = choice.random.weighted(rows.iter().map(|row| row.weight));
+    let row = rows.get(at)?;
+    Some(Node::directive(row.name, (row.words)(choice)))
+}
+
+fn quoted_expression(choice: &mut Choice) -> String {
+    let depth = choice.random.below(3);
+    format!("\"{}\"", choice.expression(depth))
+}
+
+/// A section that may stand in this place, with what may stand in it.
+fn section(choice: &mut Choice, place: u8, depth: usize) -> Node {
+    let kind = match place {
+        _ if place & (GLOBAL | HOST) != 0 => choice.random.below(15),
+        _ if place & LOCATION != 0 => 4 + choice.random.below(11),
+        _ => 2 + choice.random.below(13),
+    };
+    let inner = if place == HTACCESS { HTACCESS } else { SECTION };
+    let (name, words, inner) = match kind {
+        0 | 1 => outer_section(choice),
+        2 => ("FilesMatch", choice.pattern(), inner),
+        3 if choice.random.percent(20) => ("Files", format!("~ {}", choice.pattern()), inner),
+        3 => ("Files", of_all_files(choice), inner),
+        4..=7 => ("If", quoted_expression(choice), place),
+        8 if place & (GLOBAL | HOST) == 0 => {
+            let name = choice.one(&["Limit", "Limit", "LimitExcept"]);
+            let methods = choice.some(&["GET", "POST", "PUT", "OPTIONS", "DELETE"], 2);
+            let only = directives(choice, inner, 2);
+            return Node::section(name, methods, only);
+        }
+        9 | 10 if place & (GLOBAL | HOST) == 0 => return container(choice, 2, "RequireAny"),
+        11 => {
+            let module = choice.one(&["mod_alias.c", "!dir_module", "nope_module", "mime_module"]);
+            ("IfModule", module.to_owned(), place)
+        }
+        _ if place & (GLOBAL | HOST) == 0 => ("If", quoted_expression(choice), place),
+        _ => outer_section(choice),
+    };
+    // In the host's `<If>` the words of a directory's section apply.
+    let inner = if inner & (GLOBAL | HOST) != 0 && name == "If" { SECTION } else { inner };
+    let mut children = nodes(choice, inner, depth - 1, 4);
+    if inner & SECTION != 0 && choice.random.percent(15) {
+        children.extend(merging(choice));
+    }
+    if choice.random.percent(30) {
+        children.push(mark(choice));
+    }
+    Node::section(name, words, children)
+}
+
+/// A directive that shows in most responses that its section applies, and in which order.
+fn mark(choice: &mut Choice) -> Node {
+    let what = match choice.random.below(4) {
+        0 => "set X-Where",
+        1 => "always append X-Where",
+        _ => "append X-Where",
+    };
+    Node::directive("Header", format!("{what} {}", choice.one(&["a", "b", "c", "d", "e"])))
+}
+
+/// Rules of a section that join those of others, or say how and have none of their own.
+fn merging(choice: &mut Choice) -> Vec<Node> {
+    let mut nodes = vec![Node::directive("AuthMerging", choice.one(&["And", "Or", "Or", "Off"]))];
+    if choice.random.percent(70) {
+        nodes.push(Node::directive("Require", access::require(choice)));
+    }
+    nodes
+}
+
+/// Rules of a folder, and two sections of a later walk of which the second says how they join.
+fn joined(choice: &mut Choice) -> Vec<Node> {
+    let (name, words) = match choice.random.below(3) {
+        0 => ("Files", "*"),
+        1 => ("If", "true"),
+        _ => ("Location", "/"),
+    };
+    let rule = |choice: &mut Choice| {
+        let words = match choice.random.below(5) {
+            0 => access::require(choice),
+            _ => choice.word(&["all granted", "all denied", "method GET"]),
+        };
+        vec![Node::directive("Require", words)]
+    };
+    let mut last =
+        vec![Node::directive("AuthMerging", choice.one(&["And", "And", "Or", "Or", "Off"]))];
+    if choice.random.percent(40) {
+        last.extend(rule(choice));
+    }
+    vec![
+        Node::section("Directory", "\"@SITE@/htdocs\"", rule(choice)),
+        Node::section(name, format!("\"{words}\""), rule(choice)),
+        Node::section(name, format!("\"{words}\""), last),
+    ]
+}
+
+/// A rule by a pattern that takes many steps, or much stack, for a long subject.
+fn costly(choice: &mut Choice) -> Node {
+    let denied = vec![Node::directive("Require", "all denied")];
+    if choice.random.percent(25) {
+        return Node::section("LocationMatch", "\"^(/[^/]+)*/?$\"", denied);
+    }
+    let of = choice.one(&["QUERY_STRING", "HTTP_USER_AGENT", "REQUEST_URI"]);
+    let pattern =
+        choice.one(&["(a|b|c|d)*evil", r"^(?:\w|\W)*Bad", "^(a+)+$|evil", "(?:[^!]|!)*x$"]);
+    let sign = choice.one(&["=~", "=~", "!~"]);
+    Node::section("If", format!("\"%{{{of}}} {sign} m#{pattern}#\""), denied)
+}
+
+/// What a `<Files>` is for: often all files, and with them the folders that a request names.
+fn of_all_files(choice: &mut Choice) -> String {
+    if choice.random.percent(40) { choice.word(&["*", "\"*\"", "\"\""]) } else { choice.glob() }
+}
+
+/// A section that stands in a server alone.
+fn outer_section(choice: &mut Choice) -> (&'static str, String, u8) {
+    match choice.random.below(10) {
+        0..=2 => ("Directory", choice.folder(), SECTION),
+        3 => {
+            let folder = choice.one(&[
+                "\"@SITE@/*\"",
+                "\"@SITE@/htdocs/?\"",
+                "\"/*/*/htdocs\"",
+                "\"@SITE@/*/d*\"",
+            ]);
+            ("Directory", folder.to_owned(), SECTION)
+        }
+        4 => ("DirectoryMatch", directory_pattern(choice), SECTION),
+        5..=7 => ("Location", location(choice), SECTION | LOCATION),
+        8 => ("LocationMatch", choice.pattern(), SECTION | LOCATION),
+        _ => ("Location", format!("~ {}", choice.pattern()), SECTION | LOCATION),
+    }
+}
+
+/// Some directives without a section among them.
+fn directives(choice: &mut Choice, place: u8, most: usize) -> Vec<Node> {
+    let count = 1 + choice.random.below(most);
+    (0..count).filter_map(|_| directive(choice, place)).collect()
+}
+
+fn directory_pattern(choice: &mut Choice) -> String {
+    choice.word(&[
+        "\"/htdocs\"",
+        "\"^@SITE@/htdocs/(?<part>[a-z]+)\"",
+        "/d$",
+        "\"/(d|docs)/?$\"",
+        "\"/\\\\.\"",
+    ])
+}
+
+fn location(choice: &mut Choice) -> String {
+    match choice.random.below(4) {
+        0 => choice
+            .word(&["/", "/*", "/d", "/d/", "\"/?\"", "/al", "/d/*", "//", "/%41", "\"/e f\""]),
+        _ => format!("\"{}\"", choice.path().replace('\\', "\\\\")),
+    }
+}
+
+/// `<RequireAll>` and its like, with providers in it; only in the first may one be negative.
+fn container(choice: &mut Choice, depth: usize, around: &str) -> Node {
+    let name = match around {
+        "RequireAll" => choice.one(&["RequireAny", "RequireNone"]),
+        _ => choice.one(&["RequireAll", "RequireAll", "RequireAny"]),
+    };
+    let mut inner = Vec::new();
+    for at in 0..1 + choice.random.below(3) {
+        if depth > 0 && name != "RequireNone" && choice.random.percent(25) {
+            inner.push(container(choice, depth - 1, name));
+        } else {
+            let not = name == "RequireAll" && at > 0 && choice.random.percent(40);
+            let words = access::require(choice);
+            let words = if not { format!("not {words}") } else { words };
+            inner.push(Node::directive("Require", words));
+        }
+    }
+    Node::section(name, "", inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::batch;
+    use crate::rows;
+
+    #[test]
+    fn a_seed_and_a_number_fix_a_batch() {
+        assert_eq!(batch(3, 4), batch(3, 4));
+        assert_ne!(batch(3, 4), batch(3, 5));
+        assert_ne!(batch(3, 4), batch(4, 4));
+    }
+
+    #[test]
+    fn every_row_and_section_comes_up() {
+        let mut seen = HashSet::new();
+        for number in 0..150 {
+            for case in batch(1, number) {
+                case.site.walk(&mut |node| {
+                    seen.insert(node.name.clone());
+                });
+            }
+        }
+        for row in rows::rows() {
+            assert!(seen.contains(row.name), "{} is never chosen", row.name);
+        }
+        for name in ["Directory", "LocationMatch", "If", "ElseIf", "Limit", "RequireNone", "Files"]
+        {
+            assert!(seen.contains(name), "<{name}> is never chosen");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A case → a test file, ready to be kept.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use blackbox::escape::escape;
+use blackbox::parse::parse;
+use blackbox::program::Program;
+use blackbox::run::{Mode, run_file};
+use blackbox::testfile::{Entry, TestFile};
+
+use crate::pair::Signature;
+use crate::site::{Case, Content, Node, Request, Seat};
+
+/// The text of a test file that shows the difference, recorded from Apache and seen to fail on
+/// Tamarack; an error where it can't be shown so.
+pub fn test_file(
+    case: &Case,
+    signature: &Signature,
+    modules: &[&str],
+    tamarack: &Program,
+    tests: &Path,
+) -> Result<String, String> {
+    let mut failure = String::new();
+    for seat in [Seat::Main, Seat::Host(0)] {
+        for modules in [needed(case, modules), modules.to_vec()] {
+            match verified(&text(case, signature, seat, &modules), tamarack, tests) {
+                Ok(text) => return Ok(text),
+                Err(error) => failure = error,
+            }
+        }
+    }
+    Err(format!("{failure}\n{}", text(case, signature, Seat::Host(0), modules)))
+}
+
+/// Records the text and runs it on Tamarack, where it has to fail.
+fn verified(text: &str, tamarack: &Program, tests: &Path) -> Result<String, String> {
+    let mut file = parse(text).map_err(|(line, what)| format!("line {line}: {what}\n{text}"))?;
+    "found".clone_into(&mut file.name);
+    let failure = |file: &mut TestFile, program: &Program, mode| {
+        let cases = run_file(file, program, mode, tests);
+        cases.into_iter().find_map(|case| case.failure)
+    };
+    if let Some(failure) = failure(&mut file, &Program::Apache, Mode::Record) {
+        return Err(format!("Apache: {failure}"));
+    }
+    match failure(&mut file.clone(), tamarack, Mode::Run) {
+        Some(_) => Ok(file.to_text()),
+        None => Err("the difference does not show in a file of its own".to_owned()),
+    }
+}
+
+/// The modules that the case's directives come from, and those that others need.
+fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
+    let mut names = BTreeSet::new();
+    case.site.walk(&mut |node| {
+        names.insert(crate::rows::module(&node.name));
+        if node.name == "Require" {
+            names.extend(["authz_core", "authz_host", "authz_user", "authn_core"]);
+        }
+        if node.name.starts_with("Auth") {
+            names.extend(["auth_basic", "authn_core", "authn_file", "authz_core", "authz_user"]);
+        }
+    });
+    let text = Node::text(&case.site.config, 0) + &Node::text(&case.site.global, 0);
+    let htaccess = case.site.tree(Seat::Main).into_iter().map(|entry| entry.content);
+    let text = htaccess.fold(text, |text, more| text + &String::from_utf8_lossy(&more));
+    let by_word = [
+        ("type-map", "negotiation"),
+        ("MultiViews", "negotiation"),
+        ("Indexes", "autoindex"),
+        ("DEFLATE", "deflate"),
+        ("DEFLATE", "filter"),
+        ("All", "autoindex"),
+    ];
+    names.extend(by_word.iter().filter(|(word, _)| text.contains(word)).map(|(_, module)| *module));
+    let is_needed = |module: &&&str| {
+        names.contains(**module) || matches!(**module, "dir" | "mime" | "authz_core")
+    };
+    modules.iter().filter(is_needed).copied().collect()
+}
+
+fn text(case: &Case, signature: &Signature, seat: Seat, modules: &[&str]) -> String {
+    let parts = signature.parts.join(", ");
+    let mut text = format!("# Where both differed in: {parts}.\nmodules {}\n", modules.join(" "));
+    let has_owner = |file: &crate::site::File| file.options.iter().any(|(key, _)| key == "uid");
+    if case.site.files.iter().any(has_owner) {
+        text.push_str("needs root\n");
+    }
+    let config = Node::text(&case.site.global, 0) + &case.site.config(seat);
+    if !config.is_empty() {
+        text.push_str("\nconfig\n");
+        config.lines().for_each(|line| text.push_str(&format!("    {line}\n")));
+    }
+    let tree = case.site.tree(seat);
+    if !tree.is_empty() {
+        text.push_str("\ntree\n");
+        tree.iter().for_each(|entry| text.push_str(&entry_text(entry)));
+    }
+    if signature.parts == ["configuration"] {
+        return text + "\ncommand -t -d @ROOT@ -f conf/httpd.conf\n";
+    }
+    text.push_str("\nconnection What is asked\n");
+    for (at, request) in case.requests.iter().enumerate() {
+        text.push_str(if at == 0 { "" } else { "\nrequest\n" });
+        text.push_str(&request_text(request, seat));
+    }
+    text
+}
+
+fn entry_text(entry: &Entry) -> String {
+    let mut text = format!("    {}", escape(entry.path.as_bytes()).replace(' ', "\\x20"));
+    if let Some(link) = &entry.link {
+        text.push_str(&format!(" -> {link}"));
+    }
+    for (key, value) in &entry.options {
+        text.push_str(&format!(" {key}={value}"));
+    }
+    text.push('\n');
+    for line in entry.content.split_inclusive(|&byte| byte == b'\n') {
+        match line.strip_suffix(b"\n") {
+            Some(line) => text.push_str(format!("    | {}", escape(line)).trim_end()),
+            None => text.push_str(&format!("    |- {}", escape(line))),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Lines of the head as they are, the body without a line's end.
+fn request_text(request: &Request, seat: Seat) -> String {
+    let bytes = request.bytes(seat);
+    let head = bytes.len() - request.body.len();
+    let mut text = String::new();
+    for line in bytes.get(..head).unwrap_or_default().split_inclusive(|&byte| byte == b'\n') {
+        let line = escape(line.strip_suffix(b"\r\n").unwrap_or(line));
+        text.push_str(format!("> {line}").trim_end());
+        text.push('\n');
+    }
+    if !request.body.is_empty() {
+        text.push_str(&format!(">- {}\n", escape(&request.body)));
+    }
+    text
+}
+
+/// What would have to be there for a site's `.htaccess` files, for the list of what was found.
+pub fn directives(case: &Case) -> Vec<String> {
+    let mut names = Vec::new();
+    case.site.walk(&mut |node| names.push(node.name.clone()));
+    if case.site.files.iter().any(|file| matches!(file.content, Content::Htaccess(_))) {
+        names.push(".htaccess".to_owned());
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use crate::generate;
+    use crate::pair::Signature;
+    use crate::rows::MODULES;
+    use crate::site::Seat;
+
+    #[test]
+    fn every_case_can_be_written_and_read_back() {
+        for number in 0..30 {
+            for case in generate::batch(11, number) {
+                for seat in [Seat::Main, Seat::Host(0)] {
+                    let signature = Signature::new(&["< a".into()], &["< b".into()]);
+                    let written = text(&case, &signature, seat, &MODULES);
+                    let file = match blackbox::parse::parse(&written) {
+                        Ok(file) => file,
+                        Err((line, what)) => unreachable!("line {line}: {what}\n{written}"),
+                    };
+                    let tree = case.site.tree(seat);
+                    assert_eq!(file.tree.len(), tree.len(), "{written}");
+                    for (read, made) in file.tree.iter().zip(&tree) {
+                        assert_eq!((&read.path, &read.link), (&made.path, &made.link));
+                        assert_eq!(read.content, made.content, "{}", made.path);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Random requests to a site: valid ones most of the time, and with every escaping.
+
+use crate::choice::Choice;
+use crate::site::Request;
+
+/// The Etag and the time of files that name no other time.
+const TIME: &str = "Sat, 01 Jan 2022 00:00:00 GMT";
+
+const METHODS: [&str; 14] = [
+    "GET", "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "OPTIONS", "PUT",
+    "DELETE", "TRACE",
+];
+
+/// One request.
+pub fn request(choice: &mut Choice) -> Request {
+    let mut request = Request {
+        method: method(choice),
+        target: target(choice),
+        version: version(choice),
+        ..Request::default()
+    };
+    host(choice, &mut request);
+    for _ in 0..choice.random.below(4) {
+        field(choice, &mut request);
+    }
+    if request.fields.iter().any(|(name, _)| name.starts_with("If-")) && choice.random.percent(30) {
+        condition(choice, &mut request);
+    }
+    if matches!(request.method.as_str(), "POST" | "PUT") || choice.random.percent(3) {
+        body(choice, &mut request);
+    }
+    request
+}
+
+fn method(choice: &mut Choice) -> String {
+    match choice.random.below(40) {
+        0 => choice.word(&["PROPFIND", "PATCH", "FOO", "get", "CONNECT", "MKCOL", "BREW"]),
+        _ => choice.word(&METHODS),
+    }
+}
+
+fn version(choice: &mut Choice) -> String {
+    match choice.random.below(60) {
+        0..=3 => "HTTP/1.0".to_owned(),
+        4 => choice.word(&["HTTP/1.2", "HTTP/2.0", "HTTP/0.9", "http/1.1", "HTTP/1.10"]),
+        5 if choice.random.percent(20) => String::new(),
+        _ => "HTTP/1.1".to_owned(),
+    }
+}
+
+fn host(choice: &mut Choice, request: &mut Request) {
+    let host = match choice.random.below(50) {
+        0 => "@HOST@:80",
+        1 => "@HOST@.",
+        2 => "@HOST@:@PORT@",
+        3 if request.version != "HTTP/1.1" || choice.random.percent(20) => return,
+        4 if choice.random.percent(30) => {
+            choice.one(&["a b", "", "[::1]", "@HOST@:x", "a_b", "@HOST@:"])
+        }
+        _ => "@HOST@",
+    };
+    request.fields.push(("Host".to_owned(), host.as_bytes().to_vec()));
+}
+
+/// A path of the site with an escaping, a change or more behind it.
+pub fn target(choice: &mut Choice) -> Vec<u8> {
+    let mut path = choice.path();
+    match choice.random.below(24) {
+        0 => path.push_str(choice.one(&["/", "/x", "/a/b", "/%61", "//x", "/..", "/../a.txt"])),
+        1 => path.push('/'),
+        2 => path = path.trim_end_matches('/').to_owned(),
+        3 => path = path.to_uppercase(),
+        4 => path.push_str(choice.one(&["~", ".bak", "%", "x", ".en", ".html", ".", "\\"])),
+        5 => {
+            let folder = choice.random.pick(&choice.folders.clone());
+            path = folder + choice.one(&["nope", "index", "page", "doc", "a", "c", ".htaccess"]);
+        }
+        6 => {
+            if let Some((stem, _)) = path.rsplit_once('.') {
+                path = stem.to_owned();
+            }
+        }
+        _ => {}
+    }
+    let mut target = escaped(choice, &path);
+    if choice.random.percent(12) {
+        mangle(choice, &mut target);
+    }
+    match choice.random.below(20) {
+        0 | 1 => target.extend_from_slice(
+            choice
+                .one(&["?", "?a=1", "?a", "?C=N;O=D", "?C=S;O=A", "?C=M", "?evil", "?%41&<b>"])
+                .as_bytes(),
+        ),
+        2 if choice.random.percent(20) => target.extend_from_slice(&long(choice)),
+        3 if choice.random.percent(15) => {
+            let mut absolute = b"http://s00.test".to_vec();
+            absolute.extend_from_slice(&target);
+            target = absolute;
+        }
+        4 if choice.random.percent(10) => {
+            target =
+                choice.one(&["*", "", "a.txt", "?x", "//", "/#x", "/a.txt#f"]).as_bytes().to_vec();
+        }
+        _ => {}
+    }
+    target
+}
+
+/// Percent-escapes what has to be, and sometimes what need not.
+fn escaped(choice: &mut Choice, path: &str) -> Vec<u8> {
+    let eager = if choice.random.percent(8) { 30 } else { 0 };
+    let mut out = Vec::new();
+    for byte in path.bytes() {
+        let safe = byte.is_ascii_alphanumeric() || b"/.-_~;+&!$'()*,=:@".contains(&byte);
+        if (safe && !choice.random.percent(eager))
+            || (!safe && choice.random.percent(4) && byte > 32)
+        {
+            out.push(byte);
+        } else if choice.random.percent(50) {
+            out.extend_from_slice(format!("%{byte:02x}").as_bytes());
+        } else {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    out
+}
+
+/// Puts something odd somewhere into the path.
+fn mangle(choice: &mut Choice, target: &mut Vec<u8>) {
+    let odd = choice.one(&[
+        "/", "//", "/./", "/../", "/%2e%2e/", "/%2e/", "%2F", "%2f", "%00", "%", "%zz", "%5c",
+        "\\", "%20", ";a=b", "%3f", "%23", "%25", "%0a", "%c3%bc", "/.", "/..", "%7e", "%252e",
+        "...",
+    ]);
+    let mut at = choice.random.below(target.len() + 1);
+    // Most of these matter between two segments.
+    if odd.starts_with('/') || choice.random.percent(50) {
+        let slashes: Vec<usize> =
+            (0..target.len()).filter(|&at| target.get(at) == Some(&b'/')).collect();
+        at = choice.random.pick(&slashes);
+    }
+    let end = if odd.starts_with('/') && at < target.len() { at + 1 } else { at };
+    target.splice(at..end, odd.bytes());
+}
+
+/// What is long for a regular expression: more than its first stack takes.
+fn long(choice: &mut Choice) -> Vec<u8> {
+    let unit = choice.one(&["a", "/a", "x", "ab", "?a"]);
+    let end = choice.one(&["", "evil", "Bad", "/x", "!evil"]);
+    let count = 10 + choice.random.below(3000);
+    (unit.repeat(count) + end).into_bytes()
+}
+
+/// Gives a request a path, a query or a field that is long for a regular expression.
+pub fn lengthen(choice: &mut Choice, request: &mut Request) {
+    let long = long(choice);
+    match choice.random.below(4) {
+        0 => request.target.extend_from_slice(&long),
+        1 | 2 => {
+            request.target.push(b'?');
+            request.target.extend_from_slice(&long);
+        }
+        _ => {
+            request.fields.retain(|(name, _)| name != "User-Agent");
+            request.fields.push(("User-Agent".to_owned(), long));
+        }
+    }
+}
+
+fn field(choice: &mut Choice, request: &mut Request) {
+    let (name, value) = match choice.random.below(22) {
+        0 => ("If-None-Match", tag(choice)),
+        1 => ("If-Match", tag(choice)),
+        2 | 3 => ("If-Modified-Since", date(choice)),
+        4 => ("If-Unmodified-Since", date(choice)),
+        5..=7 => ("Range", range(choice)),
+        8 => ("If-Range", if choice.random.percent(50) { tag(choice) } else { date(choice) }),
+        9 => (
+            "Accept-Encoding",
+            choice.word(&["gzip", "gzip, deflate", "identity", "*", "gzip;q=0", "x-gzip", ""]),
+        ),
+        10 => (
+            "Accept-Language",
+            choice.word(&["en", "de", "fr, de;q=0.5", "*", "en-US, en;q=0.1", "xx", "de;q=0"]),
+        ),
+        11 => (
+            "Accept",
+            choice.word(&[
+                "text/html",
+                "text/*;q=0.3, */*;q=0.1",
+                "image/*",
+                "*/*",
+                "x",
+                "text/plain;q=0",
+            ]),
+        ),
+        12 => ("Accept-Charset", choice.word(&["utf-8", "koi8-r, *;q=0.1", "x"])),
+        13..=15 => ("Authorization", login(choice)),
+        16 => ("User-Agent", agent(choice)),
+        17 => ("X-Test", choice.word(&["1", "a b", "evil", "", "gzip, \"q\"", "<x>"])),
+        18 => ("Referer", choice.word(&["http://s00.test/", "x", "http://evil.test/evil"])),
+        19 => (
+            "Connection",
+            choice.word(&["close", "keep-alive", "Keep-Alive", "x", "close, x", "Upgrade"]),
+        ),
+        20 => (
+            "Expect",
+            choice.word(&["100-continue", "100-Continue", "200-maybe", "x", "", "100-continue, x"]),
+        ),
+        _ => ("Cookie", choice.word(&["a=1", "evil", "a=1; b=2"])),
+    };
+    add(request, name, value);
+}
+
+/// One condition more: what several of them come to is a matter of its own.
+fn condition(choice: &mut Choice, request: &mut Request) {
+    let (name, value) = match choice.random.below(5) {
+        0 => ("If-None-Match", tag(choice)),
+        1 => ("If-Match", tag(choice)),
+        2 => ("If-Modified-Since", date(choice)),
+        _ => ("If-Unmodified-Since", date(choice)),
+    };
+    add(request, name, value);
+}
+
+/// Only lists may come twice; a second Host or Authorization is another matter.
+fn add(request: &mut Request, name: &str, value: String) {
+    if name == "Accept" || !request.fields.iter().any(|(known, _)| known == name) {
+        request.fields.push((name.to_owned(), value.into_bytes()));
+    }
+}
+
+fn tag(choice: &mut Choice) -> String {
+    let size = choice.one(&["2", "4", "6", "8", "a", "b", "c", "d", "e", "f", "0"]);
+    let own = format!("\"{size}-5d479f7f96000\"");
+    match choice.random.below(9) {
+        0 => "*".to_owned(),
+        1 => "\"nope\"".to_owned(),
+        2 => format!("W/{own}"),
+        3 => format!("\"nope\", {own}"),
+        4 => choice.word(&["nope", "\"", "", "\"tag\"", "W/\"tag\"", "\"a,b\", \"tag\""]),
+        5 => {
+            let sizes = ["7", "8", "9", "a", "b", "c", "d", "e", "f", "10", "11", "12"];
+            sizes.map(|size| format!("\"{size}-5d479f7f96000\"")).join(", ")
+        }
+        _ => own,
+    }
+}
+
+fn date(choice: &mut Choice) -> String {
+    match choice.random.below(8) {
+        0 => "Sun, 02 Jan 2022 00:00:00 GMT".to_owned(),
+        1 => "Fri, 31 Dec 2021 23:59:59 GMT".to_owned(),
+        2 => choice.word(&[
+            "x",
+            "",
+            "Saturday, 01-Jan-22 00:00:00 GMT",
+            "Sat Jan  1 00:00:00 2022",
+            "Sat, 01 Jan 2022 00:00:00",
+        ]),
+        3 => "Sat, 01 Jan 2050 00:00:00 GMT".to_owned(),
+        _ => TIME.to_owned(),
+    }
+}
+
+fn range(choice: &mut Choice) -> String {
+    choice.word(&[
+        "bytes=0-0",
+        "bytes=0-3",
+        "bytes=2-",
+        "bytes=-2",
+        "bytes=-0",
+        "bytes=0-",
+        "bytes=1-1,3-3",
+        "bytes=0-1,1-2",
+        "bytes=9-2",
+        "bytes=99999-",
+        "bytes=-99999",
+        "bytes=a-b",
+        "x=0-1",
+        "bytes=0-1,",
+        "bytes= 0-1",
+        "bytes=0-0, -1",
+        "bytes=3-4,0-1",
+        "bytes=100-200,4-5,-300",
+        "BYTES=0-1",
+        "bytes=0-1,99999-",
+        "bytes=0-18446744073709551616",
+        "bytes=",
+        "bytes=5-,0-",
+    ])
+}
+
+fn login(choice: &mut Choice) -> String {
+    // alice:test, bob:test, alice:wrong, carol:test, and what can't be read.
+    choice.word(&[
+        "Basic YWxpY2U6dGVzdA==",
+        "Basic YWxpY2U6dGVzdA==",
+        "Basic Ym9iOnRlc3Q=",
+        "Basic YWxpY2U6d3Jvbmc=",
+        "Basic Y2Fyb2w6dGVzdA==",
+        "Basic YWxpY2U=",
+        "Basic",
+        "Basic !!",
+        "basic YWxpY2U6dGVzdA==",
+        "Digest username=\"alice\"",
+        "Bearer x",
+        "Basic  YWxpY2U6dGVzdA==",
+    ])
+}
+
+fn agent(choice: &mut Choice) -> String {
+    if choice.random.percent(15) {
+        let count = 100 + choice.random.below(3000);
+        return "x".repeat(count) + choice.one(&["", "Bad", "evil"]);
+    }
+    choice.word(&["Mozilla/5.0", "Bad", "BadBot/1.0", "evil", "curl/8", "MSIE", "a b\tc"])
+}
+
+fn body(choice: &mut Choice, request: &mut Request) {
+    let text = choice.one(&["", "abc", "0123456789", "a=1&b=2", "hello, this is a body"]);
+    if request.version.is_empty() {
+        return;
+    }
+    let expects = request.fields.iter().any(|(name, _)| name == "Expect");
+    if !expects && choice.random.percent(20) {
+        request.fields.push(("Expect".to_owned(), b"100-continue".to_vec()));
+        if choice.random.percent(30) {
+            request.version = "HTTP/1.0".to_owned();
+        }
+    }
+    if choice.random.percent(25) && request.version == "HTTP/1.1" {
+        request.fields.push(("Transfer-Encoding".to_owned(), b"chunked".to_vec()));
+        if !text.is_empty() {
+            request.body = format!("{:x}\r\n{text}\r\n", text.len()).into_bytes();
+        }
+        request.body.extend_from_slice(b"0\r\n\r\n");
+        return;
+    }
+    request.fields.push(("Content-Length".to_owned(), text.len().to_string().into_bytes()));
+    request.body = text.as_bytes().to_vec();
+}

@@ -1,0 +1,144 @@
+//! The directives that sites are made of: a table, one row for each way to write one. A module
+//! that comes to Tamarack adds rows here.
+
+pub mod access;
+mod core;
+mod mappers;
+mod metadata;
+
+use crate::choice::Choice;
+
+/// What a directive has its part in, for the statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// URL → file.
+    Name,
+    /// Sections, overrides and links: what applies.
+    Walk,
+    /// By address, host or environment.
+    Access,
+    /// Who asks, and may they.
+    Login,
+    /// Media type, language, coding.
+    Type,
+    /// Environment and request fields.
+    Fixup,
+    /// Listings, index files, negotiation.
+    Handler,
+    /// Response fields, bodies, codings.
+    Filter,
+    /// Parsing of requests.
+    Protocol,
+    /// The server's own pages.
+    Error,
+}
+
+/// In the main server.
+pub const GLOBAL: u8 = 1;
+/// In a virtual host.
+pub const HOST: u8 = 2;
+/// In a section.
+pub const SECTION: u8 = 4;
+/// In an `.htaccess` file.
+pub const HTACCESS: u8 = 8;
+/// In a `<Location>` alone.
+pub const LOCATION: u8 = 16;
+/// Everywhere.
+pub const ALL: u8 = GLOBAL | HOST | SECTION | HTACCESS;
+/// Everywhere but in sections.
+pub const SERVER: u8 = GLOBAL | HOST;
+/// In sections and `.htaccess` files.
+pub const DIRECTORY: u8 = SECTION | HTACCESS;
+
+/// One way to write a directive.
+pub struct Row {
+    /// The module that it comes from, `core` for what is always there.
+    pub module: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Which phase it has a part in.
+    pub phase: Phase,
+    /// Where it may stand.
+    pub places: u8,
+    /// How often it is chosen.
+    pub weight: usize,
+    /// Makes what follows the name.
+    pub words: fn(&mut Choice) -> String,
+}
+
+/// A row of the table.
+const fn row(
+    module: &'static str,
+    name: &'static str,
+    phase: Phase,
+    places: u8,
+    weight: usize,
+    words: fn(&mut Choice) -> String,
+) -> Row {
+    Row { module, name, phase, places, weight, words }
+}
+
+/// Modules that all sites have.
+pub const MODULES: [&str; 20] = [
+    "access_compat",
+    "alias",
+    "auth_basic",
+    "authn_core",
+    "authn_file",
+    "authz_core",
+    "authz_groupfile",
+    "authz_host",
+    "authz_user",
+    "autoindex",
+    "deflate",
+    "dir",
+    "env",
+    "filter",
+    "headers",
+    "macro",
+    "mime",
+    "negotiation",
+    "setenvif",
+    "status",
+];
+
+/// All rows.
+pub fn rows() -> impl Iterator<Item = &'static Row> + Clone {
+    core::ROWS.iter().chain(access::ROWS).chain(mappers::ROWS).chain(metadata::ROWS)
+}
+
+/// The phase of a directive or a section.
+pub fn phase(name: &str) -> Phase {
+    let found = rows().find(|row| row.name.eq_ignore_ascii_case(name));
+    found.map_or(Phase::Walk, |row| row.phase)
+}
+
+/// The module of a directive.
+pub fn module(name: &str) -> &'static str {
+    let found = rows().find(|row| row.name.eq_ignore_ascii_case(name));
+    found.map_or("core", |row| row.module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MODULES, rows};
+
+    #[test]
+    fn every_row_makes_one_line() {
+        let mut choice = crate::choice::Choice::new(crate::random::Random::new(5), &[]);
+        for row in rows() {
+            for _ in 0..50 {
+                let words = (row.words)(&mut choice);
+                assert!(!words.contains('\n'), "{} {words}", row.name);
+                assert!(
+                    words.replace("\\\"", "").matches('"').count().is_multiple_of(2),
+                    "{} {words}",
+                    row.name
+                );
+            }
+            assert!(row.places != 0 && row.weight > 0, "{}", row.name);
+            assert!(row.module == "core" || MODULES.contains(&row.module), "{}", row.module);
+        }
+        assert!(MODULES.is_sorted());
+    }
+}

@@ -1,0 +1,275 @@
+//! What is made at random and shrunk: a site (files and configuration) and requests to it.
+
+use blackbox::testfile::Entry;
+
+/// A directive, or a section with what stands in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The directive's name, or the section's without its bracket.
+    pub name: String,
+    /// All that follows the name, as it is written.
+    pub words: String,
+    /// `None`: a directive.
+    pub children: Option<Vec<Node>>,
+}
+
+/// One entry of the site's folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct File {
+    /// Under the site's folder; a folder ends in `/`.
+    pub path: String,
+    /// What it is.
+    pub content: Content,
+    /// Options of the tree in test files: mode, mtime, uid.
+    pub options: Vec<(String, String)>,
+}
+
+/// What an entry of the folder is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// A folder.
+    Folder,
+    /// A symbolic link to this.
+    Link(String),
+    /// A file with this text.
+    Text(String),
+    /// A file with so many bytes of numbered text.
+    Size(usize),
+    /// A gzip file of this text.
+    Gzip(String),
+    /// An `.htaccess` file.
+    Htaccess(Vec<Node>),
+}
+
+/// Files and configuration of one virtual host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Site {
+    /// In the main server; all sites of a start have the same.
+    pub global: Vec<Node>,
+    /// In the virtual host.
+    pub config: Vec<Node>,
+    /// The site's folder: `htdocs/` is what it serves.
+    pub files: Vec<File>,
+}
+
+/// One request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    /// GET, HEAD ….
+    pub method: String,
+    /// As it stands in the request line.
+    pub target: Vec<u8>,
+    /// `HTTP/1.1`; an empty one is HTTP/0.9.
+    pub version: String,
+    /// In order; `@HOST@` stands for the site's name.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// What follows the head.
+    pub body: Vec<u8>,
+}
+
+/// A site and what is sent to it, on one connection while it lasts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Case {
+    /// What is served.
+    pub site: Site,
+    /// In order.
+    pub requests: Vec<Request>,
+}
+
+/// Where a site stands in a configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Seat {
+    /// The main server has it; its folder is the root.
+    Main,
+    /// A virtual host with a name and a folder by its number.
+    Host(usize),
+}
+
+impl Node {
+    /// A directive.
+    pub fn directive(name: &str, words: impl Into<String>) -> Node {
+        Node { name: name.to_owned(), words: words.into(), children: None }
+    }
+
+    /// A section.
+    pub fn section(name: &str, words: impl Into<String>, children: Vec<Node>) -> Node {
+        Node { name: name.to_owned(), words: words.into(), children: Some(children) }
+    }
+
+    /// Calls `see` with each node, the outer before the inner.
+    pub fn walk<'a>(nodes: &'a [Node], see: &mut impl FnMut(&'a Node)) {
+        for node in nodes {
+            see(node);
+            Node::walk(node.children.as_deref().unwrap_or_default(), see);
+        }
+    }
+
+    /// The lines of a configuration file.
+    pub fn text(nodes: &[Node], indent: usize) -> String {
+        let mut text = String::new();
+        let pad = " ".repeat(indent);
+        for node in nodes {
+            let space = if node.words.is_empty() { "" } else { " " };
+            let (name, words) = (&node.name, &node.words);
+            match &node.children {
+                None => text.push_str(&format!("{pad}{name}{space}{words}\n")),
+                Some(children) => {
+                    text.push_str(&format!("{pad}<{name}{space}{words}>\n"));
+                    text.push_str(&Node::text(children, indent + 4));
+                    text.push_str(&format!("{pad}</{name}>\n"));
+                }
+            }
+        }
+        text
+    }
+}
+
+impl Seat {
+    /// The name that requests ask for.
+    pub fn host(self) -> String {
+        match self {
+            Seat::Main => "localhost".to_owned(),
+            Seat::Host(number) => format!("s{number:02}.test"),
+        }
+    }
+
+    /// The site's folder under the root, empty or with its slash.
+    fn prefix(self) -> String {
+        match self {
+            Seat::Main => String::new(),
+            Seat::Host(number) => format!("s{number:02}/"),
+        }
+    }
+
+    fn fill(self, text: &str) -> String {
+        let folder = match self {
+            Seat::Main => "@ROOT@".to_owned(),
+            Seat::Host(number) => format!("@ROOT@/s{number:02}"),
+        };
+        text.replace("@SITE@", &folder).replace("@HOST@", &self.host())
+    }
+}
+
+impl Site {
+    /// The site's part of the configuration, without what is global.
+    pub fn config(&self, seat: Seat) -> String {
+        let text = match seat {
+            Seat::Main => Node::text(&self.config, 0),
+            Seat::Host(_) => {
+                let mut nodes = vec![
+                    Node::directive("ServerName", "@HOST@"),
+                    Node::directive("DocumentRoot", "\"@SITE@/htdocs\""),
+                ];
+                nodes.extend(self.config.iter().cloned());
+                Node::text(&[Node::section("VirtualHost", "*:@PORT@", nodes)], 0)
+            }
+        };
+        seat.fill(&text)
+    }
+
+    /// The entries of the tree in a test file.
+    pub fn tree(&self, seat: Seat) -> Vec<Entry> {
+        let prefix = seat.prefix();
+        let mut tree = Vec::new();
+        if seat != Seat::Main {
+            tree.push(entry(format!("{prefix}htdocs/")));
+        }
+        for file in &self.files {
+            let mut made = entry(format!("{prefix}{}", file.path));
+            made.options.clone_from(&file.options);
+            match &file.content {
+                Content::Folder => {}
+                Content::Link(target) => made.link = Some(seat.fill(target)),
+                Content::Text(text) => made.content = seat.fill(text).into_bytes(),
+                Content::Size(size) => made.options.push(("size".into(), size.to_string())),
+                Content::Gzip(text) => {
+                    made.options.push(("gzip".into(), "1".into()));
+                    made.content = text.clone().into_bytes();
+                }
+                Content::Htaccess(nodes) => {
+                    made.content = seat.fill(&Node::text(nodes, 0)).into_bytes();
+                }
+            }
+            tree.push(made);
+        }
+        tree
+    }
+
+    /// Every directive and section, those of the `.htaccess` files too.
+    pub fn walk<'a>(&'a self, see: &mut impl FnMut(&'a Node)) {
+        Node::walk(&self.global, see);
+        Node::walk(&self.config, see);
+        for file in &self.files {
+            if let Content::Htaccess(nodes) = &file.content {
+                Node::walk(nodes, see);
+            }
+        }
+    }
+
+    /// Owners can be changed by root alone: for others the files keep theirs.
+    pub fn without_owners(&mut self) {
+        for file in &mut self.files {
+            file.options.retain(|(key, _)| key != "uid");
+        }
+    }
+}
+
+fn entry(path: String) -> Entry {
+    Entry { path, link: None, options: Vec::new(), content: Vec::new() }
+}
+
+impl Request {
+    /// What goes over the wire.
+    pub fn bytes(&self, seat: Seat) -> Vec<u8> {
+        let mut bytes = self.method.clone().into_bytes();
+        bytes.push(b' ');
+        bytes.extend_from_slice(&self.target);
+        if self.version.is_empty() {
+            bytes.extend_from_slice(b"\r\n");
+            return bytes;
+        }
+        bytes.extend_from_slice(format!(" {}\r\n", self.version).as_bytes());
+        for (name, value) in &self.fields {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(b": ");
+            match std::str::from_utf8(value) {
+                Ok(text) => {
+                    bytes.extend_from_slice(text.replace("@HOST@", &seat.host()).as_bytes())
+                }
+                Err(_) => bytes.extend_from_slice(value),
+            }
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Node, Request, Seat, Site};
+
+    #[test]
+    fn a_site_can_stand_in_a_virtual_host_and_alone() {
+        let inner = vec![Node::directive("Options", "-Indexes")];
+        let config = vec![Node::section("Directory", "\"@SITE@/htdocs\"", inner)];
+        let site = Site { config, ..Site::default() };
+        let alone = "<Directory \"@ROOT@/htdocs\">\n    Options -Indexes\n</Directory>\n";
+        assert_eq!(site.config(Seat::Main), alone);
+        assert!(site.config(Seat::Host(3)).contains("ServerName s03.test"));
+        assert!(site.config(Seat::Host(3)).contains("<Directory \"@ROOT@/s03/htdocs\">"));
+    }
+
+    #[test]
+    fn a_request_names_its_host() {
+        let request = Request {
+            method: "GET".into(),
+            target: b"/".to_vec(),
+            version: "HTTP/1.1".into(),
+            fields: vec![("Host".into(), b"@HOST@".to_vec())],
+            body: Vec::new(),
+        };
+        assert_eq!(request.bytes(Seat::Host(0)), b"GET / HTTP/1.1\r\nHost: s00.test\r\n\r\n");
+    }
+}
