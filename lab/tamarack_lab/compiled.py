@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 from . import packages
@@ -32,7 +33,7 @@ def program(source: Path, *libraries: str) -> Path:
     compiler = packages.which("cc")
     if not compiler:
         raise Absent(f"no C compiler for {source.name}: apt-get install gcc libc6-dev")
-    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     done = subprocess.run([compiler, *FLAGS, "-o", str(fresh), str(source), *libraries],
                           capture_output=True, text=True)
     if done.returncode != 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,6 +24,8 @@ from tamarack_lab.load.tool import Count, Order, Tool, together
 from tamarack_lab.load.wrk import Wrk
 from tamarack_lab.site import Page, fnv1a
 from tamarack_lab.traffic import TRAFFICS
+
+from .quiet import serving
 
 PAGE = Page("/1k.html", b"x" * 1024)
 
@@ -237,11 +238,8 @@ def served() -> Iterator[tuple[int, type[Handler]]]:
     class Fresh(Handler):
         pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_address[1], Fresh
-    server.shutdown()
-    server.server_close()
+    with serving(Fresh) as port:
+        yield port, Fresh
 
 
 needs_wrk = pytest.mark.skipif(not packages.which("wrk"), reason="no wrk")
@@ -290,6 +288,11 @@ def test_wrk_sends_no_two_heads_alike(served: tuple[int, type[Handler]], keep: b
         assert f"\nHost: 127.0.0.1:{port}\n" in head and "\nX-Request-ID: " in head
         assert ("\nConnection: close\n" in head) != keep
     assert {head.split()[1] for head in handler.heads} == {page.path for page in pages}
+
+
+@needs_wrk
+def test_wrk_repeats_one_head(served: tuple[int, type[Handler]]) -> None:
+    port, handler = served
     handler.heads = []
     Wrk().run(order(port=port, seconds=1), Local(()))
     assert len(set(handler.heads)) == 1
@@ -394,14 +397,10 @@ def secured(tmp_path: Path) -> Iterator[tuple[int, type[Handler]]]:
         pass
 
     made = site.make(tmp_path)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
     terms = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     terms.load_cert_chain(made.certificate, made.key)
-    server.socket = terms.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_address[1], Fresh
-    server.shutdown()
-    server.server_close()
+    with serving(Fresh, terms) as port:
+        yield port, Fresh
 
 
 def test_handshakes(secured: tuple[int, type[Handler]]) -> None:

@@ -6,13 +6,13 @@ import collections
 import gzip
 import http.server
 import tempfile
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tamarack_lab import measure, packages, site
+from tamarack_lab import compiled, measure, packages, site
 from tamarack_lab.errors import LabError
 from tamarack_lab.load import answer, heads, wrk
 from tamarack_lab.load.hammer import Hammer
@@ -23,6 +23,8 @@ from tamarack_lab.servers import Setup, kinds
 from tamarack_lab.servers.floor import response_to
 from tamarack_lab.site import Page
 from tamarack_lab.traffic import GET, SAME, TRAFFICS, Kind, Validators, looked_at
+
+from .quiet import serving
 
 PAGES = tuple(Page(f"/d{number}/page.html", bytes([97 + number]) * 1024) for number in range(20))
 KNOWN = Validators('"1-2"', "Sun, 13 Sep 2020 12:26:40 GMT")
@@ -67,11 +69,8 @@ def served() -> Iterator[tuple[int, type[Handler]]]:
     class Fresh(Handler):
         heads: list[str] = []
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_address[1], Fresh
-    server.shutdown()
-    server.server_close()
+    with serving(Fresh) as port:
+        yield port, Fresh
 
 
 def order(port: int, name: str) -> Order:
@@ -181,6 +180,19 @@ def test_the_file_of_heads_does_not_name_the_port() -> None:
     assert text.endswith("\t-1\t0\n")
     assert heads.written(order(1, "turn")).startswith("order\tturn\n")
     assert f"\t1024\t{PAGES[0].hash}\n" in heads.written(order(1, "plain"))
+
+
+def test_processes_of_one_load_write_one_file_of_heads(monkeypatch: pytest.MonkeyPatch,
+                                                       tmp_path: Path) -> None:
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
+    wanted = order(80, "mixed")
+    for _ in range(50):
+        with ThreadPoolExecutor(8) as pool:
+            files = set(pool.map(lambda _: heads.file(wanted), range(8)))
+        (only,) = files
+        assert only.read_text() == heads.written(wanted)
+        only.unlink()
+    assert not list(tmp_path.iterdir())
 
 
 def test_of_many_pages_some_are_looked_at() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from pathlib import Path
 
 from .. import compiled
@@ -20,7 +21,8 @@ def file(order: Order) -> Path:
     name = f"heads-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     path = compiled.folder() / name
     if not path.exists():
-        fresh = path.with_suffix(f".{os.getpid()}")
+        # Threads of one load may write it at the same time.
+        fresh = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         fresh.write_text(text)
         fresh.rename(path)
     return path
