@@ -10,16 +10,16 @@ use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
 use rt::{Handle, Pool, Witness};
 
-use crate::connection::{Active, MigrationOrder};
+use crate::config::host::Server;
 use crate::core::digest::DigestCache;
-use crate::files::{FACTS_BYTES_LIMIT, FACTS_BYTES_LIMIT_OF_THREAD, Fact, Files};
-use crate::host::Server;
+use crate::files::mirror::{FACTS_BYTES_LIMIT, FACTS_BYTES_LIMIT_OF_THREAD, Fact, Files};
+use crate::files::path::{self, Entry, StatError};
+use crate::http::cache::resource::{Limits, Resources};
+use crate::http::connection::{Active, MigrationOrder};
 use crate::log::Level;
-use crate::path::{self, Entry, StatError};
+use crate::phases::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
 use crate::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
 use crate::request::{FileInfo, Request};
-use crate::resource::{Limits, Resources};
-use crate::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
 
 /// The most unused request buffers that a loop keeps.
 const ACTIVE_LIMIT: usize = 256;
@@ -171,7 +171,7 @@ impl Connections {
 
     /// How many have: of those between two requests [`LINGERING_LIMIT`] at most.
     ///
-    /// [`LINGERING_LIMIT`]: crate::connection::LINGERING_LIMIT
+    /// [`LINGERING_LIMIT`]: crate::http::connection::LINGERING_LIMIT
     pub fn active_now(&self) -> usize {
         self.active.get()
     }
@@ -298,7 +298,7 @@ impl Engine {
         }
         // Half of what nobody uses goes each second.
         self.actives.shrink((self.actives.idle() / 2).max(ACTIVE_KEPT));
-        let dropped = crate::sink::take_dropped();
+        let dropped = crate::log::sinks::take_dropped();
         if dropped > 0 {
             self.scoreboard.count_dropped_log_lines(dropped);
             // On a full disk this line is lost as well, and told again until it is not.

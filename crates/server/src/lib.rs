@@ -1,49 +1,25 @@
 //! The heart of Tamarack: what a module is, how configuration becomes a Plan, and the life of a
-//! request ([`process`]).
+//! request ([`phases::process`]).
+//!
+//! Inside the crate a path names its floor (`crate::config::host`); modules see the names below.
 
-pub mod answer;
-pub mod body;
-pub mod budget;
-pub mod build;
-pub mod canonical;
-pub mod client;
-pub mod connection;
-pub mod contents;
+pub mod api;
+pub mod config;
 pub mod core;
-pub mod directive;
 pub mod engine;
-pub mod errorlog;
-pub mod errors;
-pub mod expr;
-pub mod facet;
 pub mod files;
-pub mod filter;
-pub mod freshness;
-mod hint;
-pub mod hooks;
-pub mod host;
-pub mod hostname;
-pub mod inlet;
+pub mod http;
 pub mod log;
-pub mod matching;
-pub mod merge;
-pub mod missing;
-pub mod module;
-pub mod path;
+pub mod phases;
 pub mod plan;
-pub mod process;
-pub mod read_policy;
-mod repeat;
 pub mod request;
-pub mod resource;
-pub mod respond;
-pub mod scope;
-pub mod section;
-pub mod sink;
-pub mod slots;
-pub mod subrequest;
-pub mod target;
-pub mod version;
-pub mod vhost;
-pub mod walk;
-pub mod within;
+
+pub use api::{directive, filter, hooks, missing, module};
+pub use config::{
+    budget, build, canonical, context, host, merge, registry, section, version, vhost, within,
+};
+pub use files::path;
+pub use http::{connection, respond};
+pub use log::{errorlog, sinks};
+pub use phases::{errors, expr, handler, hostname, matching, process, subrequest, walk};
+pub use request::{body, connection_info, facet, read_policy, request_body};

@@ -14,11 +14,11 @@ use hashbrown::HashMap;
 use rt::memory::taken_by;
 use wire::MethodSet;
 
+use crate::api::hooks::{Phase, Run};
+use crate::config::host::Host;
+use crate::config::registry::{Registry, Slots};
+use crate::config::section::{Lifetime, Section, fresh_id};
 use crate::core::CoreDir;
-use crate::hooks::{Phase, Run};
-use crate::host::Host;
-use crate::section::{Lifetime, Section, fresh_id};
-use crate::slots::{Registry, Slots};
 
 /// The most layers that a loop keeps. Clients can enumerate combinations of sections; at the limit
 /// the cache starts over.
@@ -75,9 +75,9 @@ pub struct PlannedHook {
     pub hook: Box<dyn Run>,
     /// The owning module's `FILE`.
     pub module: &'static str,
-    /// [`crate::hooks::HookDef::pure`]
+    /// [`crate::api::hooks::HookDef::pure`]
     pub pure: bool,
-    /// [`crate::hooks::HookDef::handler`]
+    /// [`crate::api::hooks::HookDef::handler`]
     pub handler: Option<&'static str>,
 }
 

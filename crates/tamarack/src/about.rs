@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use modules::mpm::Kind;
+use server::context::{Override, Places};
 use server::directive::ErasedRow;
-use server::scope::{Override, Places};
 
 use crate::cli::{Arguments, DEFAULT_ROOT};
 

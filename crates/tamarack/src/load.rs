@@ -6,8 +6,8 @@ use std::sync::Arc;
 use conf::{BString, Diagnostic, Options, Severity, Sources, Span, Tree};
 use server::build::Build;
 use server::host::{Host, Server};
-use server::sink::Target;
-use server::slots::Registry;
+use server::registry::Registry;
+use server::sinks::Target;
 
 use crate::cli::Arguments;
 use crate::loader::{self, ActiveModule, Loader};

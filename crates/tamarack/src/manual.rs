@@ -4,8 +4,8 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use server::context::Places;
 use server::directive::{ErasedRow, State};
-use server::scope::Places;
 
 /// Prints the rows; the exit status.
 pub fn print(words: &[OsString]) -> i32 {

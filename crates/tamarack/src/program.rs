@@ -10,7 +10,7 @@ use mpm::order::{Sent, ServerOrder};
 use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Secrets, Settings, Shared};
 use server::host::Server;
 use server::log::LogLevels;
-use server::sink::Target;
+use server::sinks::Target;
 
 use crate::cli::Arguments;
 use crate::load::{self, Loaded};

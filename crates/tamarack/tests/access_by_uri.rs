@@ -19,8 +19,8 @@ use server::engine::Engine;
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, always};
 use server::host::Server;
 use server::module::{ErasedModule, Module, module};
+use server::registry::Registry;
 use server::request::Request;
-use server::slots::Registry;
 
 /// The longest that is waited for anything.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ use server::build::Build;
 use server::connection;
 use server::engine::Engine;
 use server::host::Server;
-use server::slots::Registry;
+use server::registry::Registry;
 
 /// The requests of a client. No two heads are alike, except those of [`Heads::Same`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

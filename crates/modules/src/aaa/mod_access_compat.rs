@@ -4,6 +4,7 @@
 
 use conf::Arg;
 use conf::values::Subnet;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
 use server::hostname;
@@ -11,7 +12,6 @@ use server::log::Level;
 use server::merge::Merge;
 use server::module::Module;
 use server::request::Request;
-use server::scope::{Override, Places};
 use wire::MethodSet;
 use wire::method::Method;
 

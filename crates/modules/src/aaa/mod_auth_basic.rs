@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use conf::Arg;
 use md5::{Digest, Md5};
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
 use server::log::Level;
 use server::merge::{Replace, Setting};
 use server::module::Module;
 use server::request::Request;
-use server::scope::{Override, Places};
 
 use super::expression::Expression;
 use super::line::until;

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use conf::{Arg, Node};
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, always};
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
-use server::scope::{Override, Places};
 
 use super::expression::Expression;
 use super::provider::{

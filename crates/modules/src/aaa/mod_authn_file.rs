@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use conf::Arg;
 use rt::Work;
+use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
-use server::scope::{Override, Places};
 
 use super::line::{self, PASSWORD_LINE_LIMIT, until};
 use super::password;

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use conf::Arg;
 use rt::Work;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes, Target};
 use server::hooks::Hooks;
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::{FileKind, Request};
-use server::scope::{Override, Places};
 
 use super::expression::Expression;
 use super::line::{self, GROUP_LINE_LIMIT, until, words};

@@ -9,10 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::{Node, Span};
+use server::context::Places;
 use server::directive::{Fault, Target};
 use server::plan::Layer;
 use server::request::Request;
-use server::scope::Places;
 use server::section::{Matches, Section};
 use server::walk;
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use conf::Arg;
 use nix::unistd;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
 use server::merge::{Outermost, Setting};
 use server::module::Module;
-use server::scope::{Override, Places};
 
 /// `mod_unixd.c`
 pub struct Unixd;

@@ -4,9 +4,9 @@
 //!
 //! The reader of configuration files expands macros; the rows are here for `-L` and the manual.
 
+use server::context::{Override, Places};
 use server::directive::{Row, Takes};
 use server::module::Module;
-use server::scope::{Override, Places};
 
 /// `mod_macro.c`
 pub struct Macro;

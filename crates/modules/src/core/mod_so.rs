@@ -5,9 +5,9 @@
 //! The reader of configuration files executes these directives; the rows are here for `-L` and the
 //! manual.
 
+use server::context::{Override, Places};
 use server::directive::{Row, State, Takes};
 use server::module::Module;
-use server::scope::{Override, Places};
 
 /// `mod_so.c`
 pub struct So;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use conf::Arg;
 use conf::values::{Unit, timeout};
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
 use server::merge::{Outermost, Setting};
 use server::module::Module;
-use server::scope::{Override, Places};
 
 /// `mod_watchdog.c`
 pub struct Watchdog;

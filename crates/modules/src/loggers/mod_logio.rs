@@ -3,13 +3,13 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_logio.html>
 
 use server::body::Body;
+use server::context::{Override, Places};
 use server::directive::{Row, Takes};
 use server::filter::{OutputFilter, Stage};
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
-use server::scope::{Override, Places};
 
 use super::mod_log_config::LogItem;
 

@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::{FileKind, Request};
-use server::scope::{Override, Places};
 use server::subrequest;
 use wire::Method;
 

@@ -5,12 +5,12 @@
 use std::os::unix::ffi::OsStrExt;
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
 use server::merge::Merge;
 use server::module::Module;
 use server::request::Request;
-use server::scope::{Override, Places};
 use wire::Table;
 
 /// `mod_env.c`

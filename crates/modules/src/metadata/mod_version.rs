@@ -4,9 +4,9 @@
 //!
 //! The reader of configuration files decides; the row is here for `-L` and the manual.
 
+use server::context::{Override, Places};
 use server::directive::{Row, Takes};
 use server::module::Module;
-use server::scope::{Override, Places};
 
 /// `mod_version.c`
 pub struct Version;

@@ -14,7 +14,7 @@ mod rows;
 
 use server::merge::{Outermost, Setting};
 use server::module::Module;
-use server::slots::{Registry, Slots};
+use server::registry::{Registry, Slots};
 
 pub use listen::Listen;
 pub use numbers::Numbers;

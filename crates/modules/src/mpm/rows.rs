@@ -1,9 +1,9 @@
 //! The directives of the MPMs, written once for all that have them.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
 use server::merge::Setting;
-use server::scope::{Override, Places};
 
 use super::{Kind, Mpm, Settings, listen};
 

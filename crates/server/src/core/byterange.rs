@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use wire::conditional::{Condition, Validators, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
 
-use crate::body::{Body, FileSlice};
+use crate::api::filter::{OutputFilter, Stage};
 use crate::core::dir_config::{CoreDir, RangeLimit};
-use crate::errors;
-use crate::filter::{OutputFilter, Stage};
+use crate::phases::errors;
 use crate::request::Request;
+use crate::request::body::{Body, FileSlice};
 
 /// Attaches the filter where a client asks for ranges, whichever handler made the response.
 pub(crate) fn attach(request: &mut Request) {
@@ -105,7 +105,7 @@ fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) 
         return Some(part);
     }
     let boundary = range::boundary(random());
-    let media_type = crate::respond::media_type(request);
+    let media_type = crate::http::respond::media_type(request);
     let mut all = VecDeque::with_capacity(ranges.len() * 2 + 1);
     for range in ranges {
         let mut head = Vec::new();

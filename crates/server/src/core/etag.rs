@@ -4,11 +4,11 @@
 
 use conf::Arg;
 
+use crate::api::directive::{Cx, Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
+use crate::config::merge::Merge;
 use crate::core::Core;
-use crate::directive::{Cx, Fault, Row, Set, State, Takes};
-use crate::merge::Merge;
 use crate::request::FileInfo;
-use crate::scope::{Override, Places};
 
 /// The validator of a list of variants (`vlist_validator`), kept on a request that was negotiated:
 /// it becomes a part of the chosen variant's ETag. Without quotes.

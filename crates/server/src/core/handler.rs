@@ -10,16 +10,16 @@ use wire::MethodSet;
 use wire::conditional::{Validators, meets_conditions};
 use wire::method::Method;
 
-use crate::body::{Body, FileSlice};
+use crate::api::hooks::{Answer, Bound, Verdict};
 use crate::core::digest::{self, Digests, Wanted};
 use crate::core::dir_config::RangeLimit;
 use crate::core::etag::{self, EtagParts, VariantsTag};
 use crate::core::{Core, unprovided};
-use crate::errors;
-use crate::hooks::{Answer, Bound, Verdict};
-use crate::inlet::BodyError;
+use crate::files::path;
 use crate::log::Level;
-use crate::path;
+use crate::phases::errors;
+use crate::request::body::{Body, FileSlice};
+use crate::request::request_body::BodyError;
 use crate::request::{FileKind, PathInfoUse, Request};
 
 /// Microseconds in a second.

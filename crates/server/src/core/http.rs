@@ -5,11 +5,11 @@
 use conf::Arg;
 use conf::values::{Unit, timeout};
 
+use crate::api::directive::{Cx, Fault, Row, Set, Takes};
+use crate::api::hooks::{Hooks, Phase, Rank, always};
+use crate::api::module::Module;
 use crate::core::methods;
 use crate::core::rows::leading_number;
-use crate::directive::{Cx, Fault, Row, Set, Takes};
-use crate::hooks::{Hooks, Phase, Rank, always};
-use crate::module::Module;
 
 /// `http_core.c`: always there.
 pub struct HttpCore;

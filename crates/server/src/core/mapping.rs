@@ -7,16 +7,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::api::hooks::{Answer, Bound, Verdict};
+use crate::config::merge::Setting;
 use crate::core::Core;
 use crate::core::dir_config::HandlerName;
-use crate::expr;
-use crate::hooks::{Answer, Bound, Verdict};
+use crate::files::path;
 use crate::log::Level;
-use crate::matching::{self, Stop};
-use crate::merge::Setting;
-use crate::path;
+use crate::phases::expr;
+use crate::phases::matching::{self, Stop};
+use crate::phases::walk;
 use crate::request::Request;
-use crate::walk;
 
 /// DocumentRoot and the URI's path, less what `ServerPath` takes off.
 pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {

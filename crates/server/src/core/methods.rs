@@ -5,12 +5,12 @@
 use bytes::Bytes;
 use wire::method::Method;
 
-use crate::body::Body;
+use crate::api::hooks::{Answer, Bound, Verdict};
 use crate::core::HttpCore;
 use crate::core::server_config::Trace;
-use crate::hooks::{Answer, Bound, Verdict};
-use crate::inlet::BodyError;
 use crate::request::Request;
+use crate::request::body::Body;
+use crate::request::request_body::BodyError;
 
 /// The value of `Allow`: what handlers said they take, in Apache's order.
 pub(crate) fn allow(request: &Request) -> Vec<u8> {

@@ -23,10 +23,10 @@ pub use http::HttpCore;
 pub use options::{Links, OptionFlags, Options};
 pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 
-use crate::directive::Row;
-use crate::hooks::{Bound, Hooks, Phase, Rank, always};
-use crate::hostname;
-use crate::module::Module;
+use crate::api::directive::Row;
+use crate::api::hooks::{Bound, Hooks, Phase, Rank, always};
+use crate::api::module::Module;
+use crate::phases::hostname;
 
 /// `core.c`: always there.
 pub struct Core;

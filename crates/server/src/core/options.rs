@@ -1,9 +1,9 @@
 //! `Options`: its words, and how they are inherited.
 
+use crate::api::directive::{Cx, Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
+use crate::config::merge::Merge;
 use crate::core::Core;
-use crate::directive::{Cx, Fault, Row, Set, State, Takes};
-use crate::merge::Merge;
-use crate::scope::{Override, Places};
 use conf::Arg;
 
 /// Words of `Options`.

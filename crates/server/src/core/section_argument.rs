@@ -2,7 +2,7 @@
 
 use conf::Arg;
 
-use crate::directive::Fault;
+use crate::api::directive::Fault;
 
 /// What stands behind a section's name.
 pub(super) struct Argument {

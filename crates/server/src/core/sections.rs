@@ -9,16 +9,16 @@ use std::sync::Arc;
 use conf::{Arg, Node};
 use wire::method::{Method, MethodSet};
 
+use crate::api::directive::{Fault, Row, Set, Takes, Target};
+use crate::config::context::{Override, Places};
+use crate::config::host::HostDraft;
+use crate::config::registry::Slots;
+use crate::config::section::{Condition, Matches, Section};
+use crate::config::within::Within;
 use crate::core::rows::Here;
 use crate::core::section_argument::{Argument, split, words};
 use crate::core::{Core, CoreDir};
-use crate::directive::{Fault, Row, Set, Takes, Target};
-use crate::expr;
-use crate::host::HostDraft;
-use crate::scope::{Override, Places};
-use crate::section::{Condition, Matches, Section};
-use crate::slots::Slots;
-use crate::within::Within;
+use crate::phases::expr;
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row<Core>] = &[

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use wire::HeadLimits;
 
-use crate::errorlog::Formats;
+use crate::config::merge::{Append, Outermost, Overlay, Own, Setting};
+use crate::config::section::Section;
 use crate::log::LogLevels;
-use crate::merge::{Append, Outermost, Overlay, Own, Setting};
-use crate::section::Section;
-use crate::sink::SinkId;
-use crate::subrequest::RECURSION_LIMIT;
+use crate::log::errorlog::Formats;
+use crate::log::sinks::SinkId;
+use crate::phases::subrequest::RECURSION_LIMIT;
 
 /// `ServerName [scheme://]name[:port]`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

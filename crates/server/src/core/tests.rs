@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bstr::ByteSlice;
 
 use super::*;
-use crate::build::Build;
-use crate::host::Server;
-use crate::module::module;
-use crate::slots::Registry;
+use crate::api::module::module;
+use crate::config::build::Build;
+use crate::config::host::Server;
+use crate::config::registry::Registry;
 
 struct Questions(Arc<Registry>);
 

@@ -3,12 +3,12 @@
 //! Apache's default handler then serves the file as it is: the source of a program. Here the line
 //! that names such a handler is warned of at start, and its files are a 500.
 
-use crate::directive::Target;
+use crate::api::directive::Target;
+use crate::api::missing::UNPROVIDED;
+use crate::config::context::Places;
+use crate::config::registry::Registry;
 use crate::log::Level;
-use crate::missing::UNPROVIDED;
 use crate::request::Request;
-use crate::scope::Places;
-use crate::slots::Registry;
 
 /// The handler that serves files.
 const DEFAULT: &[u8] = b"default-handler";

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Request;
-use crate::filter::{Attached, OutputFilter, Stage};
+use crate::api::filter::{Attached, OutputFilter, Stage};
 use crate::log::Level;
 
 impl Request {

@@ -37,7 +37,7 @@ pub struct Depth {
     pub lookups: Option<Rc<Lookups>>,
 }
 
-/// Look-ups that share one limit ([`crate::subrequest::LOOKUP_LIMIT`]).
+/// Look-ups that share one limit ([`crate::phases::subrequest::LOOKUP_LIMIT`]).
 #[derive(Debug, Default)]
 pub struct Lookups {
     /// How many were made.

@@ -3,7 +3,7 @@
 //! Source: `ap_rwrite`, `ap_old_write_filter` (server/protocol.c).
 
 use super::Request;
-use crate::body::Body;
+use crate::request::body::Body;
 
 /// How much of such a body Apache gathers before the first of it leaves, bytes
 /// (`APR_BUCKET_BUFF_SIZE`).

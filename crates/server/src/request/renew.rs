@@ -5,10 +5,10 @@ use std::rc::Rc;
 use wire::Table;
 
 use super::{Depth, FileInfo, PathInfoUse, Request};
-use crate::body::Body;
-use crate::client::Client;
-use crate::inlet::BodyIn;
-use crate::matching::Matching;
+use crate::phases::matching::Matching;
+use crate::request::body::Body;
+use crate::request::connection_info::Client;
+use crate::request::request_body::BodyIn;
 
 /// What a text or a table of a request that is kept may hold, bytes.
 const KEPT_BYTES: usize = 4096;

@@ -8,8 +8,8 @@ use conf::{Diagnostic, Span};
 use server::build::Build;
 use server::core::{Core, CoreDir};
 use server::module::{Config, Module};
+use server::registry::Slots;
 use server::section::Section;
-use server::slots::Slots;
 
 use super::rule::{Kind, Rule};
 use super::{AuthzCore, Dir};

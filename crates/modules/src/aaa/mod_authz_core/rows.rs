@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use conf::{Arg, Node};
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::scope::{Override, Places};
 use wire::MethodSet;
 
 use super::rule::{Kind, Line, Logic, Rule};

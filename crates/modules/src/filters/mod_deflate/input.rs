@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use server::filter::InputFilter;
-use server::inlet::{BodyError, BodySource};
 use server::request::Request;
+use server::request_body::{BodyError, BodySource};
 
 use super::gzip::Unpacker;
 use super::recode::Ratio;

@@ -1,8 +1,8 @@
 //! The directives of mod_deflate.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
-use server::scope::{Override, Places};
 
 use super::{AlterEtag, Deflate, Packing, Unpacking};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
 use server::filter::Stage;
-use server::scope::{Override, Places};
 
 use super::protocol::{self, Protocols};
 use super::{Condition, Filter, Provider, SmartFilter};

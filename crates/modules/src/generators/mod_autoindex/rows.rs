@@ -1,9 +1,9 @@
 //! The directives of mod_autoindex.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::merge::Setting;
-use server::scope::{Override, Places};
 
 use super::describe::Description;
 use super::item::{By, Item};

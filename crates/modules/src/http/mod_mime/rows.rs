@@ -1,8 +1,8 @@
 //! The directives.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::scope::{Override, Places};
 use server::within::Within;
 
 use super::Mime;

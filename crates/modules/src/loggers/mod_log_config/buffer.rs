@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use server::engine::Engine;
 use server::request::Request;
-use server::sink::SinkId;
+use server::sinks::SinkId;
 
 /// A buffer that holds this much is written, bytes.
 const BUFFER_BYTES: usize = 64 * 1024;

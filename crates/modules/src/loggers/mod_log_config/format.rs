@@ -2,8 +2,8 @@
 //!
 //! Source: `parse_log_string`, `process_item` (modules/loggers/mod_log_config.c).
 
+use server::registry::Registry;
 use server::request::Request;
-use server::slots::Registry;
 
 use super::item::{Item, Value};
 use super::json;

@@ -5,9 +5,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use server::client::KeepAlive;
+use server::connection_info::KeepAlive;
+use server::registry::Registry;
 use server::request::Request;
-use server::slots::Registry;
 use wire::{Table, escape};
 
 use super::time::Time;

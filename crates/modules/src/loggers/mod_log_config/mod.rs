@@ -24,7 +24,7 @@ use server::matching::{self, Stop};
 use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
 use server::module::Module;
 use server::request::Request;
-use server::sink::SinkId;
+use server::sinks::SinkId;
 
 use format::Format;
 

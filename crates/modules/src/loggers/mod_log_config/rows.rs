@@ -5,10 +5,10 @@ use std::sync::Arc;
 use conf::Arg;
 use conf::expr::Flags;
 use mpm::pipes::PipeSpec;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
-use server::scope::{Override, Places};
-use server::sink::Target;
+use server::sinks::Target;
 
 use super::format::Format;
 use super::{Condition, Log, LogConfig};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use conf::Arg;
 use conf::expr::Expr;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
-use server::scope::{Override, Places};
 use server::within::Within;
 
 use super::{Alias, AliasEntry, Pattern, Redirect, Whole, entry};

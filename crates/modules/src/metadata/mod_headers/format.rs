@@ -4,8 +4,8 @@ use std::io::Write;
 
 use conf::expr::{Expr, Flags};
 use server::expr;
+use server::registry::Registry;
 use server::request::Request;
-use server::slots::Registry;
 
 use crate::mpm::Numbers;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use conf::Arg;
 use pcre::Regex;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
-use server::scope::{Override, Places};
 
 use super::Headers;
 use super::apply::Fields;

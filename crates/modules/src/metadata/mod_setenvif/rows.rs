@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
-use server::scope::{Override, Places};
 
 use super::condition::{Attribute, Condition, Effect, Pattern, Test, plain_text};
 use super::{Setenvif, Settings};

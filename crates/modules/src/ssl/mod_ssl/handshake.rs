@@ -8,7 +8,7 @@ use rt::Work;
 use rt::tls::{CertificateDer, ClientHello, ProtocolVersion, TlsInfo};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::UnixTime;
-use server::client::Client;
+use server::connection_info::Client;
 use server::engine::Engine;
 use server::hooks::{Judgement, TlsChoice, TlsHook};
 use server::host::{Host, Server};

@@ -1,7 +1,7 @@
 //! SSLVHostSNIPolicy and SSLStrictSNIVHostCheck: which hosts a connection may ask for, beside the
 //! one that its handshake was for (`ssl_hook_ReadReq`, CVE-2025-23048).
 
-use server::client::{Client, TlsFacts};
+use server::connection_info::{Client, TlsFacts};
 use server::host::{Host, Server as Served};
 use server::request::Request;
 use tls::sessions::context;

@@ -6,12 +6,12 @@ use bstr::ByteSlice;
 use conf::Arg;
 
 use super::{Here, file_info, one_of};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::core::dir_config::{ErrorDocument, HandlerName};
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::expr;
+use crate::phases::expr;
 use crate::request::PathInfoUse;
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     file_info(

@@ -4,9 +4,9 @@ use conf::Arg;
 use mpm::affinity::Setting;
 
 use super::Here;
+use crate::api::directive::{Fault, Row, Set, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
-use crate::directive::{Fault, Row, Set, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     row(

@@ -3,11 +3,11 @@
 use conf::Arg;
 
 use super::{Here, file_info, global, host, one_of};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::core::dir_config::{CanonicalName, HostnameLookups, Signature};
 use crate::core::server_config::{ServerName, Tokens};
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     host(

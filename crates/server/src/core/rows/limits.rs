@@ -3,10 +3,10 @@
 use conf::Arg;
 
 use super::{Here, host, leading_number};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::core::dir_config::RangeLimit;
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     host(

@@ -3,11 +3,11 @@
 use conf::Arg;
 
 use super::{Here, host};
+use crate::api::directive::{Fault, Row, Set, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
-use crate::directive::{Fault, Row, Set, Takes};
-use crate::errorlog::{self, FormatKind, parse_format};
+use crate::log::errorlog::{self, FormatKind, parse_format};
 use crate::log::{Level, ModuleLevel};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     host(

@@ -13,9 +13,9 @@ mod scripts;
 
 use conf::Arg;
 
+use crate::api::directive::{Cx, Fault, Row, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::{Core, etag, options, sections};
-use crate::directive::{Cx, Fault, Row, Takes};
-use crate::scope::{Override, Places};
 
 /// The context of the core's setters.
 pub(crate) type Here<'a, 't> = Cx<'a, 't, Core>;

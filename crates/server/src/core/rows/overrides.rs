@@ -5,10 +5,10 @@ use std::sync::Arc;
 use conf::Arg;
 
 use super::{Here, host};
+use crate::api::directive::{Fault, Row, Set, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::dir_config::AllowOverride;
 use crate::core::{Core, OptionFlags};
-use crate::directive::{Fault, Row, Set, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     Row::<Core>::new(

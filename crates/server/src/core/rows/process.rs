@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use conf::Arg;
 
 use super::{Here, global, leading_number};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     Row::<Core>::new(
@@ -140,7 +140,7 @@ fn absolute(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<PathBuf, Fault> {
 
 /// The reader has taken note of it already; here it is checked.
 fn server_root(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let path = crate::path::as_path(&arg.text);
+    let path = crate::files::path::as_path(&arg.text);
     if path.is_dir() {
         return Ok(());
     }

@@ -6,10 +6,10 @@ use conf::Arg;
 use conf::values::{Unit, timeout};
 
 use super::{Here, global, host, leading_number, one_of};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::core::server_config::{EncodedSlashes, Trace};
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     host(

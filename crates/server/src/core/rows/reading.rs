@@ -6,9 +6,9 @@
 use conf::{Arg, Node};
 
 use super::{Here, one_of};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::scope::{Override, Places};
 
 pub(super) const ROWS: &[Row<Core>] = &[
     line("Include", "file-path|directory-path|wildcard", "Reads other configuration files here.")

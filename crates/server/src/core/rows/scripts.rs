@@ -3,10 +3,10 @@
 use conf::Arg;
 
 use super::{Here, file_info, one_of};
+use crate::api::directive::{Fault, Row, Set, State, Takes};
+use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::core::dir_config::ResourceLimit;
-use crate::directive::{Fault, Row, Set, State, Takes};
-use crate::scope::{Override, Places};
 
 const NO_PROGRAMS: State = State::Accepted("no module here starts programs for requests yet");
 

@@ -12,9 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::merge::Setting;
-use server::scope::{Override, Places};
 use tls::{Finding, Severity};
 
 use super::config::Server;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use conf::Arg;
 use conf::expr::Flags;
+use server::context::{Override, Places};
 use server::directive::{Fault, Row, Set, State, Takes};
 use server::expr;
-use server::scope::{Override, Places};
 
 use super::{Here, anywhere, host, text, words};
 use crate::ssl::mod_ssl::Ssl;

@@ -1,8 +1,8 @@
 //! What there is not: TLS to backends, for now; and what of OpenSSL's has no place here, for good.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Fault, Row, Set, State, Takes};
-use server::scope::{Override, Places};
 
 use super::{Here, global, host};
 use crate::ssl::mod_ssl::Ssl;

@@ -1,0 +1,36 @@
+//! Providers: what one module offers to others by group and name (`ap_register_provider`).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::config::registry::Registry;
+
+/// Looks a provider up in a registry; the usual call while configuration is read.
+pub fn provider<T: Any + Send + Sync>(reg: &Registry, group: &str, name: &str) -> Option<Arc<T>> {
+    reg.hooks.provider(group, name)
+}
+
+/// Providers that the configuration itself makes (`<AuthnProviderAlias>`), beside those that
+/// modules registered.
+#[derive(Clone, Default)]
+pub struct DefinedProviders(Vec<DefinedProvider>);
+
+#[derive(Clone)]
+struct DefinedProvider {
+    group: &'static str,
+    name: String,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+impl DefinedProviders {
+    /// Adds a provider; a later one of the same name takes the earlier one's place.
+    pub fn define<T: Any + Send + Sync>(&mut self, group: &'static str, name: String, value: T) {
+        self.0.push(DefinedProvider { group, name, value: Arc::new(value) });
+    }
+
+    /// A provider by name; names are case-insensitive.
+    pub fn find<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
+        let is_it = |of: &&DefinedProvider| of.group == group && of.name.eq_ignore_ascii_case(name);
+        self.0.iter().rev().find(is_it)?.value.clone().downcast::<T>().ok()
+    }
+}

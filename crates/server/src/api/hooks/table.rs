@@ -1,0 +1,164 @@
+//! What the active modules registered, in order.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::MethodSet;
+
+use super::{HookDef, MaintainHook, Phase, PostConfig, ServerHook, ShareHook, TlsHook};
+use crate::api::filter::{FilterDef, InputFilterDef};
+use crate::config::registry::Slots;
+use crate::engine::Engine;
+use crate::request::Request;
+use crate::request::read_policy::ReadPolicy;
+
+/// Everything that the active modules registered.
+#[derive(Default)]
+pub struct HookTable {
+    pub(super) phases: [Vec<HookDef>; Phase::COUNT],
+    pub(super) post_config: Vec<PostConfig>,
+    pub(super) filters: Vec<Arc<FilterDef>>,
+    pub(super) input_filters: Vec<Arc<InputFilterDef>>,
+    pub(super) providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
+    pub(super) tls: Option<TlsHook>,
+    pub(super) shared: Vec<ShareHook>,
+    pub(super) maintain: Vec<MaintainHook>,
+    pub(super) logs_opened: Vec<ServerHook>,
+    pub(super) child_started: Vec<ServerHook>,
+    pub(super) every_second: Vec<fn(&Engine)>,
+    pub(super) answered: Vec<fn(&Request)>,
+    pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
+    pub(super) satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
+    /// Some hook decides access by URI, not by configuration alone: then authorisation is never
+    /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
+    pub auth_by_uri: bool,
+}
+
+impl HookTable {
+    /// The hooks of a phase, in order.
+    pub fn phase(&self, phase: Phase) -> &[HookDef] {
+        &self.phases[phase as usize]
+    }
+
+    /// All phases, indexed by [`Phase`].
+    pub fn all_phases(&self) -> &[Vec<HookDef>; Phase::COUNT] {
+        &self.phases
+    }
+
+    /// The `post_config` hooks in load order.
+    pub fn post_config(&self) -> &[PostConfig] {
+        &self.post_config
+    }
+
+    /// Whether the handler of this name shows counters by virtual host.
+    pub fn shows_host_counts(&self, name: &[u8]) -> bool {
+        let named = |hook: &&HookDef| hook.handler.is_some_and(|own| own.as_bytes() == name);
+        self.phase(Phase::Handler).iter().find(named).is_some_and(|hook| hook.shows_host_counts)
+    }
+
+    /// Adds an output filter.
+    pub(crate) fn add_filter(&mut self, filter: FilterDef) {
+        self.filters.push(Arc::new(filter));
+    }
+
+    /// Whether an active module has a handler of this name.
+    pub fn provides_handler(&self, name: &[u8]) -> bool {
+        let is_named = |hook: &HookDef| hook.handler.is_some_and(|own| own.as_bytes() == name);
+        self.phase(Phase::Handler).iter().any(is_named)
+    }
+
+    /// A filter by name; names are case-insensitive.
+    pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
+        self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// An input filter by name; names are case-insensitive.
+    pub fn input_filter(&self, name: &[u8]) -> Option<&Arc<InputFilterDef>> {
+        self.input_filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// A provider (`ap_lookup_provider`); names are case-insensitive.
+    pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
+        let (_, found) = self.providers.iter().find(|((in_group, called), _)| {
+            *in_group == group && called.eq_ignore_ascii_case(name)
+        })?;
+        found.clone().downcast::<T>().ok()
+    }
+
+    /// All providers of a group, with their names.
+    pub fn providers<T: Any + Send + Sync>(&self, group: &str) -> Vec<(&'static str, Arc<T>)> {
+        let of_group = self.providers.iter().filter(|((in_group, _), _)| *in_group == group);
+        of_group.filter_map(|((_, n), p)| Some((*n, p.clone().downcast::<T>().ok()?))).collect()
+    }
+
+    /// How TLS comes to connections, if anybody offers it.
+    pub fn tls(&self) -> Option<TlsHook> {
+        self.tls
+    }
+
+    /// How slowly clients of a host may send.
+    pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
+        self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
+    }
+
+    /// What each loop does every second, and at its end.
+    pub fn every_second(&self) -> &[fn(&Engine)] {
+        &self.every_second
+    }
+
+    /// What notes an answer that was timed.
+    pub fn answered(&self) -> &[fn(&Request)] {
+        &self.answered
+    }
+
+    /// What makes shared things before the fork.
+    pub fn shared(&self) -> &[ShareHook] {
+        &self.shared
+    }
+
+    /// What the supervisor does once a minute.
+    pub fn maintain(&self) -> &[MaintainHook] {
+        &self.maintain
+    }
+
+    /// What is done when the logs are open, before the fork.
+    pub fn logs_opened(&self) -> &[ServerHook] {
+        &self.logs_opened
+    }
+
+    /// What every child does before it serves.
+    pub fn child_started(&self) -> &[ServerHook] {
+        &self.child_started
+    }
+
+    /// The methods that `Satisfy Any` is in force for in a directory (mod_access_compat tells).
+    pub fn satisfy_any(&self, dir: &Slots) -> MethodSet {
+        self.satisfy.as_ref().map_or(MethodSet::EMPTY, |ask| ask(dir))
+    }
+
+    /// Orders each phase; `load_order` lists the modules' `FILE`s.
+    pub(crate) fn sort(&mut self, load_order: &[&'static str]) {
+        for phase in &mut self.phases {
+            let place = |file: &str| load_order.iter().position(|f| *f == file);
+            phase.sort_by_key(|hook| (hook.rank, place(hook.module)));
+            settle(phase);
+        }
+    }
+}
+
+/// Moves each hook behind those it must follow, and otherwise keeps the order.
+fn settle(hooks: &mut Vec<HookDef>) {
+    let mut waiting: Vec<HookDef> = std::mem::take(hooks);
+    while !waiting.is_empty() {
+        let must_wait = |hook: &HookDef| {
+            waiting.iter().any(|other| {
+                other.module != hook.module
+                    && (hook.after.contains(&other.module) || other.before.contains(&hook.module))
+            })
+        };
+        // A cycle can only be a mistake of ours; then the order by rank stands.
+        let next = waiting.iter().position(|hook| !must_wait(hook)).unwrap_or(0);
+        hooks.push(waiting.remove(next));
+    }
+}

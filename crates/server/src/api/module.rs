@@ -1,0 +1,99 @@
+//! What a module is.
+//!
+//! A module has a name, two configuration types, rows (its directives) and hooks. Everything that
+//! the server knows of it is on this screen; `crates/modules/src/lib.rs` lists all of them.
+
+use std::any::{Any, TypeId};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::api::directive::{ErasedRow, Row};
+use crate::api::hooks::{HookTable, Hooks};
+use crate::api::missing::Missing;
+use crate::config::merge::Merge;
+
+/// A configuration type of a module: declared with [`config!`](crate::config), or `()`.
+pub trait Config: Merge + Default + Clone + Send + Sync + 'static {}
+impl<T: Merge + Default + Clone + Send + Sync + 'static> Config for T {}
+
+/// A module, as `LoadModule` names it.
+pub trait Module: Sized + Send + Sync + 'static {
+    /// The name in `LoadModule` lines and `IfModule`: `alias_module`.
+    const NAME: &'static str;
+    /// The file in Apache's tree, for `-l`, `IfModule` and hook order: `mod_alias.c`.
+    const FILE: &'static str;
+    /// What it knows per server and virtual host (`create_server_config`).
+    type Server: Config;
+    /// What it knows per directory (`create_dir_config`).
+    type Dir: Config;
+    /// Its directives, one row each.
+    const DIRECTIVES: &'static [Row<Self>] = &[];
+    /// Its hooks; called once at start.
+    fn hooks(_hooks: &mut Hooks<'_, Self>) {}
+}
+
+/// A configuration value of some module.
+pub type AnyConfig = dyn Any + Send + Sync;
+
+/// A [`Module`] without its type, so that all of them fit in one list.
+pub trait ErasedModule: Sync {
+    /// [`Module::NAME`]
+    fn name(&self) -> &'static str;
+    /// [`Module::FILE`]
+    fn file(&self) -> &'static str;
+    /// The module as one that is not here yet; `None` for one that is.
+    fn missing(&self) -> Option<&Missing> {
+        None
+    }
+    /// The identity of the implementing type.
+    fn type_id(&self) -> TypeId;
+    /// The rows, erased; `index` is the module's place in the registry.
+    fn rows(&self, index: usize) -> Vec<ErasedRow>;
+    /// Registers the hooks; `index` is the module's place in the registry.
+    fn register(&self, index: usize, table: &mut HookTable);
+    /// The configurations of a place where nothing was said: (server, directory).
+    fn defaults(&self) -> (Arc<AnyConfig>, Arc<AnyConfig>);
+    /// Merges two `Server` values.
+    fn merge_server(&self, outer: &AnyConfig, inner: &AnyConfig) -> Option<Arc<AnyConfig>>;
+    /// Merges two `Dir` values.
+    fn merge_dir(&self, outer: &AnyConfig, inner: &AnyConfig) -> Option<Arc<AnyConfig>>;
+}
+
+struct Of<M>(PhantomData<fn() -> M>);
+
+/// The list entry of a module: `module::<Alias>()`.
+pub const fn module<M: Module>() -> &'static dyn ErasedModule {
+    &Of::<M>(PhantomData)
+}
+
+fn merge_any<T: Config>(outer: &AnyConfig, inner: &AnyConfig) -> Option<Arc<AnyConfig>> {
+    let (outer, inner) = (outer.downcast_ref::<T>()?, inner.downcast_ref::<T>()?);
+    Some(Arc::new(T::merge(outer, inner)))
+}
+
+impl<M: Module> ErasedModule for Of<M> {
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+    fn file(&self) -> &'static str {
+        M::FILE
+    }
+    fn type_id(&self) -> TypeId {
+        TypeId::of::<M>()
+    }
+    fn rows(&self, index: usize) -> Vec<ErasedRow> {
+        M::DIRECTIVES.iter().map(|row| ErasedRow::of(row, index)).collect()
+    }
+    fn register(&self, index: usize, table: &mut HookTable) {
+        M::hooks(&mut Hooks::new(index, table));
+    }
+    fn defaults(&self) -> (Arc<AnyConfig>, Arc<AnyConfig>) {
+        (Arc::new(M::Server::default()), Arc::new(M::Dir::default()))
+    }
+    fn merge_server(&self, outer: &AnyConfig, inner: &AnyConfig) -> Option<Arc<AnyConfig>> {
+        merge_any::<M::Server>(outer, inner)
+    }
+    fn merge_dir(&self, outer: &AnyConfig, inner: &AnyConfig) -> Option<Arc<AnyConfig>> {
+        merge_any::<M::Dir>(outer, inner)
+    }
+}

@@ -1,0 +1,374 @@
+//! From a tree of directives to a server: each directive finds its row, each row writes to its
+//! module's configuration, virtual hosts inherit from the main server, `post_config` has its say.
+
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span};
+
+use crate::api::directive::{ErasedRow, Fault, State, Target};
+use crate::api::hooks::DefinedProviders;
+use crate::api::missing;
+use crate::api::module::Module;
+use crate::config::budget::Budget;
+use crate::config::context::{Override, Places};
+use crate::config::hint::{self, Hint};
+use crate::config::host::{HostDraft, Server};
+use crate::config::registry::{Registry, Slots};
+use crate::core::{Core, CoreServer};
+use crate::log::sinks::{self, Sinks};
+use wire::MethodRegistry;
+
+/// `DocumentRoot`, the default: Debian's, as that of ServerRoot.
+pub const DEFAULT_DOCUMENT_ROOT: &str = "/var/www/html";
+
+/// A configuration while it is being built.
+pub struct Build {
+    /// The active modules.
+    pub registry: Arc<Registry>,
+    /// The texts that spans point into.
+    pub sources: Sources,
+    /// The names that `Define` set.
+    pub defines: Defines,
+    /// The macros that are left at the end.
+    pub macros: conf::Macros,
+    /// What relative file names are relative to.
+    pub server_root: PathBuf,
+    /// What was found wrong so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The main server.
+    pub main: HostDraft,
+    /// The virtual hosts, in order; not yet merged with the main server until
+    /// [`Build::finish`] runs `post_config`.
+    pub hosts: Vec<HostDraft>,
+    /// Where log lines go: directives register their targets here.
+    pub sinks: Arc<Sinks>,
+    /// Whether anything may be done that has effects (make a certificate, ask a passphrase): false
+    /// for `-t`.
+    pub for_real: bool,
+    /// Whether a `DocumentRoot` that is not there is noticed: false for `-T`.
+    pub check_document_root: bool,
+    /// Whether a server is running that this is a new configuration of.
+    pub is_restart: bool,
+    /// `RegexDefaultOptions`
+    pub regex_flags: pcre::Flags,
+    /// Providers that the configuration itself makes.
+    pub defined: DefinedProviders,
+    /// `RegisterHttpMethod`
+    pub methods: MethodRegistry,
+    /// Whether some place has a handler that shows counters by virtual host.
+    pub counts_hosts: bool,
+    /// What may be taken; nothing is applied any more once it is spent.
+    pub budget: Option<Budget>,
+    /// The names of the sections around the directive that is applied, the outermost first.
+    pub around: Vec<&'static str>,
+}
+
+impl Build {
+    /// A build with nothing in it.
+    pub fn new(registry: Arc<Registry>, tree: &conf::Tree, for_real: bool) -> Build {
+        let main = HostDraft::new(&registry);
+        Build {
+            registry,
+            sources: tree.sources.clone(),
+            defines: tree.defines.clone(),
+            macros: tree.macros.clone(),
+            server_root: tree.server_root.clone(),
+            diagnostics: Vec::new(),
+            main,
+            hosts: Vec::new(),
+            sinks: Arc::new(Sinks::default()),
+            for_real,
+            check_document_root: true,
+            is_restart: false,
+            regex_flags: pcre::Flags::default(),
+            defined: DefinedProviders::default(),
+            methods: MethodRegistry::new(),
+            counts_hosts: false,
+            budget: None,
+            around: Vec::new(),
+        }
+    }
+
+    /// Compiles a regular expression of the configuration under `RegexDefaultOptions`.
+    ///
+    /// # Errors
+    /// Apache's words, which leave the reason out; it stands in the help line.
+    pub fn regex(&self, pattern: &[u8], ignoring_case: bool) -> Result<pcre::Regex, Fault> {
+        let mut flags = self.regex_flags;
+        flags.caseless |= ignoring_case;
+        pcre::Regex::new(pattern, flags)
+            .map_err(|why| Fault::new("Regex could not be compiled").help(why.to_string()))
+    }
+
+    /// Applies the directives, merges the hosts, runs `post_config`; `None` if there was an error.
+    /// The diagnostics tell what was found, errors and warnings.
+    pub fn finish(mut self, nodes: &[Node]) -> (Option<Server>, Vec<Diagnostic>, Sources) {
+        self.apply_main(nodes);
+        self.default_error_log();
+        self.default_document_root();
+        for host in &mut self.hosts {
+            host.server = self.registry.merge_server(&self.main.server, &host.server);
+            host.dir = self.registry.merge_dir(&self.main.dir, &host.dir);
+        }
+        if !self.has_errors() {
+            let registry = self.registry.clone();
+            for hook in registry.hooks.post_config() {
+                hook(&mut self);
+            }
+        }
+        let failed = self.has_errors();
+        let server = (!failed).then(|| Server::assemble(&self));
+        (server, self.diagnostics, self.sources)
+    }
+
+    /// `ErrorLog logs/error_log`, where nobody names one.
+    fn default_error_log(&mut self) {
+        let file = self.server_root.join("logs/error_log");
+        let slot = self.registry.core;
+        let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
+        if !core.error_log.is_set() {
+            core.error_log.set(self.sinks.register(sinks::Target::File(file)));
+        }
+    }
+
+    /// The built-in `DocumentRoot`, where the main server names none.
+    fn default_document_root(&mut self) {
+        let slot = self.registry.core;
+        let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
+        if !core.document_root.is_set() {
+            core.document_root.set(DEFAULT_DOCUMENT_ROOT.as_bytes().to_vec());
+        }
+    }
+
+    fn apply_main(&mut self, nodes: &[Node]) {
+        let mut main = self.main.clone();
+        let mut target = Target {
+            server: &mut main.server,
+            dir: &mut main.dir,
+            place: Places::SERVER,
+            container: None,
+            path: None,
+            limited: None,
+            allowed: Override::ALL,
+            allowed_options: None,
+            allowed_names: None,
+            nonfatal: Override::NONE,
+            nonfatal_unknown: false,
+            span: Span::default(),
+            directive: "",
+            build: self,
+        };
+        target.apply(nodes);
+        self.main = main;
+    }
+
+    /// The configuration of one module in a server, for `post_config`.
+    pub fn server_config<'s, M: Module>(&self, slots: &'s Slots) -> Option<&'s M::Server> {
+        slots.get::<M::Server>(self.registry.slot_of::<M>()?)
+    }
+
+    /// A provider by group and name: one that the configuration made, or one of a module's.
+    pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
+        let defined = self.defined.find(group, name);
+        defined.or_else(|| self.registry.hooks.provider(group, name))
+    }
+
+    /// Whether an error was found.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    /// Adds an error.
+    pub fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(span, message));
+    }
+
+    /// Adds an error that belongs to no line.
+    pub fn error_without_place(&mut self, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic { code: "", ..Diagnostic::without_place(message) });
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::warning(span, "", message));
+    }
+
+    /// Adds a warning of our own, which has a number and is shown with its line.
+    pub fn remark(&mut self, span: Span, code: &'static str, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::warning(span, code, message));
+    }
+}
+
+impl Target<'_> {
+    /// Applies directives here, one by one; what is wrong goes to the build's diagnostics.
+    pub fn apply(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            if self.build.is_spent(node.span) {
+                return;
+            }
+            let before = (self.span, self.directive);
+            if let Err(found) = self.apply_one(node) {
+                self.build.diagnostics.push(*found);
+            }
+            (self.span, self.directive) = before;
+        }
+    }
+
+    fn apply_one(&mut self, node: &Node) -> Result<(), Box<Diagnostic>> {
+        let registry = self.build.registry.clone();
+        let name = node.name.to_string();
+        let Some(row) = registry.row(&name).filter(|row| row.is_section == node.is_section())
+        else {
+            let unknown = self.unknown(node, &name);
+            if self.nonfatal_unknown {
+                self.build.warn(node.span, unknown.message);
+                return Ok(());
+            }
+            return Err(Box::new(unknown));
+        };
+        self.span = node.span;
+        self.directive = row.name;
+        let in_htaccess = self.place == Places::HTACCESS;
+        if !self.may_stand(row) || in_htaccess && !self.may_override(row) {
+            if in_htaccess && self.nonfatal != Override::NONE {
+                let why = format!("{} in .htaccess forbidden by AllowOverride", shown(row));
+                self.build.warn(node.span, why);
+                return Ok(());
+            }
+            return Err(Box::new(self.wrong_place(node, row)));
+        }
+        match row.state {
+            // A setter that has no objection: what is asked for is what is done anyway.
+            State::Refused(reason) => {
+                return row.set(self, node).map_err(|_| {
+                    let refused = node.error(format!("{} is refused: {reason}", row.name));
+                    Box::new(refused.with_help("see docs/refused.md"))
+                });
+            }
+            State::NotYet => {
+                let message = format!("{} has no effect yet", row.name);
+                self.build.remark(node.span, missing::INERT, message);
+            }
+            _ => {}
+        }
+        if row.is_section {
+            self.build.around.push(row.name);
+        }
+        let set = row.set(self, node);
+        if row.is_section {
+            self.build.around.pop();
+        }
+        set.map_err(|fault| Box::new(fault.diagnostic(node, row)))
+    }
+
+    /// Whether the directive may stand here. Apache knows no difference between the main server and
+    /// a virtual host, and takes in both what `.htaccess` files may say under FileInfo, Indexes or
+    /// Options, whatever the manual says (`process_command_config`).
+    fn may_stand(&self, row: &ErasedRow) -> bool {
+        let of_hosts = self.place == Places::SERVER && row.places.contains(Places::VHOST);
+        if of_hosts || row.places.contains(self.place) {
+            return true;
+        }
+        let classes = Override::FILE_INFO.or(Override::INDEXES).or(Override::OPTIONS);
+        let for_all = row.allow.intersects(classes) || row.places.contains(Places::SERVER);
+        let outside = Places::HOST.contains(self.place);
+        outside && row.places.contains(Places::HTACCESS) && for_all
+    }
+
+    fn unknown(&self, node: &Node, name: &str) -> Diagnostic {
+        let shown = if node.is_section() { format!("<{name}") } else { name.to_owned() };
+        let found = node.error(format!(
+            "Invalid command '{shown}', perhaps misspelled or defined by a module not included in \
+             the server configuration"
+        ));
+        // Looking a name up among all that are known takes its time.
+        if self.build.diagnostics.len() >= hint::HINTS_MAX {
+            return found;
+        }
+        let registry = &self.build.registry;
+        let Some(hint) = Hint::new(registry, name) else { return found };
+        if let (true, Some(owner)) = (hint.is_it, &hint.missing) {
+            let end = if node.is_section() { ">" } else { "" };
+            let belongs = missing::belongs(&format!("{shown}{end}"), owner);
+            return node.error(belongs).with_help(missing::HELP);
+        }
+        found.with_help(hint.text)
+    }
+
+    fn wrong_place(&self, node: &Node, row: &ErasedRow) -> Diagnostic {
+        let shown = shown(row);
+        let message = match self.container {
+            Some(container @ "VirtualHost") => {
+                let end = if row.is_section { ">" } else { "" };
+                format!("{shown}{end} cannot occur within <{container}> section")
+            }
+            Some(container) if self.place != Places::HTACCESS => {
+                format!("{shown} not allowed in <{container}> context")
+            }
+            _ => format!("{shown} not allowed here"),
+        };
+        let found = node.error(message);
+        // One that AllowOverride refuses stands where it may.
+        if self.may_stand(row) {
+            return found;
+        }
+        found.with_help(format!("it may stand in: {}", row.places))
+    }
+
+    /// Whether AllowOverride and AllowOverrideList let the directive stand in `.htaccess`.
+    fn may_override(&self, row: &ErasedRow) -> bool {
+        let is_listed = |names: &Arc<Vec<String>>| {
+            let shown = shown(row);
+            names.iter().any(|name| name.eq_ignore_ascii_case(&shown))
+        };
+        self.allowed_names.as_ref().is_some_and(is_listed)
+            || self.allowed.intersects(row.allow)
+            || row.allow.is_none()
+    }
+
+    /// The core's directory configuration being written.
+    pub fn core_dir(&mut self) -> &mut <Core as Module>::Dir {
+        let slot = self.build.registry.core;
+        let Some(dir) = self.dir.edit(slot) else { unreachable!("core is always there") };
+        dir
+    }
+
+    /// The core's server configuration being written.
+    pub fn core_server(&mut self) -> &mut <Core as Module>::Server {
+        let slot = self.build.registry.core;
+        let Some(server) = self.server.edit(slot) else { unreachable!("core is always there") };
+        server
+    }
+}
+
+/// A directive's name as AllowOverrideList and messages have it.
+fn shown(row: &ErasedRow) -> String {
+    if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() }
+}
+
+impl Fault {
+    fn diagnostic(self, node: &Node, row: &ErasedRow) -> Diagnostic {
+        let mut found = node.error(self.message);
+        found.span = self.span.or(found.span);
+        let help = self.help.or_else(|| {
+            (!row.syntax.is_empty()).then(|| format!("usage: {} {}", row.name, row.syntax))
+        });
+        match help {
+            Some(help) => found.with_help(help),
+            None => found,
+        }
+    }
+}
+
+impl From<Diagnostic> for Fault {
+    fn from(found: Diagnostic) -> Fault {
+        Fault { message: found.message, span: found.span, help: found.help }
+    }
+}
+
+/// A directive's arguments as one text.
+pub(crate) fn raw(node: &Node) -> Arg {
+    Arg { text: node.args.bytes().to_owned(), span: node.args.whole_span() }
+}

@@ -1,0 +1,131 @@
+//! The server's own name in URLs that it makes: name, port, scheme.
+//!
+//! Source: `ap_get_server_name`, `ap_get_server_port`, `ap_construct_url` (server/core.c).
+
+use conf::values::{VirtualHostAddress, VirtualHostName};
+
+use crate::config::build::Build;
+use crate::config::host::{Host, HostDraft};
+use crate::core::Core;
+use crate::core::dir_config::CanonicalName;
+use crate::request::Request;
+
+/// By what a host speaks of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// `ServerName`, or what stands for it; lower case.
+    pub name: Vec<u8>,
+    /// The port of `ServerName`, else of the first address of `<VirtualHost>`; 0 for none.
+    pub port: u16,
+    /// The scheme of `ServerName`.
+    pub scheme: Option<String>,
+}
+
+impl Identity {
+    /// The identity of a host; what it does not say itself it has from `main`.
+    pub fn of(draft: &HostDraft, main: Option<&Identity>, build: &Build) -> Identity {
+        let core = build.server_config::<Core>(&draft.server);
+        if let Some(own) = core.and_then(|core| core.server_name.0.as_ref()) {
+            let (name, port) = (own.name.clone(), own.port.unwrap_or(0));
+            return Identity { name, port, scheme: own.scheme.clone() };
+        }
+        let Some(main) = main else {
+            return Identity { name: local_name(), ..Identity::default() };
+        };
+        let first = draft.addresses.first();
+        let first = first.and_then(|arg| VirtualHostAddress::parse(&arg.text).ok());
+        let port = first.as_ref().and_then(|address| address.port).unwrap_or(main.port);
+        // A host of one address is not reached by the main server's name; without a ServerName it
+        // has that of its address.
+        let name = match first.map(|address| address.host) {
+            Some(VirtualHostName::Ip(ip)) if !ip.is_unspecified() => ip.to_string().into_bytes(),
+            Some(VirtualHostName::Name(name)) => name.to_ascii_lowercase().into_bytes(),
+            _ => main.name.clone(),
+        };
+        Identity { name, port, scheme: main.scheme.clone() }
+    }
+}
+
+/// The name of this machine: its host name if it is a full one, else its address
+/// (`ap_get_local_host`).
+pub fn local_name() -> Vec<u8> {
+    use std::net::ToSocketAddrs;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if host.contains('.') {
+        return host.to_ascii_lowercase().into_bytes();
+    }
+    let address = (host.as_str(), 0).to_socket_addrs().ok().and_then(|mut all| all.next());
+    let address = address.map(|found| found.ip().to_string());
+    address.unwrap_or_else(|| "127.0.0.1".to_owned()).into_bytes()
+}
+
+impl Host {
+    /// `ServerName`, or what stands for it.
+    pub fn name(&self) -> &[u8] {
+        &self.identity.name
+    }
+}
+
+impl Request {
+    /// The server's name, under `UseCanonicalName`.
+    pub fn server_name(&self) -> &[u8] {
+        match self.plan.core.use_canonical_name.or(CanonicalName::Off) {
+            CanonicalName::Off => self.hostname.as_deref().unwrap_or(self.host.name()),
+            CanonicalName::On => self.host.name(),
+            CanonicalName::Dns => self.known_own_name().unwrap_or(self.host.name()),
+        }
+    }
+
+    /// The server's port, under `UseCanonicalName` and `UseCanonicalPhysicalPort`.
+    pub fn server_port(&self) -> u16 {
+        let core = &self.plan.core;
+        let named = self.named_port.unwrap_or(0);
+        let own = self.host.identity.port;
+        let local = self.client.local.port();
+        let physical = core.use_canonical_physical_port.or(false);
+        let candidates = match (core.use_canonical_name.or(CanonicalName::Off), physical) {
+            (CanonicalName::On, true) => [own, local, 0],
+            (CanonicalName::On, false) => [own, 0, 0],
+            (_, true) => [named, local, own],
+            (_, false) => [named, own, 0],
+        };
+        let found = candidates.iter().copied().find(|port| *port != 0);
+        found.unwrap_or(self.default_port())
+    }
+
+    /// `http` or `https`, unless `ServerName` says something else.
+    pub fn scheme(&self) -> &str {
+        match &self.host.identity.scheme {
+            Some(scheme) => scheme,
+            None if self.client.tls.is_some() => "https",
+            None => "http",
+        }
+    }
+
+    /// The port that needs no mention in a URL.
+    pub fn default_port(&self) -> u16 {
+        if self.client.tls.is_some() { 443 } else { 80 }
+    }
+
+    /// The whole URL of a path on this server (`ap_construct_url`).
+    pub fn construct_url(&self, path: &[u8]) -> Vec<u8> {
+        let mut url = self.scheme().as_bytes().to_vec();
+        url.extend_from_slice(b"://");
+        let name = self.server_name();
+        let bare_v6 = name.contains(&b':') && name.first() != Some(&b'[');
+        if bare_v6 {
+            url.push(b'[');
+        }
+        url.extend_from_slice(name);
+        if bare_v6 {
+            url.push(b']');
+        }
+        let port = self.server_port();
+        let default = if self.scheme() == "https" { 443 } else { 80 };
+        if port != default {
+            url.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        url.extend_from_slice(path);
+        url
+    }
+}

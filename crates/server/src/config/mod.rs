@@ -1,0 +1,14 @@
+//! From directives to a [`host::Server`]: what is read at start, merged, and shared by all loops.
+
+pub mod budget;
+pub mod build;
+pub mod canonical;
+pub mod context;
+mod hint;
+pub mod host;
+pub mod merge;
+pub mod registry;
+pub mod section;
+pub mod version;
+pub mod vhost;
+pub mod within;

@@ -1,0 +1,189 @@
+//! One configuration value per module, and the registry that says which module has which slot.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::api::directive::ErasedRow;
+use crate::api::hooks::HookTable;
+use crate::api::module::{AnyConfig, Config, ErasedModule, Module};
+use crate::core::Core;
+
+/// Whether something was ever read; an `.htaccess` may still come to say it.
+#[derive(Default)]
+pub struct Mentioned(AtomicBool);
+
+impl Mentioned {
+    /// From now on it was.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The modules that are active in a configuration, their rows, and their hooks in order.
+pub struct Registry {
+    modules: Vec<&'static dyn ErasedModule>,
+    /// Every module that is known, for messages.
+    known: Vec<&'static dyn ErasedModule>,
+    index: HashMap<TypeId, usize>,
+    /// The slot of the core, which every request asks for several times.
+    pub(crate) core: usize,
+    rows: HashMap<String, ErasedRow>,
+    server_defaults: Slots,
+    dir_defaults: Slots,
+    /// Whether an expression names the client (`REMOTE_HOST`): it has to be asked for before.
+    pub names_client: Mentioned,
+    /// Every hook, provider and filter of the active modules.
+    pub hooks: HookTable,
+}
+
+impl Registry {
+    /// A registry of `modules`, in load order; hooks are sorted by rank and by after/before.
+    pub fn new(modules: Vec<&'static dyn ErasedModule>) -> Registry {
+        let mut rows = HashMap::new();
+        let mut hooks = HookTable::default();
+        let (mut server, mut dir) = (Vec::new(), Vec::new());
+        for (slot, module) in modules.iter().enumerate() {
+            for row in module.rows(slot) {
+                rows.entry(row.name.to_ascii_lowercase()).or_insert(row);
+            }
+            module.register(slot, &mut hooks);
+            let (of_server, of_dir) = module.defaults();
+            server.push(of_server);
+            dir.push(of_dir);
+        }
+        hooks.sort(&modules.iter().map(|module| module.file()).collect::<Vec<_>>());
+        let core = modules.iter().position(|module| module.type_id() == TypeId::of::<Core>());
+        Registry {
+            core: core.unwrap_or(0),
+            index: modules.iter().enumerate().map(|(slot, m)| (m.type_id(), slot)).collect(),
+            rows,
+            modules,
+            known: Vec::new(),
+            server_defaults: Slots(server),
+            dir_defaults: Slots(dir),
+            names_client: Mentioned::default(),
+            hooks,
+        }
+    }
+
+    /// The same, knowing of modules that are not active.
+    #[must_use]
+    pub fn knowing(mut self, known: Vec<&'static dyn ErasedModule>) -> Registry {
+        self.known = known;
+        self
+    }
+
+    /// Every module that is known, active or not.
+    pub fn known(&self) -> &[&'static dyn ErasedModule] {
+        &self.known
+    }
+
+    /// The active modules in load order.
+    pub fn modules(&self) -> &[&'static dyn ErasedModule] {
+        &self.modules
+    }
+
+    /// The slot of a module, if it is active.
+    pub fn slot_of<M: Module>(&self) -> Option<usize> {
+        self.index.get(&TypeId::of::<M>()).copied()
+    }
+
+    /// Whether a module is active, by `alias_module` or `mod_alias.c`.
+    pub fn is_active(&self, name: &str) -> bool {
+        self.modules.iter().any(|module| module.name() == name || module.file() == name)
+    }
+
+    /// The row of a directive; names are case-insensitive.
+    pub fn row(&self, name: &str) -> Option<&ErasedRow> {
+        self.rows.get(&name.to_ascii_lowercase())
+    }
+
+    /// All rows, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = &ErasedRow> {
+        self.rows.values()
+    }
+
+    /// Server configurations with nothing said.
+    pub fn empty_server(&self) -> Slots {
+        self.server_defaults.clone()
+    }
+
+    /// Directory configurations with nothing said.
+    pub fn empty_dir(&self) -> Slots {
+        self.dir_defaults.clone()
+    }
+
+    /// Merges server configurations module by module.
+    pub fn merge_server(&self, outer: &Slots, inner: &Slots) -> Slots {
+        // Nothing is shared here: a host of which nothing is said must not take over what is its
+        // outer place's own (ServerName).
+        let merged = self.modules.iter().zip(&outer.0).zip(&inner.0);
+        Slots(merged.filter_map(|((module, o), i)| module.merge_server(&**o, &**i)).collect())
+    }
+
+    /// Merges a section's configurations into those of a request, module by module. What the
+    /// section does not mention is shared. (The other way round is not the same: a rule may drop or
+    /// rebase what only the section mentions.)
+    pub fn merge_dir(&self, outer: &Slots, inner: &Slots) -> Slots {
+        self.merge(outer, inner, false)
+    }
+
+    /// Merges the configurations of two sections. A module that one of them does not mention keeps
+    /// the other's unchanged: Apache makes a section's configurations only where a directive asks.
+    pub fn join_dir(&self, first: &Slots, second: &Slots) -> Slots {
+        self.merge(first, second, true)
+    }
+
+    fn merge(&self, outer: &Slots, inner: &Slots, are_sections: bool) -> Slots {
+        let merged = self.modules.iter().enumerate().filter_map(|(slot, module)| {
+            let default = self.dir_defaults.0.get(slot)?;
+            let (outer, inner) = (outer.0.get(slot)?, inner.0.get(slot)?);
+            if Arc::ptr_eq(inner, default) {
+                return Some(outer.clone());
+            }
+            if are_sections && Arc::ptr_eq(outer, default) {
+                return Some(inner.clone());
+            }
+            module.merge_dir(&**outer, &**inner)
+        });
+        Slots(merged.collect())
+    }
+}
+
+/// One configuration value per active module, shared until it is edited.
+#[derive(Clone)]
+pub struct Slots(Vec<Arc<AnyConfig>>);
+
+impl Slots {
+    /// The value in a slot; `None` only if `T` is not the slot's type.
+    pub fn get<T: Config>(&self, slot: usize) -> Option<&T> {
+        self.0.get(slot)?.downcast_ref::<T>()
+    }
+
+    /// The value in a slot, shared.
+    pub fn share<T: Config>(&self, slot: usize) -> Option<Arc<T>> {
+        self.0.get(slot)?.clone().downcast::<T>().ok()
+    }
+
+    /// The value in a slot, for writing.
+    pub fn edit<T: Config>(&mut self, slot: usize) -> Option<&mut T> {
+        let value = self.0.get_mut(slot)?;
+        if Arc::get_mut(value).is_none() {
+            let own = value.downcast_ref::<T>()?.clone();
+            *value = Arc::new(own);
+        }
+        Arc::get_mut(value)?.downcast_mut::<T>()
+    }
+
+    /// Whether both share every value: then they are one configuration.
+    pub fn same(&self, other: &Slots) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+}

@@ -1,0 +1,30 @@
+//! What the server tells of itself: the `Server` field, and the last line of its pages.
+
+use crate::config::build::Build;
+use crate::core::Core;
+use crate::core::server_config::Tokens;
+
+/// The product's name in the `Server` field.
+pub const PRODUCT: &str = "Tamarack";
+
+/// The product's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version of Apache whose behaviour is followed.
+pub const FOLLOWS: &str = "Apache/2.4.71";
+
+/// The `Server` field under the configuration's `ServerTokens`.
+pub(crate) fn banner(build: &Build) -> String {
+    let core = build.server_config::<Core>(&build.main.server);
+    let tokens = core.map(|core| core.globals.0.server_tokens.or(Tokens::default()));
+    let mut parts = VERSION.split('.');
+    let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
+    match tokens.unwrap_or_default() {
+        Tokens::Product => PRODUCT.to_owned(),
+        Tokens::Major => format!("{PRODUCT}/{major}"),
+        Tokens::Minor => format!("{PRODUCT}/{major}.{minor}"),
+        Tokens::Minimal => format!("{PRODUCT}/{VERSION}"),
+        // Modules add nothing to the field, so Full is OS.
+        Tokens::Os | Tokens::Full => format!("{PRODUCT}/{VERSION} (Unix)"),
+    }
+}

@@ -1,0 +1,278 @@
+//! Which host a request is for: by the address it came to, then by the name it asks for.
+//!
+//! Manual: "An In-Depth Discussion of Virtual Host Matching". Source: server/vhost.c.
+
+mod dump;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use conf::values::{VirtualHostAddress, VirtualHostName};
+use wire::HeadError;
+use wire::host::RequestHost;
+
+use crate::config::host::Host;
+use crate::request::connection_info::Client;
+
+/// Hosts by address and name.
+pub struct VhostTable {
+    main: Arc<Host>,
+    /// The hosts of each address that a `<VirtualHost>` names.
+    by_address: HashMap<IpAddr, Vec<Group>>,
+    /// Those of `*` and `_default_`.
+    wildcard: Vec<Group>,
+    /// Which groups there are in `by_address`, in Apache's order, for [`VhostTable::dump`].
+    order: Vec<(IpAddr, Option<u16>)>,
+}
+
+/// The hosts of one address and port: the first is the one for requests that name no other.
+struct Group {
+    /// `None` is every port.
+    port: Option<u16>,
+    hosts: Vec<Member>,
+}
+
+/// A host in a group, by one of its addresses.
+struct Member {
+    host: Arc<Host>,
+    /// What `<VirtualHost>` calls the address: the last resort when names are compared.
+    called: Vec<u8>,
+}
+
+impl VhostTable {
+    /// A table of `hosts`; the first is the main server.
+    ///
+    /// Apache puts hosts into its lists from the last to the first, each in front of what is there
+    /// (`ap_fini_vhost_config`); so do we, by reversing what was appended.
+    pub fn new(hosts: &[Arc<Host>]) -> VhostTable {
+        let mut table = VhostTable {
+            main: hosts[0].clone(),
+            by_address: HashMap::new(),
+            wildcard: Vec::new(),
+            order: Vec::new(),
+        };
+        for host in hosts.iter().skip(1).rev() {
+            table.add(host);
+        }
+        table.order.reverse();
+        table.wildcard.reverse();
+        for group in table.by_address.values_mut().flatten().chain(&mut table.wildcard) {
+            group.hosts.reverse();
+        }
+        table
+    }
+
+    fn add(&mut self, host: &Arc<Host>) {
+        let mut last = None;
+        for arg in &host.addresses {
+            let Ok(address) = VirtualHostAddress::parse(&arg.text) else { continue };
+            let port = address.port;
+            for (ip, called) in resolved(&address.host) {
+                match ip {
+                    Some(ip) => {
+                        if join(self.by_address.entry(ip).or_default(), host, port, called) {
+                            self.order.push((ip, port));
+                        }
+                    }
+                    // `*:80 [::]:80` is one address twice, and listed once.
+                    None if last == Some((None, port)) => {}
+                    None => {
+                        join(&mut self.wildcard, host, port, called);
+                    }
+                }
+                last = Some((ip, port));
+            }
+        }
+    }
+
+    /// The host for a connection to `local`, before any name is known
+    /// (`ap_update_vhost_given_ip`).
+    pub fn by_address(&self, local: SocketAddr) -> &Arc<Host> {
+        let group = self.group(local);
+        group.and_then(|group| group.hosts.first()).map_or(&self.main, |member| &member.host)
+    }
+
+    /// The host for a request on `client` that asks for `host`; `path` is for `ServerPath`.
+    ///
+    /// # Errors
+    /// Under `StrictHostCheck` a name that no host of the address has is a 400.
+    pub fn select(
+        &self,
+        client: &Client,
+        host: &RequestHost,
+        path: &[u8],
+    ) -> Result<&Arc<Host>, Box<HeadError>> {
+        let group = self.group(client.local);
+        let default = &client.base_host;
+        // The base host of a connection is one of this table's.
+        let fallback = self.by_address(client.local);
+        let name = host.name();
+        if !host.is_given {
+            return Ok(group.and_then(|group| group.by_path(path)).unwrap_or(fallback));
+        }
+        let found = match group {
+            Some(group) => group.by_name(name),
+            None => Some(&self.main).filter(|main| has_name(main, name)),
+        };
+        match found {
+            Some(found) => Ok(found),
+            None if default.core.strict_host_check.or(false) => Err(mismatch(default, name)),
+            None => Ok(fallback),
+        }
+    }
+
+    /// The host of an address that has a name (`ssl_find_vhost`): for TLS, which knows the name
+    /// before there is a request.
+    pub fn named(&self, local: SocketAddr, name: &[u8]) -> Option<&Arc<Host>> {
+        match self.group(local) {
+            Some(group) => {
+                let mut hosts = group.hosts.iter().map(|member| &member.host);
+                hosts.find(|host| has_name(host, name))
+            }
+            None => Some(&self.main).filter(|main| has_name(main, name)),
+        }
+    }
+
+    /// Whether more than one host answers at an address.
+    pub fn is_name_based(&self, local: SocketAddr) -> bool {
+        self.group(local).is_some_and(|group| group.hosts.len() > 1)
+    }
+
+    /// The group of an address: its exact port first, then any port; then the wildcards likewise.
+    fn group(&self, local: SocketAddr) -> Option<&Group> {
+        let exact = self.by_address.get(&local.ip().to_canonical());
+        let of = |groups: &'_ Vec<Group>| of_port(groups, local.port());
+        exact.and_then(of).and_then(|at| exact?.get(at)).or_else(|| {
+            let at = of(&self.wildcard)?;
+            self.wildcard.get(at)
+        })
+    }
+}
+
+/// The place of the group for a port.
+fn of_port(groups: &[Group], port: u16) -> Option<usize> {
+    let exact = groups.iter().position(|group| group.port == Some(port));
+    exact.or_else(|| groups.iter().position(|group| group.port.is_none()))
+}
+
+/// The addresses that `<VirtualHost>` names, with what it calls them; `None` is any address.
+fn resolved(name: &VirtualHostName) -> Vec<(Option<IpAddr>, Vec<u8>)> {
+    let specific = |ip: IpAddr| (!ip.is_unspecified()).then(|| ip.to_canonical());
+    match name {
+        VirtualHostName::Any => vec![(None, b"*".to_vec())],
+        VirtualHostName::Ip(ip) => vec![(specific(*ip), ip.to_string().into_bytes())],
+        VirtualHostName::Name(name) => {
+            let found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
+            found.map(|found| (specific(found.ip()), name.clone().into_bytes())).collect()
+        }
+    }
+}
+
+/// Adds a host to the group of a port; tells whether the group is new.
+fn join(groups: &mut Vec<Group>, host: &Arc<Host>, port: Option<u16>, called: Vec<u8>) -> bool {
+    let member = Member { host: host.clone(), called };
+    match groups.iter_mut().find(|group| group.port == port) {
+        Some(group) => {
+            group.hosts.push(member);
+            false
+        }
+        None => {
+            groups.push(Group { port, hosts: vec![member] });
+            true
+        }
+    }
+}
+
+impl Group {
+    /// The first host that has the name; failing that, the first whose `<VirtualHost>` names it.
+    fn by_name(&self, name: &[u8]) -> Option<&Arc<Host>> {
+        let named = self.hosts.iter().find(|member| has_name(&member.host, name));
+        let called = || self.hosts.iter().find(|member| member.called.eq_ignore_ascii_case(name));
+        named.or_else(called).map(|member| &member.host)
+    }
+
+    /// The first host whose `ServerPath` the path lies below.
+    fn by_path(&self, path: &[u8]) -> Option<&Arc<Host>> {
+        let found = self.hosts.iter().find(|member| {
+            member.host.core.server_path.0.as_deref().is_some_and(|own| lies_below(path, own))
+        });
+        found.map(|member| &member.host)
+    }
+}
+
+fn lies_below(path: &[u8], own: &[u8]) -> bool {
+    let Some(rest) = path.strip_prefix(own) else { return false };
+    own.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'))
+}
+
+/// Whether a host has a name: by `ServerName`, or by an alias, perhaps with wildcards.
+pub fn has_name(host: &Host, name: &[u8]) -> bool {
+    if host.name().eq_ignore_ascii_case(name) {
+        return true;
+    }
+    host.core.server_aliases.0.iter().any(|alias| match is_wild(alias) {
+        true => matches_wildcard(alias, name),
+        false => alias.eq_ignore_ascii_case(name),
+    })
+}
+
+fn is_wild(alias: &[u8]) -> bool {
+    alias.iter().any(|byte| matches!(byte, b'*' | b'?'))
+}
+
+/// `*` is any bytes, `?` one byte; case does not count (`ap_strcasecmp_match`).
+fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut on) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while on < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                at += 1;
+                retry = Some((at, on));
+                continue;
+            }
+            Some(byte) => {
+                let same = name.get(on).is_some_and(|other| byte.eq_ignore_ascii_case(other));
+                if same || *byte == b'?' {
+                    at += 1;
+                    on += 1;
+                    continue;
+                }
+            }
+            None => {}
+        }
+        let Some((after_star, from)) = retry else { return false };
+        at = after_star;
+        on = from + 1;
+        retry = Some((after_star, on));
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+}
+
+fn mismatch(default: &Host, name: &[u8]) -> Box<HeadError> {
+    let place = match &default.defined_at {
+        Some((file, line)) => format!("{file}:{line}"),
+        None => "main server".to_owned(),
+    };
+    let mut message = b"Requested hostname '".to_vec();
+    message.extend_from_slice(name);
+    message.extend_from_slice(
+        format!(
+            "' did not match any ServerName/ServerAlias in the matching virtual host (default \
+             vhost for current connection is {place})"
+        )
+        .as_bytes(),
+    );
+    // The wire's levels have no warning; what is logged as an error is seen all the same.
+    Box::new(HeadError {
+        status: 400,
+        log_number: 10157,
+        level: wire::LogLevel::Error,
+        message,
+        notes: "",
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! File system paths: canonical form, and what stands at one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use crate::config::build::Build;
+use crate::request::{FileInfo, FileKind};
+
+/// Why a path could not be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatError {
+    /// Nothing is there.
+    Missing,
+    /// A component can't be searched.
+    Denied,
+    /// A symbolic link that the options do not allow.
+    SymlinkForbidden,
+    /// Anything else.
+    Other,
+}
+
+/// A directory entry, a link not followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What is there.
+    pub info: FileInfo,
+    /// Whether it is a symbolic link.
+    pub is_symlink: bool,
+}
+
+/// What stands at `path`, links followed. A link that leads nowhere is not the same as nothing.
+pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
+    match rustix::fs::stat(path).map(|stat| info(&stat)).map_err(stat_error) {
+        Err(StatError::Missing) if lstat(path).is_ok_and(|entry| entry.is_symlink) => {
+            Err(StatError::SymlinkForbidden)
+        }
+        known => known,
+    }
+}
+
+/// What stands at `path`, the last link not followed.
+pub fn lstat(path: &[u8]) -> Result<Entry, StatError> {
+    let stat = rustix::fs::lstat(path).map_err(stat_error)?;
+    let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    Ok(Entry { info: info(&stat), is_symlink })
+}
+
+/// A path as the standard library wants it.
+pub fn as_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+impl Build {
+    /// A file name, relative to ServerRoot unless absolute (`ap_server_root_relative`).
+    pub fn path(&self, name: &[u8]) -> PathBuf {
+        self.server_root.join(as_path(name))
+    }
+}
+
+/// The facts of `stat`.
+pub fn info(stat: &Stat) -> FileInfo {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::Regular,
+        FileType::Directory => FileKind::Directory,
+        _ => FileKind::Other,
+    };
+    let time_us = |seconds: i64, nanoseconds: u64| {
+        u64::try_from(seconds).unwrap_or(0) * 1_000_000 + nanoseconds / 1000
+    };
+    FileInfo {
+        kind,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime_us: time_us(stat.st_mtime, stat.st_mtime_nsec),
+        ctime_us: time_us(stat.st_ctime, stat.st_ctime_nsec),
+        inode: stat.st_ino,
+        device: stat.st_dev,
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        links: stat.st_nlink,
+    }
+}
+
+fn stat_error(error: Errno) -> StatError {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => StatError::Missing,
+        Errno::ACCESS => StatError::Denied,
+        _ => StatError::Other,
+    }
+}
+
+/// A path's directory and the name in it; a slash at the end does not count.
+pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    let directory = if slash == 0 { &b"/"[..] } else { path.get(..slash)? };
+    Some((directory, path.get(slash + 1..)?))
+}
+
+/// The most symbolic links that a traced path leads through, as the kernel's limit.
+const LINK_LIMIT: usize = 40;
+
+/// Adds `path` to `trace`, and where it is a symbolic link, every component of what it leads to:
+/// a change of any of them changes what stands at `path`.
+pub fn trace(path: &[u8], trace: &mut Vec<Vec<u8>>) {
+    let mut waiting = vec![path.to_vec()];
+    let mut links = 0;
+    while let Some(path) = waiting.pop() {
+        if trace.contains(&path) {
+            continue;
+        }
+        let target = rustix::fs::readlink(path.as_slice(), Vec::new()).ok();
+        trace.push(path.clone());
+        links += usize::from(target.is_some());
+        if let Some(target) = target
+            && links <= LINK_LIMIT
+        {
+            waiting.extend(components_of_link(&path, target.as_bytes()));
+        }
+    }
+}
+
+/// Every prefix of a link's target, absolute.
+fn components_of_link(link: &[u8], target: &[u8]) -> Vec<Vec<u8>> {
+    let parent = link.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let whole = match target.first() {
+        Some(b'/') => target.to_vec(),
+        _ => [link.get(..parent).unwrap_or_default(), target].concat(),
+    };
+    // `..` behind a link leads elsewhere than the text says; the kernel knows where.
+    let real = std::fs::canonicalize(as_path(&whole)).ok();
+    let real = real.map(|path| path.into_os_string().into_encoded_bytes());
+    let mut prefixes = Vec::new();
+    for path in real.into_iter().chain([whole]) {
+        let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+        prefixes.extend(slashes.map(|(at, _)| path.get(..at).unwrap_or_default().to_vec()));
+        prefixes.push(path);
+    }
+    prefixes
+}
+
+/// The path without `.`, `..` and doubled slashes; `None` if it is not absolute, leaves the root,
+/// or holds a NUL byte. A slash at the end stays.
+pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
+    if path.first() != Some(&b'/') || path.contains(&0) {
+        return None;
+    }
+    let mut out: Vec<u8> = Vec::with_capacity(path.len());
+    for segment in path.split(|byte| *byte == b'/').filter(|s| !s.is_empty()) {
+        match segment {
+            b"." => {}
+            b".." => out.truncate(out.iter().rposition(|byte| *byte == b'/')?),
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    let is_directory = path.ends_with(b"/") || path.ends_with(b"/.") || path.ends_with(b"/..");
+    if is_directory || out.is_empty() {
+        out.push(b'/');
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn dots_and_doubled_slashes_go() {
+        assert_eq!(canonical(b"/a//b/./c").as_deref(), Some(&b"/a/b/c"[..]));
+        assert_eq!(canonical(b"/a/../b/").as_deref(), Some(&b"/b/"[..]));
+        assert_eq!(canonical(b"/..").as_deref(), None);
+        assert_eq!(canonical(b"/").as_deref(), Some(&b"/"[..]));
+        assert_eq!(canonical(b"a"), None);
+        assert_eq!(canonical(b"/a\0b"), None);
+    }
+}

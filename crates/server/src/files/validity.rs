@@ -1,0 +1,324 @@
+//! Whether what was found in the file system once still stands there: by the file watch, or where
+//! there is none by looking again. In prefork, which has none, a process looks once, and again when
+//! it hears of changes ([`rt::DirNotify`]); where the user's inotify instances are used up, and on
+//! file systems that tell nothing, each request looks.
+
+use std::cell::Cell;
+use std::ffi::{CStr, CString};
+
+use rt::{DirNotify, WatchId, Witness};
+use rustix::io::Errno;
+
+use crate::files::path;
+use crate::request::{FileInfo, FileKind};
+
+/// Something that changed a moment ago can change again without a trace in its times, which are as
+/// coarse as the kernel's clock: it is not relied upon before it is so old, µs.
+const SETTLED_US: u64 = 1_000_000;
+
+/// Where directories were forgotten while others were added, it is tried once more.
+const LISTEN_TRIES: usize = 2;
+
+/// What a request has looked at on its way.
+#[derive(Clone, Default)]
+pub struct Trace {
+    /// The paths.
+    pub paths: Vec<Vec<u8>>,
+    /// Somewhere on the way it mattered whether a symbolic link stands there.
+    pub links_matter: bool,
+}
+
+impl Trace {
+    /// Adds what another request has looked at.
+    pub fn extend(&mut self, more: Trace) {
+        self.paths.extend(more.paths);
+        self.links_matter |= more.links_matter;
+    }
+}
+
+/// Paths, and how it is known that they are as they were.
+pub enum Basis {
+    /// The generations of their watches.
+    Watched {
+        /// Each with the generation that it had.
+        watches: Vec<(WatchId, u64)>,
+        /// The watcher's stamp when they were last found unmoved: while that stands still, they
+        /// are.
+        stamp: Cell<u64>,
+    },
+    /// What was seen there.
+    Looked {
+        /// At each path.
+        looks: Vec<Look>,
+        /// Whether changes are heard of.
+        told: Option<Told>,
+    },
+}
+
+/// Changes of all that was looked at are heard of.
+pub struct Told {
+    /// The thread's [`DirNotify::epoch`] when that began.
+    epoch: u64,
+    /// Its stamp when everything was last found as it was: while that stands still, it is.
+    stamp: Cell<Option<u64>>,
+}
+
+impl Basis {
+    /// Begins to watch `paths`, or looks at them where there is no watch. `None` where a path can't
+    /// be watched, or not all of its names: then each request has to look for itself.
+    pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
+        let watcher = match witness {
+            Witness::Watcher(watcher) => watcher,
+            Witness::DirNotify(notify) => return Basis::look_at(paths, Told::of(notify, paths)),
+            Witness::Nobody => return Basis::look_at(paths, None),
+        };
+        let mut watches = Vec::with_capacity(paths.len());
+        for path in paths {
+            let (directory, name) = path::split(path)?;
+            watches.push(watcher.watch_name_now(path::as_path(directory), name)?);
+        }
+        if paths.iter().any(|path| path::stat(path).is_ok_and(has_other_names)) {
+            return None;
+        }
+        Some(Basis::Watched { watches, stamp: Cell::new(u64::MAX) })
+    }
+
+    fn look_at(paths: &[Vec<u8>], told: Option<Told>) -> Option<Basis> {
+        let looks: Option<Vec<Look>> = paths.iter().map(|path| Look::at(path)).collect();
+        let looks = looks?;
+        let told = told.filter(|_| !looks.iter().any(Look::has_other_names));
+        Some(Basis::Looked { looks, told })
+    }
+
+    /// Whether everything is as it was: in the watch, as of the last drain.
+    pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
+        match (self, witness) {
+            (Basis::Watched { watches, stamp }, Witness::Watcher(watcher)) => {
+                let now = watcher.stamp();
+                if now == stamp.get() {
+                    return true;
+                }
+                let fresh = watches.iter().all(|(id, seen)| watcher.generation(*id) == *seen);
+                if fresh {
+                    stamp.set(now);
+                }
+                fresh
+            }
+            (Basis::Looked { looks, told: Some(told) }, Witness::DirNotify(notify)) => {
+                told.is_fresh(notify, || looks.iter().all(Look::is_unchanged))
+            }
+            (Basis::Looked { looks, .. }, Witness::DirNotify(_) | Witness::Nobody) => {
+                looks.iter().all(Look::is_unchanged)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is safe from now on to rely on it, `now_us` being the time since the epoch.
+    pub fn is_settled(&self, now_us: u64) -> bool {
+        match self {
+            Basis::Watched { .. } => true,
+            Basis::Looked { looks, .. } => looks.iter().all(|look| look.is_settled(now_us)),
+        }
+    }
+
+    /// Leaves out what `file`, which is one of the paths, tells by itself: it is reached through
+    /// the directories above it, whose looks it would fail to be if they were gone or others.
+    pub fn leave_to(&mut self, file: &[u8], links_matter: bool) {
+        let Basis::Looked { looks, .. } = self else { return };
+        if links_matter || !looks.iter().any(|look| look.path.to_bytes() == file) {
+            return;
+        }
+        looks.retain(|look| !is_above(look.path.to_bytes(), file));
+        for look in looks {
+            // What is no link is the same, links followed or not.
+            look.entry = look.target.take().unwrap_or(look.entry);
+            look.follows = true;
+        }
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Basis::Watched { watches, .. } => watches.len() * size_of::<(WatchId, u64)>(),
+            Basis::Looked { looks, .. } => {
+                looks.iter().map(|look| size_of::<Look>() + look.path.to_bytes().len()).sum()
+            }
+        }
+    }
+}
+
+impl Told {
+    /// Begins to listen at the directories of `paths`; `None` where one does not tell.
+    fn of(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
+        (0..LISTEN_TRIES).find_map(|_| Told::listen(notify, paths))
+    }
+
+    fn listen(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
+        let epoch = notify.epoch();
+        // Twice: a directory that was exchanged before those above it told of that is another by
+        // the second time.
+        for path in paths.iter().chain(paths) {
+            let (directory, _) = path::split(path)?;
+            if !notify.watch(path::as_path(directory)) {
+                return None;
+            }
+        }
+        // Others are gone where there were too many, or one was not in its place.
+        (notify.epoch() == epoch).then(|| Told { epoch, stamp: Cell::new(None) })
+    }
+
+    /// Whether nothing was heard since the last look, or nothing has changed by another one.
+    fn is_fresh(&self, notify: &DirNotify, is_unchanged: impl Fn() -> bool) -> bool {
+        let now = notify.stamp();
+        if now.is_some() && now == self.stamp.get() {
+            return true;
+        }
+        // Of what nobody tells any more nothing is known.
+        let fresh = self.epoch == notify.epoch() && is_unchanged();
+        if fresh {
+            self.stamp.set(now);
+        }
+        fresh
+    }
+}
+
+/// What was seen at a path.
+pub struct Look {
+    path: CString,
+    /// Links are followed: only what they lead to counts.
+    follows: bool,
+    entry: Found,
+    /// Where the entry may be a link, what it leads to.
+    target: Option<Found>,
+}
+
+type Found = Result<FileInfo, Errno>;
+
+impl Look {
+    /// Looks at `path`, and at a link there as well. `None` for a path that can't be.
+    fn at(path: &[u8]) -> Option<Look> {
+        let path = CString::new(path).ok()?;
+        let entry = find(&path, false);
+        let target = is_odd(&entry).then(|| find(&path, true));
+        Some(Look { path, follows: false, entry, target })
+    }
+
+    fn has_other_names(&self) -> bool {
+        self.target.unwrap_or(self.entry).is_ok_and(has_other_names)
+    }
+
+    fn is_unchanged(&self) -> bool {
+        find(&self.path, self.follows) == self.entry
+            && self.target.is_none_or(|target| find(&self.path, true) == target)
+    }
+
+    fn is_settled(&self, now_us: u64) -> bool {
+        let is_old = |found: &Found| {
+            let changed = found.map_or(0, |info| info.mtime_us.max(info.ctime_us));
+            now_us.saturating_sub(changed) > SETTLED_US
+        };
+        is_old(&self.entry) && self.target.as_ref().is_none_or(is_old)
+    }
+}
+
+/// One system call.
+fn find(path: &CStr, follows: bool) -> Found {
+    let stat = if follows { rustix::fs::stat(path) } else { rustix::fs::lstat(path) };
+    stat.map(|stat| path::info(&stat))
+}
+
+/// Whether it may be changed unheard, through another of its names.
+fn has_other_names(info: FileInfo) -> bool {
+    info.kind == FileKind::Regular && info.links > 1
+}
+
+/// Neither a file nor a directory: it could be a link.
+fn is_odd(found: &Found) -> bool {
+    found.is_ok_and(|info| info.kind == FileKind::Other)
+}
+
+/// Whether `path` is a directory on the way to `file`.
+fn is_above(path: &[u8], file: &[u8]) -> bool {
+    let Some(rest) = file.strip_prefix(path) else { return false };
+    !rest.is_empty() && (path.ends_with(b"/") || rest.starts_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path =
+                std::env::temp_dir().join(format!("freshness-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(path.join("a/b")).unwrap();
+            fs::write(path.join("a/b/file"), "one").unwrap();
+            Folder(path)
+        }
+
+        fn paths(&self, names: &[&str]) -> Vec<Vec<u8>> {
+            names.iter().map(|name| self.0.join(name).as_os_str().as_bytes().to_vec()).collect()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn every_change_of_a_path_is_seen() {
+        let folder = Folder::new("change");
+        let paths = folder.paths(&["a", "a/b", "a/b/.htaccess", "a/b/file"]);
+        let basis = || Basis::of(Witness::Nobody, &paths).unwrap();
+        let seen = basis();
+        assert!(seen.is_fresh(Witness::Nobody));
+        fs::write(folder.0.join("a/b/file"), "other").unwrap();
+        assert!(!seen.is_fresh(Witness::Nobody));
+        let seen = basis();
+        fs::write(folder.0.join("a/b/.htaccess"), "").unwrap();
+        assert!(!seen.is_fresh(Witness::Nobody));
+        let seen = basis();
+        fs::rename(folder.0.join("a/b"), folder.0.join("a/c")).unwrap();
+        symlink("c", folder.0.join("a/b")).unwrap();
+        assert!(!seen.is_fresh(Witness::Nobody));
+    }
+
+    #[test]
+    fn a_file_speaks_for_the_way_to_it() {
+        let folder = Folder::new("way");
+        let paths = folder.paths(&["a", "a/b/", "a/b/.htaccess", "a/b/file"]);
+        let mut basis = Basis::of(Witness::Nobody, &paths).unwrap();
+        basis.leave_to(&paths[3], true);
+        assert!(matches!(&basis, Basis::Looked { looks, .. } if looks.len() == 4));
+        basis.leave_to(&paths[3], false);
+        assert!(matches!(&basis, Basis::Looked { looks, .. } if looks.len() == 2));
+        fs::write(folder.0.join("a/b/unrelated"), "").unwrap();
+        assert!(basis.is_fresh(Witness::Nobody));
+        fs::rename(folder.0.join("a"), folder.0.join("z")).unwrap();
+        assert!(!basis.is_fresh(Witness::Nobody));
+        fs::create_dir_all(folder.0.join("a/b")).unwrap();
+        fs::write(folder.0.join("a/b/file"), "one").unwrap();
+        assert!(!basis.is_fresh(Witness::Nobody), "another file of the same size");
+    }
+
+    #[test]
+    fn what_has_just_changed_is_not_relied_upon() {
+        let folder = Folder::new("settled");
+        let paths = folder.paths(&["a/b/file"]);
+        let basis = Basis::of(Witness::Nobody, &paths).unwrap();
+        let changed = path::stat(&paths[0]).unwrap().ctime_us;
+        assert!(!basis.is_settled(changed + SETTLED_US));
+        assert!(basis.is_settled(changed + SETTLED_US + 1));
+    }
+}

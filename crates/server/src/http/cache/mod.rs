@@ -1,0 +1,4 @@
+//! Responses that are kept, and heads that are known by their bytes.
+
+pub(crate) mod repeat;
+pub mod resource;

@@ -1,0 +1,279 @@
+//! A burst: requests that follow each other closely, pipelined or not.
+
+use std::io;
+
+use rt::{Deadline, Pooled};
+use wire::{HeadError, HeadOptions, Progress};
+
+use super::heads::{self, Next};
+use super::{Active, Connection, Ended, again, fast, learn, pipe, send};
+use crate::api::filter;
+use crate::api::hooks::{Phase, Verdict};
+use crate::core::byterange;
+use crate::http::cache::resource::Lesson;
+use crate::http::respond;
+use crate::log::Level;
+use crate::phases::errors;
+use crate::phases::process;
+use crate::request::connection_info::KeepAlive;
+use crate::request::{CLOSES_SILENTLY, Request};
+
+/// Answers what arrives until it is quiet. `deadline` is for the first byte.
+pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ended {
+    let engine = connection.engine.clone();
+    let mut active = engine.actives.take(Active::new);
+    let _active = engine.connections.active();
+    let ended = requests(connection, &mut active, deadline).await;
+    active.reset();
+    ended
+}
+
+async fn requests(
+    connection: &mut Connection,
+    active: &mut Active,
+    mut deadline: Deadline,
+) -> Ended {
+    loop {
+        let answered = match heads::next(connection, active, deadline).await {
+            Next::Request { consumed } => {
+                connection.engine.handle.drained().await;
+                answer(connection, active, consumed).await
+            }
+            Next::Repeat(repeat) => {
+                connection.engine.handle.drained().await;
+                again::answer(connection, active, repeat).await
+            }
+            Next::Refused(error) => {
+                connection.count_received(active.parser.consumed());
+                connection.engine.handle.drained().await;
+                refuse(connection, active, &error).await;
+                return Ended::Close;
+            }
+            Next::Quiet(deadline) => return Ended::Quiet(deadline),
+            Next::Migrating(deadline) => return Ended::Migrating(deadline),
+            Next::Unfinished(status) => return unfinished(connection, active, status).await,
+            Next::Gone => return connection.ended(),
+        };
+        match answered {
+            Ok(true) => {}
+            Ok(false) => return Ended::Close,
+            Err(_) => return Ended::Abort,
+        }
+        active.parser.reset_for_next();
+        active.head.clear();
+        active.raw.clear();
+        let timeout = connection.client.base_host.core.keep_alive_timeout();
+        deadline = connection.engine.handle.deadline(timeout);
+    }
+}
+
+impl Connection {
+    /// What is to be done when the client is gone: over TLS its farewell is answered.
+    fn ended(&self) -> Ended {
+        let tls = self.stream.as_ref().and_then(|stream| stream.tls());
+        if tls.is_some_and(|tls| tls.peer_closed()) { Ended::Close } else { Ended::Abort }
+    }
+
+    /// Parses as much of a head as there is, under the limits of the address's own host.
+    pub(super) fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
+        let core = &self.client.base_host.core;
+        let options = HeadOptions {
+            strict: core.strict_protocol(),
+            registered_methods: core.registered_methods(),
+            allow_http09: core.allow_http09(),
+            methods: &self.engine.server.methods,
+        };
+        active.parser.parse(&mut active.head, input, &core.head_limits(), &options)
+    }
+
+    /// Notes what was received for a request's head: its bytes, or its records on TLS.
+    pub(super) fn count_received(&mut self, consumed: usize) {
+        let Some(stream) = &self.stream else { return };
+        if self.client.tls.is_none() {
+            self.client.bytes_in.set(consumed as u64);
+            return;
+        }
+        let received = stream.received();
+        self.client.bytes_in.set(received - self.received_before);
+        self.received_before = received;
+    }
+}
+
+/// A head that did not arrive in time (408), or ended in the middle (400); where nothing of it
+/// came, or not even the whole request line, nothing is sent.
+async fn unfinished(connection: &mut Connection, active: &mut Active, status: u16) -> Ended {
+    if status == 408 {
+        connection.tell_slow(active.input.len());
+    }
+    connection.count_received(active.input.len());
+    if !active.parser.has_line() {
+        if status == 408 && connection.answered == 0 {
+            log_unread(connection, active).await;
+        }
+        return Ended::Abort;
+    }
+    connection.engine.handle.drained().await;
+    let mut request = take_request(connection, active);
+    errors::die(&mut request, status).await;
+    let _ = finish(connection, active, request, false).await;
+    Ended::Close
+}
+
+/// Logs a client that began a request line as its first and did not end it in time.
+async fn log_unread(connection: &Connection, active: &mut Active) {
+    let mut request = take_request(connection, active);
+    request.uri.clear();
+    request.status = 408;
+    connection.client.bytes_out.set(0);
+    connection.client.keepalive.set(KeepAlive::Close);
+    process::run_all(&mut request, Phase::LogTransaction).await;
+    request.renew();
+}
+
+/// Answers a head that can't be taken, by the base host's configuration.
+pub(super) async fn refuse(connection: &mut Connection, active: &mut Active, error: &HeadError) {
+    let request = take_request(connection, active);
+    refuse_with(connection, active, request, error).await;
+}
+
+async fn refuse_with(
+    connection: &mut Connection,
+    active: &mut Active,
+    mut request: Pooled<Request>,
+    error: &HeadError,
+) {
+    let level = match error.level {
+        wire::LogLevel::Error => Level::Error,
+        wire::LogLevel::Info => Level::Info,
+        wire::LogLevel::Debug => Level::Debug,
+    };
+    let message = String::from_utf8_lossy(&error.message).into_owned();
+    request.log_core(level, error.log_number, &message, None);
+    if !error.notes.is_empty() {
+        request.notes.set(b"error-notes", error.notes.as_bytes());
+    }
+    errors::die(&mut request, error.status).await;
+    // Where the status itself does not end the connection (417, 421), Apache closes it though it
+    // has written the lines of one that stays; its error document doesn't matter.
+    request.notes.set(CLOSES_SILENTLY, b"1");
+    let _ = finish(connection, active, request, false).await;
+}
+
+/// Answers the request whose head is complete; whether the connection stays open.
+pub(super) async fn answer(
+    connection: &mut Connection,
+    active: &mut Active,
+    consumed: usize,
+) -> io::Result<bool> {
+    let engine = connection.engine.clone();
+    let _writing = engine.connections.writing();
+    let mut request = blank(connection, active);
+    let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
+    request.take_head(&mut active.head);
+    connection.count_received(consumed);
+    if let Err(error) = found {
+        Box::pin(refuse_with(connection, active, request, &error)).await;
+        return Ok(false);
+    }
+    let mut verdict = Verdict::Ok;
+    if !request.plan.phase(Phase::PostReadRequest).is_empty() {
+        verdict = process::run_all(&mut request, Phase::PostReadRequest).await;
+        // These hooks may look at anything; what counts is whether they left a trace.
+        request.pure = request.is_untouched();
+    }
+    if verdict == Verdict::Ok
+        && request.pure
+        && fast::may(active)
+        && let Some(resource) = fast::find(connection, active, &request)
+        && let Some(sent) = fast::send(connection, active, &request, resource.clone())
+    {
+        let is_worth_keeping = !active.raw.is_empty() && again::may(&request, &resource);
+        // Made ready for another even where the client has gone: the next may be somebody else's.
+        let outcome = fast::finish(connection, active, &mut request, sent).await;
+        if is_worth_keeping {
+            engine.resources.repeats.keep(&active.raw, request.into_box(), resource);
+        } else {
+            request.renew();
+        }
+        return outcome;
+    }
+    Box::pin(full(connection, active, request, verdict)).await
+}
+
+/// The long way, through the phases.
+async fn full(
+    connection: &mut Connection,
+    active: &mut Active,
+    mut request: Pooled<Request>,
+    verdict: Verdict,
+) -> io::Result<bool> {
+    let caching = request.pure && fast::may(active);
+    let pipe = pipe::attach(connection, active, &mut request);
+    let lesson = if caching { learn::arm(connection, &mut request) } else { Lesson::None };
+    let verdict = match verdict {
+        Verdict::Ok => process::process(&mut request).await,
+        decided => decided,
+    };
+    if let Verdict::Status(status) = verdict {
+        request.pure = false;
+        errors::die(&mut request, status).await;
+    }
+    let body_done = pipe::detach(connection, active, &mut request, pipe).await;
+    byterange::attach(&mut request);
+    filter::apply_all(&mut request).await;
+    if byterange::refuse_unsatisfiable(&mut request).await {
+        // Apache has decided on the connection for the response that was not sent, and counts both.
+        connection.answered += 1;
+        connection.client.keepalives.set(connection.answered);
+    }
+    if !matches!(lesson, Lesson::None) {
+        learn::remember(connection, &mut request, lesson).await;
+    }
+    finish(connection, active, request, body_done).await
+}
+
+/// Sends and logs an answer; whether the connection stays open.
+async fn finish(
+    connection: &mut Connection,
+    active: &mut Active,
+    mut request: Pooled<Request>,
+    may_keep: bool,
+) -> io::Result<bool> {
+    filter::apply_all(&mut request).await;
+    let may_keep = may_keep && !connection.engine.draining.get();
+    let framing = respond::finish_headers(&mut request, may_keep);
+    let sent = send::answer(connection, active, &mut request, framing).await;
+    connection.client.aborted.set(sent.is_err());
+    let state = if framing.says_keep { KeepAlive::Open } else { KeepAlive::Close };
+    connection.client.keepalive.set(state);
+    connection.answered += 1;
+    if framing.says_keep {
+        connection.client.keepalives.set(connection.answered);
+    }
+    if request.handler_of_type {
+        request.handler = None;
+    }
+    process::run_all(&mut request, Phase::LogTransaction).await;
+    connection.engine.count(&request, request.status, request.bytes_sent);
+    request.renew();
+    sent.map(|()| framing.keep)
+}
+
+/// A request for the connection, out of the loop's pool: the one that was used last is the one
+/// that is still in the processor's cache.
+fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
+    let engine = &connection.engine;
+    let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.client.base_host));
+    let new = || Request::blank(engine.clone(), connection.client.clone(), base.clone());
+    let mut request = engine.requests.take(new);
+    request.begin(&connection.client, base);
+    request
+}
+
+/// As much of a request as its head tells, even a broken one.
+fn take_request(connection: &Connection, active: &mut Active) -> Pooled<Request> {
+    let mut request = blank(connection, active);
+    request.forget_host();
+    request.take_head(&mut active.head);
+    request
+}

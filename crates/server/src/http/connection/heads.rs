@@ -1,0 +1,178 @@
+//! Waiting for a head.
+
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use rt::Deadline;
+use wire::{HeadError, Progress};
+
+use super::{Active, Connection, LINGER, LINGERING_LIMIT, again, encore};
+use crate::http::cache::repeat::Repeat;
+
+/// A head that does not arrive in one piece is kept in a buffer that grows at most to this, bytes;
+/// a head that is longer has broken a limit before.
+const INPUT_LIMIT: usize = 16 * 1024 * 1024;
+
+/// What came of waiting for a head.
+pub(super) enum Next {
+    /// A head, and how many bytes it had.
+    Request {
+        /// Bytes of the head.
+        consumed: usize,
+    },
+    /// A head that was answered before.
+    Repeat(Rc<Repeat>),
+    /// A head that can't be taken.
+    Refused(Box<HeadError>),
+    /// Nothing came for a while; the connection stays open until the deadline.
+    Quiet(Deadline),
+    /// Nothing has come, and the connection may go to another loop.
+    Migrating(Deadline),
+    /// A part of a head came, and then the end (400) or nothing more (408).
+    Unfinished(u16),
+    /// The connection is broken, or over.
+    Gone,
+}
+
+/// Waits for a head that is complete. What follows it is left in `active.input`.
+pub(super) async fn next(
+    connection: &mut Connection,
+    active: &mut Active,
+    deadline: Deadline,
+) -> Next {
+    let mut progress = if active.input.is_empty() {
+        match fresh(connection, active, deadline).await {
+            Ok(progress) => progress,
+            Err(next) => return next,
+        }
+    } else {
+        // What came behind the request before has its own time, from when it is looked at.
+        connection.head_began_ms = connection.engine.handle.clock().now_ms();
+        kept(connection, active)
+    };
+    loop {
+        match progress {
+            Progress::Done { consumed } => return Next::Request { consumed },
+            Progress::Error(error) => return Next::Refused(error),
+            Progress::NeedMore => {}
+        }
+        if let Err(next) = more(connection, active).await {
+            return next;
+        }
+        progress = kept(connection, active);
+    }
+}
+
+/// Waits for the first bytes, not longer than [`LINGER`]: then the connection is quiet. They are
+/// received into the loop's own buffer, which stays in the processor's cache, and only what is left
+/// of them becomes the connection's.
+async fn fresh(
+    connection: &mut Connection,
+    active: &mut Active,
+    mut deadline: Deadline,
+) -> Result<Progress, Next> {
+    let engine = connection.engine.clone();
+    let received = loop {
+        let wait = match encore::play(connection, active, deadline).await {
+            encore::Next::Received(received) => break received,
+            encore::Next::Wait(deadline) => deadline,
+        };
+        let received = receive(connection, wait).await?;
+        match encore::resume(connection, active).await {
+            Some(Ok(until)) => deadline = until,
+            Some(Err(_)) => return Err(Next::Gone),
+            None => break received,
+        }
+    };
+    if !received.is_ok_and(|count| count > 0) {
+        return Err(Next::Gone);
+    }
+    connection.head_began_ms = engine.handle.clock().now_ms();
+    let input = engine.input.borrow();
+    let is_again = again::look(connection, &input).map_err(Next::Repeat)?;
+    let progress = connection.parse(active, &input);
+    if is_again && progress == (Progress::Done { consumed: input.len() }) {
+        active.raw.extend_from_slice(&input);
+    }
+    let left = match &progress {
+        Progress::Done { consumed } => input.get(*consumed..).unwrap_or_default(),
+        Progress::NeedMore => &input,
+        Progress::Error(_) => &[],
+    };
+    active.input.extend_from_slice(left);
+    Ok(progress)
+}
+
+/// The wait for them.
+async fn receive(
+    connection: &mut Connection,
+    deadline: Deadline,
+) -> Result<io::Result<usize>, Next> {
+    let engine = &connection.engine;
+    let is_kept = connection.answered > 0;
+    let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
+    let connections = &engine.connections;
+    let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
+    // A look at the socket at least: what has arrived already is answered now.
+    let patience = if is_crowded { Duration::ZERO } else { LINGER };
+    let until = deadline.min(engine.handle.deadline(patience));
+    let lingering = connections.lingering();
+    let received = std::future::poll_fn(|cx| {
+        let mut input = engine.input.borrow_mut();
+        input.clear();
+        let received = stream.poll_read_first(cx, &mut input, until);
+        let can_migrate = received.is_pending() && engine.migration_order.allows_active();
+        if can_migrate && is_kept && stream.is_quiet() {
+            return Poll::Ready(None);
+        }
+        received.map(Some)
+    });
+    let received = received.await;
+    drop(lingering);
+    match received {
+        None => Err(Next::Migrating(deadline)),
+        Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(Next::Quiet(deadline)),
+        Some(received) => Ok(received),
+    }
+}
+
+/// Parses what was received before.
+fn kept(connection: &Connection, active: &mut Active) -> Progress {
+    let mut input = std::mem::take(&mut active.input);
+    let progress = connection.parse(active, &input);
+    if let Progress::Done { consumed } = progress {
+        input.drain(..consumed.min(input.len()));
+    }
+    active.input = input;
+    progress
+}
+
+/// Waits for more of a head that has begun.
+async fn more(connection: &mut Connection, active: &mut Active) -> Result<(), Next> {
+    let deadline = connection.head_deadline(active);
+    let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
+    if active.input.len() == active.input.capacity() {
+        if active.input.len() >= INPUT_LIMIT {
+            return Err(Next::Gone);
+        }
+        active.input.reserve(active.input.len().max(1024));
+    }
+    let _reading = connection.engine.connections.reading();
+    match stream.read(&mut active.input, deadline).await {
+        Ok(0) => Err(Next::Unfinished(400)),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Next::Unfinished(408)),
+        Err(_) => Err(Next::Gone),
+    }
+}
+
+impl Connection {
+    /// When the rest of a head must be here: `Timeout` from now, `RequestReadTimeout` in all.
+    fn head_deadline(&self, active: &Active) -> Deadline {
+        let timeout = self.client.base_host.core.timeout();
+        let next = self.engine.handle.deadline(timeout);
+        next.min(self.head_running().deadline(active.input.len()))
+    }
+}

@@ -1,0 +1,337 @@
+//! One connection: wait, read a head, answer, wait again.
+//!
+//! While nothing happens a connection is a small task: its socket and a few counters. The
+//! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
+//! connection keeps as long as it is busy and gives back after [`LINGER`] without a request.
+
+mod again;
+mod burst;
+mod encore;
+mod fast;
+mod heads;
+mod learn;
+mod migration;
+mod pipe;
+mod secure;
+mod send;
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rt::{Accepted, Deadline, Stream};
+use wire::host::RequestHost;
+use wire::{HeadParser, RequestHead};
+
+use crate::engine::Engine;
+use crate::http::cache::repeat::Repeat;
+use crate::log::Level;
+use crate::plan::Place;
+use crate::request::KnownHost;
+use crate::request::connection_info::{Client, KeepAlive};
+use crate::request::read_policy::Running;
+
+use encore::Encore;
+
+pub use migration::{IdleConnection, Migration, MigrationOrder, serve_migrated};
+
+/// How long a quiet connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
+pub const LINGER: Duration = Duration::from_secs(1);
+
+/// The most quiet connections of a loop that keep their buffers: thousands that fall quiet together
+/// would need more memory than all that they need afterwards.
+pub const LINGERING_LIMIT: usize = 64;
+
+/// So much of each buffer is kept for the next connection, bytes.
+const BUFFER_KEPT_BYTES: usize = 16 * 1024;
+
+/// A connection's own state.
+pub(crate) struct Connection {
+    engine: Rc<Engine>,
+    /// Away only while a request's body is being read through a [`pipe`].
+    stream: Option<Stream>,
+    client: Rc<Client>,
+    /// Requests answered.
+    answered: u32,
+    /// Bytes received up to the end of the request before, for TLS.
+    received_before: u64,
+    /// When the head that is being read began, on the loop's clock.
+    head_began_ms: u64,
+    /// It counts as open.
+    open: Option<Open>,
+}
+
+/// What a busy connection has beside.
+pub(crate) struct Active {
+    /// Bytes received and not yet parsed: of a head that is not complete, or behind one that is.
+    input: Vec<u8>,
+    /// Bytes to send.
+    output: Vec<u8>,
+    /// The head as it came, where it is worth keeping.
+    raw: Vec<u8>,
+    head: RequestHead,
+    parser: HeadParser,
+    host: RequestHost,
+    /// The place of the host that the address alone selects.
+    base: Option<Place>,
+    /// The host that the last request named.
+    known: Option<KnownHost>,
+    /// The last head, where it was one that was answered before.
+    last: Option<Rc<Repeat>>,
+    /// The answer to it, where it may be given again as it is.
+    encore: Option<Box<Encore>>,
+}
+
+impl Active {
+    /// Empty buffers.
+    pub(crate) fn new() -> Active {
+        Active {
+            input: Vec::new(),
+            output: Vec::new(),
+            raw: Vec::new(),
+            head: RequestHead::new(),
+            parser: HeadParser::new(),
+            host: RequestHost::new(),
+            base: None,
+            known: None,
+            last: None,
+            encore: None,
+        }
+    }
+
+    /// What one connection has left must not be seen by the next, nor the memory held that a
+    /// long head has taken.
+    fn reset(&mut self) {
+        for buffer in [&mut self.input, &mut self.output, &mut self.raw] {
+            buffer.clear();
+            buffer.shrink_to(BUFFER_KEPT_BYTES);
+        }
+        self.parser.reset();
+        self.head.clear();
+        self.head.headers.shrink_to(BUFFER_KEPT_BYTES);
+        self.host.clear();
+        self.base = None;
+        self.known = None;
+        self.last = None;
+        self.encore = None;
+    }
+}
+
+/// How a burst of requests ended.
+enum Ended {
+    /// Nothing was received for a while; the connection stays open until the deadline.
+    Quiet(Deadline),
+    /// The connection stays open until the deadline, and may go to another loop.
+    Migrating(Deadline),
+    /// The connection is to be closed, the last answer having left.
+    Close,
+    /// The connection is broken, or there is nothing to wait for.
+    Abort,
+}
+
+/// Serves an accepted connection until it ends. It counts as open from the call on.
+pub fn serve(engine: Rc<Engine>, accepted: Accepted) -> impl Future<Output = ()> {
+    engine.connections.opened();
+    Serving::Connecting(Box::pin(connect(Open(engine), accepted)))
+}
+
+/// A connection's task. An idle one is no more than its [`Connection`]: what its beginning, its
+/// bursts and its end need is in boxes of their own. Ten thousand of them are made of this, and it
+/// is written by hand since a compiled `async` block keeps room for more than one of them.
+enum Serving {
+    Connecting(Pin<Box<dyn Future<Output = Option<Connection>>>>),
+    /// Nothing happens, until the deadline.
+    Idle(Connection, Deadline),
+    Busy(Pin<Box<dyn Future<Output = Option<Serving>>>>),
+    Done,
+}
+
+impl Future for Serving {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let next = match &mut *self {
+                Serving::Connecting(connecting) => {
+                    ready!(connecting.as_mut().poll(cx)).map(Connection::wait_first)
+                }
+                Serving::Busy(busy) => ready!(busy.as_mut().poll(cx)),
+                Serving::Idle(connection, deadline) => {
+                    let Some(stream) = connection.stream.as_mut() else { return Poll::Ready(()) };
+                    match stream.poll_readable(cx, *deadline) {
+                        Poll::Ready(Ok(())) => self.begin_burst(),
+                        Poll::Ready(Err(_)) => {
+                            connection.tell_slow(0);
+                            None
+                        }
+                        Poll::Pending if connection.engine.migration_order.allows_any() => {
+                            ready!(self.leave())
+                        }
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+                Serving::Done => None,
+            };
+            *self = next.unwrap_or(Serving::Done);
+            if matches!(*self, Serving::Done) {
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+impl Serving {
+    /// Something has arrived at an idle connection.
+    fn begin_burst(&mut self) -> Option<Serving> {
+        match std::mem::replace(self, Serving::Done) {
+            Serving::Idle(connection, deadline) => {
+                Some(Serving::Busy(Box::pin(busy(connection, deadline))))
+            }
+            _ => None,
+        }
+    }
+
+    /// Nothing has arrived at an idle connection, and it may go to another loop; pending where it
+    /// stays as it is.
+    fn leave(&mut self) -> Poll<Option<Serving>> {
+        match std::mem::replace(self, Serving::Done) {
+            Serving::Idle(connection, deadline) if connection.can_migrate() => {
+                Poll::Ready(Some(connection.migrate(deadline, false)))
+            }
+            other => {
+                *self = other;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Answers what arrives until it is quiet; what becomes of the connection then, if it stays open.
+async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving> {
+    match burst::run(&mut connection, deadline).await {
+        Ended::Quiet(until) => Some(Serving::Idle(connection, until)),
+        Ended::Migrating(until) => Some(connection.migrate(until, true)),
+        Ended::Abort => None,
+        Ended::Close => {
+            Box::pin(connection.close()).await;
+            None
+        }
+    }
+}
+
+/// A connection that is counted as open.
+struct Open(Rc<Engine>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.closed();
+    }
+}
+
+async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
+    let engine = &open.0;
+    let (peer, local) = (accepted.peer, accepted.local);
+    let stream = Stream::new(accepted).ok()?;
+    let local = match local {
+        Some(local) => local,
+        None => stream.local_addr().ok()?,
+    };
+    let client = client(engine, peer, local);
+    let mut connection = match engine.server.registry.hooks.tls() {
+        Some(hook) if (hook.is_on)(&client, &engine.server) => {
+            secure::handshake(engine.clone(), stream, client, hook).await?
+        }
+        _ => Connection::new(engine.clone(), stream, client),
+    };
+    connection.open = Some(open);
+    Some(connection)
+}
+
+impl Connection {
+    fn new(engine: Rc<Engine>, stream: Stream, client: Client) -> Connection {
+        Connection {
+            head_began_ms: engine.handle.clock().now_ms(),
+            engine,
+            stream: Some(stream),
+            client: Rc::new(client),
+            answered: 0,
+            received_before: 0,
+            open: None,
+        }
+    }
+
+    /// The wait for the first request.
+    fn wait_first(self) -> Serving {
+        let first = self.engine.handle.deadline(self.client.base_host.core.timeout());
+        let deadline = first.min(self.head_running().deadline(0));
+        Serving::Idle(self, deadline)
+    }
+
+    /// The time that the client has for its head.
+    fn head_running(&self) -> Running {
+        self.client.base_host.read_policy.header.since(self.head_began_ms)
+    }
+
+    /// Says so where it was `RequestReadTimeout` that ended the wait for a head, of which
+    /// `received` bytes had come (`reqtimeout_filter`).
+    fn tell_slow(&self, received: usize) {
+        let is_head = received > 0 || self.answered == 0;
+        if is_head && self.head_running().deadline(received).has_passed(self.engine.handle.clock())
+        {
+            let (server, level) = (&self.engine.server, Level::Info);
+            let text = format_args!("Request header read timeout");
+            server.log_connection(&self.client, "mod_reqtimeout.c", level, 1382, text);
+        }
+    }
+
+    /// Closes so that the last answer arrives.
+    async fn close(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            let _closing = self.engine.connections.closing();
+            stream.linger().await;
+        }
+    }
+}
+
+fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {
+    Client {
+        id: engine.next_connection_id(),
+        peer: plain(peer),
+        local: plain(local),
+        base_host: engine.server.vhosts.by_address(plain(local)).clone(),
+        tls: None,
+        keepalives: Cell::new(0),
+        bytes_in: Cell::new(0),
+        bytes_out: Cell::new(0),
+        first_byte_us: Cell::new(0),
+        aborted: Cell::new(false),
+        keepalive: Cell::new(KeepAlive::Unknown),
+        names: std::cell::OnceCell::new(),
+        log_id: Cell::new(None),
+    }
+}
+
+/// An IPv4 client of a dual-stack socket is an IPv4 client.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_head_leaves_no_long_buffers() {
+        let mut active = Active::new();
+        active.input.extend_from_slice(&[b'x'; 1024 * 1024]);
+        active.raw.extend_from_slice(&[b'x'; 1024 * 1024]);
+        active.head.headers.add(b"X-Long", &[b'x'; 1024 * 1024]);
+        active.reset();
+        assert!(active.input.capacity() <= BUFFER_KEPT_BYTES);
+        assert!(active.raw.capacity() <= BUFFER_KEPT_BYTES);
+        assert!(active.head.headers.capacity_bytes() <= 2 * BUFFER_KEPT_BYTES);
+    }
+}

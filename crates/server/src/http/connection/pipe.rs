@@ -1,0 +1,263 @@
+//! The request's body: read from the connection while a handler asks for it.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rt::{Deadline, Stream};
+use wire::chunked::{Decoder, Step};
+use wire::{Body, HeadFlags, Table, Version};
+
+use super::{Active, Connection};
+use crate::phases::errors;
+use crate::request::Request;
+use crate::request::read_policy::Running;
+use crate::request::request_body::{BodyError, BodyIn, BodySource};
+
+/// Bytes of a body that are read at once.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// The most of an unread body that is read and thrown away to keep the connection, bytes; after
+/// that it is closed.
+const DISCARD_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// The connection's stream while it serves as a body.
+pub(super) struct Pipe {
+    stream: Stream,
+    input: Vec<u8>,
+    state: State,
+    taken: u64,
+    /// The trailer fields, once the body is done.
+    trailers: Table,
+    /// Bytes of the connection that were used, chunk heads included.
+    used: u64,
+    timeout: std::time::Duration,
+    began: Running,
+    deadline: Deadline,
+    wants_continue: bool,
+    continuing: Vec<u8>,
+}
+
+enum State {
+    Length(u64),
+    Chunked(Box<wire::chunked::Decoder>),
+    Done,
+    Failed,
+}
+
+type Shared = Rc<RefCell<Option<Pipe>>>;
+
+struct Reader(Shared);
+
+/// Hands the connection's stream to the request, if it has a body.
+pub(super) fn attach(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+) -> Option<Shared> {
+    let state = match active.head.body {
+        Body::None => return None,
+        Body::Length(0) => return None,
+        Body::Length(length) => State::Length(length),
+        Body::Chunked => {
+            let core = &request.host.core;
+            let strict = core.strict_protocol();
+            State::Chunked(Box::new(Decoder::new(core.head_limits(), strict)))
+        }
+    };
+    let expects_continue = active.head.flags.has(HeadFlags::EXPECT_CONTINUE);
+    let stream = connection.stream.take()?;
+    let timeout = request.host.core.timeout();
+    let handle = &connection.engine.handle;
+    let began = request.host.read_policy.body.begin(handle.clock());
+    let pipe = Pipe {
+        deadline: handle.deadline(timeout).min(began.deadline(0)),
+        began,
+        stream,
+        input: std::mem::take(&mut active.input),
+        state,
+        taken: 0,
+        trailers: Table::new(),
+        used: 0,
+        timeout,
+        // A client of HTTP/1.0 knows no interim responses (RFC 9110 section 10.1.1).
+        wants_continue: expects_continue && active.head.version >= Version::HTTP_11,
+        continuing: Vec::new(),
+    };
+    let shared = Rc::new(RefCell::new(Some(pipe)));
+    let announced = match active.head.body {
+        Body::Length(length) => Some(length),
+        Body::None | Body::Chunked => None,
+    };
+    request.body_in = BodyIn::new(Box::new(Reader(shared.clone())), announced);
+    request.body_in.expect_continue(expects_continue);
+    Some(shared)
+}
+
+/// Takes the stream back, and reads what is left of the body; whether the connection can go on.
+pub(super) async fn detach(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+    shared: Option<Shared>,
+) -> bool {
+    request.body_in = BodyIn::default();
+    let Some(shared) = shared else {
+        // Apache does not go on after an expectation that nothing came of, either.
+        if active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
+            request.keep(errors::EndsConnection);
+        }
+        let ends = HeadFlags::CLOSE_AFTER.with(HeadFlags::EXPECT_CONTINUE);
+        return !active.head.flags.any(ends);
+    };
+    let Some(mut pipe) = shared.borrow_mut().take() else { return false };
+    // A client that still waits for `100 Continue` gets the answer instead, and may not send the
+    // body at all: where the next request begins is unknown (RFC 9110 section 10.1.1).
+    let unknown = pipe.wants_continue && !matches!(pipe.state, State::Done);
+    // After such a status the connection ends, and nobody waits for what may never come (`ap_die`).
+    // Nor does it go on with a client of HTTP/1.0 that expected something.
+    let is_old = active.head.version < Version::HTTP_11;
+    if unknown || is_old && active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
+        request.keep(errors::EndsConnection);
+    }
+    let ends = errors::ends_connection(request);
+    let mut keep = !unknown && !ends && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
+    while keep && !matches!(pipe.state, State::Done) {
+        match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {
+            Some(Ok(_)) if pipe.taken <= DISCARD_LIMIT => {}
+            None if matches!(pipe.state, State::Done) => {}
+            // Where the next request would begin is not known any more.
+            _ => keep = false,
+        }
+    }
+    let client = &connection.client;
+    client.bytes_in.set(client.bytes_in.get() + pipe.used);
+    take_trailers(request, pipe.trailers);
+    active.input = pipe.input;
+    connection.stream = Some(pipe.stream);
+    keep
+}
+
+/// Hands trailer fields to the request; under `MergeTrailers On` as header fields, too.
+fn take_trailers(request: &mut Request, trailers: Table) {
+    if request.host.core.merge_trailers.or(false) {
+        request.headers_in.extend(&trailers);
+    }
+    request.trailers_in = trailers;
+}
+
+impl BodySource for Reader {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match self.0.borrow_mut().as_mut() {
+            Some(pipe) => pipe.poll_data(cx),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl Pipe {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if let Err(error) = self.poll_continue() {
+            self.state = State::Failed;
+            return Poll::Ready(Some(Err(BodyError::Io(error))));
+        }
+        loop {
+            match self.decode() {
+                Ok(Some(bytes)) => {
+                    self.taken += bytes.len() as u64;
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                Ok(None) if matches!(self.state, State::Done | State::Failed) => {
+                    return Poll::Ready(None);
+                }
+                Ok(None) => {}
+                Err(status) => {
+                    self.state = State::Failed;
+                    return Poll::Ready(Some(Err(BodyError::Status(status))));
+                }
+            }
+            if let Err(error) = ready!(self.poll_fill(cx)) {
+                self.state = State::Failed;
+                let timed_out = error.kind() == io::ErrorKind::TimedOut;
+                let error = if timed_out { BodyError::Status(408) } else { BodyError::Io(error) };
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    /// What can be had of the bytes that are here.
+    fn decode(&mut self) -> Result<Option<Bytes>, u16> {
+        match &mut self.state {
+            State::Done | State::Failed => Ok(None),
+            State::Length(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(self.input.len());
+                if count == 0 {
+                    return Ok(None);
+                }
+                let bytes: Vec<u8> = self.input.drain(..count).collect();
+                *left -= count as u64;
+                self.used += count as u64;
+                if *left == 0 {
+                    self.state = State::Done;
+                }
+                Ok(Some(bytes.into()))
+            }
+            State::Chunked(decoder) => {
+                let before = self.input.len();
+                let bytes = chunks(decoder, &mut self.input)?;
+                self.used += (before - self.input.len()) as u64;
+                if decoder.is_done() {
+                    self.trailers = decoder.trailers().clone();
+                    self.state = State::Done;
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Sends `100 Continue` before the first piece, even if the body has arrived, as Apache does.
+    fn poll_continue(&mut self) -> io::Result<()> {
+        if self.wants_continue && !matches!(self.state, State::Done | State::Failed) {
+            self.wants_continue = false;
+            self.continuing = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+        }
+        while !self.continuing.is_empty() {
+            let count = self.stream.try_write(&self.continuing)?;
+            self.continuing.drain(..count);
+        }
+        Ok(())
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.input.capacity() - self.input.len() < 1024 {
+            self.input.reserve(PIECE_BYTES);
+        }
+        match ready!(self.stream.poll_read(cx, &mut self.input, self.deadline)) {
+            Ok(0) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => {
+                let received = usize::try_from(self.taken).unwrap_or(usize::MAX);
+                let next = self.stream.handle().deadline(self.timeout);
+                self.deadline = next.min(self.began.deadline(received));
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+/// The next piece of a chunked body; what was used is taken off the input.
+fn chunks(decoder: &mut Decoder, input: &mut Vec<u8>) -> Result<Option<Bytes>, u16> {
+    let step = decoder.decode(input).map_err(|error| error.status())?;
+    let (data, consumed) = match step {
+        Step::NeedMore { consumed } => (None, consumed),
+        Step::Data { consumed, len } => {
+            let data = input.get(consumed.saturating_sub(len)..consumed);
+            (data.map(Bytes::copy_from_slice), consumed)
+        }
+        Step::Done { consumed } => (None, consumed),
+    };
+    input.drain(..consumed.min(input.len()));
+    Ok(data.filter(|bytes| !bytes.is_empty()))
+}

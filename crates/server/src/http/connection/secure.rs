@@ -1,0 +1,136 @@
+//! The TLS handshake of a connection, and what happens to a client that does not speak it.
+
+use std::rc::Rc;
+
+use rt::Stream;
+use rt::tls::{TlsError, TlsInfo};
+use wire::{HeadError, LogLevel};
+
+use super::{Active, Connection, burst};
+use crate::api::hooks::{Judgement, TlsChoice, TlsHook};
+use crate::config::host::Server;
+use crate::engine::Engine;
+use crate::log::Level;
+use crate::request::connection_info::{Client, TlsFacts, TlsPeer};
+
+/// What the page says to a client that speaks plain HTTP to a TLS port.
+const PLAIN_NOTES: &str = "Reason: You're speaking plain HTTP to an SSL-enabled server port.\
+     <br />\n Instead use the HTTPS scheme to access this URL, please.<br />\n";
+
+/// Does the handshake; `None` if the connection ended with it.
+pub(super) async fn handshake(
+    engine: Rc<Engine>,
+    stream: Stream,
+    client: Client,
+    hook: TlsHook,
+) -> Option<Connection> {
+    let server = engine.server.clone();
+    let timeout = engine.handle.deadline(client.base_host.core.timeout());
+    let policy = client.base_host.read_policy.handshake.begin(engine.handle.clock());
+    let mut chosen = None;
+    let choose = |hello: &rt::tls::ClientHello<'_>| {
+        let choice = (hook.choose)(&client, &server, hello)?;
+        Some(chosen.insert(choice).config.clone())
+    };
+    match rt::tls::accept(stream, timeout.min(policy.deadline(0)), choose).await {
+        Ok(stream) => {
+            let choice = chosen?;
+            let tls = facts(&engine, hook, &choice, stream.tls()?);
+            match Box::pin(peer(&engine, hook, &choice, &stream)).await {
+                Ok(shown) => {
+                    let (peer, ignored) = match shown {
+                        Shown::Nothing => (None, None),
+                        Shown::Ignored(why) => (None, Some(why.into())),
+                        Shown::Peer(peer) => (Some(peer), None),
+                    };
+                    let tls = Some(Rc::new(TlsFacts { peer, ignored, ..tls }));
+                    Some(Connection::new(engine, stream, Client { tls, ..client }))
+                }
+                Err(why) => {
+                    say(&server, &client, 2039, &format!("Certificate Verification: {why}"));
+                    stream.linger().await;
+                    None
+                }
+            }
+        }
+        Err(TlsError::PlainHttp { stream, bytes }) => {
+            let mut connection = Connection::new(engine, *stream, client);
+            Box::pin(answer_plain(&mut connection, bytes)).await;
+            None
+        }
+        Err(error) => {
+            say(&server, &client, 2008, &format!("SSL library error in handshake: {error}"));
+            None
+        }
+    }
+}
+
+fn say(server: &Server, client: &Client, number: u32, what: &str) {
+    server.log_connection(client, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
+}
+
+/// What came of the client's certificates.
+enum Shown {
+    Nothing,
+    /// They don't count, for this reason.
+    Ignored(String),
+    Peer(Box<TlsPeer>),
+}
+
+/// The client's certificates, once it is known what to think of them.
+async fn peer(
+    engine: &Engine,
+    hook: TlsHook,
+    choice: &TlsChoice,
+    stream: &Stream,
+) -> Result<Shown, String> {
+    let certificates = stream.tls().and_then(|info| info.peer_certificates()).unwrap_or_default();
+    if certificates.is_empty() {
+        return Ok(Shown::Nothing);
+    }
+    let mut judgement = (hook.judge)(engine, choice, certificates);
+    loop {
+        judgement = match judgement {
+            Judgement::Wait(future) => future.await,
+            Judgement::Refuse(why) => return Err(why),
+            Judgement::Ignore(why) => return Ok(Shown::Ignored(why)),
+            Judgement::Admit { failure, depth } => {
+                let certificates = certificates.to_vec();
+                return Ok(Shown::Peer(Box::new(TlsPeer { certificates, failure, depth })));
+            }
+        };
+    }
+}
+
+/// Apache's 400 for plain HTTP on a TLS port.
+async fn answer_plain(connection: &mut Connection, bytes: Vec<u8>) {
+    let mut active = Active::new();
+    // Whatever was sent, Apache takes it for this.
+    let _ = connection.parse(&mut active, b"GET / HTTP/1.0\r\n\r\n");
+    connection.count_received(bytes.len().min(rt::tls::RECORD_HEADER_BYTES));
+    let error = HeadError {
+        status: 400,
+        log_number: 1996,
+        level: LogLevel::Info,
+        message: b"SSL handshake failed: HTTP spoken on HTTPS port".to_vec(),
+        notes: PLAIN_NOTES,
+    };
+    burst::refuse(connection, &mut active, &error).await;
+    connection.close().await;
+}
+
+fn facts(engine: &Engine, hook: TlsHook, choice: &TlsChoice, info: TlsInfo<'_>) -> TlsFacts {
+    TlsFacts {
+        protocol: match info.version() {
+            Some(rt::tls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLSv1.3",
+        },
+        cipher_suite: info.cipher_suite().map_or(0, |suite| u16::from(suite.suite())),
+        resumed: info.is_resumed(),
+        host: choice.host,
+        certificate: (hook.shown)(&engine.server, choice, &info),
+        server_name: info.server_name().map(Into::into),
+        alpn: info.alpn().map(Into::into),
+        ..TlsFacts::default()
+    }
+}

@@ -1,0 +1,412 @@
+//! The head of an answer: which fields, how the body is framed, whether the connection stays.
+//!
+//! Source: `ap_http_header_filter`, `ap_set_keepalive` (modules/http).
+
+use wire::{HeadFlags, Method};
+
+use crate::api::hooks::Phase;
+use crate::core::dir_config::CoreDir;
+use crate::phases::errors::{FailedInFilter, SuppressCharset, ends_connection};
+use crate::request::{CLOSES_SILENTLY, Request};
+
+/// How a body is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// No body leaves (304, 204, HEAD).
+    None,
+    /// `Content-Length` says it.
+    Known,
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// The end of the connection says it.
+    UntilClose,
+}
+
+/// What the sender needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Whether the connection stays open.
+    pub keep: bool,
+    /// Whether the head says so.
+    pub says_keep: bool,
+    /// How the body is delimited.
+    pub length: Length,
+}
+
+/// Decides fields and framing of an answer that is about to be sent (`ap_http_header_filter`).
+pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
+    prepare(request);
+    let broken = refuse_broken_fields(request);
+    let may_keep = may_keep && !broken;
+    let length = if broken { Length::UntilClose } else { frame(request) };
+    let answered = request.client.keepalives.get();
+    let is_silent = || request.notes.contains(CLOSES_SILENTLY);
+    let says_keep = (may_keep || is_silent())
+        && length != Length::UntilClose
+        && !wants_close(request)
+        && may_keep_alive(request, answered, false);
+    Framing { keep: says_keep && may_keep, says_keep, length }
+}
+
+/// What is the same whatever the connection is like: the two tables become one, the fields that
+/// variables take away go, `Content-Length` says what is known.
+fn prepare(request: &mut Request) {
+    if !request.err_headers_out.is_empty() {
+        let mut all = std::mem::take(&mut request.err_headers_out);
+        all.extend(&request.headers_out);
+        request.headers_out = all;
+    }
+    request.headers_out.unset(b"Date");
+    request.headers_out.unset(b"Server");
+    if request.env.contains(b"force-no-vary") {
+        request.headers_out.unset(b"Vary");
+        request.protocol = request.protocol.min(1000);
+        request.env.set(b"force-response-1.0", b"1");
+    } else {
+        join_vary(request);
+    }
+    if request.notes.contains(b"no-etag") {
+        request.headers_out.unset(b"ETag");
+    }
+    if request.protocol > 1000 && request.env.contains(b"downgrade-1.0") {
+        request.protocol = 1000;
+    }
+    if wire::status::is_header_only(request.status) {
+        for name in [&b"Transfer-Encoding"[..], b"Content-Length"] {
+            request.headers_out.unset(name);
+        }
+        request.content_type = None;
+        request.content_encoding = None;
+        request.content_languages.clear();
+        request.chunked = false;
+        return;
+    }
+    // What the head says of the content stands in the request; a field set by hand gives way.
+    if request.content_type.is_some() {
+        request.headers_out.unset(b"Content-Type");
+    }
+    if request.content_encoding.is_some() {
+        request.headers_out.unset(b"Content-Encoding");
+    }
+}
+
+/// A field that would break the head must not leave: the answer becomes a 500 that ends with the
+/// connection (`check_headers`).
+fn refuse_broken_fields(request: &mut Request) -> bool {
+    let Some(name) = broken_field(request) else { return false };
+    let name = String::from_utf8_lossy(&name).into_owned();
+    let why = format!("Response header '{name}' contains invalid characters, aborting request");
+    request.log_core(crate::log::Level::Error, 2430, &why, None);
+    request.headers_out.clear();
+    request.content_encoding = None;
+    request.content_languages.clear();
+    crate::phases::errors::make_page(request, 500, None);
+    request.status_line = None;
+    add_error_fields(request);
+    if broken_field(request).is_some() {
+        request.headers_out.clear();
+    }
+    request.chunked = true;
+    true
+}
+
+/// What modules add to every error answer (`Header always`). The head is due: a hook that would
+/// have to wait is left out.
+fn add_error_fields(request: &mut Request) {
+    let plan = request.plan.clone();
+    for planned in plan.phase(Phase::InsertErrorFilter) {
+        let _ = planned.hook.run(request);
+    }
+    for mut attached in std::mem::take(&mut request.filters) {
+        let _ = attached.filter.prepare(request);
+        let body = std::mem::take(&mut request.body);
+        request.body = attached.filter.apply(request, body);
+    }
+    let mut all = std::mem::take(&mut request.err_headers_out);
+    all.extend(&request.headers_out);
+    request.headers_out = all;
+}
+
+/// The name of a field with a byte that can't stand in a head.
+fn broken_field(request: &Request) -> Option<Vec<u8>> {
+    let bad_value = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    let bad_name = |byte: &u8| *byte <= b' ' || *byte == b':' || *byte >= 0x7f;
+    let broken = |name: &[u8], value: &[u8]| {
+        name.is_empty() || name.iter().any(bad_name) || value.iter().any(bad_value)
+    };
+    let field = request.headers_out.iter().find(|(name, value)| broken(name, value));
+    if let Some((name, _)) = field {
+        return Some(name.to_vec());
+    }
+    let of_content = |value: &Option<Vec<u8>>| value.iter().flatten().any(bad_value);
+    if of_content(&request.content_type) {
+        return Some(b"Content-Type".to_vec());
+    }
+    if of_content(&request.content_encoding) {
+        return Some(b"Content-Encoding".to_vec());
+    }
+    let languages = request.content_languages.iter().flatten();
+    languages.into_iter().any(bad_value).then(|| b"Content-Language".to_vec())
+}
+
+/// One `Vary` field without repetition; `*` alone where it occurs (`fixup_vary`).
+fn join_vary(request: &mut Request) {
+    if !request.headers_out.contains(b"Vary") {
+        return;
+    }
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for value in request.headers_out.get_all(b"Vary") {
+        for name in value.split(|byte| matches!(byte, b',' | b' ' | b'\t')) {
+            let known = names.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if !name.is_empty() && !known {
+                names.push(name.to_vec());
+            }
+        }
+    }
+    if names.is_empty() {
+        // A field that names nothing is sent as it is.
+        return;
+    }
+    let joined = match names.iter().any(|name| name == b"*") {
+        true => b"*".to_vec(),
+        false => names.join(&b","[..]),
+    };
+    request.headers_out.set(b"Vary", &joined);
+}
+
+fn frame(request: &mut Request) -> Length {
+    if wire::status::is_header_only(request.status) {
+        return Length::None;
+    }
+    if request.header_only {
+        return head_of_head(request);
+    }
+    match request.body.length() {
+        // A module has set how the message is framed: a length beside that would be ambiguous.
+        Some(_) if !request.chunked && request.headers_out.contains(b"Transfer-Encoding") => {
+            request.headers_out.unset(b"Content-Length");
+            Length::Known
+        }
+        Some(length) if !request.chunked => {
+            let mut digits = itoa::Buffer::new();
+            request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+            Length::Known
+        }
+        _ => {
+            // Neither a length that a filter has made untrue nor a second framing may leave.
+            request.headers_out.unset(b"Content-Length");
+            request.headers_out.unset(b"Transfer-Encoding");
+            // Where the connection ends anyway Apache does not begin to count; after a failure in a
+            // filter it has decided that before.
+            let ends = ends_connection(request)
+                || request.kept::<FailedInFilter>().is_some()
+                    && !may_keep_alive(request, request.client.keepalives.get(), false);
+            if request.protocol >= 1001 && !ends { Length::Chunked } else { Length::UntilClose }
+        }
+    }
+}
+
+/// HEAD: the length that GET would have, where it is known; never a 0, which may only mean that
+/// nothing was made (`http_cl_head_zero`).
+fn head_of_head(request: &mut Request) -> Length {
+    let length = request.body.length();
+    if request.chunked || length.is_none() {
+        request.headers_out.unset(b"Content-Length");
+    } else if let Some(length) = length.filter(|length| *length > 0) {
+        let mut digits = itoa::Buffer::new();
+        request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+    }
+    if request.headers_out.get(b"Content-Length") == Some(b"0") {
+        request.headers_out.unset(b"Content-Length");
+    }
+    Length::None
+}
+
+/// `force-response-1.0`, a `Connection: close` of a module, or a status after which nobody can
+/// know where the next request begins.
+fn wants_close(request: &Request) -> bool {
+    is_forced_10(request)
+        || request.headers_out.contains_token(b"Connection", b"close")
+        || ends_connection(request)
+}
+
+fn is_forced_10(request: &Request) -> bool {
+    request.protocol == 1000 && request.env.contains(b"force-response-1.0")
+}
+
+/// Whether the client's version and `Connection` field want the connection kept.
+fn is_persistent(request: &Request) -> bool {
+    if request.flags.has(HeadFlags::CLOSE) {
+        return false;
+    }
+    if !request.env.is_empty()
+        && request.env.contains(b"nokeepalive")
+        && !request.headers_in.contains(b"Via")
+    {
+        return false;
+    }
+    request.protocol >= 1001 || request.flags.has(HeadFlags::KEEP_ALIVE)
+}
+
+/// Whether the host's configuration lets the connection stay open after `answered` answers.
+pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool {
+    let core = &request.host.core;
+    core.keep_alive.or(true)
+        && !draining
+        && !core.keep_alive_timeout().is_zero()
+        && is_persistent(request)
+        && keep_alive_limit(request).is_none_or(|limit| answered < limit)
+}
+
+/// How many answers the host's configuration lets a connection have.
+pub fn keep_alive_limit(request: &Request) -> Option<u32> {
+    let limit = request.host.core.max_keep_alive_requests.or(100);
+    (limit > 0).then_some(limit)
+}
+
+/// Writes the connection's own lines: a client that names `keep-alive` is told the terms, one that
+/// does not is told only that the connection ends.
+pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
+    if !keep {
+        if !request.headers_out.contains_token(b"Connection", b"close") {
+            out.extend_from_slice(b"Connection: close\r\n");
+        }
+        return;
+    }
+    if !request.flags.has(HeadFlags::KEEP_ALIVE) {
+        return;
+    }
+    let core = &request.host.core;
+    out.extend_from_slice(b"Keep-Alive: timeout=");
+    let mut digits = itoa::Buffer::new();
+    out.extend_from_slice(digits.format(core.keep_alive_timeout().as_secs()).as_bytes());
+    if let Some(limit) = keep_alive_limit(request) {
+        out.extend_from_slice(b", max=");
+        out.extend_from_slice(digits.format(limit.saturating_sub(answered)).as_bytes());
+    }
+    out.extend_from_slice(b"\r\nConnection: Keep-Alive\r\n");
+}
+
+/// Writes status line and fields.
+pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
+    out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    match &request.status_line {
+        Some(line) => out.extend_from_slice(line),
+        None => out.extend_from_slice(wire::status::line(request.status).as_bytes()),
+    }
+    out.extend_from_slice(b"\r\nDate: ");
+    out.extend_from_slice(&request.engine.date());
+    before_connection(request, out);
+    write_connection(request, request.client.keepalives.get(), framing.says_keep, out);
+    if framing.length == Length::Chunked {
+        out.extend_from_slice(CHUNKED);
+    }
+    after_connection(request, out);
+}
+
+/// The lines that do not change from one answer to the next.
+pub struct ReusableHead {
+    /// From behind `Date` to the connection's own lines.
+    pub before: Vec<u8>,
+    /// What follows the connection's own lines, with the empty line.
+    pub after: Vec<u8>,
+    /// The body is to be chunked.
+    pub chunked: bool,
+}
+
+/// The lines that do not change from one answer to the next; `None` if any could.
+pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
+    prepare(request);
+    if request.method != Method::GET {
+        return None;
+    }
+    let chunked = match frame(request) {
+        Length::Known => false,
+        Length::Chunked => true,
+        Length::None | Length::UntilClose => return None,
+    };
+    if request.headers_out.contains(b"Connection") || broken_field(request).is_some() {
+        return None;
+    }
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    before_connection(request, &mut before);
+    if chunked {
+        after.extend_from_slice(CHUNKED);
+    }
+    after_connection(request, &mut after);
+    Some(ReusableHead { before, after, chunked })
+}
+
+/// The field that says so.
+const CHUNKED: &[u8] = b"Transfer-Encoding: chunked\r\n";
+
+/// From behind the date to the connection's own lines.
+fn before_connection(request: &Request, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\r\n");
+    write_field(out, b"Server", request.engine.server.banner.as_bytes());
+    for (name, value) in request.headers_out.iter() {
+        write_field(out, name, value);
+    }
+}
+
+/// From behind the connection's own lines to the end.
+fn after_connection(request: &Request, out: &mut Vec<u8>) {
+    if let Some(value) = media_type(request) {
+        write_field(out, b"Content-Type", &value);
+    }
+    if let Some(value) = &request.content_encoding {
+        write_field(out, b"Content-Encoding", value);
+    }
+    if !request.content_languages.is_empty() && !request.headers_out.contains(b"Content-Language") {
+        write_field(out, b"Content-Language", &request.content_languages.join(&b","[..]));
+    }
+    if request.no_cache && !request.headers_out.contains(b"Expires") {
+        write_field(out, b"Expires", &request.engine.date());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
+pub fn media_type(request: &Request) -> Option<Vec<u8>> {
+    let media_type = request.content_type.as_ref().filter(|text| !text.is_empty())?;
+    if request.kept::<SuppressCharset>().is_some() {
+        return Some(media_type.clone());
+    }
+    Some(with_charset(media_type, &request.plan.core))
+}
+
+fn with_charset(media_type: &[u8], core: &CoreDir) -> Vec<u8> {
+    let mut value = media_type.to_vec();
+    let Some(Some(charset)) = core.add_default_charset.get() else { return value };
+    let end = media_type.iter().position(|byte| *byte == b';').unwrap_or(media_type.len());
+    let bare = media_type.get(..end).unwrap_or_default().trim_ascii();
+    let lower = media_type.to_ascii_lowercase();
+    let has_charset = lower.windows(8).any(|found| found == b"charset=");
+    let wants = bare.eq_ignore_ascii_case(b"text/plain") || bare.eq_ignore_ascii_case(b"text/html");
+    if wants && !has_charset {
+        value.extend_from_slice(b"; charset=");
+        value.extend_from_slice(charset);
+    }
+    value
+}
+
+fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_and_html_get_a_charset() {
+        let mut core = CoreDir::default();
+        assert_eq!(with_charset(b"text/html", &core), b"text/html");
+        core.add_default_charset.set(Some(b"utf-8".to_vec()));
+        assert_eq!(with_charset(b"text/html", &core), b"text/html; charset=utf-8");
+        assert_eq!(with_charset(b"text/css", &core), b"text/css");
+        assert_eq!(with_charset(b"text/plain; Charset=x", &core), b"text/plain; Charset=x");
+    }
+}

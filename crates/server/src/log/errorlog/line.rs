@@ -1,0 +1,129 @@
+//! One line of the error log: put together by its format, written in one call.
+
+use std::sync::OnceLock;
+
+use super::format::{Format, What};
+use super::item;
+use crate::config::host::{Host, Server};
+use crate::log::Level;
+use crate::request::Request;
+use crate::request::connection_info::Client;
+
+/// The longest line, in bytes; what is longer is cut (`MAX_STRING_LEN`).
+pub const LINE_BYTES_LIMIT: usize = 8192;
+
+/// What a line is about.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// The host whose log it goes to.
+    pub host: &'a Host,
+    /// The connection.
+    pub client: Option<&'a Client>,
+    /// The request.
+    pub request: Option<&'a Request>,
+}
+
+/// What a line says.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    /// How urgent it is.
+    pub level: Level,
+    /// Whose it is, as `core` or `mpm_event`.
+    pub module: &'a str,
+    /// Apache's number of the event (`AH00128` is 128), ours from 20000 on; 0 for none.
+    pub number: u32,
+    /// The system's error behind it.
+    pub error: Option<rustix::io::Errno>,
+    /// File and line of our source, of what writes the line.
+    pub source: Option<(&'static str, u32)>,
+    /// The sentence.
+    pub message: &'a [u8],
+}
+
+/// Writes an entry to the log of the host. Nothing that goes wrong here stops anything else: a
+/// line that can't be written is dropped and counted by the sink.
+pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
+    let formats = &about.host.core.error_log_formats;
+    let severity = (entry.level as u8).min(Level::Debug as u8);
+    let mut line = Vec::with_capacity(256);
+    // What is told once about a connection or request comes before its first message.
+    if let (Some(client), [_, ..]) = (about.client, formats.connection())
+        && client.log_id.get().is_none()
+    {
+        client.log_id.set(Some(crate::log::fresh_log_id()));
+        for format in formats.connection() {
+            let about = About { request: None, ..*about };
+            if compose(format, &about, entry, &mut line) {
+                emit(server, about.host, &mut line, severity);
+            }
+        }
+    }
+    if let (Some(request), [_, ..]) = (about.request, formats.request())
+        && request.mark_log_id()
+    {
+        for format in formats.request() {
+            if compose(format, about, entry, &mut line) {
+                emit(server, about.host, &mut line, severity);
+            }
+        }
+    }
+    let format = formats.message().unwrap_or_else(|| standard());
+    if compose(format, about, entry, &mut line) {
+        emit(server, about.host, &mut line, severity);
+    }
+}
+
+fn standard() -> &'static Format {
+    static STANDARD: OnceLock<Format> = OnceLock::new();
+    STANDARD.get_or_init(Format::standard)
+}
+
+fn emit(server: &Server, host: &Host, line: &mut Vec<u8>, severity: u8) {
+    line.truncate(LINE_BYTES_LIMIT);
+    line.push(b'\n');
+    let sink = host.core.error_log.get().and_then(|id| server.sinks.get(*id));
+    match sink {
+        Some(sink) => sink.write(line, severity),
+        None => crate::log::sinks::Sink::StandardError.write(line, severity),
+    }
+    line.clear();
+}
+
+/// Puts a line together; false if it is left out. A field with an item that has no value is left
+/// out as a whole. Source: `do_errorlog_format` (server/log.c).
+pub(super) fn compose(
+    format: &Format,
+    about: &About<'_>,
+    entry: &Entry<'_>,
+    out: &mut Vec<u8>,
+) -> bool {
+    out.clear();
+    let mut field_start = 0;
+    let mut skipping = false;
+    for item in &format.items {
+        if item.starts_field {
+            if !skipping {
+                field_start = out.len();
+            }
+            skipping = false;
+        }
+        if skipping {
+            continue;
+        }
+        if !matches!(item.what, What::Message) && (entry.level as u8) < item.least_level {
+            out.truncate(field_start);
+            skipping = true;
+        } else if !item::append(&item.what, about, entry, out) {
+            if item.required {
+                return false;
+            }
+            if item.hyphen {
+                out.push(b'-');
+            } else {
+                out.truncate(field_start);
+                skipping = true;
+            }
+        }
+    }
+    !out.is_empty()
+}

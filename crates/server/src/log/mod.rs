@@ -1,0 +1,381 @@
+//! Levels of messages, and how requests, connections and the server say something.
+
+pub mod errorlog;
+pub mod sinks;
+
+use std::fmt;
+use std::io::Write;
+
+use conf::{Diagnostic, Severity};
+
+use crate::api::module::Module;
+use crate::config::host::{Host, Server};
+use crate::config::merge::Merge;
+use crate::log::errorlog::{About, Entry};
+use crate::request::Request;
+use crate::request::connection_info::Client;
+
+/// `LogLevel`'s words, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Level {
+    /// The system can't be used.
+    Emerg,
+    /// Act at once.
+    Alert,
+    /// Critical.
+    Crit,
+    /// An error.
+    Error,
+    /// A warning.
+    Warn,
+    /// Normal but worth knowing.
+    Notice,
+    /// For information.
+    Info,
+    /// For debugging.
+    Debug,
+    /// `trace1`
+    Trace1,
+    /// `trace2`
+    Trace2,
+    /// `trace3`
+    Trace3,
+    /// `trace4`
+    Trace4,
+    /// `trace5`
+    Trace5,
+    /// `trace6`
+    Trace6,
+    /// `trace7`
+    Trace7,
+    /// `trace8`
+    Trace8,
+}
+
+/// All levels, most urgent first.
+const LEVELS: [(Level, &str); 16] = [
+    (Level::Emerg, "emerg"),
+    (Level::Alert, "alert"),
+    (Level::Crit, "crit"),
+    (Level::Error, "error"),
+    (Level::Warn, "warn"),
+    (Level::Notice, "notice"),
+    (Level::Info, "info"),
+    (Level::Debug, "debug"),
+    (Level::Trace1, "trace1"),
+    (Level::Trace2, "trace2"),
+    (Level::Trace3, "trace3"),
+    (Level::Trace4, "trace4"),
+    (Level::Trace5, "trace5"),
+    (Level::Trace6, "trace6"),
+    (Level::Trace7, "trace7"),
+    (Level::Trace8, "trace8"),
+];
+
+impl Level {
+    /// The word in the log and in `LogLevel`.
+    pub const fn name(self) -> &'static str {
+        LEVELS[self as usize].1
+    }
+
+    /// The level of a word; case does not count, `err` and `warning` are taken too.
+    pub fn parse(word: &[u8]) -> Option<Level> {
+        let found = LEVELS.iter().find(|(_, name)| word.eq_ignore_ascii_case(name.as_bytes()));
+        match found {
+            Some((level, _)) => Some(*level),
+            None if word.eq_ignore_ascii_case(b"err") => Some(Level::Error),
+            None if word.eq_ignore_ascii_case(b"warning") => Some(Level::Warn),
+            None => None,
+        }
+    }
+}
+
+/// The level of one module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleLevel {
+    /// The module's `FILE`.
+    pub module: &'static str,
+    /// The least urgent level that is logged.
+    pub level: Level,
+}
+
+/// `LogLevel`, with its rule of inheritance: an inner level for all takes back what outer places
+/// said of single modules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogLevels {
+    all: Option<Level>,
+    modules: Vec<ModuleLevel>,
+}
+
+impl LogLevels {
+    /// `LogLevel` where nothing is said.
+    pub const DEFAULT: Level = Level::Warn;
+
+    /// Sets the level of all modules.
+    pub fn set_all(&mut self, level: Level) {
+        self.all = Some(level);
+        self.modules.clear();
+    }
+
+    /// Sets the level of one module.
+    pub fn set_module(&mut self, of: ModuleLevel) {
+        self.modules.retain(|known| known.module != of.module);
+        self.modules.push(of);
+    }
+
+    /// The least urgent level that is logged of a module, by its `FILE`.
+    pub fn of(&self, module: &str) -> Level {
+        let own = self.modules.iter().find(|known| known.module == module);
+        own.map(|known| known.level).or(self.all).unwrap_or(LogLevels::DEFAULT)
+    }
+}
+
+impl Merge for LogLevels {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        if inner.all.is_some() {
+            return inner.clone();
+        }
+        let mut merged = outer.clone();
+        for of in &inner.modules {
+            merged.set_module(*of);
+        }
+        merged
+    }
+}
+
+/// An identifier for log lines: 12 letters, digits, `-` and `_`, unique enough to find what
+/// belongs together (`ap_make_log_id` has time and a counter in it, too).
+pub fn fresh_log_id() -> [u8; 12] {
+    use std::hash::{BuildHasher, Hasher};
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let random = |seed: u64| {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_u64(seed);
+        hasher.finish()
+    };
+    let bits = u128::from(random(1)) << 64 | u128::from(random(2));
+    std::array::from_fn(|at| {
+        let index = usize::try_from(bits >> (6 * at) & 63).unwrap_or(0);
+        LETTERS.get(index).copied().unwrap_or(b'A')
+    })
+}
+
+impl Request {
+    /// Writes a line to the error log of the request's host, if the module's level lets it.
+    /// `number` is Apache's (`AH00128` is 128) where the event is the same; ours begin at 20000.
+    #[track_caller]
+    pub fn log<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.log_as(M::FILE, level, number, message);
+    }
+
+    /// The same, about a system call that failed.
+    #[track_caller]
+    pub fn log_error<M: Module>(
+        &self,
+        level: Level,
+        number: u32,
+        error: rustix::io::Errno,
+        message: fmt::Arguments<'_>,
+    ) {
+        self.write_log(M::FILE, level, number, Some(error), message);
+    }
+
+    /// Whether [`Request::log`] at this level would write.
+    pub fn logs<M: Module>(&self, level: Level) -> bool {
+        self.logs_as(M::FILE, level)
+    }
+
+    /// A line of the core's, about a path where there is one.
+    #[track_caller]
+    pub fn log_core(&self, level: Level, number: u32, message: &str, path: Option<&[u8]>) {
+        match path {
+            Some(path) => {
+                let path = bstr::BStr::new(path);
+                self.log_as("core.c", level, number, format_args!("{message}: {path}"));
+            }
+            None => self.log_as("core.c", level, number, format_args!("{message}")),
+        }
+    }
+
+    /// Logs what is wrong with an `.htaccess` file, and how many `more` things are.
+    #[track_caller]
+    pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic, more: usize) {
+        let (level, kind) = match found.severity {
+            Severity::Error => (Level::Alert, "errors"),
+            Severity::Warning => (Level::Warn, "warnings"),
+        };
+        let file = bstr::BStr::new(file);
+        let message = &found.message;
+        // Apache's line has no number and does not name the line; we name it.
+        let place = found.span.map(|span| format!("line {}", span.line));
+        let others = (more > 0).then(|| format!("and {more} more {kind}"));
+        let added: Vec<String> = place.into_iter().chain(others).collect();
+        match added.is_empty() {
+            true => self.log_as("core.c", level, 0, format_args!("{file}: {message}")),
+            false => {
+                let added = added.join(", ");
+                self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})"));
+            }
+        }
+    }
+
+    /// The identifier in log lines (`%L`); made by the first line that describes the request.
+    pub fn log_id(&self) -> Option<&[u8; 12]> {
+        self.log_mark.get()
+    }
+
+    /// Gives the request its identifier in log lines; false if it has one.
+    pub(crate) fn mark_log_id(&self) -> bool {
+        self.log_mark.get().is_none() && self.log_mark.set(fresh_log_id()).is_ok()
+    }
+
+    fn logs_as(&self, module: &str, level: Level) -> bool {
+        level <= self.plan.core.log.of(module)
+    }
+
+    /// As [`Request::log`], for a module known by its `FILE`.
+    #[track_caller]
+    pub fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.write_log(module, level, number, None, message);
+    }
+
+    #[track_caller]
+    fn write_log(
+        &self,
+        module: &str,
+        level: Level,
+        number: u32,
+        error: Option<rustix::io::Errno>,
+        message: fmt::Arguments<'_>,
+    ) {
+        if !self.logs_as(module, level) {
+            return;
+        }
+        let server = &self.engine.server;
+        let about = About { host: &self.host, client: Some(&self.client), request: Some(self) };
+        emit(server, &about, module, level, number, error, message);
+    }
+}
+
+impl Server {
+    /// Writes a line about a connection, to the log of the host that its address selects.
+    #[track_caller]
+    pub fn log_connection(
+        &self,
+        client: &Client,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: fmt::Arguments<'_>,
+    ) {
+        let host = &client.base_host;
+        if level <= host.core.log.of(module) {
+            let about = About { host, client: Some(client), request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+
+    /// Writes a line about the server as a whole, to the main log.
+    #[track_caller]
+    pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.log_host(self.main(), module, level, number, message);
+    }
+
+    /// Writes a line about a host, to its log.
+    #[track_caller]
+    pub fn log_host(
+        &self,
+        host: &Host,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: fmt::Arguments<'_>,
+    ) {
+        // What starts and ends the server is told whatever the level, as Apache does at start-up.
+        if level <= host.core.log.of(module) || level == Level::Notice {
+            let about = About { host, client: None, request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+}
+
+/// A line in the main server's error log, about no request.
+#[track_caller]
+pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
+    server.log("core.c", level, number, message);
+}
+
+/// What the supervisor tells that Apache's core tells, not its MPM: the command line, pid files,
+/// piped logs, processes that died or had to be killed.
+const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
+
+/// Where a loop runs and what is sent to it: the same in every MPM. `LogLevel` knows it as `mpm`.
+pub(crate) const MPM: &str = "mpm";
+
+/// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
+pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
+    match server {
+        Some(server) => {
+            let is_mpm = |file: &&str| server.registry.is_active(file);
+            let mpm = MPM_FILES.iter().copied().find(is_mpm).unwrap_or("event.c");
+            let module = match number {
+                20100..20200 => MPM,
+                2155..=2162 => "mod_unixd.c",
+                _ if CORE_EVENTS.contains(&number) => "core.c",
+                _ => mpm,
+            };
+            server.log(module, level, number, format_args!("{text}"));
+        }
+        None if number == 0 => eprintln!("[core:{}] {text}", level.name()),
+        None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
+    }
+}
+
+/// The MPMs, one of which is active.
+const MPM_FILES: [&str; 4] = ["event.c", "worker.c", "prefork.c", "loop.c"];
+
+#[track_caller]
+fn emit(
+    server: &Server,
+    about: &About<'_>,
+    module: &str,
+    level: Level,
+    number: u32,
+    error: Option<rustix::io::Errno>,
+    message: fmt::Arguments<'_>,
+) {
+    let mut text = Vec::new();
+    let _ = text.write_fmt(message);
+    let known = server.registry.modules().iter().find(|known| known.file() == module);
+    let name = known.map_or(module, |known| known.name());
+    let module = name.strip_suffix("_module").unwrap_or(name);
+    let caller = std::panic::Location::caller();
+    let source = Some((caller.file(), caller.line()));
+    let entry = Entry { level, module, number, error, source, message: &text };
+    errorlog::write(server, about, &entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_words() {
+        assert_eq!(Level::parse(b"TRACE8"), Some(Level::Trace8));
+        assert_eq!(Level::parse(b"err"), Some(Level::Error));
+        assert_eq!(Level::parse(b"loud"), None);
+        assert!(LEVELS.iter().all(|(level, name)| level.name() == *name));
+    }
+
+    #[test]
+    fn a_level_for_all_takes_module_levels_back() {
+        let mut outer = LogLevels::default();
+        outer.set_module(ModuleLevel { module: "mod_ssl.c", level: Level::Debug });
+        let mut inner = LogLevels::default();
+        assert_eq!(LogLevels::merge(&outer, &inner).of("mod_ssl.c"), Level::Debug);
+        inner.set_all(Level::Error);
+        assert_eq!(LogLevels::merge(&outer, &inner).of("mod_ssl.c"), Level::Error);
+        assert_eq!(LogLevels::default().of("core.c"), Level::Warn);
+    }
+}

@@ -1,0 +1,160 @@
+//! Error answers: `ErrorDocument`, and the pages that are built in.
+//!
+//! Source: `ap_die_r`, `ap_send_error_response` (modules/http).
+
+mod page;
+
+pub(crate) use page::{EndsConnection, SuppressCharset, ends_connection};
+pub use page::{FailedInFilter, make_page, signature};
+
+use wire::Method;
+
+use crate::api::hooks::Phase;
+use crate::core::dir_config::ErrorDocument;
+use crate::core::handler;
+use crate::log::Level;
+use crate::phases::expr;
+use crate::phases::process;
+use crate::phases::subrequest;
+use crate::request::Request;
+use crate::request::body::Body;
+use crate::request::request_body::BodyIn;
+
+/// Makes `request` an answer with `status`: its error document, or the built-in page.
+pub async fn die(request: &mut Request, status: u16) {
+    let status = if wire::status::is_valid(status) { status } else { 500 };
+    let before = request.status;
+    if before != 200 {
+        // The error document itself failed: back to the request that failed first, and say both.
+        return recursive(request, before, status).await;
+    }
+    let status = after_body(request, status).await;
+    request.status = status;
+    request.status_line = None;
+    match document(request, status) {
+        Document::None => finish(request, None, None).await,
+        Document::Text(text) => finish(request, None, Some(text)).await,
+        Document::Url(url) => {
+            if wire::status::drops_connection(status) {
+                request.keep(EndsConnection);
+            }
+            request.status = 302;
+            request.headers_out.set(b"Location", &url);
+            finish(request, None, None).await;
+        }
+        Document::Local(path) => redirect(request, &path).await,
+        Document::Invalid(text) => {
+            let why = "Invalid error redirection directive";
+            request.log_core(Level::Error, 1580, why, Some(&text));
+            finish(request, Some(500), None).await;
+        }
+    }
+}
+
+/// Reads the body, so that the connection can be kept. Where the body is too long, that is what the
+/// response says.
+async fn after_body(request: &mut Request, status: u16) -> u16 {
+    if wire::status::drops_connection(status) || request.body_in.is_empty() {
+        return status;
+    }
+    // An early phase may have failed, before the limit was set.
+    let limit = request.plan.core.limit_request_body();
+    request.body_in.set_limit(limit);
+    // A client that still waits for `100 Continue` sends nothing after an error.
+    if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
+        return status;
+    }
+    match handler::discard_body(request).await {
+        Err(413) => 413,
+        Ok(()) | Err(_) => status,
+    }
+}
+
+/// What `ErrorDocument` says of a status, evaluated for a request.
+enum Document {
+    None,
+    Text(Vec<u8>),
+    Local(Vec<u8>),
+    Url(Vec<u8>),
+    Invalid(Vec<u8>),
+}
+
+fn document(request: &mut Request, status: u16) -> Document {
+    let core = request.plan.core.clone();
+    let (expr, is_text) = match core.error_documents.get(&status) {
+        None | Some(ErrorDocument::Default) => return Document::None,
+        Some(ErrorDocument::Text(expr)) => (expr, true),
+        Some(ErrorDocument::Location(expr)) => (expr, false),
+    };
+    let value = match expr::string(expr, request) {
+        Ok(value) => value,
+        Err(why) => {
+            let why = format!("core: ErrorDocument: can't evaluate require expression: {why}");
+            request.log_core(Level::Error, 2841, &why, None);
+            return Document::None;
+        }
+    };
+    if is_text {
+        Document::Text(value)
+    } else if value.first() == Some(&b'/') {
+        Document::Local(value)
+    } else if value.windows(3).any(|found| found == b"://") {
+        Document::Url(value)
+    } else {
+        Document::Invalid(value)
+    }
+}
+
+/// Another path of this server answers, as a GET whatever the request was.
+async fn redirect(request: &mut Request, path: &[u8]) {
+    request.no_local_copy = true;
+    let method = request.method_name.clone();
+    request.env.set(b"REQUEST_METHOD", &method);
+    if let Some(notes) = request.notes.get(b"error-notes").map(<[u8]>::to_vec) {
+        request.env.set(b"ERROR_NOTES", &notes);
+    }
+    request.method = Method::GET;
+    request.method_name = std::borrow::Cow::Borrowed(b"GET");
+    if request.body_in.expects_continue() {
+        // The document's handler would ask for a body that the error has made useless.
+        request.body_in = BodyIn::default();
+    }
+    let verdict = subrequest::internal_redirect(request, path).await;
+    if let crate::api::hooks::Verdict::Status(status) = verdict {
+        let first = request.status;
+        recursive(request, first, status).await;
+    }
+}
+
+async fn recursive(request: &mut Request, first: u16, second: u16) {
+    while let Some(prev) = request.prev.take() {
+        if prev.status == 200 {
+            request.prev = Some(prev);
+            break;
+        }
+        // Both are error responses to one request: what the document's failure adds, a challenge
+        // for example, stands in the first as well.
+        let fields = std::mem::take(&mut request.err_headers_out);
+        *request = *prev;
+        request.err_headers_out = fields;
+    }
+    request.status = first;
+    if wire::status::drops_connection(second) {
+        request.keep(EndsConnection);
+    }
+    finish(request, Some(second), None).await;
+}
+
+/// Headers and body of an error answer (`ap_send_error_response`).
+async fn finish(request: &mut Request, second: Option<u16>, text: Option<Vec<u8>>) {
+    request.filters.clear();
+    request.body = Body::Empty;
+    process::run_all(request, Phase::InsertErrorFilter).await;
+    if wire::status::is_header_only(request.status) {
+        return;
+    }
+    make_page(request, request.status, second);
+    if let (Some(text), false) = (text, request.header_only) {
+        request.body = Body::from(text);
+    }
+}

@@ -1,0 +1,245 @@
+//! A request as expressions see it.
+
+use std::io::Write;
+use std::net::IpAddr;
+
+use conf::expr::{Env, Subject, Table, Variable};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use pcre::{Captures, Later, Matched, Regex};
+
+use super::extension::{Extension, Extensions};
+use crate::phases::subrequest;
+use crate::request::{FileKind, Request};
+
+/// The request side of an evaluation.
+pub(super) struct RequestEnv<'r> {
+    request: &'r mut Request,
+    /// Headers that were read, for `Vary`.
+    vary: Vec<Vec<u8>>,
+}
+
+impl<'r> RequestEnv<'r> {
+    pub(super) fn new(request: &'r mut Request) -> RequestEnv<'r> {
+        RequestEnv { request, vary: Vec::new() }
+    }
+
+    /// Tells in `Vary` which headers the value depends on.
+    pub(super) fn finish(self, tell: bool) {
+        for name in self.vary.iter().filter(|_| tell) {
+            if !self.request.headers_out.contains_token(b"Vary", name) {
+                self.request.headers_out.merge(b"Vary", name);
+            }
+        }
+    }
+
+    fn extension(&self, id: u32) -> Option<(std::sync::Arc<Extension>, u16)> {
+        Extensions::of(&self.request.engine.server.registry).find(id)
+    }
+}
+
+impl Env for RequestEnv<'_> {
+    fn variable(&mut self, variable: Variable, out: &mut Vec<u8>) -> bool {
+        if let Some(name) = variable.header() {
+            return append(self.request.headers_in.get(name.as_bytes()), out);
+        }
+        let before = out.len();
+        about_request(self.request, variable, out)
+            || about_server(self.request, variable, out)
+            || about_client(self.request, variable, out)
+            || about_time(self.request, variable, out)
+            || out.len() > before
+    }
+
+    fn lookup(&mut self, table: Table, name: &[u8], out: &mut Vec<u8>) -> bool {
+        let request = &*self.request;
+        match table {
+            Table::RequestHeader | Table::RequestHeaderNoVary => {
+                append(request.headers_in.get(name), out)
+            }
+            Table::ResponseHeader => append(request.field_out(name), out),
+            Table::RequestEnv => append(request.env.get(name), out),
+            Table::Note => append(request.notes.get(name), out),
+            Table::OsEnv | Table::Env => {
+                use std::os::unix::ffi::{OsStrExt, OsStringExt};
+                let name = std::ffi::OsStr::from_bytes(name);
+                let value = std::env::var_os(name).map(OsStringExt::into_vec);
+                append(value.as_deref(), out)
+            }
+        }
+    }
+
+    fn client_address(&mut self) -> Option<IpAddr> {
+        Some(self.request.useragent_addr.ip())
+    }
+
+    fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, Later> {
+        // An expression can't wait. What has to (a password hash, a look-up) counts as "no"; only
+        // a match is made for it, and an `.htaccess` file read.
+        let sub = subrequest::lookup_in_expression(self.request, subject, text);
+        if sub.is_none() && self.request.misses_something() {
+            return Err(Later);
+        }
+        Ok(sub.is_some_and(|sub| match subject {
+            Subject::Url => sub.status < 400,
+            Subject::File => sub.status < 300 && sub.file.kind != FileKind::None,
+        }))
+    }
+
+    fn vary(&mut self, header: &[u8]) {
+        self.vary.push(header.to_vec());
+    }
+
+    fn matches(
+        &mut self,
+        regex: &Regex,
+        subject: &[u8],
+        captures: Option<&mut Captures>,
+    ) -> Result<Matched, Later> {
+        self.request.matches(regex, subject, captures)
+    }
+
+    fn is_undecided(&self, variable: &[u8]) -> bool {
+        self.request.is_undecided(variable)
+    }
+
+    fn module_function(&mut self, id: u32, argument: &[u8], out: &mut Vec<u8>) -> bool {
+        let found = self.extension(id);
+        found.is_some_and(|(of, own)| (of.function_value)(self.request, own, argument, out))
+    }
+
+    fn module_list_contains(&mut self, id: u32, argument: &[u8], needle: &[u8]) -> bool {
+        let found = self.extension(id);
+        found.is_some_and(|(of, own)| (of.list_contains)(self.request, own, argument, needle))
+    }
+
+    fn module_unary(&mut self, id: u32, argument: &[u8]) -> bool {
+        let found = self.extension(id);
+        found.is_some_and(|(of, own)| (of.unary_value)(self.request, own, argument))
+    }
+
+    fn module_binary(&mut self, id: u32, left: &[u8], right: &[u8]) -> bool {
+        let found = self.extension(id);
+        found.is_some_and(|(of, own)| (of.binary_value)(self.request, own, left, right))
+    }
+}
+
+fn append(value: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(value.unwrap_or_default());
+    value.is_some()
+}
+
+fn put(out: &mut Vec<u8>, value: std::fmt::Arguments<'_>) -> bool {
+    out.write_fmt(value).is_ok()
+}
+
+fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
+    match variable {
+        Variable::RequestMethod => append(Some(&request.method_name), out),
+        Variable::RequestScheme => append(Some(request.scheme().as_bytes()), out),
+        Variable::RequestUri => append(Some(&request.uri), out),
+        Variable::DocumentUri => {
+            append(request.env.get(b"DOCUMENT_URI").or(Some(&request.uri)), out)
+        }
+        Variable::RequestFilename | Variable::ScriptFilename => {
+            append(Some(&request.filename), out)
+        }
+        Variable::PathInfo => append(Some(&request.path_info), out),
+        Variable::QueryString => append(request.args.as_deref(), out),
+        Variable::IsSubreq => {
+            put(out, format_args!("{}", if request.main.is_some() { "true" } else { "false" }))
+        }
+        Variable::TheRequest => append(Some(&request.request_line), out),
+        Variable::ServerProtocol => append(Some(&request.protocol_name()), out),
+        Variable::AuthType => append(request.auth_type.as_deref().map(str::as_bytes), out),
+        Variable::ContentType => append(request.content_type.as_deref(), out),
+        Variable::Handler => append(request.handler.as_deref(), out),
+        Variable::RequestStatus => put(out, format_args!("{}", request.status)),
+        Variable::RequestLogId => append(request.log_id().map(|id| &id[..]), out),
+        Variable::ContextPrefix => append(request.notes.get(b"CONTEXT_PREFIX"), out),
+        Variable::ContextDocumentRoot => match request.notes.get(b"CONTEXT_DOCUMENT_ROOT") {
+            Some(root) => append(Some(root), out),
+            None => append(request.host.core.document_root.get().map(Vec::as_slice), out),
+        },
+        _ => false,
+    }
+}
+
+fn about_server(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
+    match variable {
+        Variable::ServerName => append(Some(request.server_name()), out),
+        Variable::ServerPort => put(out, format_args!("{}", request.server_port())),
+        Variable::ServerAdmin => {
+            append(request.host.core.server_admin.get().map(Vec::as_slice), out)
+        }
+        Variable::DocumentRoot => {
+            append(request.host.core.document_root.get().map(Vec::as_slice), out)
+        }
+        Variable::ServerSoftware => append(Some(request.engine.server.banner.as_bytes()), out),
+        // The module magic number of Apache 2.4.
+        Variable::ApiVersion => append(Some(b"20120211"), out),
+        _ => false,
+    }
+}
+
+fn about_client(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
+    let on_off = |on: bool| Some(if on { &b"on"[..] } else { b"off" });
+    let client = &request.client;
+    match variable {
+        Variable::RemoteAddr => {
+            put(out, format_args!("{}", request.useragent_addr.ip().to_canonical()))
+        }
+        Variable::RemoteHost => match request.known_client_name() {
+            Some(name) => append(Some(name), out),
+            None => put(out, format_args!("{}", request.useragent_addr.ip().to_canonical())),
+        },
+        Variable::RemotePort => put(out, format_args!("{}", request.useragent_addr.port())),
+        Variable::RemoteUser => append(request.user.as_deref(), out),
+        Variable::ConnRemoteAddr => put(out, format_args!("{}", client.peer.ip().to_canonical())),
+        Variable::ConnLogId => append(client.log_id.get().as_ref().map(|id| &id[..]), out),
+        Variable::Https => append(on_off(client.tls.is_some()), out),
+        Variable::Http2 => append(on_off(false), out),
+        Variable::Ipv6 => append(on_off(client.peer.ip().to_canonical().is_ipv6()), out),
+        _ => false,
+    }
+}
+
+fn about_time(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
+    let format = match variable {
+        Variable::TimeYear => "%Y",
+        Variable::TimeMon => "%m",
+        Variable::TimeDay => "%d",
+        Variable::TimeHour => "%H",
+        Variable::TimeMin => "%M",
+        Variable::TimeSec => "%S",
+        Variable::TimeWday => "%w",
+        Variable::Time | Variable::LastModified => "%Y%m%d%H%M%S",
+        Variable::ScriptUser | Variable::ScriptGroup => {
+            return owner(request, variable == Variable::ScriptUser, out);
+        }
+        _ => return false,
+    };
+    let time_us = match variable {
+        Variable::LastModified if request.file.kind == FileKind::None => return false,
+        Variable::LastModified => request.file.mtime_us,
+        _ => request.time_us,
+    };
+    let Ok(time) = Timestamp::from_microsecond(i64::try_from(time_us).unwrap_or(i64::MAX)) else {
+        return false;
+    };
+    put(out, format_args!("{}", time.to_zoned(TimeZone::system()).strftime(format)))
+}
+
+fn owner(request: &Request, user: bool, out: &mut Vec<u8>) -> bool {
+    if request.file.kind == FileKind::None {
+        return false;
+    }
+    let name = if user {
+        let found = nix::unistd::User::from_uid(request.file.uid.into());
+        found.ok().flatten().map(|found| found.name)
+    } else {
+        let found = nix::unistd::Group::from_gid(request.file.gid.into());
+        found.ok().flatten().map(|found| found.name)
+    };
+    append(name.as_deref().map(str::as_bytes), out)
+}

@@ -1,0 +1,109 @@
+//! Expressions on requests: `<If>`, `Require expr`, `expr=` arguments.
+//!
+//! Source: the manual's expr.html, server/util_expr_eval.c.
+
+mod env;
+mod extension;
+
+pub use extension::{Extension, Extensions, GROUP};
+
+use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
+use pcre::Later;
+
+use crate::config::registry::Registry;
+use crate::log::Level;
+use crate::phases::matching::Stop;
+use crate::request::Request;
+
+use env::RequestEnv;
+
+/// Parses a condition with the names that the core and the active modules know.
+///
+/// # Errors
+/// As [`Expr::parse_bool`].
+pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    note_names(registry, text);
+    Expr::parse_bool(text, flags, &Extensions::of(registry))
+}
+
+/// Parses a string with `%{…}` in it.
+///
+/// # Errors
+/// As [`Expr::parse_string`].
+pub fn parse_string(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr, Error> {
+    note_names(registry, text);
+    Expr::parse_string(text, flags, &Extensions::of(registry))
+}
+
+/// Notes what has to be asked for before an expression runs.
+fn note_names(registry: &Registry, text: &[u8]) {
+    let name = b"REMOTE_HOST";
+    if text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name)) {
+        registry.names_client.set();
+    }
+}
+
+/// Whether a condition holds for a request; an error of evaluation is a 500.
+///
+/// # Errors
+/// That status, or a match that has to be made first.
+pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
+    condition(expr, request, &mut Backrefs::new())?.map_err(|why| {
+        // What is undecided is in the log already.
+        if why != EvalError::Undecided {
+            let why = format!("Failed to evaluate <If> condition: {why}");
+            request.log_core(Level::Error, 39, &why, None);
+        }
+        Stop::Status(500)
+    })
+}
+
+/// Whether a condition holds, or why that can't be told ([`Expr::eval_bool`]); `$0`–`$9` go in and
+/// come out by `backrefs`.
+///
+/// # Errors
+/// [`Later`] where a match has to be made first.
+pub fn condition(
+    expr: &Expr,
+    request: &mut Request,
+    backrefs: &mut Backrefs,
+) -> Result<Result<bool, EvalError>, Later> {
+    request.pure &= expr.is_constant();
+    let vary = !expr.flags().dont_vary;
+    let mut env = RequestEnv::new(request);
+    let value = expr.eval_bool(&mut env, backrefs);
+    env.finish(vary);
+    match value {
+        Err(EvalError::Later) => Err(Later),
+        value => Ok(value),
+    }
+}
+
+/// The value of a string expression.
+///
+/// # Errors
+/// As [`Expr::eval_string`].
+pub fn string(expr: &Expr, request: &mut Request) -> Result<Vec<u8>, EvalError> {
+    if let Some(constant) = expr.constant() {
+        return Ok(constant.to_vec());
+    }
+    string_with(expr, request, &mut Backrefs::new())
+}
+
+/// The value of a string expression; `$0`–`$9` go in by `backrefs`.
+///
+/// # Errors
+/// As [`Expr::eval_string`].
+pub fn string_with(
+    expr: &Expr,
+    request: &mut Request,
+    backrefs: &mut Backrefs,
+) -> Result<Vec<u8>, EvalError> {
+    request.pure &= expr.is_constant();
+    let mut out = Vec::new();
+    let mut env = RequestEnv::new(request);
+    let value = expr.eval_string(&mut env, backrefs, &mut out);
+    // A string never tells by which fields it varies (`ap_expr_exec_ctx`).
+    env.finish(false);
+    value.map(|()| out)
+}

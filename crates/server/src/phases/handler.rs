@@ -1,0 +1,76 @@
+//! The last phases: filters are inserted, the handler answers, errors become documents.
+//!
+//! Source: `ap_invoke_handler` (server/config.c).
+
+use std::borrow::Cow;
+
+use crate::api::hooks::{Answer, Phase, Verdict};
+use crate::log::Level;
+use crate::phases::process::run_all;
+use crate::request::Request;
+
+/// Inserts filters and asks the handlers.
+pub async fn produce(request: &mut Request) -> Verdict {
+    match run_all(request, Phase::InsertFilter).await {
+        Verdict::Ok => {}
+        decided => return decided,
+    }
+    let named = name_handler(request);
+    request.handler_of_type = named.is_none();
+    let verdict = ask_handlers(request).await;
+    if request.handler_of_type && matches!(verdict, Verdict::Declined | Verdict::Status(_)) {
+        // A response of the handler's own still sees the name, an error page does not.
+        request.handler = None;
+    }
+    match verdict {
+        Verdict::Declined => {
+            if let Some(handler) = named {
+                let handler = String::from_utf8_lossy(&handler).into_owned();
+                let why = format!("handler \"{handler}\" not found for");
+                let file = request.filename.clone();
+                request.log_core(Level::Warn, 1795, &why, Some(&file));
+            }
+            Verdict::Status(500)
+        }
+        decided => decided,
+    }
+}
+
+/// Where no handler is named the media type names it; gives back one that was named.
+fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
+    // AP_DEFAULT_HANDLER_NAME
+    const DEFAULT: &[u8] = b"";
+    if request.handler.is_some() {
+        return request.handler.clone();
+    }
+    let name = match request.content_type.as_deref() {
+        Some(media_type) => {
+            let end = media_type.iter().position(|byte| *byte == b';');
+            let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
+            Cow::Owned(bare.trim_ascii_end().to_vec())
+        }
+        None => Cow::Borrowed(DEFAULT),
+    };
+    request.handler = Some(name);
+    None
+}
+
+async fn ask_handlers(request: &mut Request) -> Verdict {
+    let plan = request.plan.clone();
+    for planned in plan.phase(Phase::Handler) {
+        if let Some(name) = planned.handler
+            && request.handler.as_deref() != Some(name.as_bytes())
+        {
+            continue;
+        }
+        request.pure &= planned.pure;
+        let verdict = match planned.hook.run(request) {
+            Answer::Now(verdict) => verdict,
+            Answer::Wait(future) => future.await,
+        };
+        if verdict != Verdict::Declined {
+            return verdict;
+        }
+    }
+    Verdict::Declined
+}

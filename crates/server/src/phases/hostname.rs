@@ -1,0 +1,180 @@
+//! The client's name and our own, from the name server: `HostnameLookups` and
+//! `UseCanonicalName DNS`.
+//!
+//! Nothing is asked before somebody needs the answer, and then once for a connection. A look-up
+//! holds up the request that needs it and nobody else.
+//!
+//! Source: `ap_get_useragent_host`, `ap_get_server_name` (server/core.c).
+
+use std::cell::{Cell, OnceCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use rt::names;
+
+use crate::api::hooks::{Answer, Bound, Verdict};
+use crate::core::Core;
+use crate::core::dir_config::{CanonicalName, HostnameLookups};
+use crate::engine::Engine;
+use crate::request::Request;
+use crate::request::connection_info::Client;
+
+/// What the name server said of a connection's ends.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The client's name; `None` where its address has none.
+    client: OnceCell<Option<Box<[u8]>>>,
+    /// Whether that name has the client's address, once it was asked.
+    verified: Cell<Option<bool>>,
+    /// The name of the address that the connection was accepted on.
+    own: OnceCell<Option<Box<[u8]>>>,
+}
+
+/// Whether a place wants the client's name.
+pub(crate) fn asks(core: Bound<'_, Core>) -> bool {
+    core.dir.hostname_lookups.or(HostnameLookups::Off) != HostnameLookups::Off
+}
+
+/// Whether a place speaks of the server by the name of its address.
+pub(crate) fn asks_own(core: Bound<'_, Core>) -> bool {
+    core.dir.use_canonical_name.or(CanonicalName::Off) == CanonicalName::Dns
+}
+
+/// Asks for the client's name where an expression may want it, for expressions can't wait. What
+/// else needs the name asks for it then: a client without one shall not wait for its answer.
+pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    if !is_named(request) {
+        return Answer::DECLINED;
+    }
+    Answer::Wait(Box::pin(async move {
+        client_name(request).await;
+        Verdict::Declined
+    }))
+}
+
+/// Asks for our own name: URLs can't wait.
+pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    let names = of_connection(&request.client);
+    if names.own.get().is_some() {
+        return Answer::DECLINED;
+    }
+    Answer::Wait(Box::pin(async move {
+        let name = ask(&request.engine, names::name_of, request.client.local.ip()).await;
+        let _ = names.own.set(name.and_then(Result::ok).map(lower_case));
+        Verdict::Declined
+    }))
+}
+
+/// Whether the client's name is wanted under `HostnameLookups` and was not asked for yet.
+pub fn is_unknown(request: &Request) -> bool {
+    let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
+    lookups != HostnameLookups::Off && request.names().is_none_or(|of| of.client.get().is_none())
+}
+
+/// The same, and some expression names it.
+pub(crate) fn is_named(request: &Request) -> bool {
+    request.engine.server.registry.names_client.get() && is_unknown(request)
+}
+
+/// The client's name under `HostnameLookups` (`REMOTE_NAME`); `None` where it has none, or it is
+/// not looked up and nobody asked before.
+pub async fn client_name(request: &mut Request) -> Option<&[u8]> {
+    match request.plan.core.hostname_lookups.or(HostnameLookups::Off) {
+        HostnameLookups::Off => {}
+        HostnameLookups::On => look_up_client(request, false).await,
+        HostnameLookups::Double => look_up_client(request, true).await,
+    }
+    request.known_client_name()
+}
+
+/// The client's name, if the name has the client's address (`REMOTE_DOUBLE_REV`).
+pub async fn verified(request: &mut Request) -> Option<&[u8]> {
+    let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
+    look_up_client(request, lookups == HostnameLookups::Double).await;
+    let holds = verify(request).await;
+    request.known_client_name().filter(|_| holds)
+}
+
+/// As [`Request::names`], where nothing is kept yet, too.
+fn of_client(request: &mut Request) -> Rc<Names> {
+    if request.useragent_addr.ip() == request.client.peer.ip() {
+        return of_connection(&request.client);
+    }
+    if let Some(names) = request.names() {
+        return names.clone();
+    }
+    let names = Rc::<Names>::default();
+    request.keep(names.clone());
+    names
+}
+
+fn of_connection(client: &Client) -> Rc<Names> {
+    client.names.get_or_init(Rc::default).clone()
+}
+
+async fn look_up_client(request: &mut Request, forget_unverified: bool) {
+    let names = of_client(request);
+    if names.client.get().is_some() {
+        return;
+    }
+    let address = request.useragent_addr.ip();
+    let asked = ask(&request.engine, names::name_of, address).await;
+    let mut name = asked.and_then(Result::ok).map(lower_case);
+    if let Some(found) = name.take_if(|_| forget_unverified) {
+        let holds = has_address(request, found.to_vec(), address).await;
+        names.verified.set(Some(holds));
+        name = Some(found).filter(|_| holds);
+    }
+    let _ = names.client.set(name);
+}
+
+/// Whether the client's name has its address.
+async fn verify(request: &mut Request) -> bool {
+    let names = of_client(request);
+    if let Some(known) = names.verified.get() {
+        return known;
+    }
+    let Some(Some(name)) = names.client.get() else { return false };
+    let holds = has_address(request, name.to_vec(), request.useragent_addr.ip()).await;
+    names.verified.set(Some(holds));
+    holds
+}
+
+/// Whether a name has an address, of which nothing is kept.
+pub async fn has_address(request: &Request, name: Vec<u8>, address: IpAddr) -> bool {
+    let holds = move |address| names::has_address(&name, address);
+    ask(&request.engine, holds, address).await.unwrap_or(false)
+}
+
+/// As [`names::ask`]; the scoreboard shows meanwhile what the connection waits for.
+async fn ask<T: Send + 'static>(
+    engine: &Engine,
+    look_up: impl FnOnce(IpAddr) -> T + Send + 'static,
+    address: IpAddr,
+) -> Option<T> {
+    let _resolving = engine.connections.resolving();
+    names::ask(engine.handle.blocking(), look_up, address).await
+}
+
+fn lower_case(mut name: Vec<u8>) -> Box<[u8]> {
+    name.make_ascii_lowercase();
+    name.into_boxed_slice()
+}
+
+impl Request {
+    /// The client's name, if somebody has asked for it (`REMOTE_NOLOOKUP`).
+    pub fn known_client_name(&self) -> Option<&[u8]> {
+        self.names()?.client.get()?.as_deref()
+    }
+
+    /// The name of the address that the connection was accepted on, if somebody has asked for it.
+    pub fn known_own_name(&self) -> Option<&[u8]> {
+        self.client.names.get()?.own.get()?.as_deref()
+    }
+
+    /// Where names are kept: with the connection, unless the user is not at its other end.
+    fn names(&self) -> Option<&Rc<Names>> {
+        let of_peer = self.useragent_addr.ip() == self.client.peer.ip();
+        if of_peer { self.client.names.get() } else { self.kept() }
+    }
+}

@@ -1,0 +1,11 @@
+//! What happens to a request, in Apache's order: [`process`] is the way in.
+
+pub mod errors;
+pub mod expr;
+pub mod handler;
+pub mod hostname;
+pub mod matching;
+pub mod process;
+pub mod request_uri;
+pub mod subrequest;
+pub mod walk;

@@ -1,0 +1,209 @@
+//! The life of a request: Apache's phases, in Apache's order.
+//!
+//! Source: `ap_process_request_internal` (server/request.c) and the phase table in ARCHITECTURE.md.
+
+use std::rc::Rc;
+
+use crate::api::hooks::{Answer, Phase, Verdict};
+use crate::log::Level;
+use crate::phases::handler;
+use crate::phases::hostname;
+use crate::phases::matching;
+use crate::phases::request_uri;
+use crate::phases::walk;
+use crate::plan::Plan;
+use crate::request::Request;
+
+/// Runs a request from its URI to its answer, or to the status that it ends with.
+/// `post_read_request` has run already: a status from it belongs to the whole request.
+pub async fn process(request: &mut Request) -> Verdict {
+    match run_first(request, Phase::QuickHandler).await {
+        Verdict::Declined => {}
+        decided => return decided,
+    }
+    match resolve(request).await {
+        Verdict::Ok => handler::produce(request).await,
+        decided => decided,
+    }
+}
+
+/// All phases but the handler: what a subrequest look-up runs, too.
+pub async fn resolve(request: &mut Request) -> Verdict {
+    let verdict = map(request).await;
+    if verdict != Verdict::Ok {
+        return verdict;
+    }
+    let limit = request.plan.core.limit_request_body();
+    request.body_in.set_limit(limit);
+    if !permitted_by_chain(request) {
+        let verdict = permit(request).await;
+        if verdict != Verdict::Ok {
+            return verdict;
+        }
+    }
+    let verdict = run_first(request, Phase::TypeChecker).await;
+    if let Verdict::Status(_) | Verdict::Done = verdict {
+        return verdict;
+    }
+    run_all(request, Phase::Fixups).await
+}
+
+/// From the URI to a file and its merged configuration.
+async fn map(request: &mut Request) -> Verdict {
+    let of_file = request.is_file_lookup();
+    if !of_file {
+        let verdict = name(request).await;
+        if verdict != Verdict::Ok {
+            return verdict;
+        }
+    }
+    walk::back_to_host(request);
+    match run_first(request, Phase::MapToStorage).await {
+        Verdict::Ok | Verdict::Declined => {}
+        decided => return decided,
+    }
+    if let Err(status) = locate(request).await {
+        return Verdict::Status(status);
+    }
+    match run_all(request, Phase::PostPerdirConfig).await {
+        Verdict::Ok => {}
+        decided => return decided,
+    }
+    if request.main.is_some() {
+        return Verdict::Ok;
+    }
+    run_all(request, Phase::HeaderParser).await
+}
+
+/// From the URI to a file name: the walks here serve the name phases alone and are thrown away.
+async fn name(request: &mut Request) -> Verdict {
+    if let Err(status) = request_uri::normalize(request) {
+        return Verdict::Status(status);
+    }
+    let early = !request.plan.phase(Phase::PreTranslateName).is_empty()
+        || request.engine.server.has_pre_translate;
+    if early {
+        if let Err(status) = locate(request).await {
+            return Verdict::Status(status);
+        }
+        match run_first(request, Phase::PreTranslateName).await {
+            Verdict::Ok | Verdict::Declined => walk::back_to_host(request),
+            decided => return decided,
+        }
+    }
+    if let Err(status) = request_uri::unescape(request) {
+        return Verdict::Status(status);
+    }
+    if let Err(status) = locate(request).await {
+        return Verdict::Status(status);
+    }
+    match run_first(request, Phase::TranslateName).await {
+        Verdict::Ok => Verdict::Ok,
+        Verdict::Declined => Verdict::Status(500),
+        decided => decided,
+    }
+}
+
+/// `<Location>`, then `<If>`; what conditions may want of the name server is asked for between.
+async fn locate(request: &mut Request) -> Result<(), u16> {
+    matching::settled(request, walk::locations).await?;
+    if request.plan.core.ifs.is_empty() {
+        return Ok(());
+    }
+    if hostname::is_named(request) {
+        hostname::client_name(request).await;
+    }
+    matching::settled(request, walk::ifs).await
+}
+
+/// Authentication and authorisation are not repeated where the request before this one (or the
+/// main one) passed them under the very same merged configuration, unless a hook decides by URI.
+fn permitted_by_chain(request: &mut Request) -> bool {
+    if request.engine.server.registry.hooks.auth_by_uri {
+        return false;
+    }
+    let same = |plan: &Rc<Plan>| plan.id == request.plan.id;
+    if let Some(prev) = &request.prev {
+        if same(&prev.plan) {
+            request.user = prev.user.clone();
+            request.auth_type = prev.auth_type.clone();
+            return true;
+        }
+    } else if let Some(main) = &request.main
+        && same(&main.plan)
+    {
+        request.user = main.user.clone();
+        request.auth_type = main.auth_type.clone();
+        return true;
+    }
+    false
+}
+
+/// Access, authentication, authorisation under `Satisfy`.
+async fn permit(request: &mut Request) -> Verdict {
+    let by_access = run_all(request, Phase::AccessChecker).await;
+    match (by_access, request.plan.satisfy_any.contains(request.method)) {
+        (Verdict::Ok, true) => return Verdict::Ok,
+        (Verdict::Ok, false) | (Verdict::Status(_), true) => {}
+        (decided, _) => return decided,
+    }
+    let userless = run_first(request, Phase::AccessCheckerEx).await;
+    let user_needed = match userless {
+        Verdict::Declined => true,
+        Verdict::Ok => run_first(request, Phase::ForceAuthn).await == Verdict::Ok,
+        decided => return decided,
+    };
+    if !user_needed {
+        return Verdict::Ok;
+    }
+    match run_first(request, Phase::CheckUserId).await {
+        Verdict::Ok if request.user.is_some() => {}
+        Verdict::Ok => return Verdict::Status(500),
+        Verdict::Declined => {
+            let uri = bstr::BStr::new(&request.uri);
+            let why = format!(
+                "No authentication done but request not allowed without authentication for {uri}. \
+                 Authentication not configured?"
+            );
+            request.log_core(Level::Error, 27, &why, None);
+            return Verdict::Status(500);
+        }
+        decided => return decided,
+    }
+    match run_first(request, Phase::AuthChecker).await {
+        Verdict::Declined => Verdict::Status(500),
+        decided => decided,
+    }
+}
+
+/// Runs hooks until one does not decline.
+pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
+    let plan = request.plan.clone();
+    for planned in plan.phase(phase) {
+        request.pure &= planned.pure;
+        let verdict = match planned.hook.run(request) {
+            Answer::Now(verdict) => verdict,
+            Answer::Wait(future) => future.await,
+        };
+        if verdict != Verdict::Declined {
+            return verdict;
+        }
+    }
+    Verdict::Declined
+}
+
+/// Runs every hook; one that ends the request stops the others.
+pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
+    let plan = request.plan.clone();
+    for planned in plan.phase(phase) {
+        request.pure &= planned.pure;
+        let verdict = match planned.hook.run(request) {
+            Answer::Now(verdict) => verdict,
+            Answer::Wait(future) => future.await,
+        };
+        if let Verdict::Status(_) | Verdict::Done = verdict {
+            return verdict;
+        }
+    }
+    Verdict::Ok
+}

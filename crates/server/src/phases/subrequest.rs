@@ -1,0 +1,314 @@
+//! Requests that the server makes of itself: internal redirects and subrequests, with their limits.
+//!
+//! Source: `ap_internal_redirect` (modules/http/http_request.c), `ap_sub_req_method_uri`,
+//! `ap_sub_req_lookup_file` (server/request.c).
+
+use std::borrow::Cow;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use conf::expr::Subject;
+use wire::method::Method;
+
+use crate::api::hooks::{Phase, Verdict};
+use crate::core::etag::VariantsTag;
+use crate::files::validity::Trace;
+use crate::log::Level;
+use crate::phases::errors;
+use crate::phases::process;
+use crate::phases::walk;
+use crate::request::{MainRequest, Request};
+
+/// The most look-ups of one request's expressions (`-U`, `-F`), and of one subrequest with all that
+/// are made within it. Each is work of the loop, and each can make many more.
+pub const LOOKUP_LIMIT: u32 = 500;
+
+/// Look-ups of one request, and of one subrequest with all within it, until others have their turn.
+const TURN_LOOKUPS: u32 = 16;
+
+/// `LimitInternalRecursion`: internal redirects, and subrequests within each other.
+pub const RECURSION_LIMIT: u16 = 10;
+
+/// Answers with another URI of this server. Afterwards `request` is the new request, answered, and
+/// the old one is its `prev`. Gives [`Verdict::Done`], or a status if the limit is reached.
+pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
+    let depth = request.depth.redirects + 1;
+    if depth > request.host.core.max_internal_redirects() {
+        log_limit(request, 124, depth - 1, "internal redirects");
+        return Verdict::Status(500);
+    }
+    let mut next = request.successor(uri);
+    next.depth.redirects = depth;
+    let prev = std::mem::replace(request, next);
+    request.prev = Some(Box::new(prev));
+    let run = async {
+        match process::run_all(request, Phase::PostReadRequest).await {
+            Verdict::Ok => process::process(request).await,
+            decided => decided,
+        }
+    };
+    let verdict = Box::pin(run).await;
+    if let Verdict::Status(status) = verdict {
+        Box::pin(errors::die(request, status)).await;
+    }
+    Verdict::Done
+}
+
+/// Takes over what a subrequest found, without running anything again
+/// (`ap_internal_fast_redirect`).
+pub fn fast_redirect(request: &mut Request, sub: Request) {
+    request.uri = sub.uri;
+    request.filename = sub.filename;
+    request.canonical_filename = sub.canonical_filename;
+    request.path_info = sub.path_info;
+    request.args = sub.args;
+    request.file = sub.file;
+    request.handler = sub.handler;
+    request.content_type = sub.content_type;
+    request.content_encoding = sub.content_encoding;
+    request.content_languages = sub.content_languages;
+    request.layer = sub.layer;
+    request.plan = sub.plan;
+    request.no_cache = sub.no_cache;
+    request.no_local_copy = sub.no_local_copy;
+    request.pure &= sub.pure;
+    request.depends_as(&sub.facets);
+    let overlay = |into: &mut wire::Table, from: &wire::Table| {
+        for (name, value) in from.iter() {
+            into.set(name, value);
+        }
+    };
+    overlay(&mut request.headers_out, &sub.headers_out);
+    overlay(&mut request.err_headers_out, &sub.err_headers_out);
+    overlay(&mut request.env, &sub.env);
+    overlay(&mut request.notes, &sub.notes);
+    request.take_trace(sub.trace);
+    let of_list = std::any::TypeId::of::<VariantsTag>();
+    let kept = sub.extensions.into_iter().filter(|(of, _)| *of != of_list);
+    request.adopt_kept(kept.collect());
+}
+
+/// Looks a URI up as the client would, without asking a handler. The subrequest's `status` is 200
+/// if it could be served.
+pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
+    let mut sub = child_for_uri(request, uri, method);
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
+fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
+    let mut sub = request.child(uri);
+    sub.method = method;
+    let uri = join(&request.uri, &sub.uri);
+    sub.uri = uri;
+    sub
+}
+
+/// Looks a file up, by its name in the request's directory or an absolute path. `None` where the
+/// name can't be joined.
+pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
+    let mut sub = child_for_file(request, name);
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
+fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
+    let mut sub = request.child(b"");
+    sub.file_lookup = true;
+    let directory = parent(&request.filename);
+    if name.first() == Some(&b'/') {
+        sub.filename = name.to_vec();
+        sub.uri = b"".to_vec();
+    } else {
+        sub.filename = [directory, name].concat();
+        sub.uri = join(&request.uri, name);
+    }
+    sub
+}
+
+fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
+    let why = format!(
+        "Request exceeded the limit of {limit} {of} due to probable configuration error. Use \
+         'LimitInternalRecursion' to increase the limit if necessary. Use 'LogLevel debug' to get \
+         a backtrace."
+    );
+    request.log_core(Level::Error, number, &why, None);
+}
+
+/// What an expression asks for by `-U` or `-F`. All these look-ups of a request share one limit,
+/// beyond which they are refused. `None` where it would have to wait, and where the expression is
+/// being evaluated for a subrequest that asks for the same again (`op_url_subr`).
+pub(crate) fn lookup_in_expression(
+    request: &mut Request,
+    subject: Subject,
+    text: &[u8],
+) -> Option<Request> {
+    if let Some(main) = &request.main {
+        let is_same = match subject {
+            Subject::Url => main.uri == request.uri,
+            // Apache's process ends there: its stack is used up.
+            Subject::File => main.filename == request.filename,
+        };
+        if is_same {
+            return None;
+        }
+    }
+    request.depth.lookups.get_or_insert_default();
+    let lookups = request.depth.lookups.clone();
+    let mut sub = match subject {
+        Subject::Url => child_for_uri(request, text, Method::GET),
+        Subject::File => child_for_file(request, text),
+    };
+    sub.depth.lookups = lookups;
+    sub.depth.in_expression = true;
+    let done = at_once(finish_lookup(request, &mut sub)).is_some();
+    if !done {
+        walk::leave_wanted(&mut sub, request);
+    }
+    done.then_some(sub)
+}
+
+/// The value of a future that need not wait.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+async fn finish_lookup(request: &mut Request, sub: &mut Request) {
+    let most = request.host.core.max_subrequests();
+    let lookups = sub.depth.lookups.get_or_insert_default();
+    lookups.made.set(lookups.made.get().saturating_add(1));
+    let are_too_many = lookups.made.get() > LOOKUP_LIMIT;
+    if are_too_many || sub.depth.subrequests > most {
+        // Once for all that share the limit: the log is not to be flooded.
+        if !lookups.have_logged.replace(true) {
+            if are_too_many {
+                let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
+                request.log_core(Level::Error, 20200, &why, None);
+            } else {
+                log_limit(request, 125, most, "subrequest nesting levels");
+            }
+        }
+        sub.status = 500;
+        return;
+    }
+    request.depth.made += 1;
+    let is_turn = |made: u32| made.is_multiple_of(TURN_LOOKUPS);
+    if !sub.depth.in_expression && (is_turn(request.depth.made) || is_turn(lookups.made.get())) {
+        tokio::task::yield_now().await;
+    }
+    let verdict = Box::pin(process::resolve(sub)).await;
+    sub.status = match verdict {
+        Verdict::Status(status) => status,
+        _ => 200,
+    };
+    request.pure &= sub.pure;
+    request.depends_as(&sub.facets);
+    let looked_at = sub.trace.take();
+    request.take_trace(looked_at);
+}
+
+/// Runs a looked-up subrequest's handler, so that its body can be included (`ap_run_sub_req`).
+pub async fn run(sub: &mut Request) -> Verdict {
+    Box::pin(crate::phases::handler::produce(sub)).await
+}
+
+/// Everything up to and with the last slash.
+fn parent(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    path.get(..end).unwrap_or_default()
+}
+
+fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {
+    if uri.first() == Some(&b'/') { uri.to_vec() } else { [parent(base), uri].concat() }
+}
+
+impl Request {
+    /// A new request for `uri` (with query) that takes this one's place.
+    fn successor(&mut self, uri: &[u8]) -> Request {
+        let mut next = self.derived(uri);
+        next.method = self.method;
+        next.method_name = self.method_name.clone();
+        next.header_only = self.header_only;
+        next.main = self.main.clone();
+        next.body_in = std::mem::take(&mut self.body_in);
+        next.trace = self.trace.take();
+        next.pure = self.pure;
+        next.facets = self.facets.clone();
+        next.status = self.status;
+        next.no_cache = self.no_cache;
+        next.no_local_copy = self.no_local_copy;
+        if let Some(list) = self.kept::<VariantsTag>() {
+            next.keep(list.clone());
+        }
+        std::mem::swap(&mut next.err_headers_out, &mut self.err_headers_out);
+        for (name, value) in self.env.iter() {
+            next.env.set(&[b"REDIRECT_", name].concat(), value);
+        }
+        for name in self.undecided_variables() {
+            next.leave_undecided(&[b"REDIRECT_", name.as_slice()].concat());
+        }
+        next.env.set(b"REDIRECT_STATUS", self.status.to_string().as_bytes());
+        next
+    }
+
+    /// A subrequest for `uri`.
+    fn child(&mut self, uri: &[u8]) -> Request {
+        let mut sub = self.derived(uri);
+        sub.method = Method::GET;
+        sub.method_name = Cow::Borrowed(b"GET");
+        sub.main = Some(Box::new(MainRequest {
+            plan: self.plan.clone(),
+            uri: self.uri.clone(),
+            filename: self.filename.clone(),
+            user: self.user.clone(),
+            auth_type: self.auth_type.clone(),
+        }));
+        sub.env.extend(&self.env);
+        sub.depth.subrequests += 1;
+        sub.depth.made = 0;
+        if self.main.is_none() {
+            sub.depth.lookups = None;
+        }
+        for field in [&b"Content-Length"[..], b"Transfer-Encoding", b"Range", b"If-Match"] {
+            sub.headers_in.unset(field);
+        }
+        for field in [&b"If-Modified-Since"[..], b"If-None-Match", b"If-Unmodified-Since"] {
+            sub.headers_in.unset(field);
+        }
+        sub.trace = self.trace.as_ref().map(|_| Trace::default());
+        sub
+    }
+
+    fn derived(&mut self, uri: &[u8]) -> Request {
+        let place = self.engine.plans.place(&self.host);
+        let mut next = Request::blank(self.engine.clone(), self.client.clone(), place);
+        let (path, args) = match uri.iter().position(|byte| *byte == b'?') {
+            Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
+            None => (uri, None),
+        };
+        next.uri = path.to_vec();
+        next.args = args;
+        next.unparsed_uri = uri.to_vec();
+        next.request_line.clone_from(&self.request_line);
+        next.protocol = self.protocol;
+        next.simple = self.simple;
+        next.flags = self.flags;
+        next.hostname.clone_from(&self.hostname);
+        next.headers_in.extend(&self.headers_in);
+        next.time_us = self.time_us;
+        next.useragent_addr = self.useragent_addr;
+        next.depth = self.depth.clone();
+        next.matching = self.matching.share();
+        walk::hand_down(self, &mut next);
+        next
+    }
+
+    fn take_trace(&mut self, looked_at: Option<Trace>) {
+        if let (Some(trace), Some(more)) = (&mut self.trace, looked_at) {
+            trace.extend(more);
+        }
+    }
+}

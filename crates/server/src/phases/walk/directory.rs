@@ -1,0 +1,253 @@
+//! The directory walk: from the root to the file, one path segment at a time.
+//!
+//! Source: `ap_directory_walk` (server/request.c).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::config::context::Override;
+use crate::config::section::{Matches, Section};
+use crate::core::Links;
+use crate::files::path;
+use crate::log::Level;
+use crate::phases::matching::{Stop, certain};
+use crate::phases::walk::gathered::Gathered;
+use crate::phases::walk::{PATHNAME, enter, htaccess, match_names, symlink};
+use crate::plan::Layer;
+use crate::request::{FileInfo, FileKind, Request};
+
+/// The most segments a path may have; more is a 403.
+pub const SEGMENT_LIMIT: usize = 512;
+
+/// The longest path, in bytes, as the system's (`PATH_MAX`, the zero byte counted); longer is a
+/// 403.
+pub const PATH_LIMIT: usize = 4096;
+
+/// Merges `<Directory>` sections and `.htaccess` files along the request's file name, shortest
+/// first, then `<DirectoryMatch>`; splits what is no file off into `path_info`.
+///
+/// # Errors
+/// As [`locations`](super::locations).
+pub fn directories(request: &mut Request) -> Result<(), Stop> {
+    let Some(full) = path::canonical(&request.filename) else {
+        request.log_core(Level::Error, 28, "invalid path in request", None);
+        return Err(Stop::Status(403));
+    };
+    if full.len() >= PATH_LIMIT {
+        // The system refuses the whole, whatever stands on the way.
+        request.log_core(Level::Error, 36, "access failed, the path is too long", None);
+        return Err(Stop::Status(403));
+    }
+    let ends_in_slash = full.last() == Some(&b'/');
+    let mut walk = Walk {
+        before: request.layer.clone(),
+        layer: request.layer.clone(),
+        matching: Gathered::default(),
+        here: b"/".to_vec(),
+        found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
+    };
+    let mut rest: &[u8] = full.get(1..).unwrap_or_default();
+    let mut depth = 1;
+    loop {
+        walk.enter_directory(request, depth)?;
+        let (segment, after) = match rest.iter().position(|byte| *byte == b'/') {
+            Some(slash) => (&rest[..slash], &rest[slash..]),
+            None => (rest, &rest[rest.len()..]),
+        };
+        if segment.is_empty() {
+            break;
+        }
+        depth += 1;
+        if depth > SEGMENT_LIMIT {
+            return Err(Stop::Status(403));
+        }
+        walk.here.extend_from_slice(segment);
+        match walk.step(request) {
+            Ok(FileKind::Directory) => {
+                if after.is_empty() && !ends_in_slash {
+                    // `GET /dir`: the directory's own configuration applies, the name keeps its
+                    // shape so that mod_dir can redirect.
+                    walk.here.push(b'/');
+                    walk.enter_directory(request, depth)?;
+                    walk.here.pop();
+                    rest = b"";
+                    break;
+                }
+                walk.here.push(b'/');
+                rest = after.get(1..).unwrap_or_default();
+            }
+            Ok(kind) => {
+                // Where links are followed Apache does not look at what a segment is, and holds
+                // sections for directories against the file, too.
+                let links = request.core_of(&walk.layer).options.flags().links();
+                if kind != FileKind::None && after.is_empty() && links == Links::Followed {
+                    walk.here.push(b'/');
+                    walk.enter_sections(request, depth);
+                    walk.here.pop();
+                }
+                rest = after;
+                break;
+            }
+            Err(status) => return Err(Stop::Status(status)),
+        }
+    }
+    let path_info = rest.to_vec();
+    walk.finish(request, path_info)
+}
+
+/// Where the walk stands.
+struct Walk {
+    /// The configuration before the walk.
+    before: Rc<Layer>,
+    /// The configuration so far: what the next step asks.
+    layer: Rc<Layer>,
+    matching: Gathered,
+    /// The path so far; a directory's ends in a slash.
+    here: Vec<u8>,
+    /// What stands there.
+    found: FileInfo,
+}
+
+impl Walk {
+    /// Applies the sections for this very directory, then its `.htaccess`.
+    fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), Stop> {
+        self.enter_sections(request, depth);
+        let core = request.core_of(&self.layer);
+        let list = core.allow_override_list.get().cloned();
+        // Where it was never set the files are read as well, and nothing is allowed in them.
+        let allow = core.allow_override.get().copied();
+        let is_closed = allow.is_some_and(|allow| allow.classes == Override::NONE);
+        if is_closed && list.as_ref().is_none_or(|list| list.is_empty()) {
+            return Ok(());
+        }
+        let allow = allow.unwrap_or_default();
+        if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
+            self.add(request, &section);
+        }
+        Ok(())
+    }
+
+    /// Applies the sections for the path so far, with a slash at its end.
+    fn enter_sections(&mut self, request: &Request, depth: usize) {
+        let host = request.host.clone();
+        for section in host.directories.at(depth) {
+            let matched = match &section.matches {
+                Matches::Path(path) => *path == self.here,
+                Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, &self.here, PATHNAME),
+                _ => false,
+            };
+            if matched {
+                self.add(request, section);
+            }
+        }
+    }
+
+    fn add(&mut self, request: &Request, section: &Arc<Section>) {
+        self.matching.add(request, section);
+        self.layer = self.matching.onto(request, &self.before);
+    }
+
+    /// Looks at the path so far; follows a symbolic link if the options allow it.
+    fn step(&mut self, request: &mut Request) -> Result<FileKind, u16> {
+        let links = request.core_of(&self.layer).options.flags().links();
+        request.trace_path(&self.here);
+        if links != Links::Followed
+            && let Some(trace) = &mut request.trace
+        {
+            trace.links_matter = true;
+        }
+        match symlink::stat(&request.engine, &self.here, links) {
+            Ok(info) => {
+                self.found = info;
+                Ok(info.kind)
+            }
+            Err(path::StatError::Missing) if self.is_dangling(request) => {
+                let why = "Symbolic link not allowed or link target not accessible";
+                request.log_core(Level::Error, 37, why, Some(&self.here));
+                Err(403)
+            }
+            Err(path::StatError::Missing) => {
+                self.found = FileInfo::default();
+                Ok(FileKind::None)
+            }
+            Err(path::StatError::SymlinkForbidden) => {
+                let why = "Symbolic link not allowed or link target not accessible";
+                request.log_core(Level::Error, 37, why, Some(&self.here));
+                Err(403)
+            }
+            Err(path::StatError::Denied) => {
+                let why = "access denied because search permissions are missing on a component \
+                           of the path";
+                request.log_core(Level::Error, 35, why, Some(&self.here));
+                Err(403)
+            }
+            Err(path::StatError::Other) => {
+                request.log_core(Level::Error, 36, "access failed", Some(&self.here));
+                Err(403)
+            }
+        }
+    }
+
+    /// Whether the path so far is a dangling symbolic link.
+    fn is_dangling(&self, request: &Request) -> bool {
+        request.engine.lstat(&self.here).is_ok_and(|entry| entry.is_symlink)
+    }
+
+    /// `<DirectoryMatch>` on the whole, then the request is told what was found.
+    fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Result<(), Stop> {
+        let host = request.host.clone();
+        for section in host.directories.regexes() {
+            let Matches::Regex(regex) = &section.matches else { continue };
+            if certain(match_names(regex, &self.here, request)?)? {
+                self.add(request, section);
+            }
+        }
+        request.filename = self.here;
+        request.path_info = path_info;
+        request.file = self.found;
+        request.canonical_filename.clone_from(&request.filename);
+        enter(request, self.layer);
+        Ok(())
+    }
+}
+
+/// `<Directory>` sections as the walk wants them: by number of segments, regular expressions apart.
+#[derive(Default)]
+pub struct DirectorySections {
+    by_depth: Vec<Vec<Arc<Section>>>,
+    regexes: Vec<Arc<Section>>,
+}
+
+impl DirectorySections {
+    /// Sorts `sections` (`ap_core_reorder_directories`); order of appearance is kept per depth.
+    pub fn sort(sections: &[Arc<Section>]) -> DirectorySections {
+        let mut sorted = DirectorySections::default();
+        for section in sections {
+            let path = match &section.matches {
+                Matches::Path(path) | Matches::Wildcard(path) => path,
+                _ => {
+                    sorted.regexes.push(section.clone());
+                    continue;
+                }
+            };
+            let depth = path.iter().filter(|byte| **byte == b'/').count();
+            if sorted.by_depth.len() <= depth {
+                sorted.by_depth.resize_with(depth + 1, Vec::new);
+            }
+            if let Some(of_depth) = sorted.by_depth.get_mut(depth) {
+                of_depth.push(section.clone());
+            }
+        }
+        sorted
+    }
+
+    /// Those of a path with this many slashes.
+    pub fn at(&self, depth: usize) -> &[Arc<Section>] {
+        self.by_depth.get(depth).map_or(&[], Vec::as_slice)
+    }
+
+    /// `<DirectoryMatch>` and `<Directory ~>`.
+    pub fn regexes(&self) -> &[Arc<Section>] {
+        &self.regexes
+    }
+}

@@ -1,0 +1,60 @@
+//! `.htaccess` files: found, read and parsed away from the loop, and kept as long as they say the
+//! same.
+//!
+//! Source: `ap_parse_htaccess` (server/config.c).
+
+mod kept;
+mod reading;
+
+pub use kept::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
+use reading::Reading;
+pub use reading::{hand_down, leave_wanted, read_wanted, wants_to_read};
+
+use std::sync::Arc;
+
+use crate::config::section::Section;
+use crate::core::AllowOverride;
+use crate::files::path::StatError;
+use crate::phases::matching::Stop;
+use crate::request::{FileKind, Request};
+
+/// An `.htaccess` file as a host reads it: under other rules it is parsed apart.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    host: u32,
+    file: Vec<u8>,
+    allow: AllowOverride,
+    list: Option<Arc<Vec<String>>>,
+}
+
+/// The section that a directory's `.htaccess` makes; `None` where there is none.
+///
+/// # Errors
+/// A status, with its lines in the error log, or that the file has to be read first.
+pub fn of_directory(
+    request: &mut Request,
+    directory: &[u8],
+    allow: AllowOverride,
+    list: Option<Arc<Vec<String>>>,
+) -> Result<Option<Arc<Section>>, Stop> {
+    let host = request.host.clone();
+    for name in host.core.access_file_names() {
+        let file = [directory, name].concat();
+        request.trace_path(&file);
+        let info = match request.engine.stat(&file) {
+            Ok(info) if info.kind == FileKind::Regular => info,
+            Err(StatError::Missing | StatError::SymlinkForbidden) => continue,
+            Ok(_) | Err(_) => return Err(Stop::Status(reading::unreadable(request, &file))),
+        };
+        if let Some(read) = reading::read_by(request, &file) {
+            return Ok(Some(read?));
+        }
+        let key = Key { host: host.id, file, allow, list };
+        if let Some(section) = request.engine.htaccess.known(&key, &info) {
+            return Ok(Some(section));
+        }
+        Reading::new(request, key, info, directory).want(request);
+        return Err(Stop::Later);
+    }
+    Ok(None)
+}

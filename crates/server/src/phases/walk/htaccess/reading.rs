@@ -1,0 +1,307 @@
+//! Reading and parsing an `.htaccess` file, which can take long: the blocking pool does it.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+use conf::{Arg, Diagnostic, Severity, Span};
+use rt::Work;
+
+use super::Key;
+use super::kept::Kept;
+use crate::api::directive::Target;
+use crate::config::budget::{Budget, HTACCESS_MEMORY_LIMIT};
+use crate::config::build::Build;
+use crate::config::context::{Override, Places};
+use crate::config::host::{Host, Server};
+use crate::config::section::{Lifetime, Section};
+use crate::files::path;
+use crate::log::Level;
+use crate::request::{FileInfo, Request};
+
+/// The longest `.htaccess` file, in bytes; a longer one is a 403 for its folder.
+pub const HTACCESS_BYTES_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// The most warnings of one file that are logged for a request.
+const WARNINGS_LIMIT: usize = 16;
+
+/// A file that has to be read before the walk can go on.
+pub struct Reading {
+    key: Key,
+    info: FileInfo,
+    directory: Vec<u8>,
+    /// What it said before.
+    before: Option<Kept>,
+    server: Arc<Server>,
+    host: Arc<Host>,
+    bytes_limit: usize,
+}
+
+/// What a request has read: it counts for the whole request, whatever becomes of the file.
+#[derive(Clone, Default)]
+struct ReadFiles(Vec<(Vec<u8>, Read)>);
+
+/// The section that a file makes, or the status that it ends the request with.
+type Read = Result<Arc<Section>, u16>;
+
+/// What the walk has stopped at.
+struct Wanted(Option<Box<Reading>>);
+
+/// What came of a file that this request has read.
+pub(super) fn read_by(request: &Request, file: &[u8]) -> Option<Read> {
+    let ReadFiles(files) = request.kept()?;
+    files.iter().find(|(read, _)| read == file).map(|(_, read)| read.clone())
+}
+
+/// Reads the file that the walk has stopped at, so that it can begin again and finds it read.
+/// False where it has stopped at none.
+pub async fn read_wanted(request: &mut Request) -> bool {
+    let Some(reading) = request.kept_mut().and_then(|Wanted(reading)| reading.take()) else {
+        return false;
+    };
+    let file = reading.key.file.clone();
+    let read = reading.run(request).await;
+    if request.kept::<ReadFiles>().is_none() {
+        request.keep(ReadFiles::default());
+    }
+    if let Some(ReadFiles(files)) = request.kept_mut() {
+        files.push((file, read));
+    }
+    true
+}
+
+/// Whether the walk has stopped at a file.
+pub fn wants_to_read(request: &Request) -> bool {
+    request.kept().is_some_and(|Wanted(reading)| reading.is_some())
+}
+
+/// Leaves the file that a subrequest's walk has stopped at to the request that made it.
+pub fn leave_wanted(sub: &mut Request, to: &mut Request) {
+    if let Some(reading) = sub.kept_mut().and_then(|Wanted(reading)| reading.take()) {
+        reading.want(to);
+    }
+}
+
+/// What a request has read counts for those that the server makes of it as well.
+pub fn hand_down(request: &Request, next: &mut Request) {
+    if let Some(read) = request.kept::<ReadFiles>() {
+        next.keep(read.clone());
+    }
+}
+
+/// What came of a reading.
+enum Outcome {
+    Unreadable,
+    /// It says what it said before.
+    Same,
+    Parsed(Parsed),
+}
+
+struct Parsed {
+    text: Arc<[u8]>,
+    /// `None` with an error in it.
+    section: Option<Arc<Section>>,
+    found: Vec<Diagnostic>,
+    /// What the section takes.
+    bytes: usize,
+}
+
+impl Reading {
+    pub(super) fn new(request: &Request, key: Key, info: FileInfo, directory: &[u8]) -> Reading {
+        let engine = &request.engine;
+        Reading {
+            before: engine.htaccess.before(&key),
+            key,
+            info,
+            directory: directory.to_vec(),
+            server: engine.server.clone(),
+            host: request.host.clone(),
+            bytes_limit: engine.htaccess.bytes_limit(),
+        }
+    }
+
+    /// Notes that the walk stops here.
+    pub(super) fn want(self, request: &mut Request) {
+        request.keep(Wanted(Some(Box::new(self))));
+    }
+
+    async fn run(self: Box<Self>, request: &mut Request) -> Read {
+        let (key, info, before) = (self.key.clone(), self.info, self.before.clone());
+        let engine = request.engine.clone();
+        let pool = engine.handle.blocking();
+        let outcome = match pool.run(Work::Htaccess, move || self.read()).await {
+            Ok(outcome) => outcome,
+            Err(why) => {
+                let why = format!("an .htaccess file was not read: {why}");
+                request.log_core(Level::Error, 20041, &why, Some(&key.file));
+                return Err(503);
+            }
+        };
+        match (outcome, before) {
+            (Outcome::Same, Some(before)) => {
+                engine.htaccess.confirm(&key, info, request.time_us);
+                Ok(before.section)
+            }
+            (Outcome::Parsed(parsed), _) => {
+                let Parsed { text, section, found, bytes } = parsed;
+                for severity in [Severity::Warning, Severity::Error] {
+                    log(request, &key.file, &found, severity);
+                }
+                let Some(section) = section else {
+                    engine.htaccess.forget(&engine.plans, &key);
+                    return Err(500);
+                };
+                Ok(keep(request, &key, info, (text, section, bytes)))
+            }
+            _ => Err(unreadable(request, &key.file)),
+        }
+    }
+
+    fn read(&self) -> Outcome {
+        let Some(text) = text_of(&self.key.file, self.info) else { return Outcome::Unreadable };
+        if self.before.as_ref().is_some_and(|before| *before.text == *text) {
+            return Outcome::Same;
+        }
+        let taken = Budget::of(usize::MAX);
+        let (dir, is_lasting, found) = self.parse(&text, Budget::of(HTACCESS_MEMORY_LIMIT));
+        let bytes = taken.taken();
+        let lifetime = match is_lasting && bytes + text.len() < self.bytes_limit {
+            true => Lifetime::Kept,
+            false => Lifetime::Request,
+        };
+        let section = dir.map(|dir| Section::of_htaccess(dir, lifetime));
+        Outcome::Parsed(Parsed { text: text.into(), section, found, bytes })
+    }
+
+    /// The configuration, if there is no error; whether it depends on the text alone; what was
+    /// found.
+    fn parse(
+        &self,
+        text: &[u8],
+        budget: Budget,
+    ) -> (Option<crate::config::registry::Slots>, bool, Vec<Diagnostic>) {
+        let (server, Key { allow, list, file, .. }) = (&self.server, &self.key);
+        let mut questions = Questions { registry: &server.registry, reading: self };
+        let (tree, mut found) = conf::read_htaccess(
+            text,
+            path::as_path(file),
+            &mut questions,
+            &server.defines,
+            &server.macros,
+            &server.server_root,
+        );
+        let mut build = Build::new(server.registry.clone(), &tree, true);
+        build.budget = Some(budget);
+        build.defined = server.defined.clone();
+        build.regex_flags = pcre::Flags { interpreted: true, ..server.regex_flags };
+        build.methods = server.methods.clone();
+        let mut of_host = self.host.server.clone();
+        let mut dir = server.registry.empty_dir();
+        let mut target = Target {
+            server: &mut of_host,
+            dir: &mut dir,
+            place: Places::HTACCESS,
+            container: None,
+            path: Some(self.directory.clone()),
+            limited: None,
+            allowed: allow.classes,
+            allowed_options: allow.options,
+            allowed_names: list.clone(),
+            nonfatal: allow.nonfatal,
+            nonfatal_unknown: allow.nonfatal_unknown,
+            span: Span::default(),
+            directive: "",
+            build: &mut build,
+        };
+        target.apply(&tree.nodes);
+        found.append(&mut build.diagnostics);
+        let failed = found.iter().any(|one| one.severity == Severity::Error);
+        ((!failed).then_some(dir), !tree.looked_at_files, found)
+    }
+}
+
+/// Keeps what was parsed where it may be; gives back the section that is in force.
+fn keep(
+    request: &mut Request,
+    key: &Key,
+    info: FileInfo,
+    parsed: (Arc<[u8]>, Arc<Section>, usize),
+) -> Arc<Section> {
+    let engine = request.engine.clone();
+    let (cache, plans) = (&engine.htaccess, &engine.plans);
+    if parsed.1.lifetime == Lifetime::Request {
+        // Other requests read it for themselves; none can have a copy of this one's response.
+        request.pure = false;
+        cache.forget(plans, key);
+        return parsed.1;
+    }
+    // Another request may have read the same meanwhile.
+    if let Some(kept) = cache.before(key).filter(|kept| kept.text == parsed.0) {
+        cache.confirm(key, info, request.time_us);
+        return kept.section;
+    }
+    let section = parsed.1.clone();
+    cache.keep(plans, key.clone(), info, parsed, request.time_us);
+    section
+}
+
+/// Logs the findings of one severity. Every request for the folder does: a file can be made of
+/// lines that are wrong, so only the first error is spelled out, as in Apache, which reads no
+/// further, and as many warnings as anybody would read.
+fn log(request: &Request, file: &[u8], found: &[Diagnostic], severity: Severity) {
+    let shown = match severity {
+        Severity::Error => 1,
+        Severity::Warning => WARNINGS_LIMIT,
+    };
+    let of_kind: Vec<_> = found.iter().filter(|one| one.severity == severity).collect();
+    for (at, one) in of_kind.iter().take(shown).enumerate() {
+        let is_last = at + 1 == shown;
+        request.log_htaccess(file, one, if is_last { of_kind.len() - shown } else { 0 });
+    }
+}
+
+fn text_of(file: &[u8], info: FileInfo) -> Option<Vec<u8>> {
+    if info.size > HTACCESS_BYTES_LIMIT {
+        return None;
+    }
+    let mut text = Vec::with_capacity(usize::try_from(info.size).ok()? + 1);
+    let opened = regular::open(path::as_path(file)).ok()?;
+    opened.take(HTACCESS_BYTES_LIMIT).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+pub(super) fn unreadable(request: &mut Request, file: &[u8]) -> u16 {
+    let why = "pcfg_openfile: unable to check htaccess file, ensure it is readable and that its \
+               directory is executable";
+    let file = String::from_utf8_lossy(file).into_owned();
+    request.log_core(Level::Crit, 529, &format!("{file} {why}"), None);
+    403
+}
+
+/// What reading an `.htaccess` may ask of the server.
+struct Questions<'s> {
+    registry: &'s crate::config::registry::Registry,
+    reading: &'s Reading,
+}
+
+impl conf::Host for Questions<'_> {
+    fn module_active(&self, name: &conf::BStr) -> bool {
+        self.registry.is_active(&name.to_string())
+    }
+    fn directive_known(&self, name: &conf::BStr) -> bool {
+        let name = name.strip_prefix(b"<").unwrap_or(name);
+        self.registry.row(&name.to_str_lossy()).is_some()
+    }
+    /// Conditions and macros are of all classes: with none allowed, they have to be listed.
+    fn allowed(&self, name: &conf::BStr) -> bool {
+        let Key { allow, list, .. } = &self.reading.key;
+        let listed = list.as_ref().is_some_and(|names| {
+            names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        });
+        listed || allow.classes.intersects(Override::ALL)
+    }
+    fn load_module(&mut self, name: &Arg, _: &Path) -> Result<(), Box<Diagnostic>> {
+        Err(Box::new(name.error("LoadModule not allowed here")))
+    }
+}

@@ -1,0 +1,214 @@
+//! Walking a request through the sections that match it, ending in one merged configuration.
+//!
+//! Source: `ap_location_walk`, `ap_directory_walk`, `ap_file_walk`, `ap_if_walk`
+//! (server/request.c).
+
+mod directory;
+mod gathered;
+mod htaccess;
+mod symlink;
+
+pub use directory::{DirectorySections, PATH_LIMIT, directories};
+pub use htaccess::{
+    HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD, hand_down, leave_wanted,
+    read_wanted, wants_to_read,
+};
+
+use std::rc::Rc;
+
+use pcre::{Captures, Later, Matched, Regex};
+
+use crate::config::section::{Matches, Section};
+use crate::phases::expr;
+use crate::phases::matching::{Stop, certain};
+use crate::plan::Layer;
+use crate::request::Request;
+
+use gathered::Gathered;
+
+/// The most that `<If>` may be nested.
+const IF_DEPTH_LIMIT: usize = 32;
+
+/// Wildcards of `<Location>` and `<Directory>` do not match a slash.
+pub(crate) const PATHNAME: conf::fnmatch::Flags =
+    conf::fnmatch::Flags { pathname: true, period: false, ignoring_case: false, no_escape: false };
+
+/// Goes back to the host's own configuration, before any section.
+pub fn back_to_host(request: &mut Request) {
+    let root = request.engine.plans.root(&request.host);
+    enter(request, root);
+}
+
+/// Makes `layer` the request's configuration.
+pub fn enter(request: &mut Request, layer: Rc<Layer>) {
+    if Rc::ptr_eq(&layer, &request.layer) {
+        return;
+    }
+    request.plan = request.engine.plans.plan(&request.engine.server.registry, &layer);
+    request.layer = layer;
+}
+
+/// `<Location>` and `<LocationMatch>`.
+///
+/// # Errors
+/// The status that the request ends with, or a match that has to be made first.
+pub fn locations(request: &mut Request) -> Result<(), Stop> {
+    let host = request.host.clone();
+    let mut matching = Gathered::default();
+    // Doubled slashes are one but for regular expressions, even under `MergeSlashes Off`.
+    let mut merged = None;
+    if request.uri.first() == Some(&b'/') && request.uri.windows(2).any(|pair| pair == b"//") {
+        let mut uri = request.uri.clone();
+        wire::uri::no_double_slashes(&mut uri);
+        merged = Some(uri);
+    }
+    for section in host.core.locations.iter() {
+        if location_matches(section, request, merged.as_deref())? {
+            matching.add(request, section);
+        }
+    }
+    enter(request, matching.onto(request, &request.layer));
+    Ok(())
+}
+
+/// `<Files>` and `<FilesMatch>`. A directory's name is what stands behind its last slash: nothing,
+/// which `*` matches.
+///
+/// # Errors
+/// As [`locations`].
+pub fn files(request: &mut Request) -> Result<(), Stop> {
+    let core = request.plan.core.clone();
+    if core.files.is_empty() {
+        return Ok(());
+    }
+    let name = match request.filename.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => request.filename.get(slash + 1..).unwrap_or_default().to_vec(),
+        None => return Ok(()),
+    };
+    let mut matching = Gathered::default();
+    for section in core.files.iter() {
+        let matched = match &section.matches {
+            Matches::Path(path) => *path == name,
+            Matches::Wildcard(pattern) => {
+                conf::fnmatch::fnmatch(pattern, &name, Default::default())
+            }
+            Matches::Regex(regex) => certain(match_names(regex, &name, request)?)?,
+            Matches::If(_) | Matches::Always => false,
+        };
+        if matched {
+            matching.add(request, section);
+        }
+    }
+    enter(request, matching.onto(request, &request.layer));
+    Ok(())
+}
+
+/// `<If>`, `<ElseIf>`, `<Else>`, and those inside the ones that hold.
+///
+/// # Errors
+/// As [`locations`].
+pub fn ifs(request: &mut Request) -> Result<(), Stop> {
+    let before = request.layer.clone();
+    let done = enter_ifs(request);
+    if done == Err(Stop::Later) {
+        // The walk will begin again, and nothing may be merged twice.
+        enter(request, before);
+    }
+    done
+}
+
+fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
+    let mut done = 0;
+    for _ in 0..IF_DEPTH_LIMIT {
+        let core = request.plan.core.clone();
+        let Some(fresh) = core.ifs.get(done..).filter(|fresh| !fresh.is_empty()) else {
+            return Ok(());
+        };
+        done = core.ifs.len();
+        let mut matching = Gathered::default();
+        for section in fresh {
+            if condition_holds(section, request)? {
+                matching.add(request, section);
+            }
+        }
+        enter(request, matching.onto(request, &request.layer));
+    }
+    Err(Stop::Status(500))
+}
+
+fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, Stop> {
+    let Matches::If(condition) = &section.matches else { return Ok(false) };
+    request.pure = false;
+    for earlier in &condition.none_of {
+        if expr::holds(earlier, request)? {
+            return Ok(false);
+        }
+    }
+    condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))
+}
+
+/// `merged` is the path without doubled slashes, where it has some.
+fn location_matches(
+    section: &Section,
+    request: &mut Request,
+    merged: Option<&[u8]>,
+) -> Result<bool, Stop> {
+    let uri = merged.unwrap_or(&request.uri);
+    Ok(match &section.matches {
+        Matches::Path(path) => is_prefix(path, uri),
+        Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, uri, PATHNAME),
+        Matches::Regex(regex) => {
+            let uri = std::mem::take(&mut request.uri);
+            let matched = match_names(regex, &uri, request);
+            request.uri = uri;
+            certain(matched?)?
+        }
+        Matches::If(_) | Matches::Always => false,
+    })
+}
+
+/// Whether `path` is `uri` or a whole-segment prefix of it.
+fn is_prefix(path: &[u8], uri: &[u8]) -> bool {
+    let Some(rest) = uri.strip_prefix(path) else { return false };
+    path.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'))
+}
+
+/// Matches a regular expression; named groups go to the environment as `MATCH_NAME`.
+pub(crate) fn match_names(
+    regex: &Regex,
+    subject: &[u8],
+    request: &mut Request,
+) -> Result<Matched, Later> {
+    if regex.names().is_empty() {
+        return request.matches(regex, subject, None);
+    }
+    let mut captures = Captures::default();
+    let matched = request.matches(regex, subject, Some(&mut captures))?;
+    if matched != Matched::Yes {
+        return Ok(matched);
+    }
+    for (name, index) in regex.names() {
+        let value = captures.text(*index, subject);
+        let Some(value) = value else { continue };
+        let mut key = b"MATCH_".to_vec();
+        key.extend(name.iter().map(u8::to_ascii_uppercase));
+        request.env.set(&key, value);
+        request.pure = false;
+    }
+    Ok(Matched::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_prefix;
+
+    #[test]
+    fn a_location_matches_whole_segments() {
+        assert!(is_prefix(b"/a", b"/a"));
+        assert!(is_prefix(b"/a", b"/a/b"));
+        assert!(!is_prefix(b"/a", b"/ab"));
+        assert!(is_prefix(b"/a/", b"/a/b"));
+        assert!(!is_prefix(b"/a/", b"/a"));
+        assert!(is_prefix(b"/", b"/x"));
+    }
+}

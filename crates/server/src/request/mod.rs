@@ -1,0 +1,333 @@
+//! One request and the answer that is being made for it (`request_rec`).
+
+pub mod body;
+pub mod connection_info;
+pub mod facet;
+mod file;
+mod filters;
+mod head;
+mod kept;
+mod origin;
+mod print;
+pub mod read_policy;
+mod renew;
+pub mod request_body;
+
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use wire::{HeadFlags, Method, Table};
+
+use crate::api::filter::Attached;
+use crate::api::module::Module;
+use crate::config::host::Host;
+use crate::core::CoreDir;
+use crate::engine::Engine;
+use crate::files::validity::Trace;
+use crate::http::cache::resource::Resource;
+use crate::phases::matching::Matching;
+use crate::plan::{Layer, Place, Plan};
+use crate::request::body::Body;
+use crate::request::connection_info::Client;
+use crate::request::facet::Facets;
+use crate::request::request_body::BodyIn;
+
+pub use file::{FileInfo, FileKind, PathInfoUse};
+pub(crate) use head::CLOSES_SILENTLY;
+pub use head::{Absolute, KnownHost};
+pub use origin::{Depth, MainRequest};
+
+/// A request.
+pub struct Request {
+    /// The loop that serves it.
+    pub engine: Rc<Engine>,
+    /// The connection it came on.
+    pub client: Rc<Client>,
+    /// The (virtual) host it is for.
+    pub host: Arc<Host>,
+    /// The merged configuration in force; the host's own until sections are merged.
+    pub layer: Rc<Layer>,
+    /// What that configuration has to do.
+    pub plan: Rc<Plan>,
+
+    /// The request line as it came, for logs.
+    pub request_line: Vec<u8>,
+    /// The method. HEAD is GET with [`Request::header_only`].
+    pub method: Method,
+    /// The method as it came (`HEAD`, or an extension's name).
+    pub method_name: Cow<'static, [u8]>,
+    /// HEAD: no body leaves.
+    pub header_only: bool,
+    /// The protocol version as thousands: HTTP/1.1 is 1001.
+    pub protocol: u16,
+    /// HTTP/0.9: no head leaves.
+    pub simple: bool,
+    /// The target as it came, with query.
+    pub unparsed_uri: Vec<u8>,
+    /// The path, unescaped and normalised.
+    pub uri: Vec<u8>,
+    /// The query, without the question mark.
+    pub args: Option<Vec<u8>>,
+    /// The scheme and authority of an absolute-form target.
+    pub absolute: Option<Box<Absolute>>,
+    /// The host name asked for, lower case and without port, where one was given and valid.
+    pub hostname: Option<Vec<u8>>,
+    /// The port in the Host field or target.
+    pub named_port: Option<u16>,
+    /// The request's header fields.
+    pub headers_in: Table,
+    /// The request's trailer fields.
+    pub trailers_in: Table,
+    /// The request's body.
+    pub body_in: BodyIn,
+    /// When it was received: microseconds since the epoch.
+    pub time_us: u64,
+    /// The end user's address (mod_remoteip may change it).
+    pub useragent_addr: std::net::SocketAddr,
+    /// Nobody else may be answered by a copy of this answer (`no_cache`).
+    pub no_cache: bool,
+    /// Conditional headers are not looked at (`no_local_copy`).
+    pub no_local_copy: bool,
+
+    /// The file the path was translated to.
+    pub filename: Vec<u8>,
+    /// The same, canonical; what directory sections are matched against.
+    pub canonical_filename: Vec<u8>,
+    /// What follows the file's path in the URI.
+    pub path_info: Vec<u8>,
+    /// Whether path_info was looked at or is forbidden (`AcceptPathInfo`, `used_path_info`).
+    pub used_path_info: PathInfoUse,
+    /// What stands at `filename`.
+    pub file: FileInfo,
+
+    /// The user that authenticated.
+    pub user: Option<Vec<u8>>,
+    /// How (`Basic`).
+    pub auth_type: Option<Cow<'static, str>>,
+    /// The handler that shall answer (`SetHandler`, `AddHandler`, internal ones).
+    pub handler: Option<Cow<'static, [u8]>>,
+    /// The handler's name was the media type, for want of another: logs do not show it.
+    pub handler_of_type: bool,
+    /// The media type, without charset added by `AddDefaultCharset`.
+    pub content_type: Option<Vec<u8>>,
+    /// Content codings, outermost last.
+    pub content_encoding: Option<Vec<u8>>,
+    /// Languages of the content.
+    pub content_languages: Vec<Vec<u8>>,
+    /// Variables (`subprocess_env`).
+    pub env: Table,
+    /// Notes from one module to another.
+    pub notes: Table,
+
+    /// The status of the answer.
+    pub status: u16,
+    /// The status line after the version, where it is not the standard one.
+    pub status_line: Option<Vec<u8>>,
+    /// The answer's header fields.
+    pub headers_out: Table,
+    /// Header fields that also stand in error answers (`err_headers_out`).
+    pub err_headers_out: Table,
+    /// The answer's trailer fields.
+    pub trailers_out: Table,
+    /// The answer's body.
+    pub body: Body,
+    /// The modification time of what is sent, microseconds since the epoch.
+    pub mtime_us: Option<u64>,
+    /// Body bytes sent (`%b`).
+    pub bytes_sent: u64,
+    /// Output filters, in stage order.
+    pub filters: Vec<Attached>,
+    /// Methods for an `Allow` field that handlers added.
+    pub allowed: wire::method::MethodSet,
+    /// The answer must be chunked or end with the connection: its length is not known.
+    pub chunked: bool,
+
+    /// The request that was internally redirected to this one.
+    pub prev: Option<Box<Request>>,
+    /// What is known of the main request, in a subrequest.
+    pub main: Option<Box<MainRequest>>,
+    /// Whether only hooks that are pure took part so far.
+    pub pure: bool,
+    /// What they looked at.
+    pub(crate) facets: Facets,
+    /// Paths that were looked at, where somebody wants to know (the resource cache).
+    pub trace: Option<Trace>,
+    /// A subrequest for a file, not a URI: the name phases are left out.
+    pub file_lookup: bool,
+    /// Internal redirects and subrequests on the way to this one.
+    pub depth: Depth,
+    /// Regular expressions that took long.
+    pub(crate) matching: Matching,
+    /// Values of the request's own that modules keep.
+    pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
+    /// What the parser noticed about the fields.
+    pub flags: HeadFlags,
+    /// The kept answer that it was given.
+    pub(crate) given: Option<Rc<Resource>>,
+    /// [`Request::log_id`]
+    pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
+}
+
+impl Request {
+    /// A request of which nothing is known but its place.
+    pub fn blank(engine: Rc<Engine>, client: Rc<Client>, place: Place) -> Request {
+        Request {
+            host: place.layer.host.clone(),
+            useragent_addr: client.peer,
+            time_us: engine.handle.clock().wall_us(),
+            engine,
+            client,
+            layer: place.layer,
+            plan: place.plan,
+            request_line: Vec::new(),
+            method: Method::GET,
+            method_name: Cow::Borrowed(b"GET"),
+            header_only: false,
+            protocol: 1001,
+            simple: false,
+            unparsed_uri: Vec::new(),
+            uri: Vec::new(),
+            args: None,
+            absolute: None,
+            hostname: None,
+            named_port: None,
+            headers_in: Table::new(),
+            trailers_in: Table::new(),
+            body_in: BodyIn::default(),
+            no_cache: false,
+            no_local_copy: false,
+            filename: Vec::new(),
+            canonical_filename: Vec::new(),
+            path_info: Vec::new(),
+            used_path_info: PathInfoUse::Default,
+            file: FileInfo::default(),
+            user: None,
+            auth_type: None,
+            handler: None,
+            handler_of_type: false,
+            content_type: None,
+            content_encoding: None,
+            content_languages: Vec::new(),
+            env: Table::new(),
+            notes: Table::new(),
+            status: 200,
+            status_line: None,
+            headers_out: Table::new(),
+            err_headers_out: Table::new(),
+            trailers_out: Table::new(),
+            body: Body::Empty,
+            mtime_us: None,
+            bytes_sent: 0,
+            filters: Vec::new(),
+            allowed: wire::MethodSet::EMPTY,
+            chunked: false,
+            prev: None,
+            main: None,
+            pure: true,
+            facets: Facets::default(),
+            trace: None,
+            file_lookup: false,
+            depth: Depth::default(),
+            matching: Matching::default(),
+            extensions: Vec::new(),
+            flags: HeadFlags::NONE,
+            given: None,
+            log_mark: std::cell::OnceCell::new(),
+        }
+    }
+
+    /// Begins a request that is blank, on `client`, under the configuration of `place`.
+    pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
+        self.begin_again(client);
+        self.enter(place);
+    }
+
+    /// Goes to another configuration, and to the host that it is of.
+    fn enter(&mut self, place: &Place) {
+        if Rc::ptr_eq(&self.layer, &place.layer) {
+            return;
+        }
+        self.layer = place.layer.clone();
+        self.plan = place.plan.clone();
+        if !Arc::ptr_eq(&self.host, &self.layer.host) {
+            self.host = self.layer.host.clone();
+        }
+    }
+
+    /// Whether nobody has left anything on the request that could change its answer.
+    pub fn is_untouched(&self) -> bool {
+        self.env.is_empty()
+            && self.notes.is_empty()
+            && self.headers_out.is_empty()
+            && self.err_headers_out.is_empty()
+            && !self.no_cache
+            && !self.matching.has_undecided()
+    }
+
+    /// Becomes what was answered the short way, for the log.
+    pub fn take_over(&mut self, resource: &Rc<Resource>) {
+        self.given = Some(resource.clone());
+        self.layer = resource.layer.clone();
+        self.plan = resource.plan.clone();
+        self.filename.clone_from(&resource.filename);
+        self.uri.clone_from(&resource.uri);
+        self.content_type.clone_from(&resource.content_type);
+        self.handler.clone_from(&resource.handler);
+        self.file = resource.file;
+        self.bytes_sent = resource.body_bytes;
+        self.status = 200;
+        self.tell_tls();
+    }
+
+    /// A field of the answer, for the log.
+    pub fn field_out(&self, name: &[u8]) -> Option<&[u8]> {
+        let made = self.headers_out.get(name).or_else(|| self.err_headers_out.get(name));
+        made.or_else(|| self.given.as_ref()?.field(name))
+    }
+
+    /// Puts what is always known of a TLS connection into the variables.
+    pub fn tell_tls(&mut self) {
+        let Some(tls) = &self.client.tls else { return };
+        self.env.set(b"HTTPS", b"on");
+        if let Some(name) = &tls.server_name {
+            self.env.set(b"SSL_TLS_SNI", name.as_bytes());
+        }
+    }
+
+    /// Whether the variables are those of [`Request::tell_tls`] alone.
+    pub(crate) fn has_plain_env(&self) -> bool {
+        self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI"))
+    }
+
+    /// A module's directory configuration as merged for this request.
+    pub fn dir_of<M: Module>(&self) -> Option<&M::Dir> {
+        let slot = self.engine.server.registry.slot_of::<M>()?;
+        self.plan.dir.get::<M::Dir>(slot)
+    }
+
+    /// A module's server configuration of the request's host.
+    pub fn server_of<M: Module>(&self) -> Option<&M::Server> {
+        let slot = self.engine.server.registry.slot_of::<M>()?;
+        self.host.server.get::<M::Server>(slot)
+    }
+
+    /// The core's directory configuration of a layer.
+    pub fn core_of<'l>(&self, layer: &'l Layer) -> &'l CoreDir {
+        let slot = self.engine.server.registry.core;
+        let Some(core) = layer.dir.get(slot) else { unreachable!("core is always there") };
+        core
+    }
+
+    /// Notes that a path was looked at, so that a cached answer can depend on it; where a symbolic
+    /// link stands there, on what it leads through as well.
+    pub fn trace_path(&mut self, path: &[u8]) {
+        let Some(trace) = &mut self.trace else { return };
+        if self.engine.lstat(path).is_ok_and(|entry| entry.is_symlink) {
+            crate::files::path::trace(path, &mut trace.paths);
+        } else {
+            trace.paths.push(path.to_vec());
+        }
+    }
+}
