@@ -1,11 +1,11 @@
-//! How long the ways of matching take at their limits, on this machine: what the numbers of
-//! `limits.rs` were chosen by. `cargo run --release -p pcre --example steps`
+//! Measures the ways of matching at their limits on this machine, which is how the numbers of
+//! `limits.rs` were chosen. `cargo run --release -p pcre --example steps`
 
 use std::time::{Duration, Instant};
 
 use pcre::{Flags, Regex, Watch};
 
-/// Patterns and subjects of the slow kinds: exponential, quadratic, and a scan at each step.
+/// Slow patterns and subjects: exponential, quadratic, and a scan at each step.
 const SLOW: [(&str, &str, usize, &str); 9] = [
     ("^(a+)+$", "a", 60, "!"),
     ("^(a|a)*$", "a", 300, "!"),
@@ -40,7 +40,7 @@ fn main() {
     usual();
 }
 
-/// What usual patterns cost, by machine code and interpreted.
+/// The cost of usual patterns, by machine code and interpreted.
 fn usual() {
     const ROUNDS: u32 = 100_000;
     println!("\n{:<28} {:>12} {:>12}", "pattern", "machine code", "interpreted");
@@ -67,7 +67,7 @@ fn usual() {
     }
 }
 
-/// What reading a pattern costs, by its length.
+/// The cost of compiling a pattern, by its length.
 fn compile() {
     println!("\n{:<28} {:>12}", "pattern", "compiled in");
     let long = |unit: &str, bytes: usize| unit.repeat(bytes / unit.len());

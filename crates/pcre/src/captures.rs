@@ -1,13 +1,13 @@
-//! Where the groups of a match lie in the subject.
+//! The positions of a match's groups in the subject.
 
 use std::ops::Range;
 
-/// How many groups a match reports: `$0` to `$9`, as Apache's `AP_MAX_REG_MATCH`.
+/// Groups that a match reports: `$0` to `$9`, as Apache's `AP_MAX_REG_MATCH`.
 pub const MAX_GROUPS: usize = 10;
 
 /// The byte ranges of the whole match (group 0) and of up to nine groups.
 ///
-/// A plain value without heap memory; keep one and hand it to every match.
+/// A plain value without heap memory; keep one and pass it to every match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captures {
     ranges: [Option<(usize, usize)>; MAX_GROUPS],
@@ -15,22 +15,22 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Captures of nothing: every group is unset.
+    /// Returns captures in which every group is unset.
     pub const fn new() -> Captures {
         Captures { ranges: [None; MAX_GROUPS], count: 0 }
     }
 
-    /// How many groups were reported, group 0 counted; 0 before the first match.
+    /// The number of groups reported, including group 0; 0 before the first match.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// True when nothing has matched.
+    /// Whether nothing has matched.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The byte range of group `index`, or `None` when it took no part in the match.
+    /// The byte range of group `index`, or `None` if it took no part in the match.
     pub fn range(&self, index: usize) -> Option<Range<usize>> {
         let (start, end) = (*self.ranges.get(index)?)?;
         Some(start..end)
@@ -47,7 +47,7 @@ impl Captures {
         *self = Captures::new();
     }
 
-    /// Sets the group; `\K` in a look-ahead can put the start behind the end: such a group is
+    /// Sets the group. `\K` in a look-ahead can put the start behind the end; such a group is
     /// unset.
     pub(crate) fn set(&mut self, index: usize, start: usize, end: usize) {
         if let Some(slot) = self.ranges.get_mut(index) {

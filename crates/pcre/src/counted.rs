@@ -1,8 +1,8 @@
-//! A match that is interpreted and counted, so that it can be ended: by its work, or by a clock.
+//! Interprets a match and counts its work, so that a limit or a clock can end it.
 //!
-//! libpcre2 has no limit for a whole match: its own begins again at each place of the subject. A
-//! pattern compiled with PCRE2_AUTO_CALLOUT calls back before each of its items, which counts them
-//! and the bytes between. Everything else is as without, so the outcome is the same.
+//! libpcre2's own limit starts again at each place of the subject, so it does not bound the whole
+//! match. A pattern compiled with PCRE2_AUTO_CALLOUT calls back before each of its items, which
+//! counts the items and the bytes between them. The outcome is the same as without.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::engine::{Code, MatchContext, MatchData, outcome, start_of};
 use crate::limits::{BYTES_PER_STEP, WORK_BETWEEN_LOOKS};
 use crate::outcome::Why;
 
-/// Ends matches that take too long.
+/// Ends matches that take too long, from another thread or by a clock.
 #[derive(Debug)]
 pub struct Watch {
     deadline: Instant,
@@ -23,12 +23,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Ends matches at `deadline`.
+    /// Returns a watch that ends matches at `deadline`.
     pub fn until(deadline: Instant) -> Watch {
         Watch { deadline, ended: AtomicBool::new(false) }
     }
 
-    /// Ends them now: their outcome is of no use any more.
+    /// Ends the matches now: their outcome is no longer needed.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -38,19 +38,19 @@ impl Watch {
     }
 }
 
-/// Under which limits a counted match runs.
+/// The limits of a counted match.
 pub(crate) struct Limits<'w> {
     /// Steps from each place.
     pub steps: u32,
     /// Memory for backtracking.
     pub heap_kib: u32,
-    /// Work in all.
+    /// Total work.
     pub until: Until<'w>,
 }
 
 /// What ends a counted match.
 pub(crate) enum Until<'w> {
-    /// So much work; `done` is what it was.
+    /// An amount of work; `done` returns the work that was done.
     Work { most: u64, done: &'w mut u64 },
     /// A watch.
     Watch(&'w Watch),
@@ -73,8 +73,8 @@ pub(crate) fn run(
         Until::Watch(watch) => (Some(*watch), 0),
     };
     let mut count = Count { work: 0, look_at, position: 0, watch };
-    // SAFETY: all pointers are live during the call; data and context are this call's own. The
-    // callback is given `count`, which nothing else refers to before the call has returned.
+    // SAFETY: all pointers are live during the call; data and context belong to this call. Nothing
+    // else refers to `count`, which the callback receives, before the call returns.
     let returned = unsafe {
         pcre2_set_callout_8(context.0, Some(step), (&raw mut count).cast());
         sys::pcre2_match_8(
@@ -95,15 +95,14 @@ pub(crate) fn run(
 
 struct Count<'w> {
     work: u64,
-    /// With this much work it is looked whether the match has to end.
+    /// The amount of work after which the limit is checked next.
     look_at: u64,
     position: usize,
-    /// `None`: it ends there.
+    /// `None` ends the match at `look_at`.
     watch: Option<&'w Watch>,
 }
 
-/// What libpcre2 tells a callback (`pcre2_callout_block`), as far as it is of use here: later
-/// versions only add to the end.
+/// The beginning of libpcre2's `pcre2_callout_block`. Later versions only append to it.
 #[repr(C)]
 struct Block {
     version: u32,
@@ -120,7 +119,7 @@ struct Block {
 
 type Callback = unsafe extern "C" fn(*mut Block, *mut c_void) -> i32;
 
-// pcre2-sys binds everything but callouts.
+// pcre2-sys binds everything except callouts.
 unsafe extern "C" {
     fn pcre2_set_callout_8(
         context: *mut sys::pcre2_match_context_8,
@@ -129,10 +128,10 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Called by libpcre2 before each item.
+/// The callback, which libpcre2 calls before each item.
 unsafe extern "C" fn step(block: *mut Block, count: *mut c_void) -> i32 {
-    // SAFETY: libpcre2 gives a block that lives as long as the call, and the pointer that `run`
-    // has set with the callback.
+    // SAFETY: libpcre2 passes a block that lives as long as the call, and the pointer that `run`
+    // set with the callback.
     let (position, count) = unsafe { ((*block).current_position, &mut *count.cast::<Count<'_>>()) };
     let distance = position.abs_diff(count.position) / BYTES_PER_STEP;
     count.position = position;

@@ -1,4 +1,4 @@
-//! The binding: compiled patterns, and the match as it was compiled.
+//! The binding to libpcre2: compiled patterns, and matches without counting.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -25,11 +25,11 @@ impl Drop for Code {
 }
 
 impl Code {
-    /// Compiles, with machine code where the platform can. The error is libpcre2's number and the
-    /// offset.
+    /// Compiles to machine code if the platform supports that. The error is libpcre2's number and
+    /// the offset.
     pub(crate) fn compile(pattern: &[u8], bits: u32) -> Result<Code, (i32, usize)> {
         let code = Code::interpreted(pattern, bits)?;
-        // SAFETY: the code is live and not shared yet. Failure only means that it is interpreted.
+        // SAFETY: the code is live and not shared yet. If it fails, the pattern is interpreted.
         unsafe { sys::pcre2_jit_compile_8(code.0.as_ptr(), sys::PCRE2_JIT_COMPLETE) };
         Ok(code)
     }
@@ -55,10 +55,10 @@ impl Code {
         self.0.as_ptr()
     }
 
-    /// One number of pcre2_pattern_info whose type is a 32 bit integer.
+    /// A 32-bit value of pcre2_pattern_info.
     pub(crate) fn info_u32(&self, what: u32) -> u32 {
         let mut value: u32 = 0;
-        // SAFETY: the items asked for here (counts and options) are written as uint32_t.
+        // SAFETY: libpcre2 writes the items requested here (counts and options) as uint32_t.
         unsafe { sys::pcre2_pattern_info_8(self.0.as_ptr(), what, (&raw mut value).cast()) };
         value
     }
@@ -68,20 +68,20 @@ impl Code {
         self.info_size(sys::PCRE2_INFO_JITSIZE) > 0
     }
 
-    /// Bytes of the compiled pattern and of its machine code.
+    /// Size in bytes of the compiled pattern and of its machine code.
     pub(crate) fn bytes(&self) -> usize {
         self.info_size(sys::PCRE2_INFO_SIZE) + self.info_size(sys::PCRE2_INFO_JITSIZE)
     }
 
-    /// One number of pcre2_pattern_info whose type is size_t.
+    /// A size_t value of pcre2_pattern_info.
     fn info_size(&self, what: u32) -> usize {
         let mut value: usize = 0;
-        // SAFETY: the items asked for here are written as size_t.
+        // SAFETY: libpcre2 writes the items requested here as size_t.
         unsafe { sys::pcre2_pattern_info_8(self.0.as_ptr(), what, (&raw mut value).cast()) };
         value
     }
 
-    /// The table of named groups: per entry two bytes of index and a name that ends with NUL.
+    /// The table of named groups. Each entry is two bytes of index and a NUL-terminated name.
     pub(crate) fn name_table(&self) -> &[u8] {
         let entries = self.info_u32(sys::PCRE2_INFO_NAMECOUNT) as usize;
         let entry_size = self.info_u32(sys::PCRE2_INFO_NAMEENTRYSIZE) as usize;
@@ -101,7 +101,7 @@ impl Code {
         unsafe { std::slice::from_raw_parts(table, entries * entry_size) }
     }
 
-    /// Matches from the start of `subject`, with so many steps from each place at most. The error
+    /// Matches from the start of `subject`, with at most `steps` steps from each place. The error
     /// is libpcre2's number.
     #[inline]
     pub(crate) fn run(
@@ -124,15 +124,15 @@ pub(crate) fn message(number: i32) -> String {
     String::from_utf8_lossy(buffer.get(..length).unwrap_or(&[])).into_owned()
 }
 
-/// Where a subject begins. An empty slice can begin at address 1, and machine code goes back from
-/// there for what a pattern looks behind: past 0, to the end of the address space.
+/// The address of a subject. An empty slice can begin at address 1, and a look-behind in machine
+/// code subtracts from the address: past 0, to the end of the address space.
 #[inline]
 pub(crate) fn start_of(subject: &[u8]) -> *const u8 {
     static EMPTY: u8 = 0;
     if subject.is_empty() { &raw const EMPTY } else { subject.as_ptr() }
 }
 
-/// What pcre2_match returned: a match, none, or an error's number.
+/// Interprets pcre2_match's return value: a match, none, or an error's number.
 #[inline]
 pub(crate) fn outcome(
     returned: i32,
@@ -155,11 +155,11 @@ thread_local! {
     static SCRATCH: Scratch = Scratch::new();
 }
 
-/// What a match needs beside the pattern; one per thread, made at its first match.
+/// Working memory of matches; each thread creates its own at its first match.
 struct Scratch {
     data: MatchData,
     context: MatchContext,
-    /// The limit that the context has.
+    /// The limit that is set in the context.
     steps: Cell<u32>,
     stack: *mut sys::pcre2_jit_stack_8,
 }
@@ -167,9 +167,9 @@ struct Scratch {
 impl Scratch {
     fn new() -> Scratch {
         let context = MatchContext::new(LOOP_HEAP_LIMIT_KIB);
-        // SAFETY: creation has no preconditions. Without a stack of its own (null) machine code
-        // uses 32 KiB of the thread's; the context outlives no stack that it was given, because
-        // both are dropped together and nothing is matched meanwhile.
+        // SAFETY: creation has no preconditions. Without its own stack (null), machine code uses 32
+        // KiB of the thread's. The context never outlives its stack: both are dropped together, and
+        // nothing matches meanwhile.
         let stack = unsafe {
             let first = JIT_STACK_FIRST_BYTES;
             let stack = sys::pcre2_jit_stack_create_8(first, JIT_STACK_BYTES, ptr::null_mut());
@@ -211,7 +211,8 @@ impl Scratch {
 }
 
 impl Scratch {
-    /// The error of a thread that could not get what it needs.
+    /// Sets the limit of steps. The error means that the thread's working memory could not be
+    /// allocated.
     #[cold]
     fn set_steps(&self, steps: u32) -> Result<(), i32> {
         if self.data.0.is_null() || self.context.0.is_null() {
@@ -230,7 +231,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Where a match leaves its groups, and the interpreter its memory.
+/// The match data: the groups of a match, and the interpreter's memory.
 pub(crate) struct MatchData(pub(crate) *mut sys::pcre2_match_data_8);
 
 impl MatchData {
@@ -239,7 +240,7 @@ impl MatchData {
         MatchData(unsafe { sys::pcre2_match_data_create_8(MAX_GROUPS as u32, ptr::null_mut()) })
     }
 
-    /// Copies the offsets; zero groups means that there were more than fit.
+    /// Copies the offsets. Zero groups means that not all of them fit.
     fn report(&self, groups: usize, captures: &mut Captures) {
         let groups = if groups == 0 { MAX_GROUPS } else { groups.min(MAX_GROUPS) };
         captures.clear();
@@ -264,7 +265,7 @@ impl Drop for MatchData {
     }
 }
 
-/// Under which limits a match runs.
+/// The match context: the limits of a match.
 pub(crate) struct MatchContext(pub(crate) *mut sys::pcre2_match_context_8);
 
 impl MatchContext {
@@ -279,7 +280,7 @@ impl MatchContext {
         }
     }
 
-    /// How many steps a match may take from each place of its subject.
+    /// Sets how many steps a match may take from each place of its subject.
     pub(crate) fn set_steps(&self, steps: u32) {
         // SAFETY: the callers have checked that the context is not null.
         unsafe { sys::pcre2_set_match_limit_8(self.0, steps) };

@@ -1,6 +1,6 @@
-//! How a pattern is compiled.
+//! Options for compiling a pattern.
 
-/// Options of a pattern. [`Flags::default`] is Apache's: dot matches newlines, `$` only the end.
+/// Options of a pattern. [`Flags::default`] is Apache's: a dot matches newlines, `$` only the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flags {
     /// Letters match either case (`i`).
@@ -11,17 +11,17 @@ pub struct Flags {
     pub dollar_endonly: bool,
     /// `^` and `$` match at every line (`m`).
     pub multi_line: bool,
-    /// Blanks and `#` comments in the pattern are ignored (`x`).
+    /// Whitespace and `#` comments in the pattern are ignored (`x`).
     pub extended: bool,
-    /// Groups are not captured: only `$0` is known.
+    /// Groups are not captured, except `$0`.
     pub no_sub: bool,
-    /// No machine code is made: for patterns of files that others than the administrator write, and
-    /// that are read while requests wait.
+    /// No machine code is generated. For patterns in files that are not the administrator's, and
+    /// are read while requests wait.
     pub interpreted: bool,
 }
 
 impl Flags {
-    /// No option at all: what `RegexDefaultOptions None` leaves.
+    /// No options: the result of `RegexDefaultOptions None`.
     pub const NONE: Flags = Flags {
         caseless: false,
         dotall: false,
@@ -32,7 +32,7 @@ impl Flags {
         interpreted: false,
     };
 
-    /// These options with `caseless` on.
+    /// These options with `caseless` set.
     #[must_use]
     pub const fn ignoring_case(mut self) -> Flags {
         self.caseless = true;

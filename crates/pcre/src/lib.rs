@@ -1,12 +1,12 @@
-//! Regular expressions as Apache's configuration means them: PCRE2 with limits, safely wrapped.
+//! Regular expressions as in Apache's configuration: PCRE2 with limits, safely wrapped.
 //!
-//! A [`Regex`] is compiled once when the configuration is read and shared by every thread.
-//! Matching a warm pattern allocates nothing: the match data belongs to the thread. A match that
-//! costs much is made in several ways, each with more room (the module of limits says how); where
-//! it stays open, the outcome says so ([`Matched::Undecided`]): it is never taken for "no".
+//! A [`Regex`] is compiled once, when the configuration is read, and shared by all threads. A warm
+//! match allocates nothing: the match data belongs to the thread. An expensive match is tried in
+//! several ways with rising limits (see the `limits` module). If it stays open, the outcome is
+//! [`Matched::Undecided`], which is never the same as a failed match.
 //!
-//! [`substitute`] fills `$0`–`$9` of a template, as Apache's `ap_pregsub` does.
-#![allow(unsafe_code)] // The binding to libpcre2 is what this crate is for.
+//! [`substitute`] fills `$0`–`$9` of a template, as Apache's `ap_pregsub`.
+#![allow(unsafe_code)] // This crate is the binding to libpcre2.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod captures;

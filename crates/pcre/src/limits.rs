@@ -1,71 +1,71 @@
-//! How much a match may cost: every limit of the crate, and who runs under which.
+//! The limits of a match, and where they apply.
 //!
 //! A match is tried in up to three ways, each with more room than the one before:
 //!
-//! 1. as it was compiled, by machine code where there is some, under [`quick_steps`];
-//! 2. interpreted and counted ([`crate::counted`]) under [`LOOP_WORK`]: what is long but not hard;
+//! 1. as compiled, in machine code if possible, under [`quick_steps`];
+//! 2. interpreted and counted ([`crate::counted`]) under [`LOOP_WORK`], for long but easy matches;
 //! 3. interpreted and counted under Apache's limits, until a deadline.
 //!
-//! A loop makes the first two ([`Regex::glance`](crate::Regex::glance)): they are counts, so that
-//! what a loop decides does not hang on the machine's load. The third is for threads that may wait.
+//! Loops use the first two ([`Regex::glance`](crate::Regex::glance)): these limits are counts, so
+//! that outcomes do not depend on the machine's load. The third is for threads that may block.
 
-/// Steps from one place of the subject at most, in the third way: libpcre2's default, which httpd
-/// leaves as it is. More is undecided.
+/// Most steps from one place of the subject, in the third way: libpcre2's default, which httpd does
+/// not change. A match that needs more is undecided.
 pub const MATCH_LIMIT: u32 = 10_000_000;
 
-/// Memory for backtracking at most, in the third way, in KiB. libpcre2's default of 20 GB would let
-/// one request take all the memory there is; this is enough for a subject of 300 KB of which each
-/// byte is a step.
+/// Most memory for backtracking in the third way, in KiB. libpcre2's default of 20 GB would let one
+/// request take all memory; this suffices for a subject of 300 KB with a step for each byte.
 pub const HEAP_LIMIT_KIB: u32 = 128 * 1024;
 
-/// The same in the second way: with more a loop would be busy getting memory.
+/// Most memory for backtracking in the second way. More would keep a loop busy with allocation.
 pub const LOOP_HEAP_LIMIT_KIB: u32 = 8 * 1024;
 
-/// How far the stack of machine code may grow, in bytes; one per thread that matches, of which the
-/// system gives the pages that are used.
+/// Most bytes of a matching thread's stack for machine code. The system provides pages as they are
+/// used.
 pub const JIT_STACK_BYTES: usize = 1024 * 1024;
 
-/// What that stack begins with, in bytes: as much as machine code has without one of its own.
+/// Initial size of that stack in bytes: as much as machine code has without its own.
 pub const JIT_STACK_FIRST_BYTES: usize = 32 * 1024;
 
 /// Steps of machine code in the first way. Measured at 4 to 10 ns each (`examples/steps.rs`).
 const QUICK_STEPS: u64 = 1_000_000;
 
-/// The same where a pattern is interpreted for want of machine code, at 20 to 40 ns.
+/// The same for a pattern that is interpreted for lack of machine code, at 20 to 40 ns each.
 const QUICK_STEPS_INTERPRETED: u64 = 200_000;
 
-/// With fewer steps than this for each place the first way is not worth being tried.
+/// The fewest steps for each place with which the first way is worth trying.
 const QUICK_STEPS_LEAST: u64 = 20;
 
-/// Subjects up to so many bytes, which are nearly all, have the limit of one of this length: it is
-/// known when the pattern is compiled.
+/// Subjects up to this length, which are nearly all, share the limit for this length, which is
+/// computed when the pattern is compiled.
 pub(crate) const SHORT_BYTES: usize = 256;
 
-/// A step may pass over as many bytes as the subject has left without being counted more than
-/// once: so many bytes take about as long as a step.
+/// A step may pass over the rest of the subject but is counted once. This many bytes take about as
+/// long as a step.
 pub(crate) const BYTES_PER_STEP: usize = 64;
 
-/// Work in the second way: steps, and the bytes they pass over. Measured at 50 to 90 ns a step.
+/// Most work in the second way: steps, and the bytes that they pass over. Measured at 50 to 90 ns a
+/// step.
 pub const LOOP_WORK: u64 = 300_000;
 
-/// In the third way the clock is looked at after so much work, about a millisecond.
+/// Work between two looks at the clock in the third way: about a millisecond.
 pub(crate) const WORK_BETWEEN_LOOKS: u64 = 16 * 1024;
 
-/// What is known of a pattern's cost before it is matched.
+/// Facts about a pattern that determine its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// It can match at one place only.
+    /// Whether it can match at one place only.
     pub anchored: bool,
-    /// It can pass over any number of bytes from one place.
+    /// Whether it can pass over any number of bytes from one place.
     pub unbounded: bool,
-    /// There is machine code for it.
+    /// Whether it has machine code.
     pub compiled: bool,
 }
 
 impl Shape {
-    /// How many steps it may take from each place of a subject of `length` bytes in the first way;
-    /// `None` if that is too few to be tried. libpcre2 starts its count again at each place, so
-    /// that the limit has to shrink as the number of places grows.
+    /// Most steps from each place of a subject of `length` bytes in the first way; `None` if that
+    /// is too few to try. libpcre2 restarts its count at each place, so the limit shrinks as the
+    /// number of places grows.
     pub(crate) fn quick_steps(self, length: usize) -> Option<u32> {
         let places = self.places(length);
         let weight = if self.unbounded { 1 + (length / BYTES_PER_STEP) as u64 } else { 1 };
@@ -84,9 +84,8 @@ impl Shape {
     }
 }
 
-/// Whether a pattern may pass over any number of bytes: it repeats something without a bound, or
-/// calls a part of itself. Where it only seems so, because a star is escaped say, that is a `true`
-/// that costs nothing but a smaller limit.
+/// Whether a pattern may pass over any number of bytes: it has an unbounded repeat, or recurses. A
+/// false positive, such as for an escaped star, only costs a smaller limit.
 pub(crate) fn is_unbounded(pattern: &[u8]) -> bool {
     let repeats = |byte: &u8| matches!(byte, b'*' | b'+' | b'{');
     let calls = |pair: &[u8]| {

@@ -1,4 +1,4 @@
-//! What comes of a match.
+//! The outcome of a match.
 
 use pcre2_sys as sys;
 
@@ -6,45 +6,44 @@ use pcre2_sys as sys;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Matched {
-    /// It does.
+    /// It matches.
     Yes,
-    /// It does not.
+    /// It does not match.
     No,
-    /// That could not be found out within the limits: neither of the two may be assumed where
-    /// something is forbidden or allowed by it.
+    /// The limits were reached first. If access depends on the match, assume neither outcome.
     Undecided(Why),
 }
 
 /// Why a match is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// More steps than [`MATCH_LIMIT`](crate::MATCH_LIMIT).
+    /// The match needs more steps than [`MATCH_LIMIT`](crate::MATCH_LIMIT).
     #[error("match limit")]
     Steps,
-    /// More memory than [`HEAP_LIMIT_KIB`](crate::HEAP_LIMIT_KIB).
+    /// The match needs more memory than [`HEAP_LIMIT_KIB`](crate::HEAP_LIMIT_KIB).
     #[error("memory limit")]
     Memory,
-    /// It was not done in time.
+    /// The deadline passed.
     #[error("time limit")]
     Time,
-    /// No thread could be had for it.
+    /// No thread was free for the match.
     #[error("no thread to make the match")]
     Busy,
-    /// The request has more such matches than one may have.
+    /// The request has reached its limit of costly matches.
     #[error("too many costly matches in one request")]
     Number,
-    /// A refusal of libpcre2, as of a subject that is not UTF-8 where the pattern wants that.
+    /// libpcre2 refused, for instance because the subject is not UTF-8 and the pattern requires it.
     #[error("libpcre2's error {0}")]
     Refused(i32),
 }
 
-/// The match takes more than a loop may spend on it: it has to be made with
-/// [`Regex::decide`](crate::Regex::decide), on a thread that may wait.
+/// The match takes more than a loop may spend: call [`Regex::decide`](crate::Regex::decide) on a
+/// thread that may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Later;
 
 impl Why {
-    /// What one of libpcre2's numbers means.
+    /// Interprets one of libpcre2's error numbers.
     pub(crate) fn of(number: i32) -> Why {
         match number {
             sys::PCRE2_ERROR_CALLOUT => Why::Time,
@@ -58,7 +57,7 @@ impl Why {
 }
 
 impl Matched {
-    /// Whether it surely matches; for places where a match only adds something.
+    /// Whether it certainly matches. For uses in which a match only adds something.
     pub fn surely(self) -> bool {
         self == Matched::Yes
     }

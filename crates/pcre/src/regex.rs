@@ -1,4 +1,4 @@
-//! A compiled pattern that every thread may use.
+//! Compiled patterns, shared by all threads.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,30 +16,30 @@ use crate::limits::{
 };
 use crate::outcome::{Later, Matched, Why};
 
-/// How long [`Regex::matches`] tries, if no client waits for a response.
+/// How long [`Regex::matches`] tries. No client waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A pattern that libpcre2 refused.
+/// libpcre2's error for an invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at offset {offset}")]
 pub struct Error {
-    /// libpcre2's own words.
+    /// libpcre2's message.
     pub message: String,
-    /// Byte offset in the pattern where it was noticed.
+    /// Byte offset of the error in the pattern.
     pub offset: usize,
 }
 
-/// A compiled regular expression. Cloning shares it.
+/// A compiled regular expression. Clones share it.
 #[derive(Clone)]
 pub struct Regex(Arc<Inner>);
 
 struct Inner {
     code: Code,
     shape: Shape,
-    /// How many steps a match of a short subject may take from each place.
+    /// The step limit from each place of a short subject.
     short_steps: Option<u32>,
-    /// The same pattern, counted; made when a match needs it first. `None` if libpcre2 refuses it:
-    /// it takes four times the room, and a pattern of 10 KB can be too long for that.
+    /// The same pattern with callouts, compiled when a match first needs it. `None` if libpcre2
+    /// refuses it: it takes four times the space, which may be too much for a pattern of 10 KB.
     counted: OnceLock<Option<Code>>,
     pattern: Box<[u8]>,
     flags: Flags,
@@ -51,8 +51,8 @@ thread_local! {
     static COMPILED_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Bytes of all the patterns that this thread has compiled, machine code included: what a pattern
-/// takes shows in the difference.
+/// Total size in bytes of the patterns that this thread has compiled, machine code included.
+/// Compare two values to measure a pattern.
 pub fn compiled_bytes() -> usize {
     COMPILED_BYTES.get()
 }
@@ -61,7 +61,7 @@ impl Regex {
     /// Compiles `pattern`.
     ///
     /// # Errors
-    /// libpcre2's message and the byte offset when the pattern is not one.
+    /// libpcre2's message and the byte offset if the pattern is invalid.
     pub fn new(pattern: &[u8], flags: Flags) -> Result<Regex, Error> {
         let compile = if flags.interpreted { Code::interpreted } else { Code::compile };
         let code = compile(pattern, flags.bits())
@@ -86,11 +86,11 @@ impl Regex {
         })))
     }
 
-    /// Does the pattern match anywhere in `subject`? And if so, where do the groups lie? Takes
-    /// about 10 ms at most, so that a loop may do it. Without a match `captures` is cleared.
+    /// Whether the pattern matches anywhere in `subject`, and the positions of the groups. Takes at
+    /// most about 10 ms, so a loop may call it. Without a match `captures` is cleared.
     ///
     /// # Errors
-    /// [`Later`] where that is not enough.
+    /// [`Later`] if the match takes longer.
     #[inline]
     pub fn glance(
         &self,
@@ -103,8 +103,8 @@ impl Regex {
         }
     }
 
-    /// The first half of [`Regex::glance`], which is enough for nearly all matches; `None` where it
-    /// is not.
+    /// The first half of [`Regex::glance`], which suffices for nearly all matches; otherwise
+    /// `None`.
     #[inline]
     pub fn quick(&self, subject: &[u8], mut captures: Option<&mut Captures>) -> Option<bool> {
         let steps = match subject.len() {
@@ -118,7 +118,7 @@ impl Regex {
         Some(matched)
     }
 
-    /// The same under Apache's limits and until `watch` ends it, however long that takes.
+    /// Like [`Regex::glance`] under Apache's limits, until `watch` ends it.
     pub fn decide(
         &self,
         subject: &[u8],
@@ -131,7 +131,7 @@ impl Regex {
                 let limits = Limits { steps: MATCH_LIMIT, heap_kib: HEAP_LIMIT_KIB, until };
                 counted::run(code, subject, captures.as_deref_mut(), limits)
             }
-            // No watch ends this one, so that the limit has to.
+            // Without a watch only the limit ends the match.
             None => {
                 let steps = self.0.shape.steps_of_all(subject.len());
                 self.0.code.run(subject, captures.as_deref_mut(), steps).map_err(Why::of)
@@ -143,8 +143,8 @@ impl Regex {
         found.map_or_else(Matched::Undecided, Matched::from)
     }
 
-    /// [`Regex::glance`], and where that is not enough [`Regex::decide`] for half a minute: for
-    /// places where no loop stands still meanwhile.
+    /// [`Regex::glance`], followed by [`Regex::decide`] for up to half a minute if necessary. For
+    /// callers that do not block a loop.
     pub fn matches(&self, subject: &[u8], mut captures: Option<&mut Captures>) -> Matched {
         match self.glance(subject, captures.as_deref_mut()) {
             Ok(matched) => matched.into(),
@@ -155,7 +155,8 @@ impl Regex {
         }
     }
 
-    /// The second half of [`Regex::glance`], and what both halves have cost, of [`LOOP_WORK`] each.
+    /// The second half of [`Regex::glance`], and the cost of both halves, each as a part of
+    /// [`LOOP_WORK`].
     #[cold]
     pub fn count_on_loop(
         &self,
@@ -183,22 +184,22 @@ impl Regex {
         self.0.counted.get_or_init(compile).as_ref()
     }
 
-    /// The named groups with their indexes, in the order of the names.
+    /// The named groups with their indexes, in order of their names.
     pub fn names(&self) -> &[(Box<[u8]>, usize)] {
         &self.0.names
     }
 
-    /// How many groups the pattern has, group 0 not counted.
+    /// The number of groups in the pattern, without group 0.
     pub fn group_count(&self) -> usize {
         self.0.groups
     }
 
-    /// The pattern as it was written.
+    /// The pattern's source.
     pub fn pattern(&self) -> &[u8] {
         &self.0.pattern
     }
 
-    /// The options it was compiled with.
+    /// The options that the pattern was compiled with.
     pub fn flags(&self) -> Flags {
         self.0.flags
     }
@@ -210,7 +211,7 @@ impl fmt::Debug for Regex {
     }
 }
 
-/// Two patterns are equal when they were written alike: that is what configurations compare.
+/// Two patterns are equal if source and options are, which is how configurations compare.
 impl PartialEq for Regex {
     fn eq(&self, other: &Regex) -> bool {
         self.0.pattern == other.0.pattern && self.0.flags == other.0.flags

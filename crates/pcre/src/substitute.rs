@@ -1,26 +1,26 @@
-//! Filling a template from a match: Apache's `ap_pregsub`.
+//! Fills a template from a match: Apache's `ap_pregsub`.
 
 use crate::captures::Captures;
 
-/// How long a substituted text may become, in bytes; Apache's `AP_PREGSUB_MAXLEN`.
+/// Most bytes of a substituted text; Apache's `AP_PREGSUB_MAXLEN`.
 pub const MAX_SUBSTITUTION_BYTES: usize = 64 * 1024;
 
-/// The substitution would be longer than it may be.
+/// The substituted text exceeds its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("substitution is longer than {limit} bytes")]
 pub struct TooLong {
-    /// The limit that was reached, in bytes.
+    /// The limit in bytes.
     pub limit: usize,
 }
 
-/// Appends `template` to `out` with `$0`–`$9` replaced by what the groups matched.
+/// Appends `template` to `out` with `$0`–`$9` replaced by the text of the groups.
 ///
-/// A backslash takes the meaning off the byte behind it and is dropped. A group that is unset is
-/// empty. With `captures` of nothing the template is copied as it is, backslashes and all.
-/// Source: `regsub_core` behind `ap_pregsub` of Apache 2.4, where `&` has no meaning any more.
+/// A backslash escapes the byte behind it and is dropped. An unset group is empty. If `captures` is
+/// empty, the template is copied unchanged, including backslashes. Source: `regsub_core` behind
+/// `ap_pregsub` of Apache 2.4, where `&` has no special meaning.
 ///
 /// # Errors
-/// [`TooLong`] once the substituted text would reach `limit` bytes; what was appended stays.
+/// [`TooLong`] once the substituted text would reach `limit` bytes; text already appended stays.
 pub fn substitute(
     template: &[u8],
     subject: &[u8],
@@ -49,7 +49,7 @@ pub fn substitute(
     Ok(())
 }
 
-/// The first byte and all that follow it up to the next one that could mean something.
+/// The first byte and all bytes up to the next special one.
 fn literal(text: &[u8]) -> (&[u8], &[u8]) {
     let special = |byte: &u8| matches!(byte, b'$' | b'\\');
     let tail = text.get(1..).unwrap_or(&[]);

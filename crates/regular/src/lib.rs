@@ -1,8 +1,8 @@
-//! Opens files by names that a configuration, a document or a client chose.
+//! Opens files by names that come from a configuration, a document or a client.
 //!
-//! Such a name may lead to a FIFO, a device or a socket: a plain open(2) waits there for the other
-//! end, and a read for bytes that never come. Every file that Tamarack reads is opened here, but
-//! for those that the system makes (/proc, /sys); `cargo xtask tidy` forbids other ways.
+//! Such a name may lead to a FIFO, a device or a socket: a plain open(2) would block until the
+//! other end opens, and a read until bytes arrive. Every file that Tamarack reads is opened here,
+//! except those of the system (/proc, /sys); `cargo xtask tidy` forbids other ways.
 
 #![forbid(unsafe_code)]
 
@@ -13,14 +13,14 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// What opening anything but a regular file fails with, as in Apache (`ap_pcfg_openfile`).
+/// The error for anything but a regular file, as in Apache (`ap_pcfg_openfile`).
 pub const NOT_REGULAR: Errno = Errno::BADF;
 
-/// `/dev/null`, as `st_rdev` has it (Linux, admin-guide/devices.rst): 1, 3.
+/// The device number of `/dev/null` (Linux, admin-guide/devices.rst).
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
-/// Opens a regular file for reading, without waiting, and close-on-exec. `/dev/null` counts as an
-/// empty file.
+/// Opens a regular file for reading, non-blocking and close-on-exec. `/dev/null` counts as an empty
+/// file.
 ///
 /// # Errors
 /// Those of open(2) and fstat(2), and [`NOT_REGULAR`].
@@ -28,10 +28,10 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(open_with_stat(path)?.0)
 }
 
-/// The same, with the status of what was opened.
+/// Like [`open`], and returns the file's status as well.
 ///
 /// # Errors
-/// As those of [`open`].
+/// Those of [`open`].
 pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match rustix::fs::open(path.as_ref(), flags, Mode::empty()) {
@@ -49,7 +49,7 @@ pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
     }
 }
 
-/// Reads a regular file of `limit_bytes` at most.
+/// Reads a regular file of at most `limit_bytes`.
 ///
 /// # Errors
 /// Those of [`open`] and read(2), and `FileTooLarge`.

@@ -1,5 +1,5 @@
-//! `Accept`, `Accept-Charset`, `Accept-Encoding` and `Accept-Language`, read as mod_negotiation's
-//! `get_entry` reads them (also for its type maps, where `qs` and `level` stand).
+//! Reads `Accept`, `Accept-Charset`, `Accept-Encoding` and `Accept-Language` as mod_negotiation's
+//! `get_entry` does, including the `qs` and `level` parameters of its type maps.
 
 use crate::chars::is_space;
 
@@ -28,7 +28,7 @@ pub fn parse(value: &[u8]) -> Vec<Entry> {
     entries
 }
 
-/// Reads one element and gives what follows its comma.
+/// Reads one element and returns it with the text after its comma.
 ///
 /// HTML without a level counts as level 2, and mod_include's types as 2 and 3.
 pub fn parse_one(value: &[u8]) -> (Entry, &[u8]) {
@@ -48,8 +48,8 @@ pub fn parse_one(value: &[u8]) -> (Entry, &[u8]) {
     (entry, rest.strip_prefix(b",").unwrap_or(rest))
 }
 
-/// `ap_get_token`: up to `;` or `,` outside of quotes, and up to whitespace unless that is
-/// accepted; whitespace around it is skipped.
+/// `ap_get_token`: reads up to `;` or `,` outside of quotes, and up to whitespace unless
+/// `accept_space` is set. Skips surrounding whitespace.
 fn take_token(text: &[u8], accept_space: bool) -> (&[u8], &[u8]) {
     let text = skip_space(text);
     let mut in_quotes = false;
@@ -82,8 +82,8 @@ fn apply(entry: &mut Entry, parameter: &[u8]) {
     }
 }
 
-/// A quality in thousandths (`atoq`): what does not begin with `0` or a point is 1, further
-/// digits are cut.
+/// Parses a quality in thousandths (`atoq`). A value that does not begin with `0` or a point is 1;
+/// further digits are truncated.
 pub fn quality_milli(value: &[u8]) -> u16 {
     let value = skip_space(value);
     let fraction = match value {
@@ -100,7 +100,7 @@ pub fn quality_milli(value: &[u8]) -> u16 {
     quality
 }
 
-/// `atoi`, held to its range.
+/// `atoi`, saturating.
 fn integer(value: &[u8]) -> i32 {
     let (sign, digits) = match skip_space(value) {
         [b'-', rest @ ..] => (-1, rest),
@@ -135,7 +135,7 @@ mod tests {
         };
         let list = brief("Text/HTML;q=0.8, */* ; Q = \"0.1\",gzip");
         assert_eq!(list, expected(&[("text/html", 800), ("*/*", 100), ("gzip", 1000)]));
-        // The old form, without commas.
+        // The old syntax, without commas.
         let list = brief("text/html text/plain");
         assert_eq!(list, expected(&[("text/html", 1000), ("text/plain", 1000)]));
         assert_eq!(brief(""), []);

@@ -1,11 +1,11 @@
 //! Classes of bytes in HTTP syntax (RFC 9110 section 5.6, RFC 9112 section 2.2).
 
-/// `tchar`: what method names and field names are made of.
+/// `tchar`: the bytes of method names and field names.
 pub const fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-/// Whether every byte is a `tchar` and there is at least one.
+/// Whether `bytes` is a token: not empty, and only `tchar`.
 pub fn is_token_string(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is_token(*byte))
 }
@@ -15,8 +15,7 @@ pub const fn is_visible(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f
 }
 
-/// What may stand in a field value: visible bytes, space and tab
-/// (`ap_scan_http_field_content`).
+/// The bytes allowed in a field value: visible bytes, space and tab (`ap_scan_http_field_content`).
 pub const fn is_field_content(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
@@ -26,19 +25,19 @@ pub const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// `bytes` without leading spaces and tabs.
+/// Trims leading spaces and tabs.
 pub fn trim_blanks_start(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(|byte| !matches!(byte, b' ' | b'\t'));
     start.and_then(|at| bytes.get(at..)).unwrap_or_default()
 }
 
-/// `bytes` without trailing spaces and tabs.
+/// Trims trailing spaces and tabs.
 pub fn trim_blanks_end(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t'));
     end.and_then(|at| bytes.get(..=at)).unwrap_or_default()
 }
 
-/// `bytes` without spaces and tabs around them.
+/// Trims spaces and tabs at both ends.
 pub fn trim_blanks(bytes: &[u8]) -> &[u8] {
     trim_blanks_end(trim_blanks_start(bytes))
 }
@@ -53,7 +52,8 @@ pub const fn hex_value(byte: u8) -> Option<u8> {
     }
 }
 
-/// A non-negative decimal number of digits alone, at most `i64::MAX` (`ap_parse_strict_length`).
+/// Parses a non-negative decimal number, digits only, at most `i64::MAX`
+/// (`ap_parse_strict_length`).
 pub fn decimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;

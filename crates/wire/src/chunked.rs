@@ -7,19 +7,19 @@ use crate::table::Table;
 /// Blanks allowed between a chunk's size and the end of its line.
 const BLANKS: u8 = 10;
 
-/// What ends a chunked body.
+/// The last chunk, which ends a body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// What is wrong with a chunked body. The connection can't be used after it.
+/// An error in a chunked body. The connection can't be used after it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// Not the syntax of a chunk: 400 (`AH01590`).
+    /// Not valid chunk syntax: 400 (`AH01590`).
     #[error("Error reading/parsing chunk")]
     Malformed,
-    /// A size beyond 63 bits, or a size line longer than `LimitRequestFieldSize`: 413 (`AH01590`).
+    /// The size exceeds 63 bits, or the size line exceeds `LimitRequestFieldSize`: 413 (`AH01590`).
     #[error("Error reading/parsing chunk (overflow)")]
     TooLarge,
-    /// A trailer field was refused: 400 (`AH02656`).
+    /// A trailer field is invalid: 400 (`AH02656`).
     #[error("Error while reading HTTP trailer: 400{}{}", separator(.0), .0.notes)]
     Trailer(Box<HeadError>),
 }
@@ -37,7 +37,7 @@ impl ChunkError {
         }
     }
 
-    /// Apache's message number; the level is `info`, the text is the error's own.
+    /// Apache's message number. The level is `info`, and the text is the error's `Display`.
     pub const fn log_number(&self) -> u32 {
         match self {
             ChunkError::Trailer(_) => 2656,
@@ -46,48 +46,48 @@ impl ChunkError {
     }
 }
 
-/// One step of decoding. `consumed` bytes of the buffer are done with.
+/// The result of one decoding step, which consumes `consumed` bytes of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Read more; pass what was not consumed again, with more behind it.
+    /// More input is needed: pass the bytes that were not consumed again, with more behind them.
     NeedMore {
-        /// Bytes done with.
+        /// Bytes consumed.
         consumed: usize,
     },
     /// Body bytes: the last `len` of the `consumed` ones.
     Data {
-        /// Bytes done with, the body bytes included.
+        /// Bytes consumed, including the body bytes.
         consumed: usize,
         /// Number of body bytes.
         len: usize,
     },
     /// The body and its trailers have ended.
     Done {
-        /// Bytes done with.
+        /// Bytes consumed.
         consumed: usize,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// At the first digit of a size.
+    /// Before the first digit of a size.
     Start,
-    /// In the digits.
+    /// Within the digits of a size.
     Size,
-    /// After a blank that follows the size.
+    /// After a blank behind the size.
     Blank,
     Extension,
     /// After the CR of a size line.
     SizeLf,
     Data,
-    /// At the line end after the data.
+    /// At the line end behind the data.
     DataEnd,
     DataEndLf,
     Trailers,
     Done,
 }
 
-/// Decoder of one body. [`Decoder::reset`] makes it ready for the next.
+/// Decodes one body. [`Decoder::reset`] prepares it for the next.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     state: State,
@@ -101,8 +101,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder at the start of a body. Strict mode wants CR before every LF; size lines and
-    /// trailers are held to the limits of header fields.
+    /// Returns a decoder at the start of a body. Strict mode requires CR before every LF; the
+    /// limits of header fields apply to size lines and trailers.
     pub fn new(limits: HeadLimits, strict: bool) -> Self {
         Decoder {
             state: State::Start,
@@ -116,7 +116,7 @@ impl Decoder {
         }
     }
 
-    /// Ready for the next body; keeps the memory.
+    /// Prepares for the next body and keeps the memory.
     pub fn reset(&mut self) {
         self.state = State::Start;
         self.remaining = 0;
@@ -124,18 +124,18 @@ impl Decoder {
         self.trailers.clear();
     }
 
-    /// Whether the end of the body has been seen. If the connection ends before, that is a 400.
+    /// Whether the end of the body was reached. A connection that ends earlier is a 400.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// The trailer fields, complete when the body is done. With `MergeTrailers On` they are to be
-    /// merged into the header fields.
+    /// The trailer fields, complete when the body is done. `MergeTrailers On` merges them into the
+    /// header fields.
     pub fn trailers(&self) -> &Table {
         &self.trailers
     }
 
-    /// Takes the next step.
+    /// Performs the next step.
     pub fn decode(&mut self, buf: &[u8]) -> Result<Step, ChunkError> {
         let mut at = 0;
         loop {
@@ -174,7 +174,7 @@ impl Decoder {
         }
     }
 
-    /// One byte of framing.
+    /// Consumes one byte of framing.
     fn take(&mut self, byte: u8) -> Result<(), ChunkError> {
         match (self.state, byte) {
             (State::DataEnd, b'\r') => self.state = State::DataEndLf,
@@ -196,7 +196,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// One byte of a size line.
+    /// Consumes one byte of a size line.
     fn take_of_line(&mut self, byte: u8) -> Result<(), ChunkError> {
         self.line_bytes += 1;
         if self.line_bytes > self.limits.field_bytes {
@@ -234,7 +234,7 @@ impl Decoder {
     }
 }
 
-/// A chunk's size line on the stack.
+/// A chunk's size line, on the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLine {
     bytes: [u8; 18],
@@ -242,8 +242,8 @@ pub struct SizeLine {
 }
 
 impl SizeLine {
-    /// The line for a chunk of `len` bytes (not 0: that would end the body). The chunk is followed
-    /// by CR LF.
+    /// Formats the size line of a chunk of `len` bytes. `len` must not be 0, which would end the
+    /// body. CR LF must follow the chunk.
     pub fn new(len: usize) -> Self {
         debug_assert!(len > 0);
         let mut bytes = [b'\n'; 18];
@@ -261,13 +261,13 @@ impl SizeLine {
         SizeLine { bytes, start: at as u8 }
     }
 
-    /// The line, its CR LF included.
+    /// The line, including its CR LF.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(usize::from(self.start)..).unwrap_or_default()
     }
 }
 
-/// Appends a whole chunk; nothing for no bytes.
+/// Appends a whole chunk, or nothing if `data` is empty.
 pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;

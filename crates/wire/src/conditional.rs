@@ -4,22 +4,22 @@ use crate::method::Method;
 use crate::table::Table;
 use crate::{date, etag};
 
-/// How many seconds old a resource must be for its modification time to be a strong validator.
+/// Age in seconds from which a resource's modification time is a strong validator.
 const STRONG_AFTER_SECONDS: i64 = 60;
 
-/// What a conditional request comes to.
+/// The outcome of a request's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Answer as if there were no conditions (`Range` is judged by [`if_range`]).
+    /// Respond as if there were no conditions. [`if_range`] evaluates `Range`.
     Proceed,
-    /// 304
+    /// Respond with 304.
     NotModified,
-    /// 412
+    /// Respond with 412.
     PreconditionFailed,
 }
 
 impl Decision {
-    /// The status, `None` for [`Decision::Proceed`].
+    /// The status; `None` for [`Decision::Proceed`].
     pub const fn status(self) -> Option<u16> {
         match self {
             Decision::Proceed => None,
@@ -29,28 +29,27 @@ impl Decision {
     }
 }
 
-/// What one condition says.
+/// The outcome of one condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The field was not sent.
     None,
-    /// It does not hold.
+    /// The condition does not hold.
     NoMatch,
-    /// It holds by a weak validator.
+    /// The condition holds by a weak validator.
     Weak,
-    /// It holds by a strong validator.
+    /// The condition holds by a strong validator.
     Strong,
 }
 
-/// What is known of the representation that would be sent.
+/// The validators of the selected representation.
 #[derive(Clone, Copy, Debug)]
 pub struct Validators<'a> {
     /// The request's method (`HEAD` counts as `GET`).
     pub method: Method,
     /// The response's `ETag` field.
     pub etag: Option<&'a [u8]>,
-    /// The response's `Last-Modified` field, seconds since 1970; without one the request's time
-    /// stands for it.
+    /// The response's `Last-Modified` field, seconds since 1970. Defaults to the request's time.
     pub last_modified: Option<i64>,
     /// The request's time, seconds since 1970.
     pub now: i64,
@@ -61,19 +60,20 @@ impl Validators<'_> {
         self.last_modified.unwrap_or(self.now)
     }
 
-    /// Changed so recently that it could change again within the same second unnoticed.
+    /// Whether the resource is so young that it could change again within the same second, with the
+    /// same modification time.
     fn is_young(&self) -> bool {
         self.now < self.mtime().saturating_add(STRONG_AFTER_SECONDS)
     }
 }
 
-/// Judges all conditions of a request. Ask only when the status so far is a success.
+/// Evaluates all conditions of a request. Call this only if the status so far is a success.
 pub fn meets_conditions(request: &Table, known: &Validators<'_>) -> Decision {
     if if_match(request, known) == Condition::NoMatch {
         return Decision::PreconditionFailed;
     }
     let is_get = known.method == Method::GET;
-    // 304 needs every condition that was sent to say so; RFC 9110 section 13.2.2 would ignore
+    // A 304 requires every condition in the request to agree: RFC 9110 section 13.2.2 ignores
     // If-Modified-Since beside If-None-Match, Apache does not. An If-Unmodified-Since that holds,
     // or is no date, rules a 304 out.
     let mut not_modified = None;
@@ -132,7 +132,7 @@ pub fn if_none_match(request: &Table, known: &Validators<'_>) -> Condition {
 }
 
 /// `If-Modified-Since`: a match means that the resource was **not** modified since. A date in the
-/// future counts as none.
+/// future is ignored.
 pub fn if_modified_since(request: &Table, known: &Validators<'_>) -> Condition {
     let Some(value) = request.get(b"If-Modified-Since") else { return Condition::None };
     let date = date::parse(value).unwrap_or(0);
@@ -142,8 +142,8 @@ pub fn if_modified_since(request: &Table, known: &Validators<'_>) -> Condition {
     Condition::NoMatch
 }
 
-/// `If-Range`: whether `Range` may be honoured. A tag must be the very same and strong, a date the
-/// very same and the resource over a minute old.
+/// `If-Range`: whether `Range` applies. An entity tag must be strong and identical; a date must be
+/// identical, and the resource older than a minute.
 pub fn if_range(request: &Table, known: &Validators<'_>) -> Condition {
     let Some(value) = request.get(b"If-Range") else { return Condition::None };
     if !request.contains(b"Range") {
@@ -157,7 +157,7 @@ pub fn if_range(request: &Table, known: &Validators<'_>) -> Condition {
     if matches { Condition::Strong } else { Condition::NoMatch }
 }
 
-/// A match by time: weak while the resource is young, and then none at all with `Range`.
+/// A match by time. While the resource is young it is weak, and with `Range` no match at all.
 fn by_time(request: &Table, known: &Validators<'_>) -> Condition {
     match known.is_young() {
         true if request.contains(b"Range") => Condition::NoMatch,

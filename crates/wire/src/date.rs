@@ -1,6 +1,7 @@
-//! HTTP dates: reading all three formats as `apr_date_parse_http` does, writing the one.
+//! HTTP dates: parses all three formats as `apr_date_parse_http` does, and writes the preferred
+//! one.
 
-/// Bytes of a date as it is written: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Length of a formatted date, `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_BYTES: usize = 29;
 
 const DAYS: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
@@ -8,10 +9,10 @@ const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Seconds since 1970 of year 10000, the first that does not fit the format.
+/// The year 10000 in seconds since 1970: the first that does not fit the format.
 const END_SECONDS: i64 = 253_402_300_800;
 
-/// Writes `seconds` since 1970 (held to the years 1970 to 9999) as an HTTP date.
+/// Formats `seconds` since 1970, clamped to the years 1970 to 9999, as an HTTP date.
 pub fn format(seconds: i64) -> [u8; DATE_BYTES] {
     let seconds = seconds.clamp(0, END_SECONDS - 1);
     let days = seconds / 86_400;
@@ -30,9 +31,8 @@ pub fn format(seconds: i64) -> [u8; DATE_BYTES] {
     out
 }
 
-/// Reads an HTTP date: RFC 1123, RFC 850 or asctime, whatever the day of the week says and
-/// whatever zone follows. `None` when it is none of them, is no day of the calendar, or lies
-/// before 1970.
+/// Parses an HTTP date: RFC 1123, RFC 850 or asctime. The day of the week and the zone are ignored.
+/// Returns `None` for other text, for a day that is not in the calendar, and before 1970.
 pub fn parse(date: &[u8]) -> Option<i64> {
     let start = date.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let date = date.get(start..)?;
@@ -66,7 +66,8 @@ struct Fields {
 }
 
 impl Fields {
-    /// Reads the fields at their places; hour, minute and second are in range or it is no date.
+    /// Parses the fields at their offsets. Returns `None` if hour, minute or second is out of
+    /// range.
     fn at(
         text: &[u8],
         day: (usize, usize),
@@ -109,8 +110,8 @@ impl Fields {
     }
 }
 
-/// `apr_date_checkmask`: `@` upper case, `$` lower case, `#` digit, `~` digit or space, `*` the
-/// rest whatever it is.
+/// `apr_date_checkmask`: `@` is upper case, `$` lower case, `#` a digit, `~` a digit or space, and
+/// `*` any rest.
 fn matches_mask(text: &[u8], mask: &[u8]) -> bool {
     for (at, symbol) in mask.iter().enumerate() {
         let byte = text.get(at).copied();
@@ -141,7 +142,7 @@ fn put_two(out: &mut [u8], value: u32) {
     out.copy_from_slice(&[b'0' + (value / 10 % 10) as u8, b'0' + (value % 10) as u8]);
 }
 
-/// Days since 1970 of a date of the Gregorian calendar (years counted from March).
+/// Days from 1970 to a date of the Gregorian calendar. Years begin in March internally.
 fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     let year = i64::from(year) - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -150,7 +151,7 @@ fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The inverse of [`days_from_civil`] for days from 1970 on: year, month, day.
+/// The inverse of [`days_from_civil`] for days since 1970: year, month, day.
 fn civil_from_days(days: i64) -> (u32, u32, u32) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
@@ -163,7 +164,7 @@ fn civil_from_days(days: i64) -> (u32, u32, u32) {
     (year as u32, month as u32, day as u32)
 }
 
-/// The current second's date, written anew only when the second changes.
+/// The current second's date, formatted again only when the second changes.
 #[derive(Debug, Clone)]
 pub struct DateCache {
     seconds: i64,
@@ -171,7 +172,7 @@ pub struct DateCache {
 }
 
 impl DateCache {
-    /// A cache that holds the date of `seconds` since 1970.
+    /// Returns a cache that holds the date of `seconds` since 1970.
     pub fn new(seconds: i64) -> Self {
         DateCache { seconds, text: format(seconds) }
     }
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // Apache 2.4.71, If-Modified-Since against a file of that second: 304 for these …
+    // Apache 2.4.71: If-Modified-Since against a file of that second is a 304 for these dates…
     #[test]
     fn dates_that_apache_takes() {
         for date in [
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(parse(b"Wed, 01 Jan 2020 00:00:60 GMT"), Some(1_577_836_860));
     }
 
-    // … and 200 for these.
+    // … and a 200 for these.
     #[test]
     fn dates_that_apache_does_not_take() {
         for date in [

@@ -1,18 +1,18 @@
-//! Escaping of bytes for URLs, HTML and log lines, as Apache's `ap_escape_*` do. Each function
-//! appends to `out`.
+//! Escapes bytes for URLs, HTML and log lines, as Apache's `ap_escape_*` functions do. Each
+//! function appends to `out`.
 
-/// Escapes a path segment (`ap_escape_path_segment`): slashes too.
+/// Escapes a path segment, including slashes (`ap_escape_path_segment`).
 pub fn path_segment(out: &mut Vec<u8>, segment: &[u8]) {
     percent(out, segment, |byte| byte != b'/' && is_path_byte(byte));
 }
 
-/// Escapes a path for a URL (`ap_os_escape_path` with `partial`, `ap_escape_uri`): slashes stay.
+/// Escapes a path for a URL, except slashes (`ap_os_escape_path` with `partial`, `ap_escape_uri`).
 pub fn path(out: &mut Vec<u8>, path: &[u8]) {
     percent(out, path, is_path_byte);
 }
 
-/// As [`path()`], for a path that stands by itself: one whose first segment has a colon gets `./`
-/// in front, or it would be read as a scheme (`ap_os_escape_path` without `partial`).
+/// Like [`path()`], for a whole reference: a path whose first segment has a colon gets a `./`
+/// prefix, since it would be read as a scheme (`ap_os_escape_path` without `partial`).
 pub fn relative_path(out: &mut Vec<u8>, path: &[u8]) {
     let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
     if first.contains(&b':') {
@@ -32,7 +32,7 @@ pub fn urlencoded(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Escapes text for HTML, in attribute values too (`ap_escape_html`).
+/// Escapes text for HTML, including attribute values (`ap_escape_html`).
 pub fn html(out: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         match byte {
@@ -45,7 +45,7 @@ pub fn html(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// As [`html`], with bytes beyond ASCII as character references (`ap_escape_html2` with `toasc`).
+/// Like [`html`], with non-ASCII bytes as character references (`ap_escape_html2` with `toasc`).
 pub fn html_ascii(out: &mut Vec<u8>, text: &[u8]) {
     for piece in text.chunk_by(|before, next| before.is_ascii() == next.is_ascii()) {
         if piece.is_ascii() {
@@ -60,18 +60,18 @@ pub fn html_ascii(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Escapes a client's text for an access log: what could end a quoted field or a line, and what
-/// can't be printed (`ap_escape_logitem`).
+/// Escapes a client's text for an access log: quotes, line ends and unprintable bytes
+/// (`ap_escape_logitem`).
 pub fn log_item(out: &mut Vec<u8>, text: &[u8]) {
     log(out, text, true);
 }
 
-/// As [`log_item`] for the error log, where quotes stay (`ap_escape_errorlog_item`).
+/// Like [`log_item`] for the error log, where quotes stay as they are (`ap_escape_errorlog_item`).
 pub fn error_log_item(out: &mut Vec<u8>, text: &[u8]) {
     log(out, text, false);
 }
 
-/// Puts a backslash before every quote that has none (`ap_escape_quotes`).
+/// Puts a backslash before every quote without one (`ap_escape_quotes`).
 pub fn quotes(out: &mut Vec<u8>, text: &[u8]) {
     let mut is_escaped = false;
     for byte in text {
@@ -134,7 +134,7 @@ mod tests {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    // Apache 2.4.71: what mod_dir's Location leaves as it is, of all bytes but the slash.
+    // Apache 2.4.71: the bytes that mod_dir's Location leaves unescaped, besides the slash.
     #[test]
     fn safe_bytes_of_a_path() {
         let safe: Vec<u8> =

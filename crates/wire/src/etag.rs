@@ -1,4 +1,4 @@
-//! Entity tags: making them as `ap_make_etag` does, and comparing them.
+//! Entity tags: creates them as `ap_make_etag` does, and compares them.
 
 use crate::list::items;
 
@@ -13,7 +13,7 @@ pub struct Etag {
 }
 
 impl Etag {
-    /// The tag as it stands in the `ETag` field; empty when there is none.
+    /// The value of the `ETag` field; empty if there is no tag.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
@@ -42,7 +42,7 @@ impl Etag {
     }
 }
 
-/// A tag of numbers in hexadecimal, joined by hyphens (`ap_make_etag`); empty if there are none.
+/// Formats numbers in hexadecimal, joined by hyphens (`ap_make_etag`). No numbers give no tag.
 pub fn of_numbers(numbers: [Option<u64>; 3], is_weak: bool) -> Etag {
     let mut tag = Etag { bytes: [0; ETAG_BYTES], len: 0 };
     if numbers.iter().all(Option::is_none) {
@@ -59,24 +59,24 @@ pub fn of_numbers(numbers: [Option<u64>; 3], is_weak: bool) -> Etag {
     tag
 }
 
-/// The tag for a digest of the content (`FileETag Digest`); `digest` is base64 text. It is strong.
+/// Returns the strong tag of a digest of the content, which is base64 text (`FileETag Digest`).
 pub fn from_digest(digest: &[u8]) -> Vec<u8> {
     [b"\"".as_slice(), digest, b"\""].concat()
 }
 
-/// Whether the list (the value of `If-Match`) has the tag by strong comparison: equal, and
+/// Whether the list (the value of `If-Match`) contains the tag by strong comparison: equal, and
 /// neither is weak (`ap_find_etag_strong`).
 pub fn list_has_strong(list: &[u8], etag: &[u8]) -> bool {
     !etag.starts_with(b"W/") && items(list).any(|found| found == etag)
 }
 
-/// Whether the list (the value of `If-None-Match`) has the tag by weak comparison: equal without
-/// their `W/` (`ap_find_etag_weak`).
+/// Whether the list (the value of `If-None-Match`) contains the tag by weak comparison: equal
+/// without `W/` (`ap_find_etag_weak`).
 pub fn list_has_weak(list: &[u8], etag: &[u8]) -> bool {
     items(list).any(|found| opaque(found) == opaque(etag))
 }
 
-/// A tag without its weakness.
+/// The tag without its `W/` prefix.
 fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
@@ -85,7 +85,7 @@ fn opaque(tag: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    // Apache 2.4.71: a file of 100 bytes, mtime 2020-01-01, default FileETag.
+    // Apache 2.4.71: a file of 100 bytes, modified on 2020-01-01, with the default FileETag.
     #[test]
     fn tags_are_apaches() {
         let (size, mtime_us) = (Some(100), Some(1_577_836_800_000_000));

@@ -1,5 +1,5 @@
-//! Host names as requests give them: syntax checks, port, and which of the two places counts
-//! (`ap_update_vhost_from_headers` up to the choice of a virtual host, `fix_hostname`).
+//! Host names in requests: syntax, port, and whether the target or the `Host` field counts
+//! (`fix_hostname`, and `ap_update_vhost_from_headers` up to the choice of a virtual host).
 
 use std::net::Ipv6Addr;
 
@@ -7,24 +7,24 @@ use crate::chars::decimal;
 use crate::request::{HeadError, HeadFlags, LogLevel, RequestHead, Version};
 use crate::uri::Target;
 
-/// The host that a request asks for. Recycled like the head.
+/// The host of a request. Recycled like the head.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RequestHost {
     name: Vec<u8>,
-    /// The `Host` field that the name was made from; empty when it came from elsewhere. On a
-    /// connection that is kept it is the same again and again.
+    /// The `Host` field that the name was made from, or empty if the name came from the target.
+    /// Persistent connections repeat the same field.
     source: Vec<u8>,
     is_strict: bool,
-    /// The request named a host, perhaps an empty one (`r->hostname` is not NULL).
+    /// Whether the request named a host, possibly an empty one (`r->hostname` is not NULL).
     pub is_given: bool,
     /// Port from the `Host` field or the target; 0 when none was given.
     pub port: u16,
-    /// The name is an IPv6 address (without its brackets).
+    /// Whether the name is an IPv6 address (without its brackets).
     pub is_ipv6: bool,
 }
 
 impl RequestHost {
-    /// No host yet.
+    /// Returns a value without a host.
     pub const fn new() -> Self {
         RequestHost {
             name: Vec::new(),
@@ -36,7 +36,7 @@ impl RequestHost {
         }
     }
 
-    /// Forgets the host and keeps the memory.
+    /// Clears the host and keeps the memory.
     pub fn clear(&mut self) {
         self.name.clear();
         self.source.clear();
@@ -50,12 +50,12 @@ impl RequestHost {
         &self.name
     }
 
-    /// Finds the host of a request whose head is complete.
+    /// Determines the host of a request whose head is complete.
     ///
-    /// `scheme` is the connection's (`http` or `https`): an absolute target of another scheme
-    /// does not name a host. In strict mode the `Host` field is replaced by the target's host.
+    /// `scheme` is the connection's (`http` or `https`): an absolute target of another scheme does
+    /// not name a host. In strict mode the target's host replaces the `Host` field.
     ///
-    /// On error (400) the name is what the target gave, else empty, as Apache shows it.
+    /// On error (400) the name is the target's or empty, as in Apache's logs and pages.
     pub fn resolve(
         &mut self,
         head: &mut RequestHead,
@@ -69,8 +69,8 @@ impl RequestHost {
         self.resolve_from_field(head, strict)
     }
 
-    /// An HTTP/1.1 request must name its host (RFC 9112 section 3.2); Apache asks it of later
-    /// versions too, where a host in the target is enough.
+    /// An HTTP/1.1 request must name its host (RFC 9112 section 3.2). Apache also requires this of
+    /// later versions, where a host in the target suffices.
     pub fn check_presence(&self, head: &RequestHead) -> Result<(), Box<HeadError>> {
         let missing_name = !self.is_given && head.version >= Version::HTTP_11;
         let missing_field = head.version == Version::HTTP_11 && !head.flags.has(HeadFlags::HOST);
@@ -141,7 +141,7 @@ impl RequestHost {
         Ok(())
     }
 
-    /// The exact rules for a field that is not empty.
+    /// Applies the full rules to a field that is not empty.
     fn take_field(&mut self, field: &[u8], strict: bool) -> Result<(), Box<HeadError>> {
         if field.iter().all(u8::is_ascii_digit) {
             if strict {
@@ -163,7 +163,7 @@ impl RequestHost {
         Ok(())
     }
 
-    /// Lower case, no trailing dot; refuses what can't be a host name.
+    /// Lowercases the name and removes its trailing dot. Fails if it can't be a host name.
     fn check_name(&mut self, strict: bool) -> Result<(), Box<HeadError>> {
         let valid = if self.is_ipv6 {
             is_ipv6_text(&self.name)
@@ -180,8 +180,8 @@ impl RequestHost {
     }
 }
 
-/// A host as nearly all are, in one pass: labels of letters, digits, hyphens and underscores, an
-/// IPv4 address among them, with a port or without. `None` says nothing: the exact rules decide.
+/// Recognises the usual hosts in one pass: labels of letters, digits, hyphens and underscores,
+/// including IPv4 addresses, with or without a port. `None` leaves the decision to the full rules.
 fn plain_host(field: &[u8]) -> Option<(&[u8], u16)> {
     let (mut dots, mut has_letter) = (0, false);
     let (mut label, mut first, mut has_leading_zero) = (0, 0, false);
@@ -232,7 +232,7 @@ struct HostAndPort<'a> {
     is_ipv6: bool,
 }
 
-/// Splits `host[:port]` from its end (`apr_parse_addr_port`).
+/// Splits `host[:port]` from the end (`apr_parse_addr_port`).
 fn split_port(field: &[u8]) -> Option<HostAndPort<'_>> {
     let digits = field.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (before, port) = field.split_at(field.len() - digits);
@@ -292,7 +292,7 @@ fn is_strict_name(name: &[u8]) -> bool {
     }
 }
 
-/// The `Host` field for a host out of the target (`construct_host_header`).
+/// Formats the `Host` field for the host of a target (`construct_host_header`).
 fn host_field(name: &[u8], is_ipv6: bool, port: Option<&[u8]>) -> Vec<u8> {
     let mut field = Vec::with_capacity(name.len() + 8);
     if is_ipv6 {

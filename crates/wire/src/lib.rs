@@ -1,8 +1,8 @@
-//! HTTP without I/O: bytes in, events out. Behaviour is that of Apache httpd 2.4.71.
+//! HTTP without I/O: bytes in, events out. The behaviour is that of Apache httpd 2.4.71.
 //!
-//! Nothing here reads a socket, a file or a clock, so all of it is tested and fuzzed with byte
-//! strings. Values that a connection uses again and again (`RequestHead`, `Table`, decoders) keep
-//! their memory when they are cleared.
+//! Nothing here reads a socket, a file or a clock, so byte strings suffice to test and fuzz all of
+//! it. Values that a connection reuses (`RequestHead`, `Table`, decoders) keep their memory when
+//! they are cleared.
 #![forbid(unsafe_code)]
 
 pub mod accept;

@@ -2,25 +2,25 @@
 
 use crate::chars::{is_token, trim_blanks};
 
-/// Whether `list` has `token` among its tokens, by the comparison of [`token_means`].
+/// Whether `list` contains `token`, as compared by [`token_means`].
 pub fn contains_token(list: &[u8], token: &[u8]) -> bool {
     tokens(list).any(|found| token_means(found, token))
 }
 
-/// Whether a token that was sent means `token`: it is that token **or a beginning of it**, without
-/// regard to case. So `Connection: c` closes, as `ap_find_token` of httpd 2.4 has it.
+/// Whether a received token means `token`: it is that token **or a prefix of it**, ignoring case.
+/// So `Connection: c` closes, as with `ap_find_token` of httpd 2.4.
 pub fn token_means(sent: &[u8], token: &[u8]) -> bool {
     !sent.is_empty()
         && token.get(..sent.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(sent))
 }
 
-/// The tokens of a field value: every run of `tchar`; all other bytes separate.
+/// The tokens of a field value: each run of `tchar`. All other bytes separate.
 pub fn tokens(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| !is_token(*byte)).filter(|token| !token.is_empty())
 }
 
-/// The elements of a comma-separated list without the blanks around them; commas inside quoted
-/// strings do not separate. Empty elements are left out.
+/// The elements of a comma-separated list, without surrounding blanks. Commas in quoted strings do
+/// not separate; empty elements are skipped.
 pub fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -36,7 +36,7 @@ pub fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether the list has `item` as an element, without regard to case outside of quotes
+/// Whether the list contains `item` as an element, ignoring case outside of quotes
 /// (`ap_find_list_item`).
 pub fn contains_item(list: &[u8], item: &[u8]) -> bool {
     items(list).any(|found| match found.first() {
@@ -64,7 +64,7 @@ fn item_end(list: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    // Apache 2.4.71 closes after each of these but the last three.
+    // Apache 2.4.71 closes the connection after each of these, except for the last three.
     #[test]
     fn tokens_of_connection() {
         for value in [

@@ -1,7 +1,7 @@
-//! Request methods: Apache's numbers, the methods registered beside them, and sets of methods.
+//! Request methods: Apache's numbers, registered methods, and sets of methods.
 
-/// A method's number. `HEAD` has the number of `GET` (see `RequestHead::header_only`), as in
-/// Apache; what no registry knows is [`Method::INVALID`].
+/// A method's number. As in Apache, `HEAD` has the number of `GET` (see
+/// `RequestHead::header_only`). A method outside of the registry is [`Method::INVALID`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Method(u8);
 
@@ -45,17 +45,17 @@ methods! {
     MERGE = 25 "MERGE",
 }
 
-/// First number that a registered method gets.
+/// The number of the first registered method.
 const FIRST_REGISTERED: u8 = 27;
 
-/// Methods in all, the registered ones included (Apache's `METHODS`, minus the last).
+/// The highest number of a method, including registered ones (Apache's `METHODS` minus 1).
 const METHOD_LIMIT: u8 = 63;
 
 impl Method {
-    /// A method that nobody registered (`M_INVALID`).
+    /// A method that is not registered (`M_INVALID`).
     pub const INVALID: Method = Method(26);
 
-    /// The number of the method called `name` (case counts, as in RFC 9110 section 9.1).
+    /// The number of the method called `name`. Names are case-sensitive (RFC 9110 section 9.1).
     /// `HEAD` gives [`Method::GET`].
     pub fn of(name: &[u8], registry: &MethodRegistry) -> Method {
         match name {
@@ -78,7 +78,7 @@ impl Method {
         }
     }
 
-    /// Whether the method is one that somebody registered.
+    /// Whether the method is registered.
     pub const fn is_known(self) -> bool {
         self.0 != Method::INVALID.0
     }
@@ -89,24 +89,24 @@ fn known(name: &[u8]) -> Option<Method> {
     Some(Method(at as u8))
 }
 
-/// Methods added by `RegisterHttpMethod` and by modules; part of the configuration.
+/// Methods that `RegisterHttpMethod` and modules add; part of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct MethodRegistry {
     names: Vec<Box<[u8]>>,
 }
 
-/// No number is left for another method (`AH01610`).
+/// All method numbers are in use (`AH01610`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Maximum new request methods reached")]
 pub struct TooManyMethods;
 
 impl MethodRegistry {
-    /// A registry of Apache's own methods alone.
+    /// Returns a registry of Apache's own methods.
     pub const fn new() -> Self {
         MethodRegistry { names: Vec::new() }
     }
 
-    /// Registers `name` and gives its number; a known name keeps the number it has.
+    /// Registers `name` and returns its number. A registered name keeps its number.
     pub fn register(&mut self, name: &[u8]) -> Result<Method, TooManyMethods> {
         let found = Method::of(name, self);
         if found.is_known() {
@@ -136,9 +136,9 @@ impl MethodRegistry {
 pub struct MethodSet(u64);
 
 impl MethodSet {
-    /// No method.
+    /// The empty set.
     pub const EMPTY: MethodSet = MethodSet(0);
-    /// Every method, those that nobody registered included.
+    /// Every method, including unregistered ones.
     pub const ALL: MethodSet = MethodSet(u64::MAX);
 
     /// The set of one method.
@@ -156,12 +156,12 @@ impl MethodSet {
         self.0 &= !(1 << method.0);
     }
 
-    /// Whether the set has the method.
+    /// Whether the set contains the method.
     pub const fn contains(self, method: Method) -> bool {
         self.0 & (1 << method.0) != 0
     }
 
-    /// Whether no method is in it.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -176,7 +176,7 @@ impl MethodSet {
         MethodSet(self.0 & other.0)
     }
 
-    /// All methods that are not in this set.
+    /// The methods that are not in this set.
     pub const fn complement(self) -> MethodSet {
         MethodSet(!self.0)
     }
@@ -186,7 +186,7 @@ impl MethodSet {
         self.0
     }
 
-    /// The methods of the set, by number.
+    /// Iterates over the methods of the set by number.
     pub fn iter(self) -> impl Iterator<Item = Method> {
         (0..=METHOD_LIMIT).map(Method).filter(move |method| self.contains(*method))
     }

@@ -2,7 +2,7 @@
 
 use crate::chars::decimal;
 
-/// One range of a body, both ends included.
+/// One range of a body; both ends are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
     /// First byte.
@@ -12,26 +12,26 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Bytes in the range; never 0.
+    /// The length in bytes, never 0.
     pub const fn len(self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// A range has at least one byte.
+    /// Always false: a range has at least one byte.
     pub const fn is_empty(self) -> bool {
         false
     }
 }
 
 /// `MaxRanges`, `MaxRangeOverlaps`, `MaxRangeReversals`. `None` is `unlimited`, `Some(0)` is
-/// `none`; a request that goes beyond gets the whole body.
+/// `none`. A request that exceeds a limit gets the whole body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeLimits {
     /// Ranges after merging. Default 200.
     pub ranges: Option<usize>,
-    /// Ranges that overlapped or touched the one before. Default 20.
+    /// Ranges that overlap or touch the one before. Default 20.
     pub overlaps: Option<usize>,
-    /// Of these, the ones that reached before it. Default 20.
+    /// Overlapping ranges that begin before the preceding one. Default 20.
     pub reversals: Option<usize>,
 }
 
@@ -41,22 +41,22 @@ impl Default for RangeLimits {
     }
 }
 
-/// What a `Range` field comes to for a body of known length.
+/// The outcome of a `Range` field for a body of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// 200, the whole body.
+    /// Send the whole body with 200.
     Whole,
-    /// 206, the ranges that were written to the list (at least one). With one of them it is sent
-    /// by itself, with more as `multipart/byteranges`.
+    /// Send the listed ranges with 206: a single one by itself, several as `multipart/byteranges`.
     Parts,
-    /// 416
+    /// Respond with 416.
     Unsatisfiable,
 }
 
-/// Reads the value of a `Range` field for a body of `length` bytes into `ranges` (cleared first).
+/// Parses the value of a `Range` field for a body of `length` bytes into `ranges`, which is cleared
+/// first.
 ///
-/// One range that is not well-formed makes the field void. Ranges that overlap or touch the one
-/// before them are merged with it; an empty body is always whole.
+/// A malformed range invalidates the field. A range that overlaps or touches the preceding one is
+/// merged with it. An empty body is always sent whole.
 pub fn select(
     value: &[u8],
     length: u64,
@@ -69,7 +69,7 @@ pub fn select(
     let mut is_unsatisfiable = false;
     for (at, spec) in list.split(|byte| *byte == b',').enumerate() {
         if spec.is_empty() {
-            // Empty elements are skipped, but not the first.
+            // The first element may not be empty; later ones are skipped.
             if at == 0 {
                 return Selection::Whole;
             }
@@ -78,7 +78,7 @@ pub fn select(
         match parse_spec(spec, length) {
             Spec::Malformed => return Selection::Whole,
             Spec::Beyond => is_unsatisfiable = true,
-            // All of the body, with an open end: what stands around it does not count any more.
+            // An open-ended range over the whole body overrides all others.
             Spec::Range(range) if range.first == 0 && spec.ends_with(b"-") => {
                 merging.ranges.clear();
                 merging.current = Some(range);
@@ -100,7 +100,7 @@ pub fn select(
     if is_refused { Selection::Whole } else { Selection::Parts }
 }
 
-/// `bytes=`, in any case.
+/// Strips `bytes=`, ignoring case.
 fn strip_unit(value: &[u8]) -> Option<&[u8]> {
     let (unit, list) = value.split_at_checked(6)?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(list)
@@ -133,7 +133,7 @@ fn parse_spec(spec: &[u8], length: u64) -> Spec {
     if first >= length { Spec::Beyond } else { Spec::Range(ByteRange { first, last }) }
 }
 
-/// The range being built, and how often others were merged into one.
+/// The current range, and the number of merges so far.
 struct Merging<'a> {
     ranges: &'a mut Vec<ByteRange>,
     current: Option<ByteRange>,
@@ -177,10 +177,10 @@ pub fn write_content_range(out: &mut Vec<u8>, range: ByteRange, length: u64) {
     write_decimal(out, length);
 }
 
-/// Bytes of a multipart boundary.
+/// Length of a multipart boundary.
 pub const BOUNDARY_BYTES: usize = 16;
 
-/// A multipart boundary from a number that is random but fixed for the life of the server
+/// Formats a multipart boundary from a random number, which is fixed for the life of the server
 /// (`ap_multipart_boundary`).
 pub fn boundary(random: u64) -> [u8; BOUNDARY_BYTES] {
     let mut out = [0; BOUNDARY_BYTES];
@@ -190,7 +190,7 @@ pub fn boundary(random: u64) -> [u8; BOUNDARY_BYTES] {
     out
 }
 
-/// Appends what stands before a part of a `multipart/byteranges` body.
+/// Appends the boundary and fields before a part of a `multipart/byteranges` body.
 pub fn write_part_head(
     out: &mut Vec<u8>,
     boundary: &[u8],
@@ -209,7 +209,7 @@ pub fn write_part_head(
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// Appends what stands after the last part.
+/// Appends the closing boundary.
 pub fn write_last_boundary(out: &mut Vec<u8>, boundary: &[u8]) {
     out.extend_from_slice(b"\r\n--");
     out.extend_from_slice(boundary);
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    // Each row is Apache 2.4.71's answer for a file of 100 bytes.
+    // Each row is Apache 2.4.71's response for a file of 100 bytes.
     #[test]
     fn ranges_are_apaches() {
         for (value, answer) in [
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    // Apache 2.4.71: 20 merges are taken, 21 are not; reversed ranges that are apart do not count.
+    // Apache 2.4.71 accepts 20 merges and refuses 21. Reversed ranges that are apart do not count.
     #[test]
     fn limits() {
         let list = |count: u64, of: fn(u64) -> u64| {

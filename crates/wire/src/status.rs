@@ -1,6 +1,6 @@
-//! Status codes and their status lines, as Apache's `status_lines` has them.
+//! Status codes and their status lines, as in Apache's `status_lines`.
 
-/// A response's status code, 100 to 599 (also other values while a module's word is unchecked).
+/// A response's status code, 100 to 599. Modules may produce other values, which are checked later.
 pub type Status = u16;
 
 /// Code and status line (code, space, reason) of every status that Apache knows.
@@ -75,7 +75,7 @@ pub fn known_line(status: Status) -> Option<&'static str> {
     LINES.iter().find(|line| line.0 == status).map(|line| line.1)
 }
 
-/// The status line of a code, 500's when Apache does not know the code (`ap_get_status_line`).
+/// The status line of a code; that of 500 if Apache does not know the code (`ap_get_status_line`).
 pub fn line(status: Status) -> &'static str {
     known_line(status).unwrap_or("500 Internal Server Error")
 }
@@ -85,7 +85,7 @@ pub fn reason(status: Status) -> &'static str {
     known_line(status).and_then(|line| line.get(4..)).unwrap_or("")
 }
 
-/// Whether the code can stand in a status line at all: three digits, 100 to 999.
+/// Whether the code fits a status line: three digits, 100 to 999.
 pub const fn is_valid(status: Status) -> bool {
     status >= 100 && status <= 999
 }
@@ -120,13 +120,13 @@ pub const fn is_server_error(status: Status) -> bool {
     status >= 500 && status < 600
 }
 
-/// Responses that never have a body: 1xx, 204, 304 (`AP_STATUS_IS_HEADER_ONLY`).
+/// Whether the response never has a body: 1xx, 204, 304 (`AP_STATUS_IS_HEADER_ONLY`).
 pub const fn is_header_only(status: Status) -> bool {
     is_info(status) || status == 204 || status == 304
 }
 
-/// After these the connection is closed, because the request may not have been read to its end
-/// (`ap_status_drops_connection`).
+/// Whether the connection closes after this status, since the request may not have been read
+/// completely (`ap_status_drops_connection`).
 pub const fn drops_connection(status: Status) -> bool {
     matches!(status, 400 | 408 | 411 | 413 | 414 | 500 | 501 | 503)
 }

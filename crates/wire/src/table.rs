@@ -1,7 +1,7 @@
 //! `Table`: ordered, case-insensitive multimap of byte strings, with the semantics of apr_table.
 //!
-//! Keys and values live in one arena, so a table that is cleared and refilled for every request
-//! on a connection allocates nothing once it is warm.
+//! Keys and values live in one arena, so a table that is cleared and refilled for every request of
+//! a connection does not allocate once it is warm.
 
 mod compress;
 mod traits;
@@ -15,13 +15,13 @@ pub enum Overlap {
     Merge,
 }
 
-/// Ordered (key, value) pairs; keys compare without ASCII case. Used for header fields, the
+/// Ordered (key, value) pairs; key comparison ignores ASCII case. Used for header fields, the
 /// environment and notes.
 #[derive(Clone, Default)]
 pub struct Table {
     arena: Vec<u8>,
     entries: Vec<Entry>,
-    /// Bytes of the arena that no entry points to any more.
+    /// Bytes of the arena that no entry refers to.
     dead: usize,
 }
 
@@ -34,30 +34,30 @@ struct Entry {
     value_len: u32,
 }
 
-/// Dead bytes below this are never worth a copy of the arena.
+/// Fewer dead bytes than this never justify copying the arena.
 const COMPACT_FLOOR_BYTES: usize = 4096;
 
-/// Most bytes one table holds; an addition beyond it is dropped. Far above every configured
-/// request limit, it only keeps the 32-bit offsets sound.
+/// Most bytes in a table; additions beyond it are dropped. It is far above every configured request
+/// limit and only keeps the 32-bit offsets sound.
 pub const TABLE_LIMIT_BYTES: usize = 1 << 30;
 
 impl Table {
-    /// An empty table that owns no memory yet.
+    /// Returns an empty table that owns no memory.
     pub const fn new() -> Self {
         Table { arena: Vec::new(), entries: Vec::new(), dead: 0 }
     }
 
-    /// An empty table with room for `entries` pairs and `bytes` of keys and values.
+    /// Returns an empty table with room for `entries` pairs and `bytes` of keys and values.
     pub fn with_capacity(entries: usize, bytes: usize) -> Self {
         Table { arena: Vec::with_capacity(bytes), entries: Vec::with_capacity(entries), dead: 0 }
     }
 
-    /// Number of pairs (a key that was added twice counts twice).
+    /// The number of pairs; a key that was added twice counts twice.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no pair.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -69,12 +69,12 @@ impl Table {
         self.dead = 0;
     }
 
-    /// Bytes of memory held, used or not.
+    /// Bytes of memory held, including unused ones.
     pub fn capacity_bytes(&self) -> usize {
         self.arena.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Gives memory back until at most about `bytes` are held (for a connection being parked).
+    /// Frees memory until about `bytes` are held. For connections that become idle.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.arena.shrink_to(bytes);
         self.entries.shrink_to(bytes / size_of::<Entry>());
@@ -99,7 +99,7 @@ impl Table {
             .map(|entry| self.value_of(*entry))
     }
 
-    /// The pair at position `index`.
+    /// The pair at `index`.
     pub fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
         self.entries.get(index).map(|entry| (self.key_of(*entry), self.value_of(*entry)))
     }
@@ -109,7 +109,7 @@ impl Table {
         self.entries.iter().map(|entry| (self.key_of(*entry), self.value_of(*entry)))
     }
 
-    /// Appends a pair, whether or not the key is there (`apr_table_add`).
+    /// Appends a pair, even if the key exists (`apr_table_add`).
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let Some((key_at, value_at)) = self.store(key, value) else { return };
         self.entries.push(Entry {
@@ -121,7 +121,7 @@ impl Table {
         });
     }
 
-    /// Replaces the first pair of `key` and removes its others; appends when there is none
+    /// Replaces the first pair of `key` and removes its others; appends if there is none
     /// (`apr_table_set`).
     pub fn set(&mut self, key: &[u8], value: &[u8]) {
         let Some(at) = self.position(key) else { return self.add(key, value) };
@@ -129,7 +129,7 @@ impl Table {
         self.remove_from(at + 1, key);
     }
 
-    /// Adds the pair unless the key is there (`apr_table_get` then `apr_table_set`).
+    /// Adds the pair unless the key exists (`apr_table_get` then `apr_table_set`).
     pub fn set_if_absent(&mut self, key: &[u8], value: &[u8]) {
         if !self.contains(key) {
             self.add(key, value);
@@ -145,14 +145,14 @@ impl Table {
         }
     }
 
-    /// Removes every pair of `key`; says whether there was one (`apr_table_unset`).
+    /// Removes every pair of `key` and returns whether there was one (`apr_table_unset`).
     pub fn unset(&mut self, key: &[u8]) -> bool {
         let Some(at) = self.position(key) else { return false };
         self.remove_from(at, key);
         true
     }
 
-    /// Keeps only the pairs for which `keep` answers true.
+    /// Keeps only the pairs for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) {
         let arena = &self.arena;
         self.entries.retain(|entry| {
@@ -171,8 +171,8 @@ impl Table {
         }
     }
 
-    /// Takes over the pairs of `other` (`apr_table_overlap`): with [`Overlap::Set`] they replace
-    /// equal keys, with [`Overlap::Merge`] they are joined to them.
+    /// Merges the pairs of `other` (`apr_table_overlap`): with [`Overlap::Set`] they replace equal
+    /// keys, with [`Overlap::Merge`] their values are joined.
     pub fn overlap(&mut self, other: &Table, how: Overlap) {
         for (key, value) in other.iter() {
             match how {
@@ -182,8 +182,8 @@ impl Table {
         }
     }
 
-    /// Appends pairs that are slices of `block`, which is copied whole: one copy for a head
-    /// instead of two for each field. Pairs that are not inside it are copied one by one.
+    /// Appends pairs that are slices of `block`, which is copied whole: one copy for a head instead
+    /// of two for each field. Pairs outside of it are copied one by one.
     pub(crate) fn add_from_block<'a>(
         &mut self,
         block: &'a [u8],
@@ -215,8 +215,8 @@ impl Table {
         }
     }
 
-    /// Whether a value of `key` has `token` as an element of its comma-separated list, compared
-    /// without ASCII case (`ap_find_token`).
+    /// Whether a value of `key` contains `token` in its comma-separated list, ignoring ASCII case
+    /// (`ap_find_token`).
     pub fn contains_token(&self, key: &[u8], token: &[u8]) -> bool {
         self.get_all(key).any(|value| crate::list::contains_token(value, token))
     }
@@ -231,8 +231,8 @@ impl Table {
         self.compact_if_worthwhile();
     }
 
-    /// Makes the value at `at` the last bytes of the arena, so that it can grow in place; false
-    /// when the table's limit does not allow `more` bytes.
+    /// Moves the value at `at` to the end of the arena, so that it can grow in place. Returns false
+    /// if the table's limit does not allow `more` bytes.
     fn move_value_to_end(&mut self, at: usize, more: usize) -> bool {
         let (value_at, value_len) =
             (self.entries[at].value_at as usize, self.entries[at].value_len as usize);
@@ -336,8 +336,8 @@ fn slice(arena: &[u8], at: u32, len: u32) -> &[u8] {
     arena.get(at as usize..at as usize + len as usize).unwrap_or_default()
 }
 
-/// A cheap case-folded fingerprint: length, first, middle and last byte. No loop over the key, so
-/// storing a field costs nothing; equality is always checked on top.
+/// A cheap case-insensitive fingerprint: length, first, middle and last byte. It needs no loop over
+/// the key, so storing a field stays cheap; equality is always checked as well.
 #[inline]
 fn mark_of(key: &[u8]) -> u32 {
     let fold = |byte: Option<&u8>| u32::from(byte.copied().unwrap_or(0) | 0x20);

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 const LIMITS: HeadLimits = HeadLimits { line_bytes: 200, field_bytes: 100, fields: 10 };
 
-/// Decodes what arrives in pieces of `step` bytes: the body, or the status of the error (0: the
-/// end of the body did not come).
+/// Decodes a body that arrives in pieces of `step` bytes. The error is the status of the response,
+/// or 0 if the body is incomplete.
 fn decode(bytes: &[u8], step: usize, strict: bool) -> Result<(Vec<u8>, Table), u16> {
     let mut decoder = Decoder::new(LIMITS, strict);
     let (mut body, mut held) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ fn status(bytes: &str, strict: bool) -> u16 {
     }
 }
 
-// Each row is Apache 2.4.71's answer to a CGI POST: strict, and HttpProtocolOptions Unsafe.
+// Each row is Apache 2.4.71's response to a CGI POST: with Strict, and with Unsafe.
 #[test]
 fn answers_are_apaches() {
     let ext_96 = format!("3;{}\r\nabc\r\n0\r\n\r\n", "a".repeat(95));
@@ -83,7 +83,7 @@ fn answers_are_apaches() {
         assert_eq!(status(bytes, true), strict, "strict {bytes:?}");
         assert_eq!(status(bytes, false), lenient, "unsafe {bytes:?}");
     }
-    // 7FFFFFFFFFFFFFFF is a size; Apache waits for the data.
+    // 7FFFFFFFFFFFFFFF is a valid size; Apache waits for the data.
     let mut decoder = Decoder::new(LIMITS, true);
     let step = decoder.decode(b"7FFFFFFFFFFFFFFF\r\nabc");
     assert_eq!(step, Ok(Step::Data { consumed: 21, len: 3 }));

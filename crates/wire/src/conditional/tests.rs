@@ -27,7 +27,7 @@ fn status(fields: &str, method: Method, age: i64) -> u16 {
     decided.unwrap_or(if ranged { 206 } else { 200 })
 }
 
-// Each row is what Apache 2.4.71 answered for a file of MTIME with ETAG.
+// Each row is Apache 2.4.71's response for a file of MTIME with ETAG.
 #[test]
 fn old_file() {
     for (fields, expected) in [

@@ -30,7 +30,7 @@ fn names_are_lower_case_without_port_and_dot() {
     }
 }
 
-// Apache 2.4.71: strict replaces the field by the target's host, unsafe leaves it.
+// Apache 2.4.71: Strict replaces the field by the target's host, Unsafe keeps it.
 #[test]
 fn the_target_comes_before_the_field() {
     for (target, strict, name, field) in [

@@ -1,15 +1,15 @@
-//! The fast path: a whole, well-formed head. Whatever it can't vouch for goes the exact way.
+//! The fast path: a complete, well-formed head. All others take the slow path.
 
 use std::mem::MaybeUninit;
 
 use super::{HeadLimits, HeadOptions, RequestHead, Version, line};
 use crate::method::Method;
 
-/// Fields that the fast path takes; heads with more go the exact way.
+/// Most fields of a head on the fast path.
 const FIELDS: usize = 64;
 
-/// Fills the head from `buf` and gives the number of bytes it takes; `None` when the exact parser
-/// has to decide (the head is not to be trusted then).
+/// Fills the head from `buf` and returns the number of bytes consumed. On `None` the contents of
+/// the head are unspecified, and the slow path decides.
 pub(super) fn parse(
     head: &mut RequestHead,
     buf: &[u8],
@@ -27,7 +27,7 @@ pub(super) fn parse(
     let line_len = method.len() + 1 + target.len() + b" HTTP/1.1".len();
     let is_within = line_len <= limits.line_bytes
         && (limits.fields == 0 || request.headers.len() <= limits.fields);
-    // The line's end must be where single spaces and CR LF put it.
+    // The line must end exactly where single spaces and CR LF put its end.
     if !is_within || buf.get(line_len..line_len + 2)? != b"\r\n" {
         return None;
     }
@@ -54,7 +54,8 @@ pub(super) fn parse(
     Some(consumed)
 }
 
-/// Every field line ends in CR LF (httparse takes a bare LF too) and is within the limit.
+/// Checks that every field line ends in CR LF (httparse accepts a bare LF too) and is within the
+/// limit.
 fn fields_end_in_crlf(
     fields: &[httparse::Header<'_>],
     buf: &[u8],

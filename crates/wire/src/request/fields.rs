@@ -1,5 +1,5 @@
-//! One header field, and what is checked when all of them are there (`ap_get_mime_headers_core`
-//! and the end of `ap_read_request`).
+//! Header fields: parses one, and checks all of them at the end (`ap_get_mime_headers_core` and the
+//! end of `ap_read_request`).
 
 use super::{Body, HeadError, HeadFlags, HeadLimits, LogLevel, RequestHead};
 use crate::chars::{
@@ -12,7 +12,7 @@ pub(super) const TOO_LARGE: &str = "Size of a request header field exceeds serve
 pub(super) const TOO_MANY: &str =
     "The number of request header fields exceeds this server's limit.";
 
-/// Splits a whole field (continuation lines joined) and adds it to the table.
+/// Splits a whole field, with continuation lines joined, and adds it to the table.
 pub(super) fn add(table: &mut Table, field: &[u8], strict: bool) -> Result<(), Box<HeadError>> {
     let colon = field.iter().position(|byte| *byte == b':');
     let (name, value) =
@@ -51,7 +51,7 @@ fn split_unsafe(field: &[u8], colon: Option<usize>) -> Result<(&[u8], &[u8]), Bo
     Ok((name, value))
 }
 
-/// Joins fields of one name and checks what they come to.
+/// Joins fields of the same name and checks the result.
 pub(super) fn finish(head: &mut RequestHead, limits: &HeadLimits) -> Result<(), Box<HeadError>> {
     join(&mut head.headers, limits)?;
     for (name, _) in head.headers.iter() {
@@ -61,7 +61,7 @@ pub(super) fn finish(head: &mut RequestHead, limits: &HeadLimits) -> Result<(), 
     frame_body(head)
 }
 
-/// Joins fields of one name; the joined value is held to the limit again.
+/// Joins fields of the same name. The limit applies to the joined value as well.
 pub(super) fn join(table: &mut Table, limits: &HeadLimits) -> Result<(), Box<HeadError>> {
     table.compress(Overlap::Merge);
     match table.iter().find(|(_, value)| value.len() > limits.field_bytes) {
@@ -73,7 +73,7 @@ pub(super) fn join(table: &mut Table, limits: &HeadLimits) -> Result<(), Box<Hea
     }
 }
 
-/// Flags for what `Connection` and `Expect` say.
+/// Sets the flags for `Connection` and `Expect`.
 fn note_connection(head: &mut RequestHead) {
     if head.flags.has(HeadFlags::CONNECTION) {
         let value = head.headers.get(b"Connection").unwrap_or_default();
@@ -99,8 +99,8 @@ fn note_connection(head: &mut RequestHead) {
     }
 }
 
-/// Which of `Content-Length` and `Transfer-Encoding` counts (RFC 9112 section 6.3): both must be
-/// sound, and with both the length is dropped and the connection closed.
+/// Chooses between `Content-Length` and `Transfer-Encoding` (RFC 9112 section 6.3): both must be
+/// valid; if both are present, the length is dropped and the connection closed.
 fn frame_body(head: &mut RequestHead) -> Result<(), Box<HeadError>> {
     let has_length = head.flags.has(HeadFlags::CONTENT_LENGTH);
     if has_length {
@@ -131,7 +131,7 @@ fn unframed(log_number: u32, what: &str, value: &[u8], head: &RequestHead) -> Bo
     HeadError::new(400, log_number, LogLevel::Debug, message)
 }
 
-/// Whether `chunked` is the last of the codings (`ap_is_chunked`).
+/// Whether `chunked` is the last coding (`ap_is_chunked`).
 pub(super) fn ends_chunked(codings: &[u8]) -> bool {
     let Some(start) = codings.len().checked_sub(b"chunked".len()) else { return false };
     let (before, last) = codings.split_at(start);
@@ -144,7 +144,7 @@ pub(super) fn ends_chunked(codings: &[u8]) -> bool {
 pub(super) fn refuse(log_number: u32, before: &str, text: &[u8]) -> Box<HeadError> {
     let shown = text.get(..text.len().min(80)).unwrap_or_default();
     let message = [before.as_bytes(), shown].concat();
-    // What a configured limit refuses is of more interest than what was never HTTP.
+    // A configured limit is worth a higher level than input that is not HTTP.
     let level = if (560..=563).contains(&log_number) { LogLevel::Info } else { LogLevel::Debug };
     HeadError::new(400, log_number, level, message)
 }

@@ -1,4 +1,4 @@
-//! What the parser noticed about a request's fields, so that nobody has to look them up.
+//! Facts that the parser noted about a request's fields, which save looking them up.
 
 /// A set of facts about a request head.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -64,15 +64,15 @@ impl HeadFlags {
         self.0 |= other.0;
     }
 
-    /// Clears the flags of `other`.
+    /// Removes the flags of `other`.
     pub const fn unset(&mut self, other: HeadFlags) {
         self.0 &= !other.0;
     }
 
-    /// The flag that says that a field of this name is there; none for other names.
+    /// The flag for the presence of the field `name`; none for other names.
     pub(crate) fn of_field(name: &[u8]) -> HeadFlags {
         let Some(first) = name.first() else { return HeadFlags::NONE };
-        // Length and first letter leave one candidate each.
+        // Length and first letter leave at most one candidate.
         let (full, flag): (&[u8], HeadFlags) = match (name.len(), first | 0x20) {
             (2, b't') => (b"te", HeadFlags::TE),
             (4, b'h') => (b"host", HeadFlags::HOST),

@@ -1,15 +1,15 @@
-//! The request line, by the rules of `ap_parse_request_line`.
+//! Parses the request line by the rules of `ap_parse_request_line`.
 
 use super::{HeadError, HeadFlags, HeadOptions, LogLevel, RequestHead, Version};
 use crate::chars::{is_space, is_token, is_visible};
 use crate::method::Method;
 use crate::uri::Target;
 
-/// Bytes of a client's text that a log line shows.
+/// Most bytes of a client's text in a log line.
 const LOG_NAME_LIMIT: usize = 80;
 
-/// The first thing that is wrong with a request line. It is reported only when the whole line has
-/// been understood, so that logs and error pages have all of it.
+/// The first fault of a request line. It is reported once the whole line is parsed, so that logs
+/// and error pages show all of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     BadWhitespace,
@@ -30,7 +30,7 @@ struct Parts<'a> {
     fault: Option<Fault>,
 }
 
-/// Understands `line` (without its line end) and fills the head's first half.
+/// Parses `line`, which is without its line end, and fills the head's first half.
 pub(super) fn parse(
     head: &mut RequestHead,
     line: &[u8],
@@ -51,14 +51,14 @@ pub(super) fn parse(
         None => check_target(head, options, target_is_valid),
     };
     if outcome.is_err() && head.is_simple() {
-        // Parsing errors are answered as HTTP/1.0: only a sound line is a simple request.
+        // The response to a malformed line is HTTP/1.0; only a valid line is a simple request.
         head.version = Version::HTTP_10;
         head.protocol = (0, 0);
     }
     outcome
 }
 
-/// Cuts the line at its whitespace and notes the first fault.
+/// Splits the line at whitespace and records the first fault.
 fn split(line: &[u8], strict: bool) -> Parts<'_> {
     let mut fault = None;
     let mut note = |found| {
@@ -96,14 +96,14 @@ fn split(line: &[u8], strict: bool) -> Parts<'_> {
     Parts { method, target, protocol, rest, fault }
 }
 
-/// The word up to whitespace, what follows, and whether all of the word is of the class.
+/// Returns the word up to whitespace, the rest, and whether the whole word is of the class.
 fn cut_word(text: &[u8], class: impl Fn(u8) -> bool) -> (&[u8], &[u8], bool) {
     let end = text.iter().position(|byte| is_space(*byte)).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
     (word, rest, word.iter().all(|byte| class(*byte)))
 }
 
-/// Skips the whitespace between two words: one space in strict mode, any number of spaces else.
+/// Skips the whitespace between two words: one space in strict mode, otherwise any number.
 fn skip_gap<'a>(text: &'a [u8], strict: bool, note: &mut impl FnMut(Fault)) -> &'a [u8] {
     let end = text.iter().position(|byte| !is_space(*byte)).unwrap_or(text.len());
     let (gap, rest) = text.split_at(end);
@@ -116,7 +116,7 @@ fn skip_gap<'a>(text: &'a [u8], strict: bool, note: &mut impl FnMut(Fault)) -> &
     rest
 }
 
-/// Keeps the line with single spaces, as Apache logs it.
+/// Stores the line with single spaces, as Apache logs it.
 fn store(head: &mut RequestHead, parts: &Parts<'_>) {
     head.line.clear();
     head.line.extend_from_slice(parts.method);
@@ -135,7 +135,7 @@ fn store(head: &mut RequestHead, parts: &Parts<'_>) {
     head.protocol = (start, head.line.len());
 }
 
-/// `HTTP/d.d` alone is a version; in unsafe mode the letters' case does not count.
+/// Parses `HTTP/d.d`; in unsafe mode the letters are case-insensitive.
 fn read_version(
     head: &mut RequestHead,
     parts: &Parts<'_>,
@@ -160,7 +160,8 @@ fn read_version(
     }
 }
 
-/// Splits the target (`ap_parse_uri`); false when it can't be, or is none of RFC 9112's forms.
+/// Splits the target (`ap_parse_uri`). Returns false if that fails, or the target has none of the
+/// forms of RFC 9112.
 pub(super) fn set_target(head: &mut RequestHead) -> bool {
     let whole = head.target;
     let is_options = head.method == Method::OPTIONS;
@@ -195,8 +196,8 @@ pub(super) fn set_target(head: &mut RequestHead) -> bool {
     valid
 }
 
-/// The form that nearly all targets have: a path, which does not begin with two slashes (those
-/// could begin an authority) and has no fragment.
+/// Whether the target is a path, the usual form: it does not begin with two slashes, which could
+/// begin an authority, and has no fragment.
 fn is_origin_form(target: &[u8]) -> bool {
     target.first() == Some(&b'/') && target.get(1) != Some(&b'/') && !target.contains(&b'#')
 }
@@ -209,7 +210,7 @@ fn simple_fault(head: &RequestHead, options: &HeadOptions<'_>) -> Option<Fault> 
     (options.strict && !is_get).then_some(Fault::SimpleMethod)
 }
 
-/// What can only be judged of a line without faults.
+/// Checks that apply only to a line without faults.
 fn check_target(
     head: &RequestHead,
     options: &HeadOptions<'_>,
@@ -234,7 +235,7 @@ fn check_target(
     Ok(())
 }
 
-/// A fragment, or a user and password, have no place in a request (RFC 9110 section 4.2.4).
+/// A request may contain neither a fragment nor a user and password (RFC 9110 section 4.2.4).
 pub(super) fn check_strict_target(head: &RequestHead) -> Result<(), Box<HeadError>> {
     if head.target().contains(&b'#') {
         let message = "HTTP Request Line; URI must not contain a fragment";

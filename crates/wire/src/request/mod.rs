@@ -1,7 +1,7 @@
-//! The head of a request: request line and header fields, parsed as bytes arrive.
+//! The head of a request, its request line and header fields, parsed as bytes arrive.
 //!
-//! A head that has arrived whole and is well-formed takes the fast path (httparse). Everything
-//! else goes line by line through the exact rules of `ap_read_request`, and gets Apache's answer.
+//! A complete, well-formed head takes the fast path (httparse). All others are parsed line by line
+//! with the full rules of `ap_read_request`, and get Apache's response.
 
 mod fast;
 mod fields;
@@ -19,7 +19,7 @@ use crate::status::Status;
 use crate::table::Table;
 use crate::uri::{Target, TargetError};
 
-/// A protocol version as Apache counts: 1000 × major + minor.
+/// A protocol version in Apache's encoding: 1000 × major + minor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Version(pub u32);
 
@@ -34,13 +34,13 @@ impl Version {
     pub const HTTP_20: Version = Version(2000);
 }
 
-/// Limits of a request head. They are those of the server that the connection came in on, since
-/// the virtual host is not known yet.
+/// Limits of a request head. They come from the address's first virtual host, since the request's
+/// own is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
     /// `LimitRequestLine`, bytes. Default 8190.
     pub line_bytes: usize,
-    /// `LimitRequestFieldSize`, bytes of one field, its continuation lines included. Default 8190.
+    /// `LimitRequestFieldSize`, bytes of one field including its continuation lines. Default 8190.
     pub field_bytes: usize,
     /// `LimitRequestFields`, 0 is unlimited. Default 100.
     pub fields: usize,
@@ -52,7 +52,7 @@ impl Default for HeadLimits {
     }
 }
 
-/// `HttpProtocolOptions` and the methods that are known.
+/// `HttpProtocolOptions` and the registered methods.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadOptions<'a> {
     /// `Strict` (default) against `Unsafe`.
@@ -61,26 +61,26 @@ pub struct HeadOptions<'a> {
     pub registered_methods: bool,
     /// `Allow0.9` (default) against `Require1.0`.
     pub allow_http09: bool,
-    /// Apache's methods and those of `RegisterHttpMethod`.
+    /// Apache's methods and those that `RegisterHttpMethod` adds.
     pub methods: &'a MethodRegistry,
 }
 
-/// What [`HeadParser::parse`] made of the bytes so far.
+/// The result of [`HeadParser::parse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// The head is not complete: read more and call again with the longer buffer.
+    /// The head is incomplete: read more, and call again with the longer buffer.
     NeedMore,
     /// The head is complete; the body begins `consumed` bytes into the buffer.
     Done {
-        /// Bytes of the buffer that belong to the head.
+        /// Length of the head in bytes.
         consumed: usize,
     },
-    /// The request is refused. What was understood of it is in the head, for logs and for the
-    /// error response; the connection is closed after that response.
+    /// The request is refused. The head holds the part that was parsed, for logs and the error
+    /// response. The connection closes after that response.
     Error(Box<HeadError>),
 }
 
-/// Why a request was refused before it had a configuration.
+/// The refusal of a request that has no configuration yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadError {
     /// Status of the response.
@@ -89,9 +89,9 @@ pub struct HeadError {
     pub log_number: u32,
     /// Level of the log line.
     pub level: LogLevel,
-    /// Text of the log line, after the number. Bytes of the client are in it: escape them.
+    /// Text of the log line, after the number. It contains client bytes: escape them.
     pub message: Vec<u8>,
-    /// HTML for the error page (Apache's note `error-notes`); empty when there is none.
+    /// HTML for the error page (Apache's note `error-notes`), or empty.
     pub notes: &'static str,
 }
 
@@ -111,7 +111,7 @@ impl HeadError {
     }
 }
 
-/// Level of a log line that this crate proposes.
+/// The level this crate proposes for a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
     /// `error`
@@ -122,7 +122,7 @@ pub enum LogLevel {
     Debug,
 }
 
-/// How the length of the request's body is known.
+/// How the length of the request body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Body {
     /// Neither `Content-Length` nor `Transfer-Encoding`: there is no body.
@@ -130,11 +130,11 @@ pub enum Body {
     None,
     /// `Content-Length`, bytes.
     Length(u64),
-    /// `Transfer-Encoding` whose last coding is `chunked`. Codings before it are left in the body.
+    /// `Transfer-Encoding` whose last coding is `chunked`. Other codings are left in the body.
     Chunked,
 }
 
-/// A request's head. It is recycled: [`RequestHead::clear`] keeps the memory.
+/// A request's head. [`RequestHead::clear`] keeps the memory for reuse.
 #[derive(Debug, Clone)]
 pub struct RequestHead {
     line: Vec<u8>,
@@ -143,19 +143,19 @@ pub struct RequestHead {
     protocol: (usize, usize),
     path: (usize, usize),
     query: Option<(usize, usize)>,
-    /// The line could not be read: there is neither a method nor a target.
+    /// The request line was unreadable: there is neither a method nor a target.
     is_unread: bool,
     /// The method's number; `HEAD` has that of `GET`.
     pub method: Method,
-    /// `HEAD`.
+    /// Whether the method is `HEAD`.
     pub header_only: bool,
     /// The protocol version.
     pub version: Version,
-    /// Header fields; those of one name are merged with `", "`.
+    /// Header fields; values of the same name are joined with `", "`.
     pub headers: Table,
-    /// What is known about the fields without looking them up.
+    /// Facts about the fields, without looking them up.
     pub flags: HeadFlags,
-    /// How the body is framed.
+    /// The framing of the body.
     pub body: Body,
 }
 
@@ -185,7 +185,7 @@ impl RequestHead {
         RequestHead::default()
     }
 
-    /// Forgets the request and keeps the memory.
+    /// Clears the head and keeps the memory.
     pub fn clear(&mut self) {
         self.line.clear();
         self.method_len = 0;
@@ -202,8 +202,8 @@ impl RequestHead {
         self.body = Body::None;
     }
 
-    /// Keeps what of a line that could not be read is worth a log line: Apache's buffer of one byte
-    /// more than the limit, as a string of C.
+    /// Keeps the part of an unreadable line that is logged: Apache's buffer of one byte more than
+    /// the limit, as a C string.
     fn keep_unread(&mut self, line: &[u8], limit_bytes: usize) {
         let line = line.strip_suffix(b"\r\n").unwrap_or(line);
         let line = line.get(..limit_bytes.saturating_add(1)).unwrap_or(line);
@@ -212,24 +212,24 @@ impl RequestHead {
         self.is_unread = true;
     }
 
-    /// The request line as it was sent, without its line end (`%r`).
+    /// The request line as received, without its line end (`%r`).
     pub fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// The method's name as it was sent.
+    /// The method's name as received.
     pub fn method_name(&self) -> &[u8] {
         self.line.get(..self.method_len).unwrap_or_default()
     }
 
-    /// The request target as it was sent (`r->unparsed_uri`).
+    /// The request target as received (`r->unparsed_uri`).
     pub fn target(&self) -> &[u8] {
         self.line.get(self.target.0..self.target.1).unwrap_or_default()
     }
 
-    /// The path as it was sent, still escaped: `/` when an absolute target has none, `*` for
-    /// `OPTIONS *` and for `OPTIONS` of a target without a path (`r->uri` before it is unescaped);
-    /// empty where the line could not be read.
+    /// The path as received, still escaped (`r->uri` before it is unescaped): `/` if an absolute
+    /// target has none, `*` for `OPTIONS *` and for `OPTIONS` of a target without a path, and empty
+    /// if the line was unreadable.
     pub fn path(&self) -> &[u8] {
         match self.line.get(self.path.0..self.path.1) {
             Some(path) if !path.is_empty() => path,
@@ -239,19 +239,18 @@ impl RequestHead {
         }
     }
 
-    /// What follows the first `?` of the target (`r->args`).
+    /// The target after its first `?` (`r->args`).
     pub fn query(&self) -> Option<&[u8]> {
         self.query.and_then(|(start, end)| self.line.get(start..end))
     }
 
-    /// The host, port and user of an absolute target or of `CONNECT` are found by splitting the
-    /// target again.
+    /// Splits the target again, for the host, port and user of an absolute target or of `CONNECT`.
     pub fn split_target(&self) -> Result<Target<'_>, TargetError> {
         Target::of_request(self.target(), self.method == Method::CONNECT)
     }
 
-    /// An absolute target must be of `http` or `https`: anything else is 400, after the checks of
-    /// host and `Expect`, unless a proxy takes the request.
+    /// Whether an absolute target's scheme is `http` or `https`. Any other is a 400, after the
+    /// checks of host and `Expect`, unless a proxy handles the request.
     pub fn has_known_scheme(&self) -> bool {
         match self.target().first() {
             Some(b'/' | b'*' | b'?') => true,
@@ -264,8 +263,8 @@ impl RequestHead {
         }
     }
 
-    /// The client wants an `Expect`ation that nobody can meet: 417 (`ap_check_request_header`).
-    /// Apache closes the connection after it.
+    /// Fails with 417 if the client sent an `Expect`ation other than `100-continue`
+    /// (`ap_check_request_header`). Apache closes the connection after it.
     pub fn check_expect(&self) -> Result<(), Box<HeadError>> {
         if !self.flags.has(HeadFlags::EXPECT) || self.flags.has(HeadFlags::EXPECT_CONTINUE) {
             return Ok(());
@@ -279,7 +278,7 @@ impl RequestHead {
         Err(HeadError::new(417, 570, LogLevel::Info, message))
     }
 
-    /// The protocol as it was sent, `HTTP/0.9` for a simple request (`%H`).
+    /// The protocol as received; `HTTP/0.9` for a simple request (`%H`).
     pub fn protocol(&self) -> &[u8] {
         match self.line.get(self.protocol.0..self.protocol.1) {
             Some(sent) if !sent.is_empty() => sent,
@@ -288,12 +287,13 @@ impl RequestHead {
         }
     }
 
-    /// A simple request (HTTP/0.9): no header fields come, and none are sent (`assbackwards`).
+    /// Whether this is a simple request (HTTP/0.9), which neither has nor gets header fields
+    /// (`assbackwards`).
     pub fn is_simple(&self) -> bool {
         self.version == Version::HTTP_09
     }
 
-    /// First value of a header field.
+    /// The first value of a header field.
     pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
         self.headers.get(name)
     }

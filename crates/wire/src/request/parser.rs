@@ -6,34 +6,34 @@ use super::{fast, line};
 use crate::chars::{is_token, trim_blanks_end, trim_blanks_start};
 use crate::table::Table;
 
-/// An unfinished line is refused as too long only from this size on; Apache reads as much before
-/// it looks (`HUGE_STRING_LEN`).
+/// The size from which an unfinished line is refused as too long. Apache reads as much before it
+/// checks (`HUGE_STRING_LEN`).
 const UNFINISHED_LINE_BYTES: usize = 8192;
 
 /// Blank lines allowed before a request (`DEFAULT_LIMIT_BLANK_LINES`, `MAX_EMPTY_LINES`).
 const BLANK_LINES: usize = 10;
 
-/// Parser state that lives across reads of one head. Call [`HeadParser::reset`] between requests.
+/// Parser state across the reads of one head. Call [`HeadParser::reset`] between requests.
 ///
-/// Bytes are looked at once: however slowly they arrive, the work is linear.
+/// Each byte is examined once: however slowly the bytes arrive, the work is linear.
 #[derive(Debug, Default, Clone)]
 pub struct HeadParser {
-    /// Bytes whose lines are done with.
+    /// Bytes of complete lines.
     at: usize,
-    /// Bytes known to hold no line end beyond `at`.
+    /// Bytes beyond `at` that are known to contain no line end.
     scanned: usize,
     /// Blank lines seen before the request line.
     blank_lines: usize,
-    /// A request came before this one, and what is left of it may be a bare LF.
+    /// Whether a request precedes this one. A bare LF may be left of it.
     follows: bool,
     in_fields: bool,
     /// Fields added so far.
     fields: usize,
-    /// The last field line, held back because the next line may continue it.
+    /// The last field line, held back since the next line may continue it.
     pending: Vec<u8>,
 }
 
-/// Why a line can't be taken.
+/// Why a line is refused.
 enum BadLine {
     TooLong,
     /// A bare LF in strict mode, or a NUL.
@@ -51,7 +51,7 @@ impl HeadParser {
         HeadParser::default()
     }
 
-    /// Ready for the next head; keeps the memory.
+    /// Prepares for the next head and keeps the memory.
     pub fn reset(&mut self) {
         self.at = 0;
         self.scanned = 0;
@@ -62,26 +62,26 @@ impl HeadParser {
         self.pending.clear();
     }
 
-    /// Ready for the head that follows one on the same connection. Line ends between them are left
-    /// out, a bare LF too (`check_pipeline`).
+    /// Prepares for the next head on the same connection. Line ends between requests are skipped,
+    /// including a bare LF (`check_pipeline`).
     pub fn reset_for_next(&mut self) {
         self.reset();
         self.follows = true;
     }
 
-    /// A parser of the trailer fields of a chunked body.
+    /// Returns a parser for the trailer fields of a chunked body.
     pub(crate) fn for_trailers() -> Self {
         HeadParser { in_fields: true, ..HeadParser::default() }
     }
 
-    /// As [`HeadParser::reset`], for trailer fields.
+    /// Like [`HeadParser::reset`], for trailer fields.
     pub(crate) fn reset_for_trailers(&mut self) {
         self.reset();
         self.in_fields = true;
     }
 
     /// Parses trailer fields up to their blank line by the rules of header fields. `buf` begins
-    /// with the first of them and grows from call to call.
+    /// with the first field and grows from call to call.
     pub(crate) fn parse_trailers(
         &mut self,
         trailers: &mut Table,
@@ -99,24 +99,24 @@ impl HeadParser {
         }
     }
 
-    /// Whether a request has begun: a byte other than line ends before it has been seen.
+    /// Whether a request has begun: a byte other than leading line ends has arrived.
     pub fn has_begun(&self) -> bool {
         self.in_fields || self.scanned > self.at
     }
 
-    /// Whether the request line is complete (`reqtimeout` and logs ask).
+    /// Whether the request line is complete (for mod_reqtimeout and logs).
     pub fn has_line(&self) -> bool {
         self.in_fields
     }
 
-    /// Bytes of the head that have been taken: after an error, up to the end of the line that shows
-    /// it.
+    /// Bytes of the head that have been consumed; after an error, up to the end of the offending
+    /// line.
     pub fn consumed(&self) -> usize {
         self.at
     }
 
-    /// Parses `buf`, which holds the head from its first byte on and grows from call to call,
-    /// into `head` (cleared before the first call).
+    /// Parses `buf`, which begins with the head and grows from call to call, into `head`, which
+    /// must be clear before the first call.
     pub fn parse(
         &mut self,
         head: &mut RequestHead,
@@ -142,7 +142,7 @@ impl HeadParser {
         }
     }
 
-    /// The exact way, line by line.
+    /// The slow path: parses line by line.
     fn parse_lines(
         &mut self,
         head: &mut RequestHead,
@@ -178,7 +178,7 @@ impl HeadParser {
         }
     }
 
-    /// Field lines up to the blank one.
+    /// Parses field lines up to the blank one.
     fn parse_fields(
         &mut self,
         table: &mut Table,
@@ -200,7 +200,7 @@ impl HeadParser {
         }
     }
 
-    /// The next whole line, without its end; `None` when it is not complete yet.
+    /// The next complete line without its end, or `None`.
     fn next_line<'a>(
         &mut self,
         buf: &'a [u8],
@@ -227,7 +227,7 @@ impl HeadParser {
         Ok(Some(Line { text, next: end + 1 }))
     }
 
-    /// Takes a line that is no good, with its end or as much of it as there is.
+    /// Consumes an invalid line: up to its end, or all that has arrived.
     fn skip_line<'a>(&mut self, buf: &'a [u8]) -> &'a [u8] {
         let rest = buf.get(self.at..).unwrap_or_default();
         let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
@@ -235,7 +235,7 @@ impl HeadParser {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Takes one line of the fields; true when it was the blank line at the end.
+    /// Processes one field line; returns true for the blank line at the end.
     fn take_field_line(
         &mut self,
         table: &mut Table,

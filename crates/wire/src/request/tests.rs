@@ -17,7 +17,8 @@ fn parse(bytes: &[u8], strict: bool) -> (RequestHead, Progress) {
     (head, progress)
 }
 
-/// Runs the checks of this crate in the order of a request; 0 when all pass, 1 to wait.
+/// Runs this crate's checks in the order of a request. Returns 0 if all pass, and 1 if the head is
+/// incomplete.
 fn status(bytes: &[u8], strict: bool) -> Status {
     let (mut head, progress) = parse(bytes, strict);
     match progress {
@@ -74,7 +75,7 @@ fn recorded() -> impl Iterator<Item = (Status, Status, Vec<u8>)> {
     })
 }
 
-// Every row of recorded.txt is an answer of the real Apache 2.4.71.
+// Every row of recorded.txt is a response of the real Apache 2.4.71.
 #[test]
 fn answers_are_apaches() {
     let mut wrong = Vec::new();
@@ -93,7 +94,7 @@ fn bstr(bytes: &[u8]) -> &bstr::BStr {
     bstr::BStr::new(bytes)
 }
 
-// Whatever is cut where: the same head, the same answer.
+// Wherever the input is cut, head and response are the same.
 #[test]
 fn byte_by_byte_is_as_whole() {
     for (_, _, bytes) in recorded() {
@@ -142,8 +143,8 @@ fn folded_fields_are_joined_with_one_space() {
     }
 }
 
-// Apache 2.4.71: both fields give 200 with Connection: close, the length is gone; the codings
-// before chunked are not looked at.
+// Apache 2.4.71: both fields together give 200 with Connection: close, and the length is dropped.
+// Codings before chunked are not examined.
 #[test]
 fn framing() {
     let body = |fields: &str| {
@@ -162,7 +163,7 @@ fn framing() {
     assert!(body("Transfer-Encoding: x\r\nContent-Length: +3\r\n").is_none());
 }
 
-// Apache 2.4.71, error log at debug.
+// Apache 2.4.71: the error log at debug level.
 #[test]
 fn messages_of_framing() {
     let message = |field: &str| match parse(
@@ -203,7 +204,7 @@ fn protocol_options() {
     assert_eq!(refuse(b"POST /\r\n", &options(true)), Some((400, 3444)));
 }
 
-// Apache 2.4.71: the page of 400 has the text, the 414 and the syntax errors have none.
+// Apache 2.4.71: the page of a 400 has the text, those of 414 and of syntax errors do not.
 #[test]
 fn notes_for_the_error_page() {
     let notes = |fields: String| match parse(
@@ -221,7 +222,7 @@ fn notes_for_the_error_page() {
     assert_eq!(notes("X y: a\r\n".into()), (2426, ""));
 }
 
-// A fuzzing find: the colon of the next line was taken for this one's.
+// A finding of the fuzzer: the colon of the next line was taken for this line's.
 #[test]
 fn the_message_of_a_long_line_is_its_own() {
     let limits = HeadLimits { field_bytes: 20, ..LIMITS };

@@ -1,12 +1,12 @@
-//! Joining pairs of one key (`apr_table_compress`).
+//! Joins pairs of the same key (`apr_table_compress`).
 
 use super::{Entry, Overlap, Table};
 
-/// Up to this many pairs, duplicates are found by comparing each with each.
+/// Most pairs for which duplicates are found by pairwise comparison.
 const COMPRESS_BY_SCAN: usize = 64;
 
 impl Table {
-    /// Leaves one pair for each key, at the place of its first (`apr_table_compress`).
+    /// Reduces each key to one pair, at the position of its first (`apr_table_compress`).
     pub fn compress(&mut self, how: Overlap) {
         if self.entries.len() > COMPRESS_BY_SCAN {
             return self.compress_sorted(how);
@@ -21,7 +21,8 @@ impl Table {
         }
     }
 
-    /// A bit for each mark: only a key whose bit is taken is compared with those before it.
+    /// Whether a key occurs twice. A bitmap of marks limits comparisons to keys whose bit is
+    /// already set.
     fn has_duplicates(&self) -> bool {
         let mut seen = [0u64; 4];
         self.entries.iter().enumerate().any(|(at, entry)| {
@@ -36,7 +37,7 @@ impl Table {
         })
     }
 
-    /// As [`Table::compress`] in n log n steps, for tables too large for a scan per entry.
+    /// Like [`Table::compress`] in O(n log n), for tables too large for pairwise comparison.
     pub(super) fn compress_sorted(&mut self, how: Overlap) {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_cached_key(|at| (self.key_of(self.entries[*at]).to_ascii_lowercase(), *at));
@@ -71,7 +72,7 @@ impl Table {
         }
     }
 
-    /// Takes the value of `entry`, which goes, into the one at `at`.
+    /// Merges the value of `entry`, which is removed, into the one at `at`.
     fn absorb(&mut self, at: usize, entry: Entry, how: Overlap) {
         match how {
             Overlap::Set => {

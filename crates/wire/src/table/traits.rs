@@ -1,4 +1,4 @@
-//! What a table is to the standard library.
+//! Standard library traits for `Table`.
 
 use std::fmt;
 

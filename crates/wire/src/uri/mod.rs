@@ -1,4 +1,4 @@
-//! Request targets and URL paths: splitting, unescaping, normalising.
+//! Request targets and URL paths: splits, unescapes and normalises them.
 
 mod normalize;
 mod target;

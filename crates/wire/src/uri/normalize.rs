@@ -1,24 +1,24 @@
-//! Dots and slashes of a path (`ap_normalize_path`, `ap_getparents`, `ap_no2slash`).
+//! Normalises dots and slashes of a path (`ap_normalize_path`, `ap_getparents`, `ap_no2slash`).
 
 use super::unescape::escaped_byte;
 
-/// What [`normalize_path`] does beside resolving `.` and `..` segments.
+/// What [`normalize_path`] does besides resolving `.` and `..` segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Normalize {
-    /// A path that does not begin with a slash is allowed (`ALLOW_RELATIVE`).
+    /// Allow a path that does not begin with a slash (`ALLOW_RELATIVE`).
     pub allow_relative: bool,
-    /// `..` may not climb above the root (`NOT_ABOVE_ROOT`); else it stays at the root.
+    /// Refuse `..` above the root (`NOT_ABOVE_ROOT`); otherwise it stays at the root.
     pub not_above_root: bool,
-    /// Escapes of unreserved characters are decoded (`DECODE_UNRESERVED`).
+    /// Decode escapes of unreserved characters (`DECODE_UNRESERVED`).
     pub decode_unreserved: bool,
-    /// Runs of slashes are one (`MERGE_SLASHES`).
+    /// Merge runs of slashes (`MERGE_SLASHES`).
     pub merge_slashes: bool,
-    /// `;parameters` of segments are dropped (`DROP_PARAMETERS`).
+    /// Drop `;parameters` of segments (`DROP_PARAMETERS`).
     pub drop_parameters: bool,
 }
 
 impl Normalize {
-    /// What Apache does to every request's path before anything else
+    /// The normalisation that Apache applies to every request's path first
     /// (`ap_process_request_internal`), with `MergeSlashes` as configured.
     pub const fn request(merge_slashes: bool) -> Self {
         Normalize {
@@ -31,8 +31,8 @@ impl Normalize {
     }
 }
 
-/// Normalises a path in place; false when the path is refused (400): it does not begin with a
-/// slash, climbs above the root, or has a bad escape while escapes are decoded.
+/// Normalises a path in place. Returns false if the path is refused (400): it does not begin with a
+/// slash, climbs above the root, or has a malformed escape while escapes are decoded.
 pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
     if path.first() != Some(&b'/') {
         if path == b"*" {
@@ -48,7 +48,7 @@ pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
     let mut ok = true;
     let (mut read, mut write) = (0, 0);
     while let Some(mut byte) = path.get(read).copied() {
-        // A segment begins at `read` when what was written so far ends in a slash.
+        // A segment begins at `read` if the output so far ends in a slash.
         let begins_segment = write == 0 || path[write - 1] == b'/';
         let dots = if begins_segment { skip_dot_segment(path, read, how) } else { None };
         if let Some(dots) = dots {
@@ -84,7 +84,8 @@ pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
     ok
 }
 
-/// Nothing to do: no escape, parameter, double slash or segment that begins with a dot.
+/// Whether there is nothing to do: no escape, parameter, double slash, or segment that begins with
+/// a dot.
 fn is_plain(path: &[u8]) -> bool {
     let mut last = b'/';
     for (at, byte) in path.iter().enumerate() {
@@ -107,7 +108,7 @@ struct DotSegment {
     is_parent: bool,
 }
 
-/// Recognises `.` or `..` as a whole segment at `at`; `next` is after its slash.
+/// Recognises `.` or `..` as a whole segment at `at`; `next` is the position after its slash.
 fn skip_dot_segment(path: &[u8], at: usize, how: Normalize) -> Option<DotSegment> {
     let after_one = dot(path, at, how)?;
     if let Some(next) = segment_end(path, after_one, how) {
@@ -118,7 +119,7 @@ fn skip_dot_segment(path: &[u8], at: usize, how: Normalize) -> Option<DotSegment
     Some(DotSegment { next, is_parent: true })
 }
 
-/// Position after a dot, plain or (where escapes are decoded) escaped.
+/// The position after a dot, which may be escaped if escapes are decoded.
 fn dot(path: &[u8], at: usize, how: Normalize) -> Option<usize> {
     match path.get(at)? {
         b'.' => Some(at + 1),
@@ -127,7 +128,7 @@ fn dot(path: &[u8], at: usize, how: Normalize) -> Option<usize> {
     }
 }
 
-/// Position after the segment's end, when it ends here.
+/// The position after the segment's end, if it ends here.
 fn segment_end(path: &[u8], at: usize, how: Normalize) -> Option<usize> {
     match path.get(at) {
         None => Some(at),
@@ -140,7 +141,7 @@ fn segment_end(path: &[u8], at: usize, how: Normalize) -> Option<usize> {
     }
 }
 
-/// Takes back the last segment written; false when there is none and that is refused.
+/// Removes the last segment from the output. Returns false if there is none and that is refused.
 fn climb(path: &[u8], write: &mut usize, how: Normalize) -> bool {
     if *write <= 1 {
         return !how.not_above_root;
@@ -155,17 +156,17 @@ const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Resolves `.` and `..`, staying at the root (`ap_getparents`).
+/// Resolves `.` and `..` without leaving the root (`ap_getparents`).
 pub fn resolve_dots(path: &mut Vec<u8>) {
     normalize_path(path, Normalize { allow_relative: true, ..Normalize::default() });
 }
 
-/// Makes runs of slashes one (`ap_no2slash`).
+/// Merges runs of slashes (`ap_no2slash`).
 pub fn no_double_slashes(path: &mut Vec<u8>) {
     path.dedup_by(|next, before| *next == b'/' && *before == b'/');
 }
 
-/// Number of slashes in a path (`ap_count_dirs`).
+/// The number of slashes in a path (`ap_count_dirs`).
 pub fn directory_slashes(path: &[u8]) -> usize {
     path.iter().filter(|byte| **byte == b'/').count()
 }
@@ -180,7 +181,7 @@ mod tests {
             .then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    // Apache 2.4.71: 400 (AH10244) for these.
+    // Apache 2.4.71 refuses these with 400 (AH10244).
     #[test]
     fn above_the_root_is_refused() {
         for path in ["/../", "/%2e%2e/", "/.%2e/a.txt", "/..", "/a/../../b", "foo", "/%zz"] {

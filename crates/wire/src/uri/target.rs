@@ -1,36 +1,36 @@
-//! The request target and other URIs, split into their parts (`apr_uri_parse`).
+//! Splits the request target and other URIs into their parts (`apr_uri_parse`).
 
 use crate::chars::decimal;
 
-/// The parts of a URI, as slices of it. Absent and empty are different things.
+/// The parts of a URI, as slices of it. An absent part is `None`, unlike an empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// Before the first `:`, as it was sent.
+    /// The part before the first `:`, as received.
     pub scheme: Option<&'a [u8]>,
-    /// Before the last `@` of the authority.
+    /// The part before the last `@` of the authority.
     pub user_info: Option<&'a [u8]>,
     /// The host, without the brackets of an IPv6 literal.
     pub host: Option<&'a [u8]>,
-    /// The host was in brackets.
+    /// Whether the host was in brackets.
     pub host_is_literal: bool,
-    /// What follows the `:` of the authority; may be empty.
+    /// The part after the `:` of the authority; may be empty.
     pub port: Option<&'a [u8]>,
-    /// The path; `None` when it is empty.
+    /// The path; `None` if it is empty.
     pub path: Option<&'a [u8]>,
-    /// After the first `?`.
+    /// The part after the first `?`.
     pub query: Option<&'a [u8]>,
-    /// After the first `#`.
+    /// The part after the first `#`.
     pub fragment: Option<&'a [u8]>,
 }
 
-/// The URI can't be split: a bracket is not closed, or a port is not a number.
+/// The URI can't be split: a bracket is unclosed, or the port is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Unable to parse URI")]
 pub struct TargetError;
 
 impl<'a> Target<'a> {
-    /// Splits the target of a request (`ap_parse_uri`): `CONNECT` takes `host:port`, and leading
-    /// slashes are one slash, never an authority.
+    /// Splits the target of a request (`ap_parse_uri`): the target of `CONNECT` is `host:port`, and
+    /// leading slashes are one slash, never an authority.
     pub fn of_request(target: &'a [u8], is_connect: bool) -> Result<Self, TargetError> {
         let mut rest = target;
         while let Some(shorter @ [b'/', ..]) = rest.strip_prefix(b"/") {
@@ -61,7 +61,7 @@ impl<'a> Target<'a> {
         Ok(parts)
     }
 
-    /// Splits `host:port` where both are needed (`apr_uri_parse_hostinfo`).
+    /// Splits `host:port`; both are required (`apr_uri_parse_hostinfo`).
     pub fn host_and_port(authority: &'a [u8]) -> Result<Self, TargetError> {
         let mut parts = Target::default();
         parts.take_host_and_port(authority)?;
@@ -71,7 +71,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The port as a number; 0 when there is none. As in apr it is cut to 16 bits.
+    /// The port as a number, truncated to 16 bits as in apr; 0 if there is none.
     pub fn port_number(&self) -> u16 {
         self.port.and_then(decimal).map_or(0, |port| port as u16)
     }
@@ -123,7 +123,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// `scheme ":"`, where a scheme begins with a letter (RFC 3986 section 3.1).
+/// Splits off `scheme ":"`. A scheme begins with a letter (RFC 3986 section 3.1).
 fn split_scheme(uri: &[u8]) -> Option<(&[u8], &[u8])> {
     if !uri.first()?.is_ascii_alphabetic() {
         return None;
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(parse("*").path, Some(b"*".as_slice()));
     }
 
-    // Apache 2.4.71: `http:/a` is 404 with the Host field's name, `1a:/b` and `http:a` 400.
+    // Apache 2.4.71: `http:/a` is a 404 with the Host field's name; `1a:/b` and `http:a` are 400.
     #[test]
     fn schemes_begin_with_a_letter() {
         assert_eq!(parse("http:/a").host, None);

@@ -1,16 +1,16 @@
-//! Percent-decoding with Apache's results (`ap_unescape_url` and its variants).
+//! Percent-decoding, with Apache's results (`ap_unescape_url` and its variants).
 
 use super::normalize::{Normalize, normalize_path};
 use crate::chars::hex_value;
 
-/// What happens to an encoded slash (`AllowEncodedSlashes`).
+/// The treatment of an encoded slash (`AllowEncodedSlashes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slashes {
-    /// `Off`, the default: `%2F` is not found.
+    /// `Off`, the default: a path with `%2F` is a 404.
     Forbid,
     /// `On`: `%2F` becomes a slash.
     Decode,
-    /// `NoDecode`: `%2F` stays as it is.
+    /// `NoDecode`: `%2F` stays encoded.
     Keep,
 }
 
@@ -26,7 +26,7 @@ pub enum UnescapeError {
 }
 
 impl UnescapeError {
-    /// The status that Apache answers.
+    /// The status of Apache's response.
     pub const fn status(self) -> u16 {
         match self {
             UnescapeError::Bad => 400,
@@ -37,7 +37,8 @@ impl UnescapeError {
 
 /// Unescapes a path in place (`ap_unescape_url`, `ap_unescape_url_keep2f`).
 ///
-/// All of the path is decoded even when it is refused; a bad escape outranks a forbidden one.
+/// The whole path is decoded even if it is refused; a malformed escape takes precedence over a
+/// forbidden one.
 pub fn unescape_url(path: &mut Vec<u8>, slashes: Slashes) -> Result<(), UnescapeError> {
     let Some(first) = path.iter().position(|byte| *byte == b'%') else { return Ok(()) };
     let (mut read, mut write) = (first, first);
@@ -64,9 +65,9 @@ pub fn unescape_url(path: &mut Vec<u8>, slashes: Slashes) -> Result<(), Unescape
     outcome
 }
 
-/// Unescapes the path of a request that [`normalize_path`] has been over
-/// (`ap_process_request_internal`), and resolves what decoded slashes brought to light: `/..%2f`
-/// must not become `/../`. Here, unlike before, `..` at the root stays at the root.
+/// Unescapes the path of a request after [`normalize_path`] (`ap_process_request_internal`), and
+/// resolves dot segments that decoded slashes expose: `/..%2f` must not become `/../`. Unlike in
+/// normalisation, `..` at the root stays at the root.
 pub fn unescape_path(
     path: &mut Vec<u8>,
     slashes: Slashes,
@@ -79,8 +80,8 @@ pub fn unescape_path(
     Ok(())
 }
 
-/// The byte for the escape at `at` (`None`: leave the bytes as they are) and how many bytes it
-/// takes.
+/// Returns the byte for the escape at `at` and the escape's length; `None` leaves the bytes as they
+/// are.
 fn decode_one(
     path: &[u8],
     at: usize,
@@ -103,7 +104,7 @@ fn decode_one(
     (Some(byte), 3)
 }
 
-/// The byte that the escape at `at` stands for.
+/// The byte that the escape at `at` encodes.
 pub(super) fn escaped_byte(path: &[u8], at: usize) -> Option<u8> {
     let high = hex_value(*path.get(at + 1)?)?;
     let low = hex_value(*path.get(at + 2)?)?;
@@ -128,8 +129,8 @@ mod tests {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    // Apache 2.4.71: `/%`, `/%zz`, `/a%2` 400; `/%00`, `/%2f` 404, the latter found with
-    // AllowEncodedSlashes On.
+    // Apache 2.4.71: `/%`, `/%zz`, `/a%2` are 400; `/%00`, `/%2f` are 404. AllowEncodedSlashes On
+    // finds the latter.
     #[test]
     fn statuses_of_bad_escapes() {
         for path in ["/%", "/%zz", "/a%2", "/%2f%"] {
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(unescape("/%00", Slashes::Decode), Err(UnescapeError::NotFound));
     }
 
-    // Apache 2.4.71, AllowEncodedSlashes On: the PATH_INFO of a CGI, 404 for the last.
+    // Apache 2.4.71 with AllowEncodedSlashes On: the PATH_INFO of a CGI; 404 for the last.
     #[test]
     fn decoded_slashes_never_climb() {
         for (path, result) in [
