@@ -2,21 +2,21 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// Names that are defined, each with its value if it has one, in Apache's order: that of
-/// definition, save that the last one moves to where one was forgotten.
+/// Defined names, each with an optional value, in Apache's order: the order of definition, except
+/// that removing a name moves the last one to its position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defines {
     all: Vec<(BString, Option<BString>)>,
 }
 
 impl Defines {
-    /// Nothing defined.
+    /// Returns an empty set.
     pub fn new() -> Defines {
         Defines::default()
     }
 
-    /// Defines `name`, for `${name}` with a value. A name that is known gets the new value, or
-    /// keeps its old one when there is no new one. An empty value is none, as in Apache.
+    /// Defines `name`, as `${name}` if there is a value. A known name gets the new value, or keeps
+    /// the old one if there is no new one. As in Apache, an empty value is no value.
     pub fn set(&mut self, name: &[u8], value: Option<&[u8]>) {
         let value = value.filter(|value| !value.is_empty()).map(BString::from);
         match self.all.iter_mut().find(|(known, _)| known == name) {
@@ -25,19 +25,19 @@ impl Defines {
         }
     }
 
-    /// Forgets `name`. The last one takes its place in the order, as in Apache.
+    /// Removes `name`. As in Apache, the last name takes its position.
     pub fn unset(&mut self, name: &[u8]) {
         if let Some(index) = self.all.iter().position(|(known, _)| known == name) {
             self.all.swap_remove(index);
         }
     }
 
-    /// Is `name` defined, with a value or without?
+    /// Whether `name` is defined, with or without a value.
     pub fn contains(&self, name: &[u8]) -> bool {
         self.all.iter().any(|(known, _)| known == name)
     }
 
-    /// The value of `name`; `None` when it is not defined or has none.
+    /// The value of `name`; `None` if it is undefined or has no value.
     pub fn value(&self, name: &[u8]) -> Option<&BStr> {
         let (_, value) = self.all.iter().find(|(known, _)| known == name)?;
         value.as_ref().map(|value| value.as_bstr())

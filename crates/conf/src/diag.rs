@@ -1,13 +1,13 @@
-//! What is wrong with a configuration, where, and what may help.
+//! Findings about a configuration: what is wrong, where, and how to fix it.
 
 use std::fmt::Write as _;
 
 use crate::source::{Sources, Span};
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing; the configuration works.
+    /// The configuration works.
     Warning,
     /// The configuration can't be used.
     Error,
@@ -16,19 +16,19 @@ pub enum Severity {
 /// One finding about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Apache's number for the event, `AH00526` for a syntax error.
+    /// Apache's number for the event; `AH00526` for a syntax error.
     pub code: &'static str,
-    /// What is wrong, in Apache's words where it has some.
+    /// The message, in Apache's words if Apache has one.
     pub message: String,
-    /// Where; `None` for what has no place, as a file that is not there.
+    /// The location; `None` for a finding without one, such as a missing file.
     pub span: Option<Span>,
     /// The `Include` lines that led to the file, the outermost first.
     pub via: Box<[Span]>,
-    /// Short words for under the caret; may be empty.
+    /// A short label for the caret; may be empty.
     pub label: Box<str>,
-    /// What to do about it.
+    /// A remedy.
     pub help: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Diagnostic {
 pub const SYNTAX_ERROR: &str = "AH00526";
 
 impl Diagnostic {
-    /// An error at `span`, with Apache's number of syntax errors.
+    /// Returns an error at `span` with Apache's number for syntax errors.
     pub fn error(span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
@@ -49,37 +49,37 @@ impl Diagnostic {
         }
     }
 
-    /// A warning at `span`, with Apache's number for the event (empty when it has none).
+    /// Returns a warning at `span` with Apache's number for the event, or an empty one.
     pub fn warning(span: Span, code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, code, ..Diagnostic::error(span, message) }
     }
 
-    /// An error that belongs to no line.
+    /// Returns an error without a location.
     pub fn without_place(message: impl Into<String>) -> Diagnostic {
         Diagnostic { span: None, ..Diagnostic::error(Span::default(), message) }
     }
 
-    /// The same with words under the caret.
+    /// Adds a label for the caret.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<Box<str>>) -> Diagnostic {
         self.label = label.into();
         self
     }
 
-    /// The same with a help line.
+    /// Adds a help line.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// The form that Apache's tools parse. No line end at the end.
+    /// Formats the finding as Apache's tools parse it, without a final line end.
     ///
-    /// As in Apache there are two: what is found while files are read
-    /// (`Syntax error on line 3 of /path: message`, once per `Include` on the way; Apache's program
-    /// puts its own name in front), and what is found when directives are carried out
-    /// (`AH00526: Syntax error on line 3 of /path:`, the message on a line of its own).
-    /// The line is the last one of a continued line, as Apache counts.
+    /// As in Apache there are two forms: for errors found while files are read (`Syntax error on
+    /// line 3 of /path: message`, repeated per `Include` on the way; Apache puts the program's name
+    /// in front), and for errors found when directives are processed (`AH00526: Syntax error on
+    /// line 3 of /path:`, with the message on its own line). The line is the last one of a
+    /// continued line, as Apache counts.
     pub fn render_plain(&self, sources: &Sources) -> String {
         let message = escaped(&self.message);
         let Some(span) = self.span.filter(|_| self.severity == Severity::Error) else {
@@ -106,18 +106,18 @@ impl Diagnostic {
         out + &message
     }
 
-    /// The form for people: message, file, line and column, the source line with a caret, help.
-    /// With `colour` for a terminal.
+    /// Formats the finding for people: message, file, line and column, the source line with a
+    /// caret, and help. `colour` is for a terminal.
     pub fn render(&self, sources: &Sources, colour: bool) -> String {
         crate::render::render(self, sources, colour)
     }
 }
 
-/// Name of the text that holds the arguments of `-C` or `-c`.
+/// The name of the source that holds the arguments of `-C` or `-c`.
 pub const COMMAND_LINE_SOURCE: &str = "-c/-C directives";
 
-/// A text as Apache writes it into logs: what is not printable ASCII as `\\n` or `\\xhh`, and a
-/// backslash doubled. Source: `ap_escape_logitem`, without its treatment of quotes.
+/// Escapes a text as Apache does for logs: bytes outside of printable ASCII as `\\n` or `\\xhh`,
+/// and a backslash doubled. Source: `ap_escape_logitem`, without its treatment of quotes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -135,9 +135,9 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// The candidate nearest to `word` (case does not count), if it is near enough to be a slip.
+/// The candidate nearest to `word`, ignoring case, if it is near enough to suggest a typing error.
 ///
-/// Near: at most a third of the word's letters changed, added, left out or swapped.
+/// Near means: at most a third of the word's letters are changed, added, omitted or swapped.
 pub fn suggest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let word = word.to_ascii_lowercase();
     let limit = (word.chars().count() / 3).clamp(1, 4);
@@ -149,7 +149,7 @@ pub fn suggest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Damerau's distance in its restricted form: insert, delete, replace, swap neighbours.
+/// The restricted Damerau-Levenshtein distance: insert, delete, replace, swap neighbours.
 fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut before: Vec<usize> = Vec::new();

@@ -1,23 +1,22 @@
 //! Shell wildcards: APR's `apr_fnmatch`, and Apache's simpler `*` and `?` (`ap_strcmp_match`).
 
-/// How a pattern is matched.
+/// Options of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {
     /// Wildcards do not match `/` (`APR_FNM_PATHNAME`).
     pub pathname: bool,
-    /// A dot at the start (with `pathname`: of any segment) is matched only by a dot
-    /// (`APR_FNM_PERIOD`).
+    /// A leading dot (with `pathname`: of any segment) matches only a dot (`APR_FNM_PERIOD`).
     pub period: bool,
     /// ASCII letters match either case (`APR_FNM_CASE_BLIND`).
     pub ignoring_case: bool,
-    /// A backslash is a plain byte (`APR_FNM_NOESCAPE`).
+    /// A backslash is an ordinary byte (`APR_FNM_NOESCAPE`).
     pub no_escape: bool,
 }
 
-/// Does `text` match `pattern`, with `*`, `?`, `[a-z]`, `[!a-z]` and backslash?
+/// Whether `text` matches `pattern`, with `*`, `?`, `[a-z]`, `[!a-z]` and backslash.
 ///
-/// A `[` without its `]` is a plain byte. Runs in time pattern × text, without recursion.
-/// Source: `apr_fnmatch`.
+/// A `[` without its `]` is an ordinary byte. Runs in O(pattern × text), without recursion. Source:
+/// `apr_fnmatch`.
 pub fn fnmatch(pattern: &[u8], text: &[u8], flags: Flags) -> bool {
     let mut at = Cursor { pattern: 0, text: 0 };
     let mut retry: Option<Cursor> = None;
@@ -34,7 +33,7 @@ pub fn fnmatch(pattern: &[u8], text: &[u8], flags: Flags) -> bool {
             at = Cursor { pattern: at.pattern + length, text: at.text + 1 };
             continue;
         }
-        // Go back to the last star and let it take one byte more, if it may.
+        // Backtracks to the last star, which takes one more byte if it may.
         let Some(last) = retry else { return false };
         match text.get(last.text) {
             Some(b'/') if flags.pathname => return false,
@@ -47,7 +46,7 @@ pub fn fnmatch(pattern: &[u8], text: &[u8], flags: Flags) -> bool {
     }
 }
 
-/// Has `pattern` a wildcard? Source: `apr_fnmatch_test`.
+/// Whether `pattern` has a wildcard. Source: `apr_fnmatch_test`.
 pub fn has_wildcard(pattern: &[u8]) -> bool {
     let mut bracket_open = false;
     let mut bytes = pattern.iter();
@@ -65,7 +64,7 @@ pub fn has_wildcard(pattern: &[u8]) -> bool {
     false
 }
 
-/// Does `text` match `pattern`, with `*` and `?` alone, which match any byte?
+/// Whether `text` matches `pattern`, in which only `*` and `?` are special and match any byte.
 ///
 /// Source: `ap_strcmp_match`, `ap_strcasecmp_match`.
 pub fn simple_match(pattern: &[u8], text: &[u8], ignoring_case: bool) -> bool {
@@ -96,7 +95,7 @@ pub fn simple_match(pattern: &[u8], text: &[u8], ignoring_case: bool) -> bool {
     }
 }
 
-/// Has `pattern` a `*` or `?`? Source: `ap_is_matchexp`.
+/// Whether `pattern` has a `*` or `?`. Source: `ap_is_matchexp`.
 pub fn is_match_expression(pattern: &[u8]) -> bool {
     pattern.iter().any(|byte| matches!(byte, b'*' | b'?'))
 }
@@ -107,8 +106,8 @@ struct Cursor {
     text: usize,
 }
 
-/// Matches one byte of text against what stands at the pattern's cursor, which is no star that may
-/// match here. Gives how many bytes of pattern that was.
+/// Matches one byte of text with the pattern at the cursor, which is not at a star that may match
+/// here. Returns the length of that part of the pattern.
 fn match_one(pattern: &[u8], text: &[u8], at: Cursor, flags: Flags) -> Option<usize> {
     let byte = *text.get(at.text)?;
     let rest = pattern.get(at.pattern..)?;
@@ -130,7 +129,7 @@ fn match_one(pattern: &[u8], text: &[u8], at: Cursor, flags: Flags) -> Option<us
     }
 }
 
-/// Reads a class behind its `[`: does it match, and how long is it with its `]`?
+/// Reads a class after its `[`. Returns whether it matches, and its length including `]`.
 fn bracket(class: &[u8], byte: u8, flags: Flags) -> Option<(bool, usize)> {
     let negated = matches!(class.first(), Some(b'!' | b'^'));
     let start = usize::from(negated);
@@ -170,7 +169,7 @@ fn class_byte(class: &[u8], at: usize, flags: Flags) -> Option<(u8, usize)> {
     }
 }
 
-/// A dot that only a dot may match.
+/// Whether the byte is a dot that only a dot may match.
 fn is_hidden_dot(text: &[u8], at: usize, flags: Flags) -> bool {
     let starts = match at.checked_sub(1) {
         None => true,

@@ -1,6 +1,6 @@
 //! The configuration language: text becomes a tree, the tree becomes typed values, all with spans.
 //!
-//! [`reader::read_config`] reads Apache's files as Apache does and hands back a [`tree::Node`] per
+//! [`reader::read_config`] reads Apache's files as Apache does and returns a [`tree::Node`] per
 //! directive; [`values`] and [`expr`] give arguments their types. This crate knows no HTTP, opens
 //! no sockets, and reads only the files that a configuration includes.
 

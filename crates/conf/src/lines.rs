@@ -1,4 +1,4 @@
-//! Logical lines: continuation joined, blanks trimmed, as `ap_cfg_getline` reads them.
+//! Logical lines: continuations joined and blanks trimmed, as in `ap_cfg_getline`.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use crate::source::FileId;
 use crate::text::Text;
 use crate::word::is_blank;
 
-/// How long a logical line may be, in bytes; Apache's `VARBUF_MAX_LEN`.
+/// Most bytes of a logical line; Apache's `VARBUF_MAX_LEN`.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A logical line without blanks at its ends.
+/// A logical line without leading and trailing blanks.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What stands on it; may be empty.
+    /// The contents; may be empty.
     pub text: Text,
-    /// Number of its last physical line: the one that Apache's messages name.
+    /// The number of its last physical line, which Apache's messages name.
     pub number: u32,
-    /// It held a NUL byte, and what followed was cut off, as in Apache.
+    /// Whether the line contained a NUL byte; as in Apache, the rest was cut off.
     pub cut_at_nul: bool,
 }
 
-/// The line is longer than [`MAX_LINE_BYTES`]; reading ends there.
+/// The line exceeds [`MAX_LINE_BYTES`]; reading ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineTooLong {
-    /// Number of its first physical line.
+    /// The number of its first physical line.
     pub number: u32,
 }
 
-/// The logical lines of one text, one by one.
+/// An iterator over the logical lines of a text.
 #[derive(Clone, Debug)]
 pub struct Lines {
     file: FileId,
@@ -44,17 +44,17 @@ impl Lines {
         Lines { file, text, at: 0, number: 0 }
     }
 
-    /// The text that is read.
+    /// The text being read.
     pub fn file(&self) -> FileId {
         self.file
     }
 
-    /// Number of the last physical line that was read; 0 before the first.
+    /// The number of the last physical line read; 0 before the first.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// One physical line: its bytes without the line end, and whether it had one.
+    /// Reads a physical line: its bytes without the line end, and whether it had one.
     fn physical(&mut self) -> Option<(usize, usize, bool)> {
         let rest = self.text.get(self.at..).filter(|rest| !rest.is_empty())?;
         let start = self.at;
@@ -102,7 +102,7 @@ impl Iterator for Lines {
     }
 }
 
-/// Takes the blanks off both ends.
+/// Trims blanks at both ends.
 fn trimmed(text: Text) -> Text {
     let bytes = text.bytes();
     let blank = |byte: &u8| is_blank(*byte);

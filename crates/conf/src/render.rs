@@ -1,4 +1,4 @@
-//! A diagnostic as people read it: the source line with a caret.
+//! Formats a diagnostic with its source line and a caret.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 use crate::diag::{Diagnostic, Severity};
 use crate::source::{Sources, Span};
 
-/// How many characters of a source line are shown, at most; the rest is cut off.
+/// Most characters shown of a source line; the rest is cut off.
 const MAX_SHOWN_CHARS: usize = 400;
 
 pub(crate) fn render(diagnostic: &Diagnostic, sources: &Sources, colour: bool) -> String {
@@ -37,7 +37,7 @@ pub(crate) fn render(diagnostic: &Diagnostic, sources: &Sources, colour: bool) -
     renderer.render(&[group])
 }
 
-/// The one line that is shown, and what of it is meant.
+/// The source line, and the part of it that the finding is about.
 struct Shown {
     name: String,
     line: String,
@@ -51,7 +51,7 @@ impl Shown {
         let line: String = source
             .chars()
             .take(MAX_SHOWN_CHARS)
-            // A tab or control character would move the caret.
+            // A tab or control character would displace the caret.
             .map(|letter| if letter.is_control() { ' ' } else { letter })
             .collect();
         let column = usize::try_from(span.column).ok()?.saturating_sub(1);
@@ -74,7 +74,7 @@ impl Shown {
     }
 }
 
-/// Without control characters, which could play tricks on a terminal; line ends stay.
+/// Replaces control characters, which could affect a terminal, except line ends.
 fn printable(text: &str) -> String {
     let harmless = |letter: char| if letter.is_control() && letter != '\n' { ' ' } else { letter };
     text.chars().map(harmless).collect()

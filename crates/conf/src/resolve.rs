@@ -1,4 +1,4 @@
-//! `${NAME}`: values of `Define`, then of the environment, put into a line (`ap_resolve_env`).
+//! Replaces `${NAME}` by the value of `Define` or of the environment (`ap_resolve_env`).
 
 use bstr::{BString, ByteSlice};
 
@@ -6,19 +6,19 @@ use crate::defines::Defines;
 use crate::source::Span;
 use crate::text::Text;
 
-/// A name that stands nowhere, with its place.
+/// An undefined name with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undefined {
     /// The name between the braces.
     pub name: BString,
-    /// Where `${NAME}` stands.
+    /// The position of `${NAME}`.
     pub span: Span,
 }
 
-/// The text with every `${NAME}` replaced that has a value; what has none stays as it is.
+/// Replaces every `${NAME}` that has a value; others stay as they are.
 ///
-/// A value is not looked at again. A name with a colon is left alone, as it is a map look-up of
-/// mod_rewrite, and is not reported.
+/// Values are not expanded again. A name with a colon is left alone and not reported: it is a map
+/// look-up of mod_rewrite.
 pub fn resolve(text: &Text, defines: &Defines) -> (Text, Vec<Undefined>) {
     let bytes = text.bytes();
     if bytes.find(b"${").is_none() {
@@ -45,7 +45,7 @@ pub fn resolve(text: &Text, defines: &Defines) -> (Text, Vec<Undefined>) {
     (out, undefined)
 }
 
-/// The next `${…}` from `at` on, from its dollar to behind its brace.
+/// The next `${…}` from `at`: from its dollar to the end of its brace.
 fn next_reference(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let start = at + bytes.get(at..)?.find(b"${")?;
     let length = bytes.get(start..)?.find_byte(b'}')?;
@@ -56,7 +56,7 @@ fn value(name: &[u8], defines: &Defines) -> Option<BString> {
     if let Some(value) = defines.value(name) {
         return Some(value.into());
     }
-    // The standard library panics on such names in some calls; they can't be variables anyway.
+    // Some calls of the standard library panic on such names, which can't be variables anyway.
     if name.is_empty() || name.contains(&b'=') || name.contains(&0) {
         return None;
     }

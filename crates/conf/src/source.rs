@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// Names one text of [`Sources`].
+/// The index of a text in [`Sources`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
-/// A stretch of one source line.
+/// A range within a source line.
 ///
-/// Counted in characters (a byte that is no UTF-8 counts as one), from 1. It never crosses a line:
-/// what goes on behind a continuation is cut at the line's end.
+/// Counted in characters from 1; a byte that is not UTF-8 counts as one. It never crosses a line
+/// end: text after a continuation is cut off there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The text.
@@ -20,23 +20,24 @@ pub struct Span {
     pub line: u32,
     /// The column of the first character, from 1.
     pub column: u32,
-    /// How many characters; 0 marks a place between two of them.
+    /// The number of characters; 0 marks a position between two of them.
     pub length: u32,
 }
 
 /// One text: a file, an `.htaccess`, the `-C`/`-c` arguments, or a macro's expansion.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Name as Apache prints it: an absolute path, or e.g. `macro 'X' (defined on …) used on …`.
+    /// The name as Apache prints it: an absolute path, or for instance `macro 'X' (defined on …)
+    /// used on …`.
     pub name: BString,
     /// The whole text.
     pub text: Arc<[u8]>,
-    /// Where its lines begin.
+    /// The offsets of its lines.
     starts: OnceLock<Vec<usize>>,
 }
 
 impl Source {
-    /// Line `number` (from 1) without its line end, or `None` when there are fewer.
+    /// Line `number` (from 1) without its line end, or `None` if there are fewer.
     pub fn line(&self, number: u32) -> Option<&BStr> {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
         let starts = self.starts.get_or_init(|| {
@@ -56,34 +57,34 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// No texts.
+    /// Returns an empty list.
     pub fn new() -> Sources {
         Sources::default()
     }
 
-    /// Keeps a text and names it.
+    /// Adds a text with its name.
     pub fn add(&mut self, name: impl Into<BString>, text: impl Into<Arc<[u8]>>) -> FileId {
         let id = FileId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
         self.all.push(Source { name: name.into(), text: text.into(), starts: OnceLock::new() });
         id
     }
 
-    /// The text, or `None` when the id is of other sources.
+    /// The text, or `None` if the id belongs to other sources.
     pub fn get(&self, file: FileId) -> Option<&Source> {
         self.all.get(usize::try_from(file.0).ok()?)
     }
 
-    /// The name of the text; empty when the id is of other sources.
+    /// The name of the text; empty if the id belongs to other sources.
     pub fn name(&self, file: FileId) -> &BStr {
         self.get(file).map_or(BStr::new(b""), |source| source.name.as_bstr())
     }
 
-    /// The source line that `span` stands on.
+    /// The source line of `span`.
     pub fn line(&self, span: Span) -> Option<&BStr> {
         self.get(span.file)?.line(span.line)
     }
 
-    /// The last physical line of the logical line that `span` stands on: the one that Apache names.
+    /// The last physical line of the logical line of `span`, which is the line that Apache names.
     pub fn last_line(&self, span: Span) -> u32 {
         let mut line = span.line;
         while self.line(Span { line, ..span }).is_some_and(|text| text.ends_with(b"\\"))

@@ -1,4 +1,4 @@
-//! A logical line's text that remembers where each byte was written.
+//! The text of a logical line, which records the source position of each byte.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::source::{FileId, Span};
 use crate::word::is_blank;
 
-/// Bytes with their places: continuation lines joined, `${NAME}` replaced.
+/// Bytes with their positions: continuation lines joined, `${NAME}` replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     bytes: BString,
@@ -15,18 +15,18 @@ pub struct Text {
     segments: Vec<Segment>,
 }
 
-/// A run of bytes that stand together in the source, from `start` to the next segment.
+/// A run of bytes that are adjacent in the source, from `start` to the next segment.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: usize,
     line: u32,
     column: u32,
-    /// Characters of source that all of the run stands for, when it replaced something.
+    /// The number of source characters that the run replaced.
     replaced: Option<u32>,
 }
 
 impl Text {
-    /// An empty text of `file`.
+    /// Returns an empty text of `file`.
     pub fn new(file: FileId) -> Text {
         Text { bytes: BString::default(), file, segments: Vec::new() }
     }
@@ -36,18 +36,18 @@ impl Text {
         self.bytes.as_bstr()
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// True when there are no bytes.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The span of some of the bytes. What goes over a line's end is cut there; where text replaced
-    /// a `${NAME}`, the span is that of the `${NAME}`.
+    /// The span of a range of bytes. It is cut at the end of a line; for text that replaced a
+    /// `${NAME}`, it is the span of the `${NAME}`.
     pub fn span(&self, range: Range<usize>) -> Span {
         let start = self.place(range.start);
         if range.end <= range.start {
@@ -67,20 +67,20 @@ impl Text {
         self.span(0..self.bytes.len())
     }
 
-    /// A part of the text, with its places.
+    /// A part of the text, with its positions.
     pub fn slice(&self, range: Range<usize>) -> Text {
         let mut out = Text::new(self.file);
         out.append(self, range);
         out
     }
 
-    /// Appends bytes that stand at `line` and `column` of the source.
+    /// Appends bytes from `line` and `column` of the source.
     pub(crate) fn push_source(&mut self, bytes: &[u8], line: u32, column: u32) {
         self.segments.push(Segment { start: self.bytes.len(), line, column, replaced: None });
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends bytes that stand for what the source has at `origin`.
+    /// Appends bytes that replace the source at `origin`.
     pub(crate) fn push_replaced(&mut self, bytes: &[u8], origin: Span) {
         self.segments.push(Segment {
             start: self.bytes.len(),
@@ -112,19 +112,19 @@ impl Text {
         }
     }
 
-    /// Drops all bytes from `length` on.
+    /// Truncates to `length` bytes.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// Drops blanks at the end.
+    /// Trims trailing blanks.
     pub(crate) fn trim_end(&mut self) {
         let kept =
             self.bytes.trim_end_with(|letter| u8::try_from(letter).is_ok_and(is_blank)).len();
         self.truncate(kept);
     }
 
-    /// The place of the character at byte `at`, one character long.
+    /// The span of the character at byte `at`.
     fn place(&self, at: usize) -> Span {
         let Some(segment) = self.segment(at) else {
             return Span { file: self.file, line: 1, column: 1, length: 1 };
@@ -156,7 +156,7 @@ impl Text {
         range.start + last
     }
 
-    /// Characters from `start` to the last one of the text that stands on its line.
+    /// The number of characters from `start` to the text's last one on that line.
     fn rest_of_line(&self, start: Span) -> u32 {
         let mut end = start.column + 1;
         for segment in self.segments.iter().filter(|segment| segment.line == start.line) {

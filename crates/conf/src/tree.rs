@@ -7,45 +7,45 @@ use crate::source::Span;
 use crate::text::Text;
 use crate::word;
 
-/// A directive, or a section with what stands in it.
+/// A directive, or a section with its contents.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The name as written, without `<` of a section.
     pub name: BString,
-    /// Where the name stands (for a section without the `<`).
+    /// The position of the name, for a section without the `<`.
     pub span: Span,
-    /// All behind the name, trimmed, with `${NAME}` replaced; for a section without the closing `>`
-    /// and what follows it.
+    /// The text after the name, trimmed, with `${NAME}` replaced; for a section without the closing
+    /// `>` and anything after it.
     pub args: Text,
-    /// What stands in the section; `None` for a directive.
+    /// The contents of a section; `None` for a directive.
     pub children: Option<Vec<Node>>,
 }
 
 impl Node {
-    /// Is it `<Name …>`?
+    /// Whether this is a section, `<Name …>`.
     pub fn is_section(&self) -> bool {
         self.children.is_some()
     }
 
-    /// Is this its name? Case does not count.
+    /// Whether this is the node's name, ignoring case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// The arguments, split and unquoted as `ap_getword_conf` does.
+    /// Splits and unquotes the arguments as `ap_getword_conf` does.
     ///
-    /// Blanks separate; `"…"` and `'…'` hold blanks; a backslash before a quote (or another
-    /// backslash) inside quotes takes its meaning off. An empty `""` is a word here; Apache's
-    /// directives of one or two arguments take it for a missing one, and lists end there. A quote
-    /// that is not closed reaches to the end of the line, as in Apache.
+    /// Blanks separate arguments. `"…"` and `'…'` may contain blanks; inside quotes a backslash
+    /// escapes a quote or another backslash. An empty `""` is a word here; Apache's directives of
+    /// one or two arguments treat it as missing, and lists end there. As in Apache, an unclosed
+    /// quote extends to the end of the line.
     ///
     /// # Errors
-    /// None today: every line has words. Kept for forms that can be refused.
+    /// None at present. Reserved for forms that can be refused.
     pub fn words(&self) -> Result<Vec<Arg>, Diagnostic> {
         Ok(word::Words::new(&self.args).collect())
     }
 
-    /// An error about this directive, with the caret under its name.
+    /// Returns an error about this directive, with the caret under its name.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(self.span, message)
     }
@@ -56,19 +56,18 @@ impl Node {
 pub struct Arg {
     /// The bytes; file names need not be UTF-8.
     pub text: BString,
-    /// Where it stands, its quotes included.
+    /// The position, including its quotes.
     pub span: Span,
 }
 
 impl Arg {
-    /// Is this its text? Case does not count.
+    /// Whether this is the argument's text, ignoring case.
     pub fn is(&self, word: &str) -> bool {
         self.text.eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// The span of `length` bytes from `offset` of the text on, as errors of expressions and
-    /// patterns name them. All of the argument when backslashes or `${}` put it out of step with
-    /// the source.
+    /// The span of `length` bytes from `offset` of the text, as in errors of expressions and
+    /// patterns. If backslashes or `${}` shift the offsets, the span of the whole argument.
     pub fn part(&self, offset: usize, length: usize) -> Span {
         let chars = |bytes: &[u8]| u32::try_from(bytes.chars().count()).unwrap_or(u32::MAX);
         let quote = match self.span.length.checked_sub(chars(&self.text)) {
@@ -80,7 +79,7 @@ impl Arg {
         Span { column: self.span.column + quote + before, length: chars(part), ..self.span }
     }
 
-    /// An error about this argument.
+    /// Returns an error about this argument.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(self.span, message)
     }

@@ -1,11 +1,11 @@
-//! Words of a line: quoting and backslashes as `ap_getword_conf` has them.
+//! Words of a line: quoting and backslashes as in `ap_getword_conf`.
 
 use bstr::BString;
 
 use crate::text::Text;
 use crate::tree::Arg;
 
-/// The words of a text, one by one.
+/// An iterator over the words of a text.
 #[derive(Clone, Debug)]
 pub struct Words<'t> {
     text: &'t Text,
@@ -18,7 +18,7 @@ impl<'t> Words<'t> {
         Words { text, at: 0 }
     }
 
-    /// The byte offset where the next word or the text's end is; blanks are skipped.
+    /// The offset of the next word or of the text's end, after blanks.
     pub fn offset(&mut self) -> usize {
         self.at += blanks(self.rest());
         self.at
@@ -40,11 +40,11 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// The first word of `text`, which starts with no blank, and the bytes it takes; `None` at the end.
+/// The first word of `text`, which must not start with a blank, and its length; `None` at the end.
 ///
-/// Quotes count only as a word's first byte, and what follows the closing quote is the next word.
-/// A backslash before a backslash is dropped, inside quotes before the same quote, too.
-/// Source: `ap_getword_conf`, `substring_conf`.
+/// Only a word's first byte can be an opening quote; text after the closing quote is the next word.
+/// A backslash before a backslash is dropped, and inside quotes before the same quote, too. Source:
+/// `ap_getword_conf`, `substring_conf`.
 pub fn first_word(text: &[u8]) -> Option<(BString, usize)> {
     let (&first, inner) = text.split_first()?;
     if first != b'"' && first != b'\'' {
@@ -58,11 +58,11 @@ pub fn first_word(text: &[u8]) -> Option<(BString, usize)> {
         end += if escapes(inner, end, Some(first)) { 2 } else { 1 };
     }
     let word = unescaped(inner.get(..end)?, Some(first));
-    // The quotes belong to it; the closing one may be missing.
+    // The length includes the quotes; the closing one may be missing.
     Some((word, text.len().min(end + 2)))
 }
 
-/// `word` without the backslashes that only say how the next byte is meant.
+/// `word` without the backslashes that escape.
 fn unescaped(word: &[u8], quote: Option<u8>) -> BString {
     let mut plain = BString::new(Vec::with_capacity(word.len()));
     let mut at = 0;
@@ -80,12 +80,12 @@ fn escapes(text: &[u8], at: usize, quote: Option<u8>) -> bool {
     text.get(at) == Some(&b'\\') && next.is_some() && (next == Some(b'\\') || next == quote)
 }
 
-/// How many blanks `text` starts with.
+/// The number of blanks at the start of `text`.
 pub fn blanks(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_blank(**byte)).count()
 }
 
-/// Is it one of C's `isspace` in the C locale?
+/// Whether the byte is C's `isspace` in the C locale.
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }

@@ -1,4 +1,4 @@
-//! Values of expressions against those that Apache gave, which stand in `expr_values.txt`.
+//! Compares values of expressions with Apache's, which are in `expr_values.txt`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use conf::expr::{Backrefs, Env, Expr, Flags, NoNames, Subject, Table, Variable};
 
-/// A request from 127.0.0.1 with nothing else to it.
+/// A request from 127.0.0.1 without further values.
 struct Request;
 
 impl Env for Request {

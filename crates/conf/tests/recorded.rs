@@ -1,6 +1,6 @@
-//! The reader against Apache: every case of `recorded.txt` holds what `apache2 -t` said.
+//! Compares the reader with Apache: each case of `recorded.txt` holds the output of `apache2 -t`.
 //!
-//! With `CONF_RECORD=1` in the environment, and apache2 installed, the file is written anew.
+//! With `CONF_RECORD=1` in the environment, and apache2 installed, the file is written again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use conf::expr::{Expr, Flags, NoNames};
 use conf::values::{ListenAddress, VirtualHostAddress, flag};
 use conf::{BStr, BString, Diagnostic, Host, Node, Options, Severity, read_config};
 
-/// Modules of the cases, beside Debian's static ones.
+/// The modules of the cases, besides Debian's static ones.
 const MODULES: [&str; 5] = ["mpm_event", "authz_core", "macro", "alias", "env"];
 const STATIC_MODULES: [&str; 8] =
     ["core", "http", "so", "watchdog", "log_config", "logio", "version", "unixd"];
@@ -78,14 +78,14 @@ impl Host for Server {
     }
 }
 
-/// One block of the file.
+/// A block of the file.
 #[derive(Default)]
 struct Case {
     /// Comment lines and the configuration.
     config: String,
-    /// What Apache says.
+    /// Apache's output.
     expected: String,
-    /// What is said here instead, below a line with the reason.
+    /// Our output if it differs, after a line with the reason.
     ours: Option<String>,
 }
 
@@ -142,7 +142,7 @@ fn print(cases: &[Case]) -> String {
     out
 }
 
-/// A server root with files that the cases include.
+/// Creates a server root with the files that the cases include.
 fn support_files() -> PathBuf {
     let root = std::env::temp_dir().join(format!("conf-recorded-{}", std::process::id()));
     for directory in ["inc/a1", "inc/b2", "inc/sub/d", "inc/empty"] {
@@ -175,7 +175,7 @@ fn write_config(root: &Path, config: &str) -> PathBuf {
     path
 }
 
-/// What Apache says, without times, and with the root as `@ROOT@`.
+/// Apache's output, without times, and with the root as `@ROOT@`.
 fn apache(root: &Path, config: &str) -> String {
     let path = write_config(root, config);
     let output = Command::new("apache2").arg("-t").arg("-f").arg(&path).output().unwrap();
@@ -191,10 +191,10 @@ fn apache(root: &Path, config: &str) -> String {
     lines.join("\n")
 }
 
-/// What is said here, in the same form: warnings, then the first error as Apache would meet it.
+/// Our output in the same form: warnings, then the error that Apache would meet first.
 fn ours(root: &Path, config: &str) -> String {
     let path = write_config(root, config);
-    // The base file's modules are Debian's; where they are not installed they count as loaded.
+    // The base file's modules are Debian's; if they are not installed they count as loaded.
     let base = fs::read_to_string(root.join("base.conf")).unwrap();
     let base: Vec<&str> = base.lines().filter(|line| !line.contains("/usr/lib")).collect();
     let shown = fs::read(root.join("base.conf")).unwrap();
@@ -225,7 +225,7 @@ fn ours(root: &Path, config: &str) -> String {
     said.join("\n").replace(&*root.to_string_lossy(), "@ROOT@")
 }
 
-/// A server of a few directives: enough to see that words, places and values come out right.
+/// A server with a few directives, which suffices to check words, locations and values.
 fn walk(nodes: &[Node], inside: bool) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for node in nodes {

@@ -1,4 +1,4 @@
-//! What an expression is made of, after names were resolved and patterns compiled.
+//! The tree of an expression, with names resolved and patterns compiled.
 
 use std::net::IpAddr;
 
@@ -14,14 +14,14 @@ pub(super) enum Root {
     Text(Word),
 }
 
-/// What is true or false.
+/// A boolean expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
     Constant(bool),
     Not(Box<Condition>),
-    /// At least two; true when all are.
+    /// True if all are. At least two.
     All(Vec<Condition>),
-    /// At least two; true when one is.
+    /// True if one is. At least two.
     Any(Vec<Condition>),
     Compare(Comparison, Word, Word),
     Matches {
@@ -35,7 +35,7 @@ pub(super) enum Condition {
         id: u32,
         word: Word,
     },
-    /// `-R`: does the client's address lie in the subnet?
+    /// `-R`: whether the client's address is in the subnet.
     ClientIn(Subnet),
     AddressIn(Word, Subnet),
     Wildcard {
@@ -50,7 +50,7 @@ pub(super) enum Condition {
     },
 }
 
-/// Order or equality, of numbers or of strings.
+/// Order or equality, of numbers or strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
     pub(super) numeric: bool,
@@ -67,7 +67,7 @@ pub(super) enum Relation {
     GreaterOrEqual,
 }
 
-/// Operators with one argument that the core has; what they ask is the manual's table.
+/// The core's operators with one argument, as in the manual's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unary {
     NotEmpty,
@@ -94,7 +94,7 @@ pub(super) enum Wildcard {
     PathName,
 }
 
-/// What stands behind `-in`.
+/// The right side of `-in`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum List {
     Words(Vec<Word>),
@@ -105,15 +105,15 @@ pub(super) enum List {
     },
 }
 
-/// What has a string as its value.
+/// A string expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Word {
     Literal(BString),
     Variable(Variable),
     Backref(usize),
-    /// Two or more, one behind the other.
+    /// Concatenation of two or more.
     Concat(Vec<Word>),
-    /// A header, note or environment variable of a computed name.
+    /// A header, note or environment variable whose name is computed.
     Lookup(Table, Box<Word>),
     Pure(Pure, Box<Word>),
     ModuleFunction {
@@ -122,7 +122,7 @@ pub(super) enum Word {
     },
 }
 
-/// Functions whose value depends on their argument (or a file) alone.
+/// Functions that depend only on their argument or on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pure {
     ToLower,
@@ -139,7 +139,7 @@ pub(super) enum Pure {
 }
 
 impl Condition {
-    /// Is it the same for every request?
+    /// Whether the value is the same for every request.
     pub(super) fn is_constant(&self) -> bool {
         match self {
             Condition::Constant(_) => true,
@@ -169,7 +169,7 @@ impl Condition {
 }
 
 impl Word {
-    /// The value, when it is written down.
+    /// The value of a literal.
     pub(super) fn constant(&self) -> Option<&[u8]> {
         match self {
             Word::Literal(text) => Some(text),
@@ -177,7 +177,7 @@ impl Word {
         }
     }
 
-    /// Is it the same for every request?
+    /// Whether the value is the same for every request.
     pub(super) fn is_constant(&self) -> bool {
         match self {
             Word::Literal(_) => true,
@@ -192,8 +192,8 @@ impl Word {
     }
 }
 
-/// An address as `-ipmatch` reads its left side. Apache looks names up, which could take seconds
-/// for a name that a client chose; here a name is no address.
+/// Parses an address for the left side of `-ipmatch`. Apache resolves names, which could take
+/// seconds for a name that a client chose; here a name is not an address.
 pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

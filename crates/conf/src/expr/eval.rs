@@ -1,4 +1,4 @@
-//! Evaluation: an expression's value for one request.
+//! Evaluates an expression for one request.
 
 use std::ops::RangeInclusive;
 
@@ -10,39 +10,39 @@ use super::names::{Subject, Table, Variable};
 use super::{Flags, pure};
 use crate::fnmatch::{self, fnmatch};
 
-/// How deep an evaluation may nest; Apache's `AP_EXPR_MAX_RECURSION`.
+/// Deepest nesting of an evaluation; Apache's `AP_EXPR_MAX_RECURSION`.
 pub const MAX_RECURSION: usize = 20;
-/// How long a string may become while it is put together, in bytes.
+/// Most bytes of an intermediate string.
 pub const MAX_STRING_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why there is no value.
+/// Why an evaluation has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// Nested deeper than [`MAX_RECURSION`].
+    /// The nesting exceeds [`MAX_RECURSION`].
     #[error("Recursion limit reached")]
     Recursion,
-    /// A string grew over [`MAX_STRING_BYTES`].
+    /// A string exceeds [`MAX_STRING_BYTES`].
     #[error("String too long")]
     TooLong,
-    /// Whether a regular expression matches is undecided, and the value hangs on that.
+    /// The value depends on a match that is undecided.
     #[error("undecided regular expression")]
     Undecided,
-    /// A match takes longer than the caller can wait; evaluate again when it is decided.
+    /// A match takes longer than the caller can block; evaluate again once it is decided.
     #[error("match not finished")]
     Later,
-    /// `file()` can't open it.
+    /// `file()` can't open the file.
     #[error("Cannot open file {0}")]
     CannotOpen(String),
-    /// `file()` can't read it.
+    /// `file()` can't read the file.
     #[error("Cannot read from file {0}")]
     CannotRead(String),
-    /// `file()` found more than it reads.
+    /// The file exceeds the limit of `file()`.
     #[error("File {0} too large")]
     FileTooLarge(String),
 }
 
-/// What a condition is: true, false, or open where a match is undecided. An open part leaves the
-/// whole open, unless the other parts decide it alone.
+/// A condition's value: true, false, or open if a match is undecided. An open part leaves the whole
+/// open, unless the other parts decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     No,
@@ -74,7 +74,7 @@ pub(super) struct Machine<'e> {
     backrefs: &'e mut Backrefs,
     flags: Flags,
     depth: usize,
-    /// A variable was read of which nothing can be said.
+    /// Whether a variable with an unknown value was read.
     read_undecided: bool,
 }
 
@@ -99,7 +99,7 @@ impl<'e> Machine<'e> {
         self.enter()?;
         let value = self.condition_value(condition);
         self.depth -= 1;
-        // A part takes what it has read itself, so that here is left what this condition read.
+        // Each part takes its own flag, so this is what the present condition has read.
         let is_open = std::mem::take(&mut self.read_undecided);
         if is_open { value.map(|_| Truth::Open) } else { value }
     }
@@ -137,7 +137,7 @@ impl<'e> Machine<'e> {
         Ok(value.into())
     }
 
-    /// Are all parts of this value? Stops at the first that is not.
+    /// Whether all parts have this value. Stops at the first that does not.
     fn all_are(&mut self, parts: &[Condition], wanted: Truth) -> Result<Truth, EvalError> {
         let mut all = Truth::Yes;
         for part in parts {
@@ -150,8 +150,8 @@ impl<'e> Machine<'e> {
         Ok(all)
     }
 
-    /// Both sides of an operator, the right one first, as Apache happens to: the order shows in
-    /// `Vary`.
+    /// Evaluates both sides of an operator. The right one comes first, as in Apache: the order is
+    /// visible in `Vary`.
     fn both(&mut self, left: &Word, right: &Word) -> Result<(Vec<u8>, Vec<u8>), EvalError> {
         let right = self.text(right)?;
         Ok((self.text(left)?, right))
@@ -176,7 +176,7 @@ impl<'e> Machine<'e> {
         })
     }
 
-    /// Only a regex with groups changes what `$0`–`$9` mean; one that fails unsets them.
+    /// Matches. Only a regex with groups sets `$0`–`$9`; if it fails, they are unset.
     fn matches(&mut self, word: &Word, regex: &pcre::Regex) -> Result<Truth, EvalError> {
         let text = self.text(word)?;
         let mut captures = Captures::new();
@@ -316,7 +316,7 @@ impl<'e> Machine<'e> {
         self.env.lookup(table, name, out)
     }
 
-    /// `Host` is never part of Vary (RFC 9110, 12.5.5 names what is selected by).
+    /// `Host` is never part of Vary (RFC 9110, 12.5.5: it selects the resource itself).
     fn vary(&mut self, header: &[u8]) {
         if !self.flags.dont_vary && !header.eq_ignore_ascii_case(b"Host") {
             self.env.vary(header);
@@ -332,7 +332,7 @@ impl<'e> Machine<'e> {
     }
 }
 
-/// The number that `text` starts with, as C's `strtoll`: blanks, sign, digits; 0 when there is
+/// The number at the start of `text`, as in C's `strtoll`: blanks, sign, digits; 0 if there is
 /// none.
 fn leading_integer(text: &[u8]) -> i64 {
     const BOUNDS: RangeInclusive<i64> = i64::MIN..=i64::MAX;

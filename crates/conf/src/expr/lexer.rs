@@ -1,4 +1,4 @@
-//! The tokens of an expression. Strings and variables hold expressions again, so the parser reads
+//! Tokens of expressions. Strings and variables contain expressions in turn, so the parser reads
 //! them piece by piece.
 
 use bstr::{BString, ByteSlice};
@@ -7,10 +7,10 @@ use super::Error;
 use super::ast::{Comparison, Relation};
 use super::parse::MAX_LITERAL_BYTES;
 
-/// What may stand behind `m` around a pattern.
+/// The delimiters of a pattern after `m`.
 const DELIMITERS: &[u8] = b"/#$%^,;:_?|!.'\"-";
 
-/// One token, where it starts and ends.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     In,
     Concat,
     Compare(Comparison),
-    /// `=~`, or `!~` when negated.
+    /// `=~`, or `!~` if negated.
     Match {
         negated: bool,
     },
@@ -44,7 +44,7 @@ pub(super) enum Kind {
         pattern: BString,
         caseless: bool,
     },
-    /// A minus and one letter.
+    /// A minus and a letter.
     Unary(String),
     /// A minus and a longer name.
     Binary(String),
@@ -59,7 +59,7 @@ pub(super) enum Piece {
     Backref(usize),
     /// `%{`; the variable follows.
     VariableStart,
-    /// The string's end was read over.
+    /// The end of the string, which is consumed.
     End,
 }
 
@@ -67,9 +67,9 @@ pub(super) enum Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Quote(u8),
-    /// The text's end, where all of it is a string.
+    /// The end of the text, if all of it is a string.
     EndOfText,
-    /// The `}` of `%{name:…}`, which is read over.
+    /// The `}` of `%{name:…}`, which is consumed.
     Brace,
 }
 
@@ -93,7 +93,7 @@ impl<'t> Lexer<'t> {
         self.text.get(self.at..).unwrap_or(&[])
     }
 
-    /// An error about `length` bytes from where the lexer is.
+    /// Returns an error about `length` bytes at the current position.
     fn error<T>(&self, message: impl Into<String>, length: usize) -> Result<T, Error> {
         Err(Error { message: message.into(), offset: self.at, length })
     }
@@ -115,7 +115,7 @@ impl<'t> Lexer<'t> {
             (b'%', Some(b'{')) => (Kind::VariableStart, 2),
             (b'$', Some(digit @ b'0'..=b'9')) => (Kind::Backref(usize::from(digit - b'0')), 2),
             (b'm', Some(delimiter)) if DELIMITERS.contains(&delimiter) => {
-                // `m_` could start a name, but as in Apache a longer name wins.
+                // `m_` could begin a name; as in Apache, a longer name wins.
                 if delimiter != b'_' || identifier_length(rest) <= 2 {
                     return self.pattern(2, delimiter);
                 }
@@ -165,7 +165,7 @@ impl<'t> Lexer<'t> {
         Kind::Digits(self.take(sign + length).into())
     }
 
-    /// Behind a minus: a known operator, or the name of one.
+    /// Reads the operator after a minus: a known one, or its name.
     fn operator(&mut self) -> Kind {
         let name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
         let length = self.rest().iter().skip(1).take_while(name).count();
@@ -178,7 +178,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A pattern up to its delimiter, which no backslash hides; `i` may follow.
+    /// Reads a pattern up to its unescaped delimiter, and an optional `i`.
     fn pattern(&mut self, skipped: usize, delimiter: u8) -> Result<Kind, Error> {
         let body = self.rest().get(skipped..).unwrap_or(&[]);
         let Some(length) = body.find_byte(delimiter) else {
@@ -192,7 +192,7 @@ impl<'t> Lexer<'t> {
         Ok(Kind::Pattern { pattern, caseless })
     }
 
-    /// A name behind `%{`.
+    /// Reads a name after `%{`.
     pub(super) fn variable_name(&mut self) -> Result<String, Error> {
         match identifier_length(self.rest()) {
             0 => match self.rest().first() {
@@ -210,7 +210,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What follows the name: true for `:`, false for `}`.
+    /// Reads the byte after the name: returns true for `:`, false for `}`.
     pub(super) fn variable_has_argument(&mut self) -> Result<bool, Error> {
         match self.rest().first() {
             Some(byte @ (b':' | b'}')) => {
@@ -225,7 +225,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next piece of a string.
+    /// Reads the next piece of a string.
     pub(super) fn piece(&mut self, stop: Stop) -> Result<Piece, Error> {
         let mut literal = BString::default();
         loop {
@@ -248,7 +248,7 @@ impl<'t> Lexer<'t> {
                 _ => None,
             };
             if let Some((piece, length)) = special {
-                // What was gathered goes first; this is read again.
+                // The literal so far comes first; the next call reads this again.
                 if literal.is_empty() {
                     self.at += length;
                 }
@@ -268,7 +268,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A backslash and what it makes of the next bytes.
+    /// Reads an escape and returns the byte it stands for.
     fn escape(&mut self) -> Result<u8, Error> {
         let after = self.rest().get(1..).unwrap_or(&[]);
         let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -297,7 +297,7 @@ impl<'t> Lexer<'t> {
         Ok(byte)
     }
 
-    /// The next bytes, which are ASCII.
+    /// Consumes the next bytes, which are ASCII.
     fn take(&mut self, length: usize) -> String {
         let taken = self.rest().get(..length).unwrap_or(&[]);
         self.at += length;
@@ -341,7 +341,7 @@ fn printable(byte: u8) -> String {
 }
 
 impl Kind {
-    /// The name that Apache's messages have for it.
+    /// The token's name in Apache's messages.
     pub(super) fn apache_name(&self) -> String {
         let name = match self {
             Kind::End => "$end",

@@ -3,14 +3,14 @@
 use super::ast::{Pure, Unary, Wildcard};
 use super::names::Table;
 
-/// What a function's name means.
+/// The meaning of a function's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Lookup(Table),
     Pure(Pure),
 }
 
-/// Name, meaning, and whether it is refused in restricted places.
+/// Name, meaning, and whether the function is restricted.
 const FUNCTIONS: &[(&str, Function, bool)] = &[
     ("req", Function::Lookup(Table::RequestHeader), false),
     ("http", Function::Lookup(Table::RequestHeader), false),
@@ -54,7 +54,7 @@ pub(super) fn function(name: &str) -> Option<(Function, bool)> {
     found.map(|(_, function, restricted)| (*function, *restricted))
 }
 
-/// Case counts here.
+/// Names are case-sensitive here.
 pub(super) fn unary(name: &str) -> Option<Unary> {
     let found = UNARY.iter().find(|(known, _)| *known == name);
     found.map(|(_, operator)| *operator)

@@ -1,8 +1,8 @@
-//! Apache's expressions: `<If>`, `Require expr`, `expr=…`, and strings with `%{…}` in them.
+//! Apache's expressions: `<If>`, `Require expr`, `expr=…`, and strings with `%{…}`.
 //!
-//! An [`Expr`] is parsed when the configuration is read; names that do not exist are refused then.
-//! At request time it asks an [`Env`] for what belongs to the request and works out the rest
-//! itself. Source: the manual's expr.html, `ap_expr_parse`, `ap_expr_exec`.
+//! An [`Expr`] is parsed when the configuration is read, and unknown names are refused then. At
+//! request time an [`Env`] supplies the request's values; the expression computes the rest. Source:
+//! the manual's expr.html, `ap_expr_parse`, `ap_expr_exec`.
 
 mod ast;
 mod env;
@@ -20,29 +20,29 @@ pub use parse::{MAX_LITERAL_BYTES, MAX_NESTING};
 
 use ast::Root;
 
-/// Where an expression stands, as far as it changes what it may do.
+/// How the place of an expression restricts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {
-    /// Functions that read files are refused (`AP_EXPR_FLAG_RESTRICTED`); operators that only look
-    /// whether there is one are not.
+    /// Refuse functions that read files (`AP_EXPR_FLAG_RESTRICTED`), but not operators that only
+    /// test for their existence.
     pub restricted: bool,
-    /// Headers that are read are not reported for `Vary` (`AP_EXPR_FLAG_DONT_VARY`).
+    /// Do not report headers for `Vary` (`AP_EXPR_FLAG_DONT_VARY`).
     pub dont_vary: bool,
-    /// Comparisons are by length first, as `SSLRequire` compares (`AP_EXPR_FLAG_SSL_EXPR_COMPAT`).
+    /// Compare strings by length first, as `SSLRequire` does (`AP_EXPR_FLAG_SSL_EXPR_COMPAT`).
     pub ssl_compat: bool,
-    /// How patterns are compiled, beside their own `i`: what `RegexDefaultOptions` says.
+    /// Options of patterns in addition to their own `i`: the effect of `RegexDefaultOptions`.
     pub pattern: pcre::Flags,
 }
 
-/// An expression that Apache would refuse too.
+/// An invalid expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What is wrong, in Apache's words where it has some.
+    /// The message, in Apache's words if Apache has one.
     pub message: String,
-    /// Byte offset in the text where it was noticed.
+    /// Byte offset of the error in the text.
     pub offset: usize,
-    /// How many bytes are meant; 0 for a place.
+    /// Length of the erroneous part in bytes; 0 for a position.
     pub length: usize,
 }
 
@@ -54,15 +54,15 @@ pub struct Expr {
 }
 
 impl Expr {
-    /// Parses a condition, as in `<If "…">`. `names` tells what modules add to the core's names.
+    /// Parses a condition, as in `<If "…">`. `names` supplies the names that modules add.
     ///
     /// # Errors
-    /// [`Error`] for bad syntax, an unknown name, a bad pattern, or what `flags` forbid.
+    /// [`Error`] for a syntax error, an unknown name, a bad pattern, or a violation of `flags`.
     pub fn parse_bool(text: &[u8], flags: Flags, names: &dyn Names) -> Result<Expr, Error> {
         Ok(Expr { root: Root::Bool(parse::condition(text, flags, names)?), flags })
     }
 
-    /// Parses a string with `%{…}` and `$0`–`$9` in it, as in `Header set X "expr=…"`.
+    /// Parses a string with `%{…}` and `$0`–`$9`, as in `Header set X "expr=…"`.
     ///
     /// # Errors
     /// As [`Expr::parse_bool`].
@@ -70,12 +70,13 @@ impl Expr {
         Ok(Expr { root: Root::Text(parse::string(text, flags, names)?), flags })
     }
 
-    /// Is the condition true? A string expression is true when it is not empty.
+    /// Whether the condition is true. A string expression is true if it is not empty.
     ///
-    /// `backrefs` holds what `$0`–`$9` mean before, and after a regex with groups has matched.
+    /// `backrefs` holds the values of `$0`–`$9`. A successful match of a regex with groups replaces
+    /// them.
     ///
     /// # Errors
-    /// [`EvalError`] when a limit is reached or a file can't be read.
+    /// [`EvalError`] if a limit is reached or a file can't be read.
     pub fn eval_bool(&self, env: &mut dyn Env, backrefs: &mut Backrefs) -> Result<bool, EvalError> {
         let mut machine = eval::Machine::new(env, backrefs, self.flags);
         match &self.root {
@@ -91,7 +92,7 @@ impl Expr {
     /// Appends the string's value to `out`. A condition gives `true` or `false`.
     ///
     /// # Errors
-    /// As [`Expr::eval_bool`]; what was appended before is left in `out`.
+    /// As [`Expr::eval_bool`]; text already appended is left in `out`.
     pub fn eval_string(
         &self,
         env: &mut dyn Env,
@@ -117,7 +118,7 @@ impl Expr {
         }
     }
 
-    /// Is the value the same for every request? Files count as changing.
+    /// Whether the value is the same for every request. Files count as variable.
     pub fn is_constant(&self) -> bool {
         match &self.root {
             Root::Text(word) => word.is_constant(),
@@ -125,7 +126,7 @@ impl Expr {
         }
     }
 
-    /// The flags it was parsed with.
+    /// The flags that the expression was parsed with.
     pub fn flags(&self) -> Flags {
         self.flags
     }

@@ -1,6 +1,6 @@
-//! The names an expression may use: the core's own, and where modules add theirs.
+//! The names in expressions: the core's own, and those that modules add.
 
-/// Declares the core's variables with their names, so that table and type can't drift apart.
+/// Declares the core's variables with their names, so that the table can't diverge from the type.
 macro_rules! variables {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// A variable of the core, `%{NAME}`.
@@ -9,7 +9,7 @@ macro_rules! variables {
             $($(#[$doc])* $variant,)*
         }
 
-        /// Every name of the core's with its variable.
+        /// Every name of the core with its variable.
         const VARIABLES: &[(&str, Variable)] = &[$(($name, Variable::$variant),)*];
     };
 }
@@ -35,19 +35,19 @@ variables! {
     RequestScheme = "REQUEST_SCHEME",
     /// The path, without the query.
     RequestUri = "REQUEST_URI",
-    /// `DOCUMENT_URI` of the environment, else the path.
+    /// `DOCUMENT_URI` of the environment, or the path.
     DocumentUri = "DOCUMENT_URI",
-    /// The file, once it is known.
+    /// The file, once it is mapped.
     RequestFilename = "REQUEST_FILENAME",
     /// The same as `REQUEST_FILENAME`.
     ScriptFilename = "SCRIPT_FILENAME",
-    /// `YYYYMMDDhhmmss` of the file, local time.
+    /// Modification time of the file as `YYYYMMDDhhmmss`, local time.
     LastModified = "LAST_MODIFIED",
     /// Name of the file's owner.
     ScriptUser = "SCRIPT_USER",
     /// Name of the file's group.
     ScriptGroup = "SCRIPT_GROUP",
-    /// What follows the file in the path.
+    /// The path after the file.
     PathInfo = "PATH_INFO",
     /// The query without `?`.
     QueryString = "QUERY_STRING",
@@ -63,7 +63,7 @@ variables! {
     RemoteHost = "REMOTE_HOST",
     /// The user, once authenticated.
     RemoteUser = "REMOTE_USER",
-    /// What identd says.
+    /// The identd user name.
     RemoteIdent = "REMOTE_IDENT",
     /// The virtual host's name.
     ServerName = "SERVER_NAME",
@@ -71,13 +71,13 @@ variables! {
     ServerPort = "SERVER_PORT",
     /// The virtual host's ServerAdmin.
     ServerAdmin = "SERVER_ADMIN",
-    /// `HTTP/1.1` and its like.
+    /// The protocol, such as `HTTP/1.1`.
     ServerProtocol = "SERVER_PROTOCOL",
     /// The virtual host's DocumentRoot.
     DocumentRoot = "DOCUMENT_ROOT",
-    /// `Basic` and its like.
+    /// The authentication type, such as `Basic`.
     AuthType = "AUTH_TYPE",
-    /// The answer's type.
+    /// The response's type.
     ContentType = "CONTENT_TYPE",
     /// The handler's name.
     Handler = "HANDLER",
@@ -87,7 +87,7 @@ variables! {
     Https = "HTTPS",
     /// `on` or `off`.
     Ipv6 = "IPV6",
-    /// The answer's status, once it is known.
+    /// The response's status, once it is known.
     RequestStatus = "REQUEST_STATUS",
     /// The error log's id of the request.
     RequestLogId = "REQUEST_LOG_ID",
@@ -95,11 +95,11 @@ variables! {
     ConnLogId = "CONN_LOG_ID",
     /// The peer's address.
     ConnRemoteAddr = "CONN_REMOTE_ADDR",
-    /// The prefix that an Alias took off.
+    /// The prefix that an Alias removed.
     ContextPrefix = "CONTEXT_PREFIX",
-    /// The directory that an Alias put in.
+    /// The directory that an Alias inserted.
     ContextDocumentRoot = "CONTEXT_DOCUMENT_ROOT",
-    /// Four digits, local time; so the next ones.
+    /// Four digits, local time, as are the following ones.
     TimeYear = "TIME_YEAR",
     /// `01`–`12`
     TimeMon = "TIME_MON",
@@ -115,14 +115,14 @@ variables! {
     TimeWday = "TIME_WDAY",
     /// `YYYYMMDDhhmmss`
     Time = "TIME",
-    /// What the Server header says.
+    /// The value of the Server header.
     ServerSoftware = "SERVER_SOFTWARE",
     /// The module magic number's major part.
     ApiVersion = "API_VERSION",
 }
 
 impl Variable {
-    /// The core's variable of this name; case does not count.
+    /// The core's variable of this name, ignoring case.
     pub fn by_name(name: &str) -> Option<Variable> {
         let found = VARIABLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, variable)| *variable)
@@ -133,7 +133,7 @@ impl Variable {
         VARIABLES.iter().map(|(name, _)| *name)
     }
 
-    /// The request header that the variable is, if it is one.
+    /// The request header that the variable stands for, if any.
     pub fn header(self) -> Option<&'static str> {
         Some(match self {
             Variable::HttpAccept => "Accept",
@@ -148,14 +148,14 @@ impl Variable {
     }
 }
 
-/// The tables that a function looks a name up in.
+/// The tables in which functions look names up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Table {
     /// `req` and `http`: request headers, reported to `Env::vary`.
     RequestHeader,
     /// `req_novary`: request headers.
     RequestHeaderNoVary,
-    /// `resp`: response headers, then those for errors.
+    /// `resp`: response headers, followed by those for errors.
     ResponseHeader,
     /// `reqenv`: the request's environment.
     RequestEnv,
@@ -167,7 +167,7 @@ pub enum Table {
     Env,
 }
 
-/// What `-F` and `-U` ask about.
+/// The subject of `-F` and `-U`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// `-F`: a file.
@@ -176,12 +176,13 @@ pub enum Subject {
     Url,
 }
 
-/// What active modules add to the core's names. Each answer is an id that `Env` is handed back.
+/// The names that active modules add to the core's. Each method returns an id, which is passed back
+/// to `Env`.
 ///
-/// Apache asks the same through its `expr_lookup` hook. Names come as written; case does not count,
-/// save for operators with one argument.
+/// Apache's equivalent is the `expr_lookup` hook. Names are passed as written; they are
+/// case-insensitive, except for operators with one argument.
 pub trait Names {
-    /// `%{NAME}`: the function whose value it is, with the name as the argument.
+    /// `%{NAME}`: the function that computes the value; the name is its argument.
     fn variable(&self, name: &str) -> Option<u32> {
         let _ = name;
         None
@@ -212,7 +213,7 @@ pub trait Names {
     }
 }
 
-/// The core's names alone.
+/// Only the core's names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 

@@ -1,4 +1,5 @@
-//! Text to tree, by recursive descent: `or` over `and` over `not` over comparisons over words.
+//! Parses text into a tree by recursive descent: `or` over `and` over `not` over comparisons over
+//! words.
 //!
 //! The grammar is that of the manual's expr.html and of util_expr_parse.y of Apache 2.4.
 
@@ -10,9 +11,9 @@ use super::lookup::{self, Function};
 use super::{Error, Flags, Names, Variable};
 use crate::values::Subnet;
 
-/// How long a literal in an expression may be, in bytes; Apache's `MAX_STRING_LEN`.
+/// Most bytes of a literal in an expression; Apache's `MAX_STRING_LEN`.
 pub const MAX_LITERAL_BYTES: usize = 8192;
-/// How deep parentheses, negations and variables in variables may nest.
+/// Deepest nesting of parentheses, negations and variables in variables.
 pub const MAX_NESTING: usize = 100;
 
 pub(super) fn condition(text: &[u8], flags: Flags, names: &dyn Names) -> Result<Condition, Error> {
@@ -33,7 +34,7 @@ struct Parser<'t> {
     flags: Flags,
     names: &'t dyn Names,
     depth: usize,
-    /// The last name that nobody knows.
+    /// The error for the last unknown name.
     missing: Option<Error>,
 }
 
@@ -50,8 +51,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// As Apache's parser, this one goes on behind a name that nobody knows; if the syntax is
-    /// wrong as well, both are said.
+    /// As Apache's parser, this one continues after an unknown name, and reports both errors if the
+    /// syntax is wrong as well.
     fn outcome<T>(self, parsed: Result<T, Error>) -> Result<T, Error> {
         let Some(missing) = self.missing else { return parsed };
         match parsed {
@@ -63,7 +64,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Notes a name that nobody knows; an empty text stands for its value.
+    /// Notes an unknown name; an empty text stands for its value.
     fn miss(&mut self, token: &Token, message: String) -> Word {
         let length = token.end.saturating_sub(token.start);
         self.missing = Some(Error { message, offset: token.start, length });
@@ -82,7 +83,7 @@ impl<'t> Parser<'t> {
         Ok(self.peeked.insert(token))
     }
 
-    /// Takes the next token when it is this one.
+    /// Consumes the next token if it is of this kind.
     fn takes(&mut self, kind: &Kind) -> Result<bool, Error> {
         let is_next = self.peek()?.kind == *kind;
         if is_next {
@@ -257,7 +258,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `( word )` behind a function's name.
+    /// Parses `( word )` after a function's name.
     fn parenthesised(&mut self, start: usize) -> Result<Word, Error> {
         self.enter(start)?;
         self.expect(b'(', "'('")?;
@@ -267,7 +268,7 @@ impl<'t> Parser<'t> {
         Ok(word)
     }
 
-    /// The inside of a string, up to its end.
+    /// Parses the inside of a string, up to its end.
     fn string(&mut self, stop: Stop) -> Result<Word, Error> {
         let mut parts: Vec<Word> = Vec::new();
         loop {
@@ -285,7 +286,7 @@ impl<'t> Parser<'t> {
         Ok(one_or(parts, Word::Concat))
     }
 
-    /// The inside of `%{…}`: a variable, or a function with a string behind a colon.
+    /// Parses the inside of `%{…}`: a variable, or a function with a string after a colon.
     fn variable(&mut self, start: usize) -> Result<Word, Error> {
         self.enter(start)?;
         let name = self.lexer.variable_name()?;
@@ -354,7 +355,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The only part, or all of them in one.
+/// The only part, or all of them in one node.
 fn one_or<T>(mut parts: Vec<T>, wrap: impl FnOnce(Vec<T>) -> T) -> T {
     match (parts.len(), parts.pop()) {
         (1, Some(only)) => only,

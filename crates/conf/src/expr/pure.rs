@@ -1,4 +1,4 @@
-//! Functions and file tests that need no request.
+//! Functions and file tests that do not depend on the request.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ use sha1::Sha1;
 use super::ast::{Pure, Unary};
 use super::eval::EvalError;
 
-/// How long a file `file()` reads, in bytes; Apache's `MAX_FILE_SIZE` of util_expr_eval.c.
+/// Most bytes that `file()` reads; Apache's `MAX_FILE_SIZE` of util_expr_eval.c.
 pub(super) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Appends the function's value.
@@ -36,13 +36,13 @@ pub(super) fn apply(function: Pure, argument: &[u8], out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// `-T`: not empty, `0`, `off`, `no` or `false`.
+/// `-T`: neither empty, `0`, `off`, `no` nor `false`.
 pub(super) fn is_truthy(text: &[u8]) -> bool {
     let falsy: [&[u8]; 5] = [b"", b"0", b"off", b"no", b"false"];
     !falsy.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// The operators that look at a file.
+/// Evaluates the operators that test a file.
 pub(super) fn file_test(operator: Unary, name: &[u8]) -> bool {
     let path = Path::new(OsStr::from_bytes(name));
     match operator {
@@ -61,9 +61,9 @@ pub(super) fn file_test(operator: Unary, name: &[u8]) -> bool {
     }
 }
 
-/// `%xx` for all that may not stand in a path.
+/// Escapes bytes that are not allowed in a path as `%xx`.
 ///
-/// Source: `ap_os_escape_path` with `partial` set, which is `ap_escape_uri`.
+/// Source: `ap_os_escape_path` with `partial`, which is `ap_escape_uri`.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {
@@ -78,7 +78,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes `%xx`, but leaves `%2F`. A bad escape or `%00` makes it all empty.
+/// Decodes `%xx`, except `%2F`. A malformed escape or `%00` makes the result empty.
 ///
 /// Source: `ap_unescape_url_keep2f(text, 0)`.
 fn unescape(text: &[u8], out: &mut Vec<u8>) {
@@ -103,7 +103,7 @@ fn unescape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes up to the first byte that is no base64, and up to the first NUL, as APR does.
+/// Decodes up to the first byte that is not base64, and up to the first NUL, as APR does.
 fn unbase64(text: &[u8], out: &mut Vec<u8>) {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut window: u32 = 0;
@@ -128,8 +128,8 @@ fn read_file(name: &[u8], out: &mut Vec<u8>) -> Result<(), EvalError> {
     let path = Path::new(OsStr::from_bytes(name));
     let file = match regular::open(path) {
         Ok(file) => file,
-        // Apache reads as many bytes as the file is long: of a device none, and a directory has a
-        // length and can't be read.
+        // Apache reads as many bytes as the file's length: none of a device. A directory has a
+        // length but can't be read.
         Err(error) if error.raw_os_error() == Some(regular::NOT_REGULAR.raw_os_error()) => {
             return if path.is_dir() { Err(EvalError::CannotRead(shown())) } else { Ok(()) };
         }
@@ -141,7 +141,7 @@ fn read_file(name: &[u8], out: &mut Vec<u8>) -> Result<(), EvalError> {
     }
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).map_err(|_| EvalError::CannotRead(shown()))?;
-    // Strings end at NUL in Apache.
+    // In Apache, strings end at NUL.
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     out.extend_from_slice(bytes.get(..end).unwrap_or(&bytes));
     Ok(())
@@ -152,7 +152,7 @@ fn file_size(name: &[u8]) -> u64 {
     fs::metadata(path).ok().filter(|data| data.is_file()).map_or(0, |data| data.len())
 }
 
-/// `\xx` for what has a meaning in a distinguished name or a filter (RFC 4514, RFC 4515).
+/// Escapes special characters of a distinguished name or a filter as `\xx` (RFC 4514, RFC 4515).
 fn escape_ldap(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         let special =

@@ -1,10 +1,10 @@
-//! Expressions as a whole: parsed and evaluated for a made-up request.
+//! Expressions as a whole: parsed, and evaluated for a synthetic request.
 
 use std::net::IpAddr;
 
 use super::*;
 
-/// A request of a few values; it notes what the answer varies by.
+/// A request with a few values, which records the headers that the response varies by.
 #[derive(Default)]
 struct Request {
     vary: Vec<String>,

@@ -1,4 +1,5 @@
-//! `IfDefine`, `IfModule`, `IfFile`, `IfDirective`, `IfSection`, and getting over what is false.
+//! `IfDefine`, `IfModule`, `IfFile`, `IfDirective`, `IfSection`, and skipping sections whose
+//! condition is false.
 
 use bstr::{BString, ByteSlice};
 
@@ -10,7 +11,7 @@ use crate::tree::Arg;
 use crate::values::relative_to;
 use crate::word::{self, Words};
 
-/// What a condition asks for.
+/// The kind of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Define,
@@ -22,7 +23,7 @@ pub(super) enum Condition {
 }
 
 impl Reader<'_> {
-    /// Decides a condition: what stands in it is read on, or skipped without a look at it.
+    /// Evaluates a condition: its section is read or skipped unparsed.
     pub(super) fn condition(
         &mut self,
         condition: Condition,
@@ -41,7 +42,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A condition of one word with an optional `!`. One that is wrong is reported, and false.
+    /// Evaluates a condition of one word with an optional `!`. An invalid one is reported and
+    /// false.
     fn simple_condition(&mut self, condition: Condition, statement: &Statement) -> bool {
         let mut args = statement.args.clone();
         let name = statement.section_name();
@@ -82,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads on to the closing tag. Only tags are looked at; they must match each other.
+    /// Reads up to the closing tag. Only tags are examined; they must match each other.
     ///
     /// Source: `ap_soak_end_container`.
     pub(super) fn skip(&mut self, streams: &mut Streams, name: &BString, opened: Span) {
@@ -102,9 +104,9 @@ impl Reader<'_> {
         self.error(opened, format!("Expected </{name}> before end of configuration"));
     }
 
-    /// A wrong tag is reported where the condition stands, as in Apache.
+    /// As in Apache, a wrong tag is reported at the condition.
     fn close_skipped(&mut self, open: &mut Vec<BString>, tag: &[u8], opened: Span) {
-        // As in Apache the last letter is dropped, whatever it is.
+        // As in Apache, the last letter is dropped, whatever it is.
         let name = tag.split_last().map_or(tag, |(_, name)| name);
         let Some(innermost) = open.last() else { return };
         if name.eq_ignore_ascii_case(innermost) {

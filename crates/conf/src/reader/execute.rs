@@ -1,4 +1,4 @@
-//! The directives that are carried out while reading.
+//! The directives that are executed while reading.
 
 use bstr::{BString, ByteSlice};
 
@@ -11,7 +11,7 @@ use crate::tree::Arg;
 use crate::values::relative_to;
 use crate::word::Words;
 
-/// A directive or section that the reader carries out.
+/// A directive or section that the reader executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Executed {
     Define,
@@ -30,7 +30,7 @@ pub(super) enum Executed {
     Condition(Condition),
 }
 
-/// Each name, in lower case, and whether a module has to be there for it.
+/// Each name in lower case, and whether a module must be active for it.
 const TABLE: &[(&str, Executed, bool)] = &[
     ("define", Executed::Define, false),
     ("undefine", Executed::UnDefine, false),
@@ -54,14 +54,14 @@ const TABLE: &[(&str, Executed, bool)] = &[
 ];
 
 impl Executed {
-    /// What is carried out under this name; `None` for all that goes into the tree.
+    /// The directive of this name that is executed; `None` if it goes into the tree.
     pub(super) fn by_name(name: &BString, host: &dyn Host) -> Option<Executed> {
         let entry = TABLE.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()));
         let (_, executed, of_module) = entry?;
         (!of_module || host.directive_known(name.as_bstr())).then_some(*executed)
     }
 
-    /// May it stand in an `.htaccess`?
+    /// Whether it is allowed in `.htaccess`.
     fn is_for_htaccess(self) -> bool {
         !matches!(
             self,
@@ -175,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes effect at once, for the paths that follow; the node stays, for checks of its place.
+    /// Takes effect at once, for the paths that follow. The node stays, for checks of its context.
     fn server_root(&mut self, statement: Statement) {
         let message = "ServerRoot takes one argument, Common directory of server-related files \
                        (logs, confs, etc.)";
@@ -195,7 +195,7 @@ impl Reader<'_> {
         let text = statement.args.bytes();
         let message = match (text.first(), text.last()) {
             (None, _) | (_, None) => "The Error directive was used with no message.".to_owned(),
-            // Quotes around all of it are dropped.
+            // Quotes around the whole text are dropped.
             (Some(first @ (b'"' | b'\'')), Some(last)) if first == last => {
                 text.get(1..text.len() - 1).unwrap_or(&[]).as_bstr().to_string()
             }
@@ -204,7 +204,7 @@ impl Reader<'_> {
         self.walk_error(statement.span, message);
     }
 
-    /// The one argument of a directive that takes one; an empty one counts as none, as in Apache.
+    /// The argument of a directive that takes one. As in Apache, an empty one counts as missing.
     pub(super) fn only_word(&mut self, statement: &Statement, message: &str) -> Option<Arg> {
         let mut words = words(statement).into_iter();
         match (words.next().filter(|word| !word.text.is_empty()), words.next()) {
@@ -222,7 +222,7 @@ pub(super) fn words(statement: &Statement) -> Vec<Arg> {
 }
 
 impl Statement {
-    /// The section's name without `<`, as a node has it.
+    /// The section's name without `<`, as in a node.
     pub(super) fn section_name(&self) -> BString {
         self.name.strip_prefix(b"<").unwrap_or(&self.name).into()
     }

@@ -1,4 +1,4 @@
-//! What the reader has to ask the server that it reads for.
+//! The server for which the reader reads.
 
 use std::path::Path;
 
@@ -7,23 +7,24 @@ use bstr::BStr;
 use crate::diag::Diagnostic;
 use crate::tree::Arg;
 
-/// Answers about modules and directives, which `IfModule`, `IfDirective` and `LoadModule` need.
+/// Queries about modules and directives, for `IfModule`, `IfDirective` and `LoadModule`.
 pub trait Host {
-    /// Is the module active? The name is either form: `alias_module` or `mod_alias.c`.
+    /// Whether the module is active. Both forms of name are allowed: `alias_module` and
+    /// `mod_alias.c`.
     fn module_active(&self, name: &BStr) -> bool;
 
-    /// Does an active module (or the core) have this directive or section (`<Directory`)? Case does
-    /// not count. To be answered for what the reader executes as well: `<IfVersion`, `<Macro`,
-    /// `Use` and `UndefMacro` are left alone when it is not known.
+    /// Whether an active module or the core has this directive or section (`<Directory`), ignoring
+    /// case. Includes those that the reader executes: if `<IfVersion`, `<Macro`, `Use` or
+    /// `UndefMacro` is not known, the reader leaves it alone.
     fn directive_known(&self, name: &BStr) -> bool;
 
-    /// `LoadModule name file`: makes the module active. `file` is absolute.
+    /// `LoadModule name file`: activates the module. `file` is absolute.
     ///
     /// # Errors
-    /// What is to be reported when there is no such module here; the reader adds the way there.
+    /// The finding to report if the module does not exist. The reader adds the `Include` lines.
     fn load_module(&mut self, name: &Arg, file: &Path) -> Result<(), Box<Diagnostic>>;
 
-    /// `LoadFile file`. Shared objects are not loaded; the default accepts and does nothing.
+    /// `LoadFile file`. Shared objects are not loaded; by default this does nothing.
     ///
     /// # Errors
     /// The message for the administrator.
@@ -32,7 +33,8 @@ pub trait Host {
         Ok(())
     }
 
-    /// May an `.htaccess` hold this condition or macro, by the classes that are allowed there?
+    /// Whether an `.htaccess` may contain this condition or macro, by the override classes allowed
+    /// there.
     fn allowed(&self, name: &BStr) -> bool {
         let _ = name;
         true

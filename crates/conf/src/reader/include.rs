@@ -14,11 +14,11 @@ use crate::fnmatch::{self, fnmatch, has_wildcard};
 use crate::source::Span;
 use crate::values::relative_to;
 
-/// How many `Include`s may lead from one to the next; Apache's `AP_MAX_INCLUDE_DEPTH`.
+/// Most nested `Include`s; Apache's `AP_MAX_INCLUDE_DEPTH`.
 pub const MAX_INCLUDE_DEPTH: usize = 128;
-/// How deep directories that are included may nest; Apache's `AP_MAX_INCLUDE_DIR_DEPTH`.
+/// Deepest nesting of included directories; Apache's `AP_MAX_INCLUDE_DIR_DEPTH`.
 pub const MAX_DIRECTORY_DEPTH: usize = 20;
-/// How long one configuration file may be, in bytes.
+/// Most bytes of a configuration file.
 pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
 const TAKES_ONE: [&str; 2] = [
@@ -60,7 +60,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The main file: as an `Include` without a line.
+    /// Reads the main file: like an `Include` without a line.
     pub(super) fn read_main(&mut self, path: &Path) {
         let main = match relative_to(&self.tree.server_root, path.as_os_str().as_bytes()) {
             Some(path) => path,
@@ -77,7 +77,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A path with wildcards in some of `parts`, which follow on `root`.
+    /// Includes a path with wildcards in some of `parts`, which are relative to `root`.
     fn include_matching(&mut self, root: &Path, parts: &[&[u8]], at: IncludeAt) {
         let Some((pattern, rest)) = parts.split_first() else {
             return self.include_path(root, at, 0);
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A file, or all that a directory holds, sorted by name.
+    /// Includes a file, or all files of a directory, sorted by name.
     fn include_path(&mut self, path: &Path, at: IncludeAt, depth: usize) {
         if self.is_full() {
             return;
@@ -175,14 +175,14 @@ impl Reader<'_> {
     }
 }
 
-/// The directive that asks for files.
+/// The directive that includes files.
 #[derive(Clone, Copy)]
 struct IncludeAt {
     span: Span,
     optional: bool,
 }
 
-/// Reads a regular file (or /dev/null), as `ap_pcfg_openfile` insists.
+/// Reads a regular file or /dev/null; `ap_pcfg_openfile` refuses others as well.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     regular::read(path, MAX_FILE_BYTES)
 }
@@ -205,7 +205,7 @@ fn cannot_open(what: &str, path: &Path, error: &io::Error) -> String {
         .replace("configuration directory", "config directory")
 }
 
-/// The system's words alone, without Rust's `(os error 2)`.
+/// The system's message, without Rust's `(os error 2)`.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

@@ -11,18 +11,18 @@ use crate::source::{FileId, Span};
 use crate::text::Text;
 use crate::word::{self, Words};
 
-/// How many bytes all macros of a reading may expand to.
+/// Most bytes that all macros of a configuration may expand to.
 pub const MAX_EXPANDED_BYTES: usize = 64 * 1024 * 1024;
 
-/// The same for an `.htaccess`, which people may write who do not own the server.
+/// The same for an `.htaccess`, whose authors may not be the server's administrators.
 pub const MAX_HTACCESS_EXPANDED_BYTES: usize = 1024 * 1024;
 
 const PREFIXES: &[u8] = b"$%@";
 
-/// The macros that are defined.
+/// The defined macros.
 #[derive(Clone, Debug, Default)]
 pub struct Macros {
-    /// By name in lower case.
+    /// Macros by lower-case name.
     by_name: BTreeMap<BString, Macro>,
     pub(super) ignores_empty_arguments: bool,
     pub(super) ignores_bad_nesting: bool,
@@ -31,7 +31,7 @@ pub struct Macros {
 }
 
 impl Macros {
-    /// The same definitions for another reading, which may expand as much again.
+    /// The same definitions with a fresh limit, for another reading.
     pub(super) fn afresh(&self) -> Macros {
         Macros { expanded_bytes: 0, ..self.clone() }
     }
@@ -45,18 +45,18 @@ struct Macro {
     lines: Vec<BString>,
 }
 
-/// What was read up to `</Macro>`.
+/// The lines up to `</Macro>`.
 struct Body {
     lines: Vec<BString>,
-    /// Tags that open less tags that close.
+    /// The number of opening tags minus that of closing tags.
     nesting: i64,
-    /// Number of the closing tag's line.
+    /// The line number of the closing tag.
     end: u32,
     is_complete: bool,
 }
 
 impl Reader<'_> {
-    /// `<Macro name $argument …>` with its lines. With an error in it, it is read and forgotten.
+    /// `<Macro name $argument …>` with its lines. If it has an error, it is read and dropped.
     pub(super) fn define_macro(&mut self, statement: Statement, streams: &mut Streams) {
         let file = streams.file();
         let body = self.macro_body(streams);
@@ -93,7 +93,7 @@ impl Reader<'_> {
         self.tree.macros.any_defined = true;
     }
 
-    /// What stands before the closing `>`.
+    /// The text before the closing `>`.
     fn macro_arguments(&mut self, statement: &Statement) -> Option<Text> {
         let mut args = statement.args.clone();
         let Some(end) = args.bytes().rfind_byte(b'>') else {
@@ -117,7 +117,7 @@ impl Reader<'_> {
         Some(args)
     }
 
-    /// Reads lines up to the `</Macro>` of this macro, as they stand; macros may nest.
+    /// Reads lines verbatim up to this macro's `</Macro>`; macros may nest.
     fn macro_body(&mut self, streams: &mut Streams) -> Body {
         let mut body = Body { lines: Vec::new(), nesting: 0, end: 0, is_complete: false };
         let mut open_macros = 1;
@@ -146,7 +146,7 @@ impl Reader<'_> {
         body
     }
 
-    /// Reports what mod_macro finds in the names; false when the macro can't be used.
+    /// Reports mod_macro's findings about the names. Returns false if the macro is unusable.
     fn check_arguments(&mut self, shown: &str, arguments: &[BString], span: Span) -> bool {
         for (index, name) in arguments.iter().enumerate() {
             let number = index + 1;
@@ -228,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `Use name value …`: what follows is read from the macro's lines, then from here again.
+    /// `Use name value …`: reading continues in the macro's lines, then here.
     pub(super) fn use_macro(&mut self, statement: &Statement, streams: &mut Streams) {
         if !self.tree.macros.any_defined {
             return self.error(statement.span, "no macro defined before Use");
@@ -312,7 +312,7 @@ impl Reader<'_> {
     }
 }
 
-/// The argument whose name stands at the start of `text`; of two the longer.
+/// The argument whose name is at the start of `text`; of several the longest.
 fn argument_at(text: &[u8], arguments: &[BString]) -> Option<usize> {
     let matching = arguments.iter().enumerate().filter(|(_, name)| text.starts_with(name));
     matching.max_by_key(|(_, name)| name.len()).map(|(index, _)| index)
@@ -333,8 +333,8 @@ fn uses(line: &BStr, arguments: &[BString], index: usize) -> bool {
     false
 }
 
-/// Appends the line with names replaced by values; those of `@names` are put in quotes. What was
-/// put in is not looked at again.
+/// Appends the line with names replaced by values; the values of `@names` are quoted. Inserted text
+/// is not expanded again.
 fn substitute(line: &[u8], arguments: &[BString], values: &[BString], out: &mut Vec<u8>) {
     let mut rest = line;
     while let Some((byte, after)) = rest.split_first() {

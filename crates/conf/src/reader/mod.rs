@@ -1,7 +1,7 @@
 //! Reads configuration files in Apache's order, and executes what Apache executes while reading.
 //!
-//! Apache's own reader is `ap_build_config`; what it executes are the directives with
-//! `EXEC_ON_READ`. Unlike Apache this one goes on after an error, to report all there are.
+//! Apache's own reader is `ap_build_config`; it executes the directives with `EXEC_ON_READ`. Unlike
+//! Apache this one continues after an error, to report all of them.
 
 mod condition;
 mod execute;
@@ -35,12 +35,12 @@ use crate::word;
 use section::Open;
 use stream::Streams;
 
-/// How many findings are gathered before reading ends.
+/// Most findings before reading ends.
 pub const MAX_FINDINGS: usize = 1000;
 
-/// Reads the file at `path`, between the texts of `-C` and those of `-c`.
+/// Reads the file at `path`, between the lines of `-C` and those of `-c`.
 ///
-/// With findings of severity error the tree is what could be understood; it must not be used.
+/// If there are errors among the findings, the tree is incomplete and must not be used.
 pub fn read_config(path: &Path, options: &Options, host: &mut dyn Host) -> (Tree, Vec<Diagnostic>) {
     let mut reader = Reader::new(host, Tree::empty(options), options.version);
     reader.read_command_line(&options.before);
@@ -49,10 +49,10 @@ pub fn read_config(path: &Path, options: &Options, host: &mut dyn Host) -> (Tree
     (reader.tree, reader.diagnostics)
 }
 
-/// Reads the text of an `.htaccess` file; `name` is its path. No `Include`, no `Define`; conditions
-/// and macros work.
+/// Reads the text of an `.htaccess` file; `name` is its path. `Include` and `Define` are not
+/// allowed; conditions and macros are.
 ///
-/// `defines` and `macros` are those of the server; what the text defines is known in it alone.
+/// `defines` and `macros` are those of the server; definitions in the text are local to it.
 pub fn read_htaccess(
     text: &[u8],
     name: &Path,
@@ -70,30 +70,30 @@ pub fn read_htaccess(
     (reader.tree, reader.diagnostics)
 }
 
-/// A reading under way.
+/// The state of a reading.
 struct Reader<'h> {
     host: &'h mut dyn Host,
     tree: Tree,
     diagnostics: Vec<Diagnostic>,
-    /// Sections and true conditions that are open, the outermost first.
+    /// Open sections and true conditions, the outermost first.
     open: Vec<Open>,
     version: [u32; 3],
     is_htaccess: bool,
     /// The `Include` lines that led here.
     via: Vec<Span>,
-    /// Line of the last `Include`, for the list of files.
+    /// The line of the last `Include`, for the list of files.
     last_include: Option<u32>,
 }
 
-/// A line that is no closing tag, split into name and arguments.
+/// A line other than a closing tag, split into name and arguments.
 struct Statement {
-    /// The name, with `<` when it opens a section.
+    /// The name, with `<` if it opens a section.
     name: BString,
-    /// Where the name stands, without `<`.
+    /// The position of the name, without `<`.
     span: Span,
-    /// What follows, a section's last `>` included.
+    /// The rest, including a section's last `>`.
     args: Text,
-    /// The line as Apache counts it.
+    /// The line number as Apache counts it.
     number: u32,
 }
 
@@ -118,7 +118,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// Reads one text to its end. Sections that it opens must be closed in it.
+    /// Reads a text to its end. Sections that it opens must be closed in it.
     fn read_source(&mut self, file: FileId) {
         let Some(source) = self.tree.sources.get(file) else { return };
         let mut streams = Streams::new(file, Arc::clone(&source.text));
@@ -142,7 +142,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// The next line that is no comment.
+    /// The next line that is not a comment.
     fn next_uncommented(&mut self, streams: &mut Streams) -> Option<Line> {
         loop {
             let file = streams.file();
@@ -152,7 +152,7 @@ impl<'h> Reader<'h> {
                     let name = self.tree.sources.name(file).to_owned();
                     let number = too_long.number;
                     let why = format!("Error reading {name} at line {number}: Line too long");
-                    // As in Apache, the places named are the `Include`s that led here.
+                    // As in Apache, the locations are the `Include`s that led here.
                     match self.via.pop() {
                         Some(by) => {
                             self.error(by, why);
@@ -200,7 +200,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// Replaces `${NAME}` in the whole line, before it is split, and warns of unknown names.
+    /// Replaces `${NAME}` in the whole line, before it is split, and warns about unknown names.
     fn resolved(&mut self, text: &Text) -> Text {
         let (text, undefined) = resolve(text, &self.tree.defines);
         for missing in undefined {
@@ -210,7 +210,7 @@ impl<'h> Reader<'h> {
         text
     }
 
-    /// So much is wrong that it is not worth reading on.
+    /// Whether there are so many findings that reading ends.
     fn is_full(&self) -> bool {
         self.diagnostics.len() >= MAX_FINDINGS
     }

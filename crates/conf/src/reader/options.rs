@@ -1,4 +1,4 @@
-//! What goes into a reading and what comes out.
+//! The inputs and outputs of a reading.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ use crate::defines::Defines;
 use crate::source::{FileId, Sources};
 use crate::tree::Node;
 
-/// How a configuration is read.
+/// Options of a reading.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Lines of `-C`, read before the file.
+    /// The lines of `-C`, read before the file.
     pub before: Vec<BString>,
-    /// Lines of `-c`, read after the file.
+    /// The lines of `-c`, read after the file.
     pub after: Vec<BString>,
-    /// Names of `-D`.
+    /// The names of `-D`.
     pub defines: Vec<BString>,
-    /// ServerRoot until the configuration names one.
+    /// ServerRoot until the configuration sets it.
     pub server_root: PathBuf,
-    /// The version that `IfVersion` compares with.
+    /// The version for `IfVersion`.
     pub version: [u32; 3],
 }
 
 impl Default for Options {
-    /// Nothing beside the file; ServerRoot `/etc/apache2`; version 2.4.71.
+    /// No additions to the file; ServerRoot `/etc/apache2`; version 2.4.71.
     fn default() -> Options {
         Options {
             before: Vec::new(),
@@ -37,29 +37,28 @@ impl Default for Options {
     }
 }
 
-/// A configuration that was read: conditions decided, files included, macros used.
+/// A configuration: conditions evaluated, files included, macros expanded.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Directives and sections in the order of reading. What is executed while reading
-    /// (`Include`, `Define`, `LoadModule`, conditions, macros, `Error`) is not among them;
-    /// `ServerRoot` is.
+    /// Directives and sections in the order of reading. Those executed while reading (`Include`,
+    /// `Define`, `LoadModule`, conditions, macros, `Error`) are left out, except `ServerRoot`.
     pub nodes: Vec<Node>,
-    /// All texts; spans point into them.
+    /// All texts; spans refer to them.
     pub sources: Sources,
     /// The files in the order of reading.
     pub includes: Vec<Include>,
-    /// What is defined at the end.
+    /// The definitions at the end.
     pub defines: Defines,
-    /// The macros that are left at the end: `.htaccess` files may use them.
+    /// The macros at the end, which `.htaccess` files may use.
     pub macros: Macros,
     /// ServerRoot at the end.
     pub server_root: PathBuf,
-    /// A condition asked whether a file is there: another reading may come to something else.
+    /// Whether a condition tested for a file, so that another reading may differ.
     pub looked_at_files: bool,
 }
 
 impl Tree {
-    /// Nothing read yet.
+    /// Returns the state before reading.
     pub(super) fn empty(options: &Options) -> Tree {
         let mut tree = Tree { server_root: options.server_root.clone(), ..Tree::default() };
         for name in &options.defines {
@@ -68,7 +67,7 @@ impl Tree {
         tree
     }
 
-    /// The files that were read, in the layout of `httpd -t -D DUMP_INCLUDES`.
+    /// Formats the list of files as `httpd -t -D DUMP_INCLUDES`.
     pub fn dump_includes(&self) -> Vec<u8> {
         let mut out = b"Included configuration files:\n".to_vec();
         for include in &self.includes {
@@ -83,7 +82,7 @@ impl Tree {
         out
     }
 
-    /// What is defined, in the layout of `httpd -t -D DUMP_RUN_CFG`.
+    /// Formats the definitions as `httpd -t -D DUMP_RUN_CFG`.
     pub fn dump_defines(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, value) in self.defines.iter() {
@@ -99,13 +98,13 @@ impl Tree {
     }
 }
 
-/// One file that was read.
+/// A file that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Include {
     /// The file.
     pub file: FileId,
     /// The line of the last `Include` before it, as Apache shows it; `None` before the first.
     pub line: Option<u32>,
-    /// How many `Include`s led to it; 0 for the main file.
+    /// The number of nested `Include`s; 0 for the main file.
     pub depth: usize,
 }

@@ -1,4 +1,4 @@
-//! Sections: opening, closing, and getting over tags that do not match.
+//! Sections: opening, closing, and recovery from tags that do not match.
 
 use bstr::{BString, ByteSlice};
 
@@ -8,14 +8,14 @@ use crate::source::Span;
 use crate::text::Text;
 use crate::tree::Node;
 
-/// How deep sections may nest.
+/// Deepest nesting of sections.
 pub const MAX_SECTION_DEPTH: usize = 128;
 
-/// What is open and waits for its closing tag.
+/// An open section or condition.
 pub(super) enum Open {
-    /// A section, with what was read of it.
+    /// A section, with its contents so far.
     Section(Node),
-    /// A condition that is true: what stands in it belongs to what is around it.
+    /// A true condition: its contents belong to the enclosing section.
     Condition { name: BString, span: Span },
 }
 
@@ -33,7 +33,7 @@ impl Reader<'_> {
     pub(super) fn open_section(&mut self, statement: Statement, streams: &mut Streams) {
         let Statement { name, span, mut args, .. } = statement;
         let name = BString::from(name.strip_prefix(b"<").unwrap_or(&name));
-        // As Apache: what stands behind the last `>` is nobody's.
+        // As in Apache, text after the last `>` is ignored.
         match args.bytes().rfind_byte(b'>') {
             Some(at) => args.truncate(at),
             None if args.is_empty() => {}
@@ -57,7 +57,7 @@ impl Reader<'_> {
         self.add(Node { name, span, args, children: None });
     }
 
-    /// Handles a closing tag. `tag` is its first word, `line` all of the line.
+    /// Handles a closing tag. `tag` is its first word, `line` the whole line.
     pub(super) fn close(&mut self, tag: &BString, line: &Text, base: usize) {
         let span = line.span(2..tag.len().max(2));
         let (name, is_closed) = match tag.strip_suffix(b">") {
@@ -66,7 +66,7 @@ impl Reader<'_> {
         };
         let wanted = self.open.get(base..).and_then(<[Open]>::last);
         let message = match wanted {
-            // The whole line has to be the tag of a condition, not of a section.
+            // For a condition the whole line must be the tag, for a section only the first word.
             Some(Open::Condition { name: wanted, .. })
                 if is_closed && line.len() == tag.len() && name.eq_ignore_ascii_case(wanted) =>
             {
@@ -93,7 +93,7 @@ impl Reader<'_> {
         self.recover(name, base);
     }
 
-    /// Closes the innermost of what is open under this name and all in it; ignores a stray tag.
+    /// Closes the innermost section of this name and all sections inside it; ignores a stray tag.
     fn recover(&mut self, name: &[u8], base: usize) {
         let matches = |open: &Open| open.name().eq_ignore_ascii_case(name);
         let open = self.open.get(base..).unwrap_or(&[]);
@@ -111,7 +111,7 @@ impl Reader<'_> {
         }
     }
 
-    /// At the end of a text: what it left open is an error; Apache lets conditions pass.
+    /// Reports the sections that are open at the end of a text. Apache ignores open conditions.
     pub(super) fn close_all(&mut self, base: usize) {
         while self.open.len() > base {
             match self.open.last() {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds to the innermost section, or to the tree.
+    /// Adds a node to the innermost section or to the tree.
     fn add(&mut self, node: Node) {
         for open in self.open.iter_mut().rev() {
             if let Open::Section(Node { children: Some(children), .. }) = open {
@@ -147,7 +147,7 @@ impl Reader<'_> {
         self.tree.nodes.push(node);
     }
 
-    /// An error that Apache finds only when directives are carried out.
+    /// Reports an error that Apache finds only when directives are processed.
     pub(super) fn walk_error(&mut self, span: Span, message: String) {
         let mut error = crate::diag::Diagnostic::error(span, message);
         error.via = self.via.as_slice().into();

@@ -1,4 +1,4 @@
-//! Where lines come from: a file, and the expansions of macros that are used in it.
+//! The source of lines: a file, and the expansions of macros used in it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::lines::{Line, LineTooLong, Lines};
 use crate::source::FileId;
 
-/// A file, and on top of it the macros that are being expanded, the innermost last.
+/// A file, and on top of it the macros being expanded, the innermost last.
 pub(super) struct Streams {
     file: Lines,
     expansions: Vec<(BString, Lines)>,
@@ -18,17 +18,17 @@ impl Streams {
         Streams { file: Lines::new(file, text), expansions: Vec::new() }
     }
 
-    /// Reads a macro's expansion before it goes on where it is.
+    /// Inserts a macro's expansion at the current position.
     pub(super) fn push(&mut self, name: BString, file: FileId, text: Arc<[u8]>) {
         self.expansions.push((name, Lines::new(file, text)));
     }
 
-    /// Is the macro of this name being expanded?
+    /// Whether the macro of this name is being expanded.
     pub(super) fn is_expanding(&self, name: &BStr) -> bool {
         self.expansions.iter().any(|(expanding, _)| expanding.as_bstr() == name)
     }
 
-    /// The text that the next line comes from, if it has one left.
+    /// The text that the next line comes from, if any is left.
     pub(super) fn file(&self) -> FileId {
         self.expansions.last().map_or(&self.file, |(_, lines)| lines).file()
     }

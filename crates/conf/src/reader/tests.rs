@@ -1,4 +1,4 @@
-//! Reading as a whole; what Apache says of whole configurations is in tests/recorded.txt.
+//! Reading as a whole. Apache's results for whole configurations are in tests/recorded.txt.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::*;
 use crate::diag::Severity;
 use crate::tree::Node;
 
-/// Accepts every module and directive, except those that are called `nope`.
+/// Accepts every module and directive, except those called `nope`.
 #[derive(Default)]
 struct Everything {
     loaded: Vec<String>,
@@ -52,7 +52,7 @@ fn outline(nodes: &[Node]) -> String {
     nodes.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// A directory that is removed with the value.
+/// A directory that is removed when the value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -344,7 +344,7 @@ fn line() -> impl proptest::strategy::Strategy<Value = String> {
     ]
 }
 
-/// Every span stands inside a line of its source.
+/// Checks that every span is within a line of its source.
 fn check_spans(tree: &Tree, nodes: &[Node]) {
     for node in nodes {
         let words = node.words().unwrap();

@@ -10,7 +10,7 @@ const BAD_FORMAT: &str = "Version appears to be invalid. It must have the format
                           major[.minor[.patch]] where major, minor and patch are numbers.";
 
 impl Reader<'_> {
-    /// Is the condition true? One that is wrong is reported, and false.
+    /// Evaluates the condition. An invalid one is reported and false.
     pub(super) fn version_condition(&mut self, statement: &Statement) -> bool {
         let args = statement.args.bytes();
         let parsed = match args.rfind_byte(b'>') {
@@ -55,12 +55,12 @@ impl VersionCondition {
     }
 }
 
-/// Parses what stands between the name and the closing `>`. Source: `start_ifversion`.
+/// Parses the text between the name and the closing `>`. Source: `start_ifversion`.
 fn parse(args: &[u8]) -> Result<VersionCondition, String> {
     let (first, rest) = split_word(args);
     let (second, trailing) = split_word(rest);
     let (operator, version) = match second {
-        // One word is a version, to be equal to.
+        // A single word is a version to be equal to.
         None => (&b"="[..], first.unwrap_or_default()),
         Some(second) => (first.as_deref().unwrap_or(b"="), second.to_vec()),
     };
@@ -101,7 +101,7 @@ fn compile(pattern: &[u8]) -> Result<Regex, String> {
         .map_err(|_| "Unable to compile regular expression".to_owned())
 }
 
-/// One to three numbers; what is missing is 0. As in Apache the text may end with a dot.
+/// Parses one to three numbers; missing ones are 0. As in Apache, the text may end with a dot.
 fn numbers(version: &[u8]) -> Option<[u32; 3]> {
     let mut numbers = [0; 3];
     let version = version.strip_suffix(b".").unwrap_or(version);

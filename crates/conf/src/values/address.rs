@@ -1,26 +1,26 @@
-//! Addresses and ports as `Listen`, `<VirtualHost>` and `Require ip` take them.
+//! Addresses and ports of `Listen`, `<VirtualHost>` and `Require ip`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What stands where a host is expected.
+/// The host of an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum VirtualHostName {
     /// `*` or `_default_`.
     Any,
     /// An address, IPv6 in brackets.
     Ip(IpAddr),
-    /// A name that has to be looked up.
+    /// A name that has to be resolved.
     Name(String),
 }
 
 /// The address of a `Listen` line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListenAddress {
-    /// Where; `Any` when only the port is given.
+    /// The host; `Any` if only the port is given.
     pub host: VirtualHostName,
     /// The port.
     pub port: u16,
-    /// The interface behind `%` of a link-local IPv6 address.
+    /// The interface after the `%` of a link-local IPv6 address.
     pub scope: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl ListenAddress {
     /// Parses `80`, `*:80`, `127.0.0.1:80`, `[::1]:80`, `name:80`.
     ///
     /// # Errors
-    /// Apache's words, as `set_listener` has them.
+    /// Apache's messages, from `set_listener`.
     pub fn parse(text: &[u8]) -> Result<ListenAddress, &'static str> {
         let parts = split(text).ok_or("Invalid address or port")?;
         let port = parts.port.ok_or("Port must be specified")?;
@@ -40,11 +40,11 @@ impl ListenAddress {
 /// One address of a `<VirtualHost>` line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VirtualHostAddress {
-    /// Which addresses.
+    /// The host.
     pub host: VirtualHostName,
-    /// Which port; `None` for all, written as `*` or not at all.
+    /// The port; `None` for all, which is written as `*` or omitted.
     pub port: Option<u16>,
-    /// The interface behind `%` of a link-local IPv6 address.
+    /// The interface after the `%` of a link-local IPv6 address.
     pub scope: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl VirtualHostAddress {
     /// Parses `*:80`, `*`, `_default_:*`, `10.0.0.1`, `[::1]:443`, `name:80`.
     ///
     /// # Errors
-    /// Apache's words, as `get_addresses` of vhost.c has them.
+    /// Apache's messages, from `get_addresses` of vhost.c.
     pub fn parse(text: &[u8]) -> Result<VirtualHostAddress, &'static str> {
         let (address, any_port) = match text.strip_suffix(b":*") {
             Some(address) => (address, true),
@@ -65,7 +65,7 @@ impl VirtualHostAddress {
     }
 }
 
-/// A network: an address and how many of its bits count.
+/// A network: an address and the number of its significant bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
     network: u128,
@@ -73,13 +73,13 @@ pub struct Subnet {
     is_v6: bool,
 }
 
-/// The text is no network.
+/// Why a text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubnetError {
-    /// Neither an address nor the start of one.
+    /// Neither an address nor the beginning of one.
     #[error("the specified IP address is invalid")]
     Address,
-    /// The mask is neither a bit count nor an address of the same kind.
+    /// The mask is neither a number of bits nor an address of the same family.
     #[error("the specified network mask is invalid")]
     Mask,
 }
@@ -88,10 +88,10 @@ impl Subnet {
     /// Parses `10.1.2.3`, `10.1` (whole octets), `10.0.0.0/8`, `10.0.0.0/255.0.0.0`,
     /// `2001:db8::/32`.
     ///
-    /// Bits behind the mask are ignored. Source: `apr_ipsubnet_create`.
+    /// Bits outside of the mask are ignored. Source: `apr_ipsubnet_create`.
     ///
     /// # Errors
-    /// [`SubnetError`], which says what part is wrong.
+    /// [`SubnetError`], which names the invalid part.
     pub fn parse(text: &[u8]) -> Result<Subnet, SubnetError> {
         let text = std::str::from_utf8(text).map_err(|_| SubnetError::Address)?;
         let (address, mask) = match text.split_once('/') {
@@ -99,7 +99,7 @@ impl Subnet {
             None => (text, None),
         };
         let (address, octets) = match address.parse::<IpAddr>() {
-            // APR wants the IPv4 form.
+            // APR requires the IPv4 form.
             Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
                 return Err(SubnetError::Address);
             }
@@ -117,8 +117,8 @@ impl Subnet {
         Ok(Subnet { network: bits(address) & mask, mask, is_v6 })
     }
 
-    /// Does the address lie in it? An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) counts as
-    /// IPv4.
+    /// Whether the network contains the address. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`)
+    /// counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = if self.is_v6 { address } else { address.to_canonical() };
         address.is_ipv6() == self.is_v6 && bits(address) & self.mask == self.network
@@ -132,7 +132,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The `count` highest of `width` bits.
+/// A mask of the `count` highest of `width` bits.
 fn prefix(count: u32, width: u32) -> u128 {
     let all = u128::MAX >> (128 - width);
     all & !all.checked_shr(count).unwrap_or(0)
@@ -140,7 +140,7 @@ fn prefix(count: u32, width: u32) -> u128 {
 
 fn mask_bits(mask: &str, width: u32) -> Result<u128, SubnetError> {
     if let Ok(count) = mask.parse::<u32>() {
-        // 0 bits would mean "everywhere"; APR refuses it.
+        // 0 bits would match every address; APR refuses it.
         let usable = (1..=width).contains(&count);
         return usable.then(|| prefix(count, width)).ok_or(SubnetError::Mask);
     }
@@ -151,7 +151,7 @@ fn mask_bits(mask: &str, width: u32) -> Result<u128, SubnetError> {
     Err(SubnetError::Mask)
 }
 
-/// `10.1` or `10.1.`: the first octets of an address.
+/// Parses `10.1` or `10.1.`: the first octets of an address.
 fn partial_v4(text: &str) -> Result<(Ipv4Addr, u32), SubnetError> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let mut octets = [0u8; 4];
@@ -174,8 +174,8 @@ struct Parts {
     scope: Option<String>,
 }
 
-/// Splits host and port as `apr_parse_addr_port` does: a bare number is a port; otherwise a port is
-/// what follows the last colon, when it is all digits. What is before it is not looked at further.
+/// Splits host and port as `apr_parse_addr_port` does: a bare number is a port; otherwise the port
+/// follows the last colon, if it is all digits. The rest is not examined.
 fn split(text: &[u8]) -> Option<Parts> {
     let text = std::str::from_utf8(text).ok()?;
     let host_end = text.trim_end_matches(|letter: char| letter.is_ascii_digit());

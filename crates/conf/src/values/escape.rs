@@ -1,6 +1,6 @@
-//! Text with `%xx` in it.
+//! Text with `%xx` escapes.
 
-/// Decodes every `%xx`. `None` for a `%` without two hexadecimal digits, and for `%00`.
+/// Decodes every `%xx`. Returns `None` for a `%` without two hexadecimal digits, and for `%00`.
 pub fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Typed values of arguments, each with Apache's own words for what it refuses.
+//! Typed values of arguments, with Apache's own messages for invalid ones.
 
 mod address;
 mod escape;

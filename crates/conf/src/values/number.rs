@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::diag::Diagnostic;
 use crate::tree::{Arg, Node};
 
-/// `On` or `Off`, case does not count.
+/// Parses `On` or `Off`, ignoring case.
 ///
 /// # Errors
 /// `<Directive> must be On or Off`.
@@ -20,11 +20,11 @@ pub fn flag(node: &Node, arg: &Arg) -> Result<bool, Diagnostic> {
     Err(arg.error(format!("{} must be On or Off", node.name)).with_label("neither On nor Off"))
 }
 
-/// A decimal number, all of the argument.
+/// Parses a decimal number that is the whole argument.
 ///
 /// # Errors
-/// `Invalid value for directive <Directive>, expected integer`; the bounds are named when it is one
-/// but lies outside.
+/// `Invalid value for directive <Directive>, expected integer`. For a number outside of the bounds,
+/// the message names them.
 pub fn integer(node: &Node, arg: &Arg, bounds: RangeInclusive<i64>) -> Result<i64, Diagnostic> {
     let number = std::str::from_utf8(&arg.text).ok().and_then(|text| text.parse::<i64>().ok());
     match number {
@@ -42,9 +42,10 @@ pub fn integer(node: &Node, arg: &Arg, bounds: RangeInclusive<i64>) -> Result<i6
     }
 }
 
-/// A number of bytes with an optional unit `B`, `K`, `KB`, `M`, `MB`, `G`, `GB` (powers of 1024).
+/// Parses a number of bytes with an optional unit `B`, `K`, `KB`, `M`, `MB`, `G`, `GB` (powers of
+/// 1024).
 ///
-/// `None` when it is none, is negative, or does not fit.
+/// Returns `None` if it is invalid, negative, or does not fit.
 pub fn size(text: &[u8]) -> Option<u64> {
     let (number, unit) = leading_number(text)?;
     let factor: u64 = match unit.to_ascii_lowercase().as_slice() {
@@ -57,7 +58,7 @@ pub fn size(text: &[u8]) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// The unit of a time that was written without one.
+/// The unit of a time that is written without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// `ms`
@@ -70,10 +71,10 @@ pub enum Unit {
     Hours,
 }
 
-/// A time with an optional unit: `ms`, `s`, `mi` or `min`, `h`, in any case.
+/// Parses a time with an optional unit: `ms`, `s`, `mi` or `min`, `h`, in any case.
 ///
-/// As in Apache the unit's first letters decide, so `5seconds` and `5minutes` are fine; a plain `m`
-/// is not; a unit alone is no time at all, which is 0. `None` when it is none. Source:
+/// As in Apache the first letters decide, so `5seconds` and `5minutes` are valid and a plain `m` is
+/// not; a unit without a number is 0. Returns `None` for invalid input. Source:
 /// `ap_timeout_parameter_parse`.
 pub fn timeout(text: &[u8], default: Unit) -> Option<Duration> {
     let text = text.trim_ascii_start();
@@ -98,7 +99,7 @@ pub fn timeout(text: &[u8], default: Unit) -> Option<Duration> {
     })
 }
 
-/// Decimal digits and what follows them. A number that does not fit is none.
+/// Parses decimal digits and returns the rest. A number that does not fit is `None`.
 fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at_checked(digits)?;

@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The path of `file`, relative to `root` unless it is absolute, with `.` and `..` taken out.
+/// The path of `file`, relative to `root` unless it is absolute, with `.` and `..` resolved.
 ///
-/// As in Apache the file system is not asked, so a symbolic link before `..` is not followed.
-/// Above `/` is `/`. `None` when it holds a NUL byte. Source: `ap_server_root_relative`.
+/// As in Apache the file system is not consulted, so a symbolic link before `..` is not followed.
+/// `..` at `/` stays there. Returns `None` if the name contains a NUL byte. Source:
+/// `ap_server_root_relative`.
 pub fn relative_to(root: &Path, file: &[u8]) -> Option<PathBuf> {
     if file.contains(&0) {
         return None;
@@ -25,18 +26,18 @@ pub fn relative_to(root: &Path, file: &[u8]) -> Option<PathBuf> {
             }
         }
     }
-    // A slash at the end means a directory, and stays.
+    // A slash at the end denotes a directory, and stays.
     if file.ends_with(b"/") && out.as_os_str().len() > 1 {
         out.as_mut_os_string().push("/");
     }
     Some(out)
 }
 
-/// The number of a level's name: `emerg` 0 … `debug` 7, `trace1` 8 … `trace8` 15.
+/// The number of a level: `emerg` is 0 … `debug` 7, `trace1` 8 … `trace8` 15.
 ///
-/// Case does not count. `None`: "Log level keyword must be one of
-/// emerg/alert/crit/error/warn/notice/info/debug/trace1/.../trace8".
-/// Source: `ap_parse_log_level`.
+/// Names are case-insensitive. Returns `None` for others, for which Apache says "Log level keyword
+/// must be one of emerg/alert/crit/error/warn/notice/info/debug/trace1/.../trace8". Source:
+/// `ap_parse_log_level`.
 pub fn log_level(name: &[u8]) -> Option<u8> {
     const NAMES: [&str; 16] = [
         "emerg", "alert", "crit", "error", "warn", "notice", "info", "debug", "trace1", "trace2",
