@@ -1,9 +1,8 @@
 //! Bytes from the server → one answer: interim heads, head, body, trailers. Strict: what does not
 //! keep to its own framing is told, not repaired.
 
-use std::time::Instant;
-
 use crate::client::{Client, Fill};
+use crate::stall::Deadline;
 
 /// One answer of a server.
 #[derive(Debug, Default)]
@@ -54,7 +53,7 @@ impl Head {
 
 /// Reads the answer to a request with this method. `None`: nothing came before the end of the
 /// connection or the deadline.
-pub fn read(client: &mut Client, method: &str, deadline: Instant) -> Option<Answer> {
+pub fn read(client: &mut Client, method: &str, deadline: Deadline) -> Option<Answer> {
     let mut answer = Answer::default();
     loop {
         while client.buffer.len() < 5 && client.fill(deadline) == Fill::More {}
@@ -85,7 +84,7 @@ pub fn read(client: &mut Client, method: &str, deadline: Instant) -> Option<Answ
     }
 }
 
-fn read_head(client: &mut Client, deadline: Instant) -> Option<Head> {
+fn read_head(client: &mut Client, deadline: Deadline) -> Option<Head> {
     let end = loop {
         match find(&client.buffer, b"\r\n\r\n") {
             Some(at) => break at,
@@ -114,7 +113,7 @@ fn field(line: &[u8]) -> Option<(String, Vec<u8>)> {
     Some((crate::escape::escape(name), value.to_vec()))
 }
 
-fn read_body(client: &mut Client, answer: &mut Answer, deadline: Instant) {
+fn read_body(client: &mut Client, answer: &mut Answer, deadline: Deadline) {
     let Some(head) = &answer.head else {
         return;
     };
@@ -154,7 +153,7 @@ fn read_body(client: &mut Client, answer: &mut Answer, deadline: Instant) {
 fn read_chunks(
     client: &mut Client,
     answer: &mut Answer,
-    deadline: Instant,
+    deadline: Deadline,
 ) -> Result<(), &'static str> {
     loop {
         let line = read_line(client, deadline).ok_or("cut off before a chunk size")?;
@@ -186,7 +185,7 @@ fn read_chunks(
     }
 }
 
-fn read_line(client: &mut Client, deadline: Instant) -> Option<Vec<u8>> {
+fn read_line(client: &mut Client, deadline: Deadline) -> Option<Vec<u8>> {
     loop {
         if let Some(at) = find(&client.buffer, b"\r\n") {
             let mut line: Vec<u8> = client.buffer.drain(..at + 2).collect();

@@ -2,12 +2,13 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
 
 use crate::place::Place;
+use crate::stall::Deadline;
 use crate::tls::{self, Tls};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
@@ -116,13 +117,13 @@ impl Client {
     }
 
     /// Reads once, until `deadline` at the latest.
-    pub fn fill(&mut self, deadline: Instant) -> Fill {
+    pub fn fill(&mut self, deadline: Deadline) -> Fill {
         if self.end.is_some() {
             return Fill::End;
         }
         let mut chunk = vec![0; READ_CHUNK_BYTES];
         loop {
-            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+            let Some(left) = deadline.left() else {
                 return Fill::Timeout;
             };
             let left = left.max(Duration::from_millis(1));

@@ -15,3 +15,4 @@ pub mod run;
 pub mod stall;
 pub mod testfile;
 pub mod tls;
+pub mod watcher;

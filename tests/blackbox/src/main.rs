@@ -20,7 +20,7 @@ use blackbox::gaps::Gaps;
 use blackbox::program::Program;
 use blackbox::run::{Case, Mode, run_file};
 use blackbox::testfile::{self, TestFile};
-use blackbox::{place, stall};
+use blackbox::{place, watcher};
 
 /// Files that run at the same time. Most of a file's time is waiting.
 const WORKERS: usize = 6;
@@ -37,6 +37,9 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<bool, String> {
+    let Some(_watcher) = watcher::start()? else {
+        return Ok(true);
+    };
     let mut arguments = std::env::args().skip(1);
     let mode = match arguments.next().as_deref() {
         Some("record") => Mode::Record,
@@ -67,7 +70,6 @@ fn start() -> Result<bool, String> {
     let recorded = std::fs::read_to_string(tests.join("RECORDED")).unwrap_or_default();
     let other_version = mode == Mode::Check && recorded.trim() != version;
     let files = load_all(tests, &filters)?;
-    stall::watch();
     let started = Instant::now();
     let cases = run_all(files, &program, mode, tests)?;
     if mode == Mode::Record {

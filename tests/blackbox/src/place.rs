@@ -24,6 +24,9 @@ const DEFAULT_MTIME_S: u64 = 1_640_995_200;
 /// The MPM of test files that do not name one themselves: mpm_event if nothing is said.
 pub static MPM: OnceLock<String> = OnceLock::new();
 
+/// What the names of all folders begin with.
+pub const FOLDERS: &str = "/tmp/blackbox.";
+
 static NEXT_PLACE: AtomicU32 = AtomicU32::new(0);
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 
@@ -42,8 +45,7 @@ impl Place {
     /// Makes the folder, the tree and the configuration.
     pub fn build(file: &TestFile, certificates: &Path) -> Result<Place, String> {
         let number = NEXT_PLACE.fetch_add(1, Ordering::Relaxed);
-        let pid = std::process::id() % 10_000_000;
-        let root = PathBuf::from(format!("/tmp/blackbox.{pid:07}.{number:05}"));
+        let root = PathBuf::from(format!("{}{number:05}", prefix()));
         let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
         let ports = (0..file.ports).map(|_| free_port()).collect();
         let place = Place { root, ports, names_mpm };
@@ -227,12 +229,20 @@ impl Drop for Place {
     fn drop(&mut self) {
         match std::env::var_os("KEEP") {
             Some(_) => println!("kept: {}", self.root.display()),
-            None => {
-                let _ = open_up(&self.root);
-                let _ = fs::remove_dir_all(&self.root);
-            }
+            None => remove(&self.root),
         }
     }
+}
+
+/// What the names of this process's folders begin with.
+pub fn prefix() -> String {
+    format!("{FOLDERS}{:07}.", std::process::id() % 10_000_000)
+}
+
+/// Removes a place's folder.
+pub fn remove(root: &Path) {
+    let _ = open_up(root);
+    let _ = fs::remove_dir_all(root);
 }
 
 /// `number` → `name`, but not where it is a part of a longer number, of a time for instance.

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::place::Place;
+use crate::stall::Deadline;
 
 /// Where Debian keeps Apache's modules. Tamarack knows them by name alone.
 pub const MODULES: &str = "/usr/lib/apache2/modules";
@@ -101,12 +102,12 @@ impl Program {
         command.stdout(log("stdout")?).stderr(log("stderr")?);
         let child = command.spawn().map_err(say)?;
         let mut server = Server { child, root: place.root.clone() };
-        let end = Instant::now() + START_LIMIT;
+        let end = Deadline::after(START_LIMIT);
         while !place.root.join("run/httpd.pid").exists() {
             if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(format!("it did not start ({status}):\n{}", server.complaints()));
             }
-            if Instant::now() > end {
+            if end.left().is_none() {
                 return Err(format!("no run/httpd.pid after {START_LIMIT:?}"));
             }
             std::thread::sleep(POLL);
@@ -137,6 +138,19 @@ impl Server {
             Some(line) => Err(format!("it panicked: {line}")),
             None => Ok(()),
         }
+    }
+
+    /// CPU time that its threads have had, and have waited for: it stands still in one that sleeps.
+    pub fn work(&self) -> Duration {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let nanoseconds = |task: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let numbers =
+                text.split(' ').take(2).filter_map(|word| word.trim().parse::<u64>().ok());
+            numbers.sum::<u64>()
+        };
+        let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+        Duration::from_nanos(tasks.map(nanoseconds).sum())
     }
 
     fn complaints(&self) -> String {
@@ -173,11 +187,11 @@ pub fn end_detached(place: &Place) {
 }
 
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let end = Instant::now() + limit;
+    let end = Deadline::after(limit);
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < end => std::thread::sleep(POLL),
+            Ok(None) if end.left().is_some() => std::thread::sleep(POLL),
             _ => return None,
         }
     }

@@ -1,7 +1,7 @@
 //! One test file against one program: set up, ask, write down, compare.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::answer::{self, Answer};
 use crate::client::{Client, End, Fill};
@@ -9,7 +9,7 @@ use crate::compare::{Rule, difference, ignore_body};
 use crate::place::Place;
 use crate::program::{Program, end_detached};
 use crate::render::Renderer;
-use crate::stall;
+use crate::stall::{self, Deadline};
 use crate::testfile::{Block, Connection, Item, Step, TestFile};
 use crate::tls::Tls;
 
@@ -161,13 +161,13 @@ impl<'a> Session<'a> {
 
     /// Waits until the logs say what they are to say, while the server may still write.
     fn wait_for_logs(&self, renderer: &Renderer) {
-        let end = Instant::now() + LOG_LIMIT;
+        let end = Deadline::after(LOG_LIMIT);
         loop {
             std::thread::sleep(LOG_SETTLES);
             let mut items = self.file.items.clone();
             let is_wrong = |item: &mut Item| self.log(item, renderer).is_some();
             let is_missing = self.mode != Mode::Record && items.iter_mut().any(is_wrong);
-            if !is_missing || Instant::now() > end {
+            if !is_missing || end.left().is_none() {
                 return;
             }
         }
@@ -266,7 +266,7 @@ impl<'a> Session<'a> {
             () if recorded("= open") => OPEN_EXPECTED,
             () => OPEN_UNKNOWN,
         };
-        let end = Instant::now() + wait;
+        let end = Deadline::after(wait);
         while client.fill(end) == Fill::More {}
         match &client.end {
             None => "= open".into(),
@@ -360,8 +360,8 @@ fn expected(block: &Block, mode: Mode) -> &[String] {
     }
 }
 
-fn limit() -> Instant {
-    Instant::now() + ANSWER_LIMIT
+fn limit() -> Deadline {
+    Deadline::after(ANSWER_LIMIT)
 }
 
 /// How an item is called in results.

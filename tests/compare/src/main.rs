@@ -20,12 +20,15 @@ mod sample;
 mod shrink;
 mod simplify;
 mod site;
+mod talk;
 mod tree;
 mod wanted;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use blackbox::watcher;
 
 use run::{Limit, Run};
 
@@ -44,6 +47,9 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<bool, String> {
+    let Some(_watcher) = watcher::start()? else {
+        return Ok(true);
+    };
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut seed = since;
     let mut limit = Limit::Time(Duration::from_secs(SECONDS));

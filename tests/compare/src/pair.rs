@@ -1,29 +1,16 @@
 //! The pair of servers: Apache and Tamarack on the same files, asked the same.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use blackbox::answer::{self, Answer};
-use blackbox::client::{Client, Fill};
-use blackbox::compare::{Rule, difference};
-use blackbox::escape::escape;
+use blackbox::client::Client;
 use blackbox::place::Place;
 use blackbox::program::{Program, Server};
-use blackbox::render::Renderer;
 use blackbox::testfile::TestFile;
 use blackbox::tls::Tls;
 
-use crate::site::{Case, Node, Request, Seat};
-use crate::wanted;
+use crate::site::{Case, Node, Seat};
+use crate::talk::talk_all;
 
-/// How long a response may take.
-const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
-/// How long a connection stays quiet that counts as open, and how long the other server has to
-/// close where one has.
-const OPEN: Duration = Duration::from_millis(2);
-const CLOSE_LIMIT: Duration = Duration::from_secs(1);
-/// Statuses after which a connection may end although the response does not say so.
-const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
 /// How often a start is tried again, while other programs take the ports.
 const STARTS_MAX: usize = 5;
 
@@ -152,10 +139,13 @@ struct Refusal {
     reason: String,
 }
 
-struct Side {
-    // The server is dropped before its folder is.
-    server: Server,
-    place: Place,
+/// A server that runs.
+pub struct Side {
+    // It is dropped before its folder is.
+    /// The process.
+    pub server: Server,
+    /// Its folder and its ports.
+    pub place: Place,
 }
 
 impl Pair {
@@ -256,129 +246,4 @@ impl Servers for Pair {
             }
         }
     }
-}
-
-/// Sends each case's requests, and says what came.
-fn talk_all(cases: &[Case], apache: &Side, tamarack: Option<&Side>) -> Vec<Verdict> {
-    let places = std::iter::once(apache).chain(tamarack).map(|side| &side.place);
-    let renderer = |place| Renderer::new(place, &[]).ok().map(|renderer| (place, renderer));
-    let sides: Vec<(&Place, Renderer)> = places.filter_map(renderer).collect();
-    let talk = |(at, case)| talk(case, Seat::Host(at), &sides);
-    cases.iter().enumerate().map(talk).collect()
-}
-
-/// Sends a case's requests to both servers, on one connection each while both stay open.
-fn talk(case: &Case, seat: Seat, sides: &[(&Place, Renderer)]) -> Verdict {
-    let tls = Tls::new(Path::new(""));
-    let mut clients: Vec<Option<Client>> = sides.iter().map(|_| None).collect();
-    let mut verdict = Verdict::default();
-    for request in &case.requests {
-        let mut lines = exchange(request, seat, sides, &mut clients, &tls);
-        // A connection may have ended without a word after the response before.
-        if lines.iter().any(|lines| lines.first().is_some_and(|line| line == "= no answer")) {
-            clients.iter_mut().for_each(|client| *client = None);
-            lines = exchange(request, seat, sides, &mut clients, &tls);
-        }
-        let mut lines = lines.into_iter();
-        let apache = lines.next().unwrap_or_default();
-        let tamarack = lines.next().unwrap_or_else(|| apache.clone());
-        let differs = difference(&apache, &tamarack, Rule::Answer).is_some()
-            && wanted::rule(request, &apache, &tamarack).is_none();
-        let signature = differs.then(|| Signature::new(&apache, &tamarack));
-        verdict.exchanges.push(Exchange { apache, tamarack, signature });
-    }
-    verdict
-}
-
-/// One request to all sides, the responses as lines.
-fn exchange(
-    request: &Request,
-    seat: Seat,
-    sides: &[(&Place, Renderer)],
-    clients: &mut [Option<Client>],
-    tls: &Tls,
-) -> Vec<Vec<String>> {
-    let bytes = request.bytes(seat);
-    for ((place, _), client) in sides.iter().zip(&mut *clients) {
-        if client.is_none() {
-            *client = Client::connect(&[], place, tls).ok();
-        }
-        if let Some(client) = client {
-            client.send(&place.fill_bytes(&bytes));
-        }
-    }
-    let root = sides.first().map_or(String::new(), |(place, _)| place.root.display().to_string());
-    let mut lines = Vec::new();
-    let mut is_last = false;
-    for ((_, renderer), client) in sides.iter().zip(&mut *clients) {
-        let Some(client) = client else {
-            lines.push(vec!["= no connection".to_owned()]);
-            is_last = true;
-            continue;
-        };
-        let (shown, ends) = response(request, client, renderer);
-        is_last |= ends;
-        lines.push(shown.into_iter().map(|line| line.replace(&root, "@ROOT@")).collect());
-    }
-    if !is_last && may_close(request, &lines) {
-        is_last = ends(clients, &mut lines);
-    }
-    if is_last {
-        clients.iter_mut().for_each(|client| *client = None);
-    }
-    lines
-}
-
-/// Reads a response; whether it is the connection's last.
-fn response(request: &Request, client: &mut Client, renderer: &Renderer) -> (Vec<String>, bool) {
-    let limit = Instant::now() + RESPONSE_LIMIT;
-    let Some(answer) = answer::read(client, &request.method, limit) else {
-        let what = if client.end.is_some() { "= no answer" } else { "= nothing in time" };
-        return (vec![what.to_owned()], true);
-    };
-    let mut lines = renderer.answer(&answer);
-    if !client.buffer.is_empty() {
-        let more = client.buffer.split(|&byte| byte == b'\r').next().unwrap_or_default();
-        lines.push(format!("= more came: {}", escape(more)));
-        return (lines, true);
-    }
-    let ends = client.end.is_some() || announces_close(&answer);
-    (lines, ends)
-}
-
-fn announces_close(answer: &Answer) -> bool {
-    let close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
-    answer.head.as_ref().is_none_or(|head| head.field("Connection").is_some_and(close))
-}
-
-/// Whether a server may close after this response although it did not say so.
-fn may_close(request: &Request, lines: &[Vec<String>]) -> bool {
-    let is_last = |lines: &Vec<String>| {
-        let status = lines.first().and_then(|line| line.split(' ').nth(2));
-        status.is_some_and(|status| CLOSING.contains(&status))
-    };
-    request.version != "HTTP/1.1" || !request.body.is_empty() || lines.iter().any(is_last)
-}
-
-/// Looks whether the servers have closed, and adds a line where only one has.
-fn ends(clients: &mut [Option<Client>], lines: &mut [Vec<String>]) -> bool {
-    let mut is_closed = |wait: Duration| -> Vec<bool> {
-        let end = Instant::now() + wait;
-        let look = |client: &mut Option<Client>| {
-            client.as_mut().is_none_or(|client| client.fill(end) == Fill::End)
-        };
-        clients.iter_mut().map(look).collect()
-    };
-    let mut closed = is_closed(OPEN);
-    if closed.iter().any(|&closed| closed) && !closed.iter().all(|&closed| closed) {
-        // Where they differ already, how they end says no more.
-        let is_same = lines.first() == lines.last();
-        closed = is_closed(if is_same { CLOSE_LIMIT } else { OPEN });
-        if !closed.iter().all(|&closed| closed) {
-            for (lines, closed) in lines.iter_mut().zip(&closed) {
-                lines.push(if *closed { "= closed" } else { "= open" }.to_owned());
-            }
-        }
-    }
-    closed.iter().any(|&closed| closed)
 }

@@ -1,0 +1,92 @@
+//! Servers end with their runner, however that ends. A destructor does not run in a program that is
+//! killed, and what it started lives on and writes its logs. So a process of its own holds the end
+//! of a pipe that the runner never writes to: when the pipe closes, it ends all processes that name
+//! a folder of the runner, and removes the folders.
+
+use std::fs::read_dir;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+
+use crate::place::{self, remove};
+
+/// First argument of the process that waits for the runner's end; the second is what the names of
+/// the runner's folders begin with.
+const WORD: &str = "--after-the-runner";
+/// How often processes are looked for until none is left, and how long apart.
+const LOOKS_MAX: u32 = 500;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// No file of a test is longer, logs included: a server that reaches it gets an error or a signal.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The process that waits. Dropping it ends it, when all servers should have ended.
+#[derive(Debug)]
+pub struct Watcher(Child);
+
+/// Starts it, and limits the size of files; `None` in the process itself, after its work.
+pub fn start() -> Result<Option<Watcher>, String> {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(WORD) {
+        clean_up_after(&arguments.next().unwrap_or_default());
+        return Ok(None);
+    }
+    let say = |e: std::io::Error| format!("watcher: {e}");
+    let mut command = Command::new(std::env::current_exe().map_err(say)?);
+    command.args([WORD, &place::prefix()]).current_dir("/");
+    // What ends the runner with all of its group is not to end the watcher.
+    command.process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let watcher = Watcher(command.spawn().map_err(say)?);
+    // Children inherit it.
+    let limit = Rlimit { current: Some(FILE_BYTES_MAX), ..getrlimit(Resource::Fsize) };
+    setrlimit(Resource::Fsize, limit).map_err(|e| say(e.into()))?;
+    Ok(Some(watcher))
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for the end of the runner whose folders begin so, and ends what it left.
+fn clean_up_after(prefix: &str) {
+    if !prefix.starts_with(place::FOLDERS) {
+        return;
+    }
+    // A child of the runner holds the pipe, too, until it is executed: none escapes.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    for _ in 0..LOOKS_MAX {
+        let left = processes(prefix);
+        if left.is_empty() {
+            break;
+        }
+        for pid in left {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    if std::env::var_os("KEEP").is_some() {
+        return;
+    }
+    for folder in read_dir("/tmp").into_iter().flatten().flatten() {
+        if folder.path().to_string_lossy().starts_with(prefix) {
+            remove(&folder.path());
+        }
+    }
+}
+
+/// Other processes with the text in their command line.
+fn processes(text: &str) -> Vec<Pid> {
+    let of = |entry: std::fs::DirEntry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let is_one = String::from_utf8_lossy(&command).contains(text);
+        (is_one && pid != rustix::process::getpid()).then_some(pid)
+    };
+    read_dir("/proc").into_iter().flatten().flatten().filter_map(of).collect()
+}
