@@ -3,6 +3,7 @@
 //! Manual: "An In-Depth Discussion of Virtual Host Matching". Source: server/vhost.c.
 
 mod dump;
+mod names;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -14,6 +15,8 @@ use wire::host::RequestHost;
 
 use crate::config::host::Host;
 use crate::request::connection_info::Client;
+
+use names::Names;
 
 /// Hosts by address and name.
 pub struct VhostTable {
@@ -31,6 +34,12 @@ struct Group {
     /// `None` is every port.
     port: Option<u16>,
     hosts: Vec<Member>,
+    /// By `ServerName` and `ServerAlias`.
+    names: Names,
+    /// By what their `<VirtualHost>` calls the address.
+    called: Names,
+    /// The places of those with a `ServerPath`.
+    with_path: Vec<usize>,
 }
 
 /// A host in a group, by one of its addresses.
@@ -59,6 +68,7 @@ impl VhostTable {
         table.wildcard.reverse();
         for group in table.by_address.values_mut().flatten().chain(&mut table.wildcard) {
             group.hosts.reverse();
+            group.index();
         }
         table
     }
@@ -113,7 +123,7 @@ impl VhostTable {
         }
         let found = match group {
             Some(group) => group.by_name(name),
-            None => Some(&self.main).filter(|main| has_name(main, name)),
+            None => self.main_by_name(name),
         };
         match found {
             Some(found) => Ok(found),
@@ -126,12 +136,15 @@ impl VhostTable {
     /// before there is a request.
     pub fn named(&self, local: SocketAddr, name: &[u8]) -> Option<&Arc<Host>> {
         match self.group(local) {
-            Some(group) => {
-                let mut hosts = group.hosts.iter().map(|member| &member.host);
-                hosts.find(|host| has_name(host, name))
-            }
-            None => Some(&self.main).filter(|main| has_name(main, name)),
+            Some(group) => group.host_at(group.names.find(name)?),
+            None => self.main_by_name(name),
         }
+    }
+
+    /// The main server, if it has the name. It has no aliases (`ServerAlias` stands in
+    /// `<VirtualHost>` alone).
+    fn main_by_name(&self, name: &[u8]) -> Option<&Arc<Host>> {
+        Some(&self.main).filter(|main| main.name().eq_ignore_ascii_case(name))
     }
 
     /// Whether more than one host answers at an address.
@@ -178,26 +191,51 @@ fn join(groups: &mut Vec<Group>, host: &Arc<Host>, port: Option<u16>, called: Ve
             false
         }
         None => {
-            groups.push(Group { port, hosts: vec![member] });
+            groups.push(Group::new(port, member));
             true
         }
     }
 }
 
 impl Group {
+    fn new(port: Option<u16>, first: Member) -> Group {
+        Group {
+            port,
+            hosts: vec![first],
+            names: Names::default(),
+            called: Names::default(),
+            with_path: Vec::new(),
+        }
+    }
+
+    /// Prepares the look-ups, once the hosts are complete and in order.
+    fn index(&mut self) {
+        self.names = Names::of(self.hosts.iter().map(|member| names_of(&member.host)));
+        for (member, place) in self.hosts.iter().zip(0..) {
+            self.called.add(&member.called, place);
+        }
+        let with_path = |place: &usize| self.server_path(*place).is_some();
+        self.with_path = (0..self.hosts.len()).filter(with_path).collect();
+    }
+
     /// The first host that has the name; failing that, the first whose `<VirtualHost>` names it.
     fn by_name(&self, name: &[u8]) -> Option<&Arc<Host>> {
-        let named = self.hosts.iter().find(|member| has_name(&member.host, name));
-        let called = || self.hosts.iter().find(|member| member.called.eq_ignore_ascii_case(name));
-        named.or_else(called).map(|member| &member.host)
+        self.host_at(self.names.find(name).or_else(|| self.called.find(name))?)
     }
 
     /// The first host whose `ServerPath` the path lies below.
     fn by_path(&self, path: &[u8]) -> Option<&Arc<Host>> {
-        let found = self.hosts.iter().find(|member| {
-            member.host.core.server_path.0.as_deref().is_some_and(|own| lies_below(path, own))
-        });
-        found.map(|member| &member.host)
+        let is_below = |own: &[u8]| lies_below(path, own);
+        let mut places = self.with_path.iter();
+        self.host_at(*places.find(|place| self.server_path(**place).is_some_and(is_below))?)
+    }
+
+    fn server_path(&self, place: usize) -> Option<&[u8]> {
+        self.hosts.get(place)?.host.core.server_path.0.as_deref()
+    }
+
+    fn host_at(&self, place: usize) -> Option<&Arc<Host>> {
+        self.hosts.get(place).map(|member| &member.host)
     }
 }
 
@@ -206,15 +244,9 @@ fn lies_below(path: &[u8], own: &[u8]) -> bool {
     own.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'))
 }
 
-/// Whether a host has a name: by `ServerName`, or by an alias, perhaps with wildcards.
-pub fn has_name(host: &Host, name: &[u8]) -> bool {
-    if host.name().eq_ignore_ascii_case(name) {
-        return true;
-    }
-    host.core.server_aliases.0.iter().any(|alias| match is_wild(alias) {
-        true => matches_wildcard(alias, name),
-        false => alias.eq_ignore_ascii_case(name),
-    })
+/// Its `ServerName` and its aliases.
+fn names_of(host: &Host) -> (&[u8], &[Vec<u8>]) {
+    (host.name(), &host.core.server_aliases.0)
 }
 
 fn is_wild(alias: &[u8]) -> bool {
