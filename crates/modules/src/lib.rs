@@ -1,4 +1,4 @@
-//! Every module that is built in, one folder per family of Apache's tree.
+//! The built-in modules, in one folder per family of Apache's tree.
 
 pub mod aaa;
 pub mod arch;
@@ -17,7 +17,7 @@ pub mod ssl;
 use server::core::{Core, HttpCore};
 use server::module::{ErasedModule, module};
 
-/// All of them, in the order that a static httpd would list them.
+/// All modules, in the order in which a static httpd would list them.
 pub fn all() -> Vec<&'static dyn ErasedModule> {
     vec![
         module::<Core>(),

@@ -1,4 +1,4 @@
-//! A string with `%{…}` in it, as `AuthName`, `Require user` and others take it.
+//! Strings with `%{…}`, as in `AuthName` and `Require user`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use server::directive::Target;
 use server::expr;
 use server::request::Request;
 
-/// A string expression, parsed when configuration is read.
+/// A string expression, parsed when the configuration is read.
 #[derive(Clone)]
 pub struct Expression(Arc<Expr>);
 
 impl Expression {
-    /// Parses `text` where `target` stands.
+    /// Parses `text` in the context of `target`.
     ///
     /// # Errors
-    /// What is wrong, in the parser's words.
+    /// The parser's message.
     pub fn parse(target: &Target<'_>, text: &[u8]) -> Result<Expression, String> {
         let parsed = expr::parse_string(&target.build.registry, text, target.expr_flags());
         parsed.map(|expr| Expression(Arc::new(expr))).map_err(|why| why.message)
     }
 
-    /// The value for a request; without `%{…}` it costs nothing.
+    /// The value for a request. Without `%{…}` nothing is evaluated.
     ///
     /// # Errors
-    /// Why it can't be told.
+    /// Why the evaluation failed.
     pub fn value(&self, request: &mut Request) -> Result<Cow<'_, [u8]>, String> {
         match self.0.constant() {
             Some(text) => Ok(Cow::Borrowed(text)),

@@ -10,14 +10,14 @@ use server::log::Level;
 use server::module::Module;
 use server::request::Request;
 
-/// The longest line of a password file (`MAX_STRING_LEN`); reading ends at a longer one.
+/// Most bytes of a line in a password file (`MAX_STRING_LEN`); reading ends at a longer one.
 pub const PASSWORD_LINE_LIMIT: usize = 8191;
 
-/// The longest line of a group file (`VARBUF_MAX_LEN`); reading ends at a longer one.
+/// Most bytes of a line in a group file (`VARBUF_MAX_LEN`); reading ends at a longer one.
 pub const GROUP_LINE_LIMIT: usize = 16 * 1024 * 1024;
 
-/// The lines of a file: continued by a backslash, blanks cut off at both ends; empty ones and
-/// comments are left out. Source: `ap_cfg_getline`.
+/// The lines of a file, without surrounding blanks, empty lines and comments. A backslash at the
+/// end continues a line. Source: `ap_cfg_getline`.
 pub struct Lines<R> {
     from: R,
     limit: usize,
@@ -31,8 +31,8 @@ pub fn open(path: &Path, limit: usize) -> io::Result<Lines<BufReader<File>>> {
     Ok(Lines::new(BufReader::new(regular::open(path)?), limit))
 }
 
-/// Logs that a file of lines could not be opened, under the module's `number`; with Apache's line
-/// before it (`ap_pcfg_openfile`) where the name leads to something else than a regular file.
+/// Logs under the module's `number` that a file could not be opened, after Apache's line if the
+/// name does not refer to a regular file (`ap_pcfg_openfile`).
 pub fn log_unopened<M: Module>(
     request: &Request,
     number: u32,
@@ -53,12 +53,12 @@ pub fn log_unopened<M: Module>(
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `from`, none longer than `limit` bytes.
+    /// Returns the lines of `from`, none longer than `limit` bytes.
     pub fn new(from: R, limit: usize) -> Lines<R> {
         Lines { from, limit }
     }
 
-    /// The next line as it stands, continuations joined.
+    /// The next line verbatim, with continuations joined.
     fn logical(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
         loop {
@@ -100,15 +100,14 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
-/// Cuts blanks off at both ends.
+/// Trims blanks at both ends.
 fn cut(line: &[u8]) -> &[u8] {
     let line = line.get(word::blanks(line)..).unwrap_or_default();
     let end = line.iter().rposition(|byte| !word::is_blank(*byte)).map_or(0, |last| last + 1);
     line.get(..end).unwrap_or_default()
 }
 
-/// What stands before the next `stop`, and what follows it; a row of them counts as one
-/// (`ap_getword`).
+/// The text before the next `stop`, and the rest. Adjacent ones count as one (`ap_getword`).
 pub fn until(line: &[u8], stop: u8) -> (&[u8], &[u8]) {
     let Some(at) = line.iter().position(|byte| *byte == stop) else { return (line, b"") };
     let (word, rest) = line.split_at(at);
@@ -116,8 +115,7 @@ pub fn until(line: &[u8], stop: u8) -> (&[u8], &[u8]) {
     (word, rest.get(more..).unwrap_or_default())
 }
 
-/// The first word of a text, unquoted, and what follows it without leading blanks
-/// (`ap_getword_conf`).
+/// The first word of a text, unquoted, and the rest without leading blanks (`ap_getword_conf`).
 pub fn first(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let text = text.get(word::blanks(text)..)?;
     let (found, length) = word::first_word(text)?;

@@ -1,8 +1,8 @@
 //! Apache's `modules/aaa`.
 //!
-//! What the modules offer each other is in [`provider`]; who a client is and what it may do is
-//! decided in Apache's phases: access_checker (mod_access_compat), access_checker_ex and
-//! auth_checker (mod_authz_core with its providers), check_user_id (mod_auth_basic with its).
+//! [`provider`] defines what the modules offer each other. Authentication and authorisation happen
+//! in Apache's phases: access_checker (mod_access_compat), access_checker_ex and auth_checker
+//! (mod_authz_core with its providers), check_user_id (mod_auth_basic with its own).
 
 pub mod expression;
 pub mod line;

@@ -1,4 +1,4 @@
-//! mod_access_compat: `Order`, `Allow`, `Deny` and `Satisfy`, as Apache 2.2 had them.
+//! mod_access_compat: `Order`, `Allow`, `Deny` and `Satisfy` as in Apache 2.2.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_access_compat.html>
 
@@ -30,21 +30,21 @@ impl Module for AccessCompat {
             "allow",
             Takes::EachOf(|cx, from, who| entry(cx, from, who, true)),
             "from all|host|env=[!]env-variable [host|env=[!]env-variable] ...",
-            "Names clients that are let in.",
+            "Allows access for the given clients.",
         )
         .standing(Places::PER_DIR, Override::LIMIT),
         Row::<AccessCompat>::new(
             "deny",
             Takes::EachOf(|cx, from, who| entry(cx, from, who, false)),
             "from all|host|env=[!]env-variable [host|env=[!]env-variable] ...",
-            "Names clients that are kept out.",
+            "Denies access for the given clients.",
         )
         .standing(Places::PER_DIR, Override::LIMIT),
         Row::<AccessCompat>::new(
             "order",
             Takes::One(order),
             "ordering",
-            "Says which of Allow and Deny has the last word, and what holds for everybody else.",
+            "Sets the order in which Allow and Deny apply, and the default access state.",
         )
         .standing(Places::PER_DIR, Override::LIMIT)
         .default("Deny,Allow"),
@@ -52,7 +52,8 @@ impl Module for AccessCompat {
             "Satisfy",
             Takes::One(satisfy),
             "Any|All",
-            "Says whether a client needs both the right address and the right login, or one.",
+            "Sets whether access requires both an allowed address and a valid login, or either of \
+             them.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG)
         .default("All"),
@@ -64,7 +65,7 @@ impl Module for AccessCompat {
     }
 }
 
-/// What has the last word.
+/// The order of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     AllowDeny,
@@ -72,7 +73,7 @@ enum Order {
     MutualFailure,
 }
 
-/// Who is meant.
+/// The clients that an entry applies to.
 #[derive(Clone, Debug)]
 enum Who {
     All,
@@ -88,8 +89,8 @@ struct Entry {
     methods: MethodSet,
 }
 
-/// What mod_access_compat knows of a directory. What stands in an inner section replaces all of
-/// it: Apache's module has no merge function.
+/// Per-directory configuration. An inner section replaces all of it: Apache's module has no merge
+/// function.
 #[derive(Clone, Debug, Default)]
 pub struct Dir {
     allow: Vec<Entry>,
@@ -119,8 +120,7 @@ impl Dir {
         }
     }
 
-    /// Whether there is nothing to check: `Order Allow,Deny` with `Allow from all` alone, or
-    /// nothing that denies.
+    /// Whether nothing can be denied: `Order Allow,Deny` with only `Allow from all`, or no `Deny`.
     fn lets_all_in(&self) -> bool {
         let is_all =
             |entry: &Entry| matches!(entry.who, Who::All) && entry.methods == MethodSet::ALL;
@@ -206,14 +206,14 @@ fn entry(cx: &mut Cx<'_, '_, AccessCompat>, from: &Arg, who: &Arg, allow: bool) 
     Ok(())
 }
 
-/// What is known of the client's name.
+/// How the client's name is known.
 #[derive(Clone, Copy)]
 enum Name<'n> {
-    /// It is of none of the names in the configuration.
+    /// It matches none of the names in the configuration.
     None,
-    /// It is of all of them.
+    /// It matches all of them.
     Any,
-    /// It is this.
+    /// The name itself.
     Known(&'n [u8]),
 }
 
@@ -221,12 +221,12 @@ enum Name<'n> {
 fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Answer<'r> {
     let names = |list: &[Entry]| list.iter().any(|entry| matches!(entry.who, Who::Host(_)));
     let without_name = lets_in(cx.dir, request, Name::None);
-    // With names in both lists a name may count for either, and the two ends tell nothing.
+    // If both lists contain names, a name may match either, so the two extremes decide nothing.
     let in_both = names(&cx.dir.allow) && names(&cx.dir.deny);
     if !in_both && without_name == lets_in(cx.dir, request, Name::Any) {
         return Answer::Now(verdict(request, without_name));
     }
-    // Only now the name server has to be asked.
+    // Only now is the name needed.
     Answer::Wait(Box::pin(async move {
         let name = hostname::verified(request).await.map(<[u8]>::to_vec);
         let lets_in = lets_in(cx.dir, request, name.as_deref().map_or(Name::None, Name::Known));
@@ -235,7 +235,7 @@ fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Answer<'r
 }
 
 fn lets_in(dir: &Dir, request: &Request, name: Name<'_>) -> bool {
-    // What hangs on a variable of which nothing can be said refuses, and does not permit.
+    // A match that depends on an undecided variable denies and never allows.
     let is_in = |list: &[Entry], undecided: bool| {
         let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.method));
         of_method.any(|entry| is_meant(&entry.who, request, name).unwrap_or(undecided))
@@ -247,7 +247,7 @@ fn lets_in(dir: &Dir, request: &Request, name: Name<'_>) -> bool {
     }
 }
 
-/// Whether an entry speaks of the request; `None` where that can't be told.
+/// Whether an entry applies to the request; `None` if that is undecided.
 fn is_meant(who: &Who, request: &Request, name: Name<'_>) -> Option<bool> {
     let is_set =
         |variable: &[u8]| (!request.is_undecided(variable)).then(|| request.env.contains(variable));

@@ -23,7 +23,7 @@ use super::provider::{AUTHN, Authn, AuthnProvider, CHALLENGE, Challenge, Login, 
 /// `mod_auth_basic.c`
 pub struct AuthBasic;
 
-/// The provider where none is named (`AUTHN_DEFAULT_PROVIDER`).
+/// The default provider (`AUTHN_DEFAULT_PROVIDER`).
 const DEFAULT_PROVIDER: &str = "file";
 
 impl Module for AuthBasic {
@@ -39,7 +39,7 @@ impl Module for AuthBasic {
                 Ok(())
             }),
             "On|Off",
-            "Says whether a user whom no provider knows is refused, or left to other modules.",
+            "Sets whether a user unknown to all providers is refused or left to other modules.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG)
         .default("On"),
@@ -47,7 +47,8 @@ impl Module for AuthBasic {
             "AuthBasicFake",
             Takes::Some { least: 1, most: 2, set: fake },
             "off|username [password]",
-            "Adds a login of our own to the request, for what stands behind this server.",
+            "Adds an Authorization field for the servers behind this one, from the given user name \
+             and password.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG)
         .default("none"),
@@ -55,7 +56,7 @@ impl Module for AuthBasic {
             "AuthBasicProvider",
             Takes::Each(provider),
             "provider-name [provider-name] ...",
-            "Names the providers that know the users, in the order they are asked.",
+            "Sets the providers that authenticate users, in the order in which they are tried.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG)
         .default("file"),
@@ -63,7 +64,7 @@ impl Module for AuthBasic {
             "AuthBasicUseDigestAlgorithm",
             Takes::One(use_digest),
             "MD5|Off",
-            "Compares the digest of name, realm and password with the one that providers keep.",
+            "Compares the digest of user name, realm and password with the one from the providers.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG)
         .default("Off"),
@@ -77,7 +78,7 @@ impl Module for AuthBasic {
     }
 }
 
-/// A provider that is asked.
+/// A provider by name.
 #[derive(Clone)]
 pub struct Named {
     name: String,
@@ -92,7 +93,7 @@ pub struct Fake {
 }
 
 server::config! {
-    /// What mod_auth_basic knows of a directory.
+    /// Per-directory configuration.
     pub struct Dir {
         /// `AuthBasicProvider`
         pub providers: Replace<Named>,
@@ -170,7 +171,7 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answe
     }))
 }
 
-/// The name and password that the client sent (`get_basic_auth`).
+/// The user name and password that the client sent (`get_basic_auth`).
 fn login(request: &Request) -> Option<Login> {
     let field = request.headers_in.get(b"Authorization")?;
     let sent = sent(field);
@@ -182,19 +183,20 @@ fn login(request: &Request) -> Option<Login> {
     sent
 }
 
-/// The name and password in a value of `Authorization`; `None` under another scheme.
+/// The user name and password in a value of `Authorization`; `None` for another scheme.
 pub fn sent(field: &[u8]) -> Option<Login> {
     let (scheme, rest) = until(field, b' ');
     scheme.eq_ignore_ascii_case(b"Basic").then(|| decode(rest))
 }
 
-/// Name and password of what follows `Basic`. What is no base64 ends it, as does a NUL byte.
+/// Decodes the text after `Basic` into user name and password. A byte that is not base64, or a NUL,
+/// ends it.
 fn decode(text: &[u8]) -> Login {
     let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let mut text = text.get(blanks..).unwrap_or_default();
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let length = text.iter().take_while(|byte| is_base64(byte)).count();
-    // One letter of four carries six bits: no byte.
+    // A single letter of four has six bits, which is less than a byte.
     let length = if length % 4 == 1 { length - 1 } else { length };
     text = text.get(..length).unwrap_or_default();
     let engine = base64::engine::GeneralPurpose::new(
@@ -306,7 +308,7 @@ fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Ve
     Verdict::Status(401)
 }
 
-/// The header field of a 401 (`note_basic_auth_failure`).
+/// Sets the header field of a 401 (`note_basic_auth_failure`).
 fn ask(request: &mut Request) {
     let realm = realm(request).unwrap_or_default();
     let field = [b"Basic realm=\"", realm.as_slice(), b"\""].concat();

@@ -1,4 +1,4 @@
-//! mod_authn_core: how and under which name users are asked for, and names for providers.
+//! mod_authn_core: the authentication type and realm, and aliases for providers.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authn_core.html>
 
@@ -32,21 +32,22 @@ impl Module for AuthnCore {
             "AuthName",
             Takes::One(auth_name),
             "auth-domain",
-            "Names the realm that browsers show when they ask for a login.",
+            "Sets the realm, which browsers show when they ask for a login.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG),
         Row::<AuthnCore>::new(
             "AuthType",
             Takes::One(auth_type_row),
             "None|Basic|Digest|Form",
-            "Says how users prove who they are.",
+            "Sets the authentication type.",
         )
         .standing(Places::PER_DIR, Override::AUTH_CONFIG),
         Row::<AuthnCore>::new(
             "AuthnProviderAlias",
             Takes::Section(provider_alias),
             "baseProvider Alias",
-            "Gives a name to an authentication provider with directives of its own.",
+            "Defines an authentication provider by a name, a base provider and directives of its \
+             own.",
         )
         .standing(Places::SERVER, Override::NONE),
     ];
@@ -57,7 +58,7 @@ impl Module for AuthnCore {
 }
 
 server::config! {
-    /// What mod_authn_core knows of a directory.
+    /// Per-directory configuration.
     pub struct Dir {
         /// `AuthType`
         pub auth_type: Setting<Expression>,
@@ -66,7 +67,7 @@ server::config! {
     }
 }
 
-/// How users prove who they are here; `None` where they need not (`ap_auth_type`).
+/// The authentication type for a request; `None` if there is none (`ap_auth_type`).
 pub fn auth_type(request: &mut Request) -> Option<Vec<u8>> {
     let expression = request.dir_of::<AuthnCore>()?.auth_type.get()?.clone();
     match expression.value(request) {
@@ -80,7 +81,7 @@ pub fn auth_type(request: &mut Request) -> Option<Vec<u8>> {
     }
 }
 
-/// The realm, ready to stand in quotes (`ap_auth_name`).
+/// The realm, escaped for a quoted string (`ap_auth_name`).
 pub fn realm(request: &mut Request) -> Option<Vec<u8>> {
     let expression = request.dir_of::<AuthnCore>()?.auth_name.get()?.clone();
     match expression.value(request) {
@@ -93,7 +94,7 @@ pub fn realm(request: &mut Request) -> Option<Vec<u8>> {
     }
 }
 
-/// Asks for a login in the way of the request's `AuthType` (`ap_note_auth_failure`).
+/// Asks for a login with the scheme of the request's `AuthType` (`ap_note_auth_failure`).
 pub fn challenge(request: &mut Request) {
     let Some(kind) = auth_type(request) else {
         let uri = bstr::BString::from(request.uri.clone());
@@ -108,7 +109,7 @@ pub fn challenge(request: &mut Request) {
     }
 }
 
-/// A backslash before each quote that has none (`ap_escape_quotes`).
+/// Puts a backslash before each quote without one (`ap_escape_quotes`).
 fn quotable(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied().peekable();
@@ -125,7 +126,7 @@ fn quotable(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Nobody else felt responsible for the `AuthType` (`authenticate_no_user`).
+/// Fails if no module has handled the `AuthType` (`authenticate_no_user`).
 fn nobody_asked<'r>(_: Bound<'r, AuthnCore>, request: &'r mut Request) -> Answer<'r> {
     let Some(kind) = auth_type(request) else { return Answer::DECLINED };
     let kind = bstr::BString::from(kind);
@@ -180,7 +181,7 @@ fn provider_alias(cx: &mut Cx<'_, '_, AuthnCore>, raw: &Arg, nodes: &[Node]) -> 
     Ok(())
 }
 
-/// A provider under directives of its own.
+/// A provider with directives of its own.
 struct Alias {
     base: AuthnProvider,
     apart: Apart,

@@ -1,4 +1,4 @@
-//! mod_authn_file: users and passwords in a text file, as htpasswd and htdigest write it.
+//! mod_authn_file: users and passwords in text files of htpasswd and htdigest.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authn_file.html>
 
@@ -32,7 +32,7 @@ impl Module for AuthnFile {
         "AuthUserFile",
         Takes::One(user_file),
         "file-path",
-        "Names the file that holds users and their passwords.",
+        "Sets the file of users and passwords.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)];
 
@@ -42,7 +42,7 @@ impl Module for AuthnFile {
 }
 
 server::config! {
-    /// What mod_authn_file knows of a directory.
+    /// Per-directory configuration.
     pub struct Dir {
         /// `AuthUserFile`, absolute.
         pub file: Setting<Arc<PathBuf>>,
@@ -125,7 +125,7 @@ fn unreadable(request: &Request, number: u32, file: &Path, why: &io::Error) {
     line::log_unopened::<AuthnFile>(request, number, "password file", file, why);
 }
 
-/// The first line of the user's decides.
+/// Compares with the user's first line.
 fn compare(path: &Path, user: &[u8], given: &[u8]) -> io::Result<Authn> {
     for line in line::open(path, PASSWORD_LINE_LIMIT)? {
         let (name, rest) = until(&line, b':');

@@ -1,4 +1,4 @@
-//! mod_authz_groupfile: groups of users in a text file.
+//! mod_authz_groupfile: groups of users in text files.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authz_groupfile.html>
 
@@ -35,7 +35,7 @@ impl Module for AuthzGroupfile {
         "AuthGroupFile",
         Takes::One(group_file),
         "file-path",
-        "Names the file that holds groups and their members.",
+        "Sets the file of groups and their members.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)];
 
@@ -46,7 +46,7 @@ impl Module for AuthzGroupfile {
 }
 
 server::config! {
-    /// What mod_authz_groupfile knows of a directory.
+    /// Per-directory configuration.
     pub struct Dir {
         /// `AuthGroupFile`, absolute.
         pub file: Setting<Arc<PathBuf>>,
@@ -102,7 +102,7 @@ impl Requirement for Group {
     }
 }
 
-/// `Require file-group`: the group that owns the file.
+/// `Require file-group`: the user must be in the group of the file.
 struct FileGroup;
 
 impl Requirement for FileGroup {
@@ -137,13 +137,13 @@ impl Requirement for FileGroup {
     }
 }
 
-/// The names of groups are compared without regard to case, as a table's keys.
+/// Compares names of groups ignoring case, like keys of a table.
 fn is_among(name: &[u8], groups: &[Vec<u8>]) -> bool {
     groups.iter().any(|group| group.eq_ignore_ascii_case(name))
 }
 
-/// The user's groups. `numbers` are those of the log lines: no file configured, file that can't be
-/// read, no group found.
+/// The user's groups. `numbers` are those of the log lines for: no file configured, file
+/// unreadable, no group found.
 async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>, Authz> {
     let Some(user) = request.user.clone() else { return Err(Authz::DeniedNoUser) };
     let file = request.dir_of::<AuthzGroupfile>().and_then(|dir| dir.file.get().cloned());

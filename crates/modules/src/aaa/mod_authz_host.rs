@@ -1,4 +1,4 @@
-//! mod_authz_host: who a client is by its address or name.
+//! mod_authz_host: authorisation by the client's address or name.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authz_host.html>
 
@@ -55,10 +55,10 @@ fn ip(_: &mut Target<'_>, arguments: &[u8]) -> Result<Arc<dyn Requirement>, Faul
     Ok(Arc::new(Ip(networks.into())))
 }
 
-/// An address or network. `Err(None)` is what looks nothing like one.
+/// Parses an address or network. `Err(None)` means that the text does not resemble one.
 ///
 /// # Errors
-/// APR's words (`APR_EBADIP`, `APR_EBADMASK`), where it has some.
+/// APR's message (`APR_EBADIP`, `APR_EBADMASK`), if it has one.
 pub fn network(word: &[u8]) -> Result<Subnet, Option<&'static str>> {
     // `looks_like_ip` of APR.
     let looks_like_one = word.split(|byte| *byte == b'/').next().is_some_and(|address| {
@@ -93,7 +93,7 @@ impl Requirement for Local {
 /// `Require host`
 struct Host {
     names: Expression,
-    /// As written, for the log.
+    /// The line as written, for the log.
     line: Vec<u8>,
 }
 
@@ -142,7 +142,7 @@ impl Host {
     }
 }
 
-/// Whether a host is of that name, or lies in the domain of that name (`in_domain`).
+/// Whether `host` equals `domain` or lies in it (`in_domain`).
 pub fn is_in_domain(host: &[u8], domain: &[u8]) -> bool {
     let Some(before) = host.len().checked_sub(domain.len()) else { return false };
     let (rest, end) = host.split_at(before);

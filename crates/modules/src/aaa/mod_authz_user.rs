@@ -45,10 +45,10 @@ fn user(target: &mut Target<'_>, arguments: &[u8]) -> Result<Arc<dyn Requirement
     Ok(Arc::new(User(required(target, arguments)?)))
 }
 
-/// The arguments of a `Require` line, as an expression.
+/// Parses the arguments of a `Require` line as an expression.
 ///
 /// # Errors
-/// What is wrong, in Apache's words.
+/// Apache's message.
 pub fn required(target: &Target<'_>, arguments: &[u8]) -> Result<Expression, Fault> {
     Expression::parse(target, arguments)
         .map_err(|why| Fault::new(format!("Cannot parse expression in require line: {why}")))

@@ -1,8 +1,8 @@
-//! What modules offer each other: ways to know a user (`authn`), to decide on access (`authz`), and
-//! to ask for a login (`challenge`).
+//! What modules offer each other: authentication (`authn`), authorisation (`authz`), and login
+//! challenges (`challenge`).
 //!
-//! A provider is registered with `hooks.provider(GROUP, name, value)` and looked up by name while
-//! configuration is read. Source: `mod_auth.h`.
+//! A provider is registered with `hooks.provider(GROUP, name, value)` and looked up by name when
+//! the configuration is read. Source: `mod_auth.h`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,16 +23,16 @@ pub const AUTHZ: &str = "authz";
 /// The group of [`Challenge`]s, by `AuthType`.
 pub const CHALLENGE: &str = "challenge";
 
-/// A result that is there, or has to be waited for.
+/// A result, or a future of it.
 pub enum Pending<'r, T> {
-    /// It is there.
+    /// The result.
     Now(T),
-    /// It has to be waited for.
+    /// A future of the result.
     Wait(Pin<Box<dyn Future<Output = T> + 'r>>),
 }
 
 impl<T> Pending<'_, T> {
-    /// Waits where that is needed.
+    /// Awaits the result if necessary.
     pub async fn get(self) -> T {
         match self {
             Pending::Now(value) => value,
@@ -41,39 +41,39 @@ impl<T> Pending<'_, T> {
     }
 }
 
-/// What a client said of itself.
+/// A client's credentials.
 pub struct Login {
-    /// The name; not checked yet.
+    /// The user name, unverified.
     pub user: Vec<u8>,
     /// The password.
     pub password: Vec<u8>,
 }
 
-/// What a provider found about a login (`authn_status`).
+/// A provider's result for a login (`authn_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authn {
-    /// The password is right.
+    /// The password is correct.
     Granted,
     /// The password is wrong.
     Denied,
-    /// Nobody of that name is known here: the next provider is asked.
+    /// The user is unknown; the next provider is tried.
     UserNotFound,
-    /// It can't be told; the reason is in the error log already.
+    /// The check failed; the reason has been logged.
     GeneralError,
 }
 
-/// What a provider found about a name in a realm (`get_realm_hash`).
+/// A provider's result for a user in a realm (`get_realm_hash`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RealmHash {
     /// The MD5 of `user:realm:password`, in hexadecimal digits.
     Found(Vec<u8>),
-    /// Nobody of that name is known here.
+    /// The user is unknown.
     UserNotFound,
-    /// It can't be told; the reason is in the error log already.
+    /// The look-up failed; the reason has been logged.
     GeneralError,
 }
 
-/// Knows users (`authn_provider`).
+/// Authenticates users (`authn_provider`).
 pub trait Authenticate: Send + Sync {
     /// Whether the password is the user's (`check_password`).
     fn check_password<'r>(
@@ -82,7 +82,7 @@ pub trait Authenticate: Send + Sync {
         login: &'r Login,
     ) -> Pending<'r, Authn>;
 
-    /// The digest kept for a user in a realm; `None` where the provider keeps none.
+    /// Looks up the digest of a user in a realm; `None` if the provider has no digests.
     fn realm_hash<'r>(
         &'r self,
         request: &'r mut Request,
@@ -94,31 +94,31 @@ pub trait Authenticate: Send + Sync {
     }
 }
 
-/// What is registered under [`AUTHN`].
+/// The type registered under [`AUTHN`].
 pub type AuthnProvider = Arc<dyn Authenticate>;
 
-/// What a requirement says of a request (`authz_status`).
+/// The result of a requirement for a request (`authz_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authz {
-    /// It is met.
+    /// The requirement is met.
     Granted,
-    /// It is not met.
+    /// The requirement is not met.
     Denied,
-    /// It is not met, but could be once the user is known.
+    /// The requirement is not met, but could be once the user is known.
     DeniedNoUser,
-    /// It has no opinion.
+    /// The requirement does not apply.
     Neutral,
-    /// It can't be told; the reason is in the error log already.
+    /// The check failed; the reason has been logged.
     GeneralError,
-    /// Whether it is met hangs on a regular expression that could not be decided. It counts as a
-    /// refusal, also where it is negated.
+    /// The result depends on a regular expression that could not be decided. It counts as a denial,
+    /// even if negated.
     Undecided,
     /// A match of a regular expression has to be made first ([`server::matching`]).
     Later,
 }
 
 impl Authz {
-    /// As the log has it (`format_authz_result`).
+    /// The result's name in the log (`format_authz_result`).
     pub const fn name(self) -> &'static str {
         match self {
             Authz::Granted => "granted",
@@ -132,40 +132,40 @@ impl Authz {
     }
 }
 
-/// The arguments of a `Require` line, ready to be asked.
+/// The parsed arguments of a `Require` line.
 pub trait Requirement: Send + Sync {
-    /// Whether [`Requirement::wait`] has to be used.
+    /// Whether [`Requirement::wait`] must be used.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Asks, at once.
+    /// Evaluates at once.
     fn check(&self, request: &mut Request) -> Authz;
 
-    /// Asks, and waits for a file or a name server.
+    /// Evaluates, and may wait for a file or a name server.
     fn wait<'r>(&'r self, request: &'r mut Request) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
         Box::pin(async move { self.check(request) })
     }
 
-    /// The answer, if it is the same for all requests.
+    /// The result, if it is the same for all requests.
     fn constant(&self) -> Option<Authz> {
         None
     }
 }
 
-/// Makes a requirement of what follows the provider's name in a `Require` line.
+/// Parses the text after the provider's name in a `Require` line.
 pub type ParseRequirement =
     dyn Fn(&mut Target<'_>, &[u8]) -> Result<Arc<dyn Requirement>, Fault> + Send + Sync;
 
-/// What is registered under [`AUTHZ`] (`authz_provider`).
+/// The type registered under [`AUTHZ`] (`authz_provider`).
 #[derive(Clone)]
 pub struct AuthzProvider {
-    /// Reads a line (`parse_require_line`).
+    /// Parses a line (`parse_require_line`).
     pub parse: Arc<ParseRequirement>,
 }
 
 impl AuthzProvider {
-    /// A provider whose lines `parse` reads.
+    /// Returns a provider whose lines are parsed by `parse`.
     pub fn new(
         parse: impl Fn(&mut Target<'_>, &[u8]) -> Result<Arc<dyn Requirement>, Fault>
         + Send
@@ -176,15 +176,15 @@ impl AuthzProvider {
     }
 }
 
-/// Asks for a login: adds the header field of a 401 (`note_auth_failure`).
+/// Adds the header field of a 401 (`note_auth_failure`).
 pub struct Challenge(pub fn(&mut Request));
 
-/// Directives of a provider's alias, in force while the provider is asked.
+/// The directives of a provider's alias, in force during its evaluation.
 #[derive(Clone)]
 pub struct Apart(Arc<Section>);
 
 impl Apart {
-    /// Applies what stands in the container `name` to configurations of its own.
+    /// Applies the contents of the container `name` to configurations of its own.
     pub fn read(target: &mut Target<'_>, name: &'static str, nodes: &[Node]) -> Apart {
         let mut dir = target.build.registry.empty_dir();
         let mut inner = Target {
@@ -207,7 +207,7 @@ impl Apart {
         Apart(Section::new(Matches::Always, dir, Span::default()))
     }
 
-    /// Puts the directives in force; gives back what was, for [`walk::enter`].
+    /// Puts the directives in force, and returns the previous layer for [`walk::enter`].
     pub fn enter(&self, request: &mut Request) -> std::rc::Rc<Layer> {
         let before = request.layer.clone();
         let engine = request.engine.clone();
@@ -217,7 +217,7 @@ impl Apart {
     }
 }
 
-/// The two words of a provider alias's argument text: base and alias, then what follows.
+/// The base and alias of a provider alias's arguments, and the rest.
 pub fn alias_words(text: &[u8]) -> Option<(String, String, Vec<u8>)> {
     let (base, rest) = super::line::first(text)?;
     let (alias, rest) = super::line::first(rest)?;

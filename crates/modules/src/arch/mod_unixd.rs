@@ -1,4 +1,4 @@
-//! mod_unixd: who the children are.
+//! mod_unixd: user, group and root directory of the children.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_unixd.html>
 
@@ -14,7 +14,7 @@ use server::module::Module;
 /// `mod_unixd.c`
 pub struct Unixd;
 
-/// `User`, looked up.
+/// `User`, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user's id.
@@ -24,11 +24,11 @@ pub struct User {
 }
 
 server::config! {
-    /// What the module knows of the server.
+    /// Server configuration.
     pub struct Settings {
         /// `User`
         pub user: Outermost<Setting<User>>,
-        /// `Group`: its id.
+        /// The id of `Group`.
         pub group: Outermost<Setting<u32>>,
         /// `ChrootDir`
         pub chroot: Outermost<Setting<PathBuf>>,
@@ -41,23 +41,29 @@ impl Module for Unixd {
     type Server = Settings;
     type Dir = ();
     const DIRECTIVES: &'static [Row<Unixd>] = &[
-        row("User", Takes::One(user), "unix-userid", "#-1", "Names the user that children run as."),
-        row("Group", Takes::One(group), "unix-group", "#-1", "Names the group of the children."),
+        row("User", Takes::One(user), "unix-userid", "#-1", "Sets the user that children run as."),
+        row(
+            "Group",
+            Takes::One(group),
+            "unix-group",
+            "#-1",
+            "Sets the group that children run as.",
+        ),
         row(
             "ChrootDir",
             Takes::One(chroot_dir),
             "/path/to/directory",
             "none",
-            "Names a directory that children take as the root of the file system.",
+            "Sets the root directory of the children.",
         ),
         row(
             "Suexec",
             Takes::Flag(suexec),
             "On|Off",
             "Off",
-            "Let Apache start programs as other users.",
+            "Allows programs to run as other users.",
         )
-        .state(State::Partial("no program is started as another user: only Off is taken")),
+        .state(State::Partial("programs cannot run as another user: only Off is accepted")),
     ];
 }
 
@@ -120,7 +126,7 @@ fn chroot_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 
 fn suexec(_: &mut Here<'_, '_>, on: bool) -> Set {
     if on {
-        return Err("suEXEC isn't supported: no program is started as another user".into());
+        return Err("suEXEC isn't supported: programs cannot run as another user".into());
     }
     Ok(())
 }

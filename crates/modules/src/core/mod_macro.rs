@@ -1,8 +1,8 @@
-//! mod_macro: configuration that is written once and used often.
+//! mod_macro: parameterised blocks of configuration.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_macro.html>
 //!
-//! The reader of configuration files expands macros; the rows are here for `-L` and the manual.
+//! The reader of configuration files expands macros; these rows exist for `-L` and the manual.
 
 use server::context::{Override, Places};
 use server::directive::{Row, Takes};
@@ -21,14 +21,14 @@ impl Module for Macro {
             "Macro",
             Takes::Section(|_, _, _| Ok(())),
             "name [par1 .. parN]",
-            "Holds lines that Use puts where it stands.",
+            "Defines a macro, whose lines Use inserts.",
         )
         .standing(Places::ALL, Override::ALL),
         Row::<Macro>::new(
             "Use",
             Takes::Raw(|_, _| Ok(())),
             "name [value1 ... valueN]",
-            "Puts a macro's lines here, with values for its parameters.",
+            "Inserts a macro's lines, with values for its parameters.",
         )
         .standing(Places::ALL, Override::ALL),
         Row::<Macro>::new("UndefMacro", Takes::Raw(|_, _| Ok(())), "name", "Forgets a macro.")

@@ -1,8 +1,8 @@
-//! mod_so: `LoadModule` makes a built-in module active.
+//! mod_so: `LoadModule` activates a built-in module.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_so.html>
 //!
-//! The reader of configuration files executes these directives; the rows are here for `-L` and the
+//! The reader of configuration files executes these directives; these rows exist for `-L` and the
 //! manual.
 
 use server::context::{Override, Places};
@@ -22,16 +22,16 @@ impl Module for So {
             "LoadModule",
             Takes::Two(|_, _, _| Ok(())),
             "module filename",
-            "Makes a module active by its name; the file is not looked at.",
+            "Activates a module by its name; the file is ignored.",
         )
         .standing(Places::HOST, Override::NONE),
         Row::<So>::new(
             "LoadFile",
             Takes::Each(|_, _| Ok(())),
             "filename [filename] ...",
-            "Loaded libraries that Apache's modules need.",
+            "Loads libraries that Apache's modules need.",
         )
         .standing(Places::HOST, Override::NONE)
-        .state(State::Accepted("no shared object is ever loaded")),
+        .state(State::Accepted("shared objects are never loaded")),
     ];
 }

@@ -1,4 +1,4 @@
-//! mod_watchdog: how long a loop may hang before its process is replaced.
+//! mod_watchdog: the limit on stalls of a loop, after which its process is replaced.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_watchdog.html>
 
@@ -24,19 +24,19 @@ impl Module for Watchdog {
             "WatchdogInterval",
             Takes::One(interval),
             "time-interval[s]",
-            "Said how often Apache runs what modules do in the background.",
+            "Sets the interval of modules' background work in Apache.",
         )
         .standing(Places::SERVER, Override::NONE)
         .default("1")
-        .state(State::Accepted("modules that work in the background have timers of their own")),
+        .state(State::Accepted("background work has its own timers")),
         Row::<Watchdog>::new(
             "LoopStallTimeout",
             Takes::One(stall),
             "seconds|Off",
-            "A process is replaced when one of its loops has not turned, or one of its threads has \
-             been at one piece of work, for so long, though it got its share of the CPU and no \
-             debugger watches it. Who waits for a client or a backend is at no work. Not one of \
-             Apache's.",
+            "Replaces a process if one of its loops has not turned, or one of its threads has \
+             worked on one task, for this time, although it had its share of the CPU and no \
+             debugger is attached. Waiting for a client or a backend does not count. Not an \
+             Apache directive.",
         )
         .standing(Places::SERVER, Override::NONE)
         .default("30"),
@@ -44,35 +44,41 @@ impl Module for Watchdog {
 }
 
 server::config! {
-    /// What the supervisor watches.
+    /// Server configuration.
     pub struct Settings {
-        /// `LoopStallTimeout`; zero for never.
+        /// `LoopStallTimeout`; zero disables the watchdog.
         pub stall: Outermost<Setting<Duration>>,
     }
 }
 
 impl Settings {
-    /// `LoopStallTimeout`; zero for never.
+    /// `LoopStallTimeout`; zero disables the watchdog.
     pub fn stall_limit(&self) -> Duration {
         self.stall.0.or(STALL_DEFAULT)
     }
 }
 
-/// `LoopStallTimeout` where nobody says anything: longer than a slow disk may hold a loop up.
+/// The default of `LoopStallTimeout`: longer than a slow disk may block a loop.
 const STALL_DEFAULT: Duration = Duration::from_secs(30);
-/// The shortest that is taken: a loop says once a second that it turns.
+/// The smallest `LoopStallTimeout`: a loop reports once a second.
 const STALL_LEAST: Duration = Duration::from_secs(2);
 
-/// The shortest interval that is taken.
+/// The smallest `WatchdogInterval`.
 const LEAST: Duration = Duration::from_millis(100);
 
 fn stall(cx: &mut Cx<'_, '_, Watchdog>, arg: &Arg) -> Set {
     let limit = match arg.text.eq_ignore_ascii_case(b"off") {
         true => Duration::ZERO,
         false => match timeout(&arg.text, Unit::Seconds) {
-            None => return Err(Fault::new("LoopStallTimeout takes seconds, or Off").at(arg)),
+            None => {
+                return Err(
+                    Fault::new("LoopStallTimeout must be a number of seconds, or Off").at(arg)
+                );
+            }
             Some(time) if time < STALL_LEAST => {
-                return Err(Fault::new("LoopStallTimeout is 2 s at least, or Off").at(arg));
+                return Err(
+                    Fault::new("LoopStallTimeout must be at least 2 seconds, or Off").at(arg)
+                );
             }
             Some(time) => time,
         },

@@ -1,7 +1,7 @@
-//! mod_reqtimeout: how slowly a client may send.
+//! mod_reqtimeout: limits how slowly a client may send.
 //!
-//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_reqtimeout.html>. The limits themselves are
-//! kept by the connection ([`server::read_policy`]); this module only says what they are.
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_reqtimeout.html>. The connection enforces the
+//! limits ([`server::read_policy`]); this module only configures them.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ impl Module for Reqtimeout {
         "[handshake=timeout[-maxtimeout][,MinRate=rate]] \
          [header=timeout[-maxtimeout][,MinRate=rate]] \
          [body=timeout[-maxtimeout][,MinRate=rate]]",
-        "Limits the time in which a TLS handshake, a request's head and its body must arrive; data \
-         at a minimal rate extends it.",
+        "Limits the time for a TLS handshake, a request's head and its body; data at a minimum \
+         rate extends it.",
     )
     .default("handshake=0 header=20-40,MinRate=500 body=20,MinRate=500")];
 
@@ -38,7 +38,7 @@ impl Module for Reqtimeout {
 }
 
 server::config! {
-    /// What a host says of its clients' speed.
+    /// Per-host configuration.
     pub struct ServerConfig {
         /// `handshake=`
         pub handshake: Setting<Stage>,
@@ -49,11 +49,11 @@ server::config! {
     }
 }
 
-/// The built-in limits of a head: 20 seconds, up to 40 at 500 bytes a second.
+/// The default for heads: 20 seconds, extended up to 40 at 500 bytes a second.
 const HEADER: Stage =
     Stage { initial: Duration::from_secs(20), most: Some(Duration::from_secs(40)), min_rate: 500 };
 
-/// The built-in limits of a body: 20 seconds, and as long as 500 bytes a second arrive.
+/// The default for bodies: 20 seconds, extended as long as 500 bytes a second arrive.
 const BODY: Stage = Stage { initial: Duration::from_secs(20), most: None, min_rate: 500 };
 
 fn policy(config: &ServerConfig) -> ReadPolicy {
@@ -93,8 +93,8 @@ fn stage(config: &mut ServerConfig, key: &[u8], value: &[u8]) -> Result<(), Stri
     Ok(())
 }
 
-/// `timeout[-maxtimeout][,MinRate=rate]`: the limits of a stage as a whole; nothing of them is
-/// inherited by itself.
+/// Parses `timeout[-maxtimeout][,MinRate=rate]`: all limits of a stage, which are inherited only as
+/// a whole.
 fn limits(value: &[u8]) -> Result<Stage, String> {
     const RATE: &[u8] = b",minrate=";
     let seconds = |count: u32| Duration::from_secs(u64::from(count));
@@ -120,7 +120,7 @@ fn limits(value: &[u8]) -> Result<Stage, String> {
     Ok(Stage { initial: seconds(initial), most: most.map(seconds), min_rate })
 }
 
-/// A number as C's `strtol` reads it, of which nothing may be left.
+/// Parses a number that is the whole text, as C's `strtol`.
 fn number(text: &[u8]) -> Result<u32, String> {
     let shown = BStr::new(text);
     let trimmed = text.trim_ascii_start();

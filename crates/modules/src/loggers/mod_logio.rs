@@ -1,4 +1,4 @@
-//! mod_logio: bytes on the wire, and the time to the first of them, for the access log.
+//! mod_logio: transferred bytes and the time to the first byte, for the access log.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_logio.html>
 
@@ -17,7 +17,7 @@ use super::mod_log_config::LogItem;
 pub struct Logio;
 
 server::config! {
-    /// What the module knows of a directory.
+    /// Per-directory configuration.
     pub struct Directory {
         /// `LogIOTrackTTFB`
         pub track_first_byte: Setting<bool>,
@@ -36,7 +36,7 @@ impl Module for Logio {
             Ok(())
         }),
         "On|Off",
-        "Measures the time to the first byte of an answer, for %^FB of LogFormat.",
+        "Measures the time to the first byte of a response, for %^FB of LogFormat.",
     )
     .standing(Places::ALL, Override::ALL)
     .default("Off")];
@@ -51,25 +51,25 @@ impl Module for Logio {
     }
 }
 
-/// `%I`: bytes received for the request, head included, before decryption.
+/// `%I`: bytes received for the request, including its head and encryption.
 fn received(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
     number(request.client.bytes_in.get(), out)
 }
 
-/// `%O`: bytes sent for the answer, head included, after encryption.
+/// `%O`: bytes sent for the response, including its head and encryption.
 fn sent(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
     number(request.client.bytes_out.get(), out)
 }
 
-/// `%S`: both.
+/// `%S`: the sum of both.
 fn both(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
     number(request.client.bytes_in.get() + request.client.bytes_out.get(), out)
 }
 
-/// Marks an answer whose first byte counts: one of a handler, not one that an error made.
+/// Marks a response whose first byte counts: that of a handler, not of an error.
 struct Track;
 
-/// That the answer at hand was marked.
+/// Present if the current response is marked.
 struct Tracked;
 
 impl OutputFilter for Track {
@@ -84,7 +84,7 @@ fn track<'r>(_: Bound<'r, Logio>, request: &'r mut Request) -> Answer<'r> {
     Answer::OK
 }
 
-/// `%^FB`: microseconds from the request's arrival to the answer's first byte.
+/// `%^FB`: microseconds from the request's arrival to the response's first byte.
 fn first_byte(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
     let tracked = request.kept::<Tracked>().is_some();
     let at = request.client.first_byte_us.get();

@@ -4,7 +4,7 @@ pub mod mod_alias;
 pub mod mod_dir;
 pub mod mod_negotiation;
 
-/// The number that a text begins with, as `atoi` reads it; what is too large is the largest.
+/// Parses the number at the start of a text, as `atoi`, saturating.
 fn number(text: &[u8]) -> u16 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits

@@ -1,5 +1,4 @@
-//! mod_dir: the slash behind a folder's name, the file that stands for a folder, and the one that
-//! stands for what does not exist.
+//! mod_dir: redirects to the trailing slash of a folder, index files, and FallbackResource.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_dir.html>
 
@@ -19,7 +18,7 @@ use wire::Method;
 pub struct Dir;
 
 server::config! {
-    /// What the module knows of a directory.
+    /// Per-directory configuration.
     pub struct Directory {
         /// `DirectoryIndex`; empty for `disabled`.
         pub index_names: Setting<Vec<Vec<u8>>>,
@@ -27,9 +26,9 @@ server::config! {
         pub slash: Setting<bool>,
         /// `DirectoryCheckHandler`
         pub check_handler: Setting<bool>,
-        /// `DirectoryIndexRedirect`: the status; `None` is off.
+        /// `DirectoryIndexRedirect`: the status; `None` for off.
         pub index_redirect: Setting<Option<u16>>,
-        /// `FallbackResource`: `None` is disabled.
+        /// `FallbackResource`; `None` for disabled.
         pub fallback: Setting<Option<Vec<u8>>>,
     }
 }
@@ -45,7 +44,7 @@ impl Module for Dir {
             Takes::Some { least: 0, most: usize::MAX, set: directory_index },
             "disabled | local-url [local-url] ...",
             "index.html",
-            "Names the files that stand for a folder; the first that exists is served.",
+            "Sets the index files of a folder; the first that exists is served.",
         ),
         row(
             "DirectorySlash",
@@ -55,7 +54,7 @@ impl Module for Dir {
             }),
             "On|Off",
             "On",
-            "Sends clients that name a folder without a slash to its name with one.",
+            "Redirects requests for a folder without a trailing slash to its URL with one.",
         ),
         row(
             "DirectoryCheckHandler",
@@ -65,21 +64,21 @@ impl Module for Dir {
             }),
             "On|Off",
             "Off",
-            "Leaves folders alone that have a handler of their own.",
+            "Leaves folders with a handler of their own alone.",
         ),
         row(
             "DirectoryIndexRedirect",
             Takes::One(directory_index_redirect),
             "on | off | permanent | temp | seeother | 3xx-code",
             "off",
-            "Sends clients to the file that stands for a folder, instead of serving it.",
+            "Redirects to a folder's index file instead of serving it.",
         ),
         row(
             "FallbackResource",
             Takes::One(fallback_resource),
             "disabled | local-url",
             "disabled",
-            "Names what is served where there is no file.",
+            "Sets the resource that is served if there is no file.",
         ),
     ];
 
@@ -100,7 +99,7 @@ const fn row(
 
 type Here<'a, 't> = Cx<'a, 't, Dir>;
 
-/// Several lines in one place add up; `disabled` counts only alone on its line.
+/// Several lines in a section accumulate; `disabled` applies only alone on its line.
 fn directory_index(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let names = &mut cx.dir().index_names;
     let mut all = names.get().cloned().unwrap_or_default();
@@ -142,10 +141,10 @@ fn fallback_resource(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// The handler name of a folder that nobody took (`DIR_MAGIC_TYPE`).
+/// The handler name of a folder without a handler (`DIR_MAGIC_TYPE`).
 const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 
-/// `DirectoryIndex` where nothing is said.
+/// The default of `DirectoryIndex`.
 const DEFAULT_INDEX: &[u8] = b"index.html";
 
 /// Source: `dir_fixups`
@@ -173,7 +172,7 @@ fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Answer<'r> {
     }
     let taken = request.handler.as_deref() != Some(DIRECTORY_TYPE);
     if taken && dir.check_handler.or(false) {
-        // The folder's type must not leak out of the answer of whoever took it.
+        // The folder's type must not appear in the response of its handler.
         if request.content_type.as_deref() == Some(DIRECTORY_TYPE) {
             request.content_type = None;
         }
@@ -207,8 +206,8 @@ fn with_args(mut path: Vec<u8>, request: &Request) -> Vec<u8> {
     path
 }
 
-/// Takes the first name that exists. What else was found on the way is told only if none does: the
-/// listing of a folder whose index is broken would tell too much.
+/// Serves the first name that exists. Other results are reported only if there is none: the listing
+/// of a folder whose index is broken would disclose too much.
 async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
     let names: Vec<&[u8]> = match dir.index_names.get() {
         Some(names) => names.iter().map(Vec::as_slice).collect(),
@@ -248,7 +247,7 @@ fn is_servable(sub: &Request) -> bool {
 
 fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
     if let Some(Some(status)) = dir.index_redirect.get() {
-        // Apache does not escape the path here, and neither do we.
+        // Like Apache, this does not escape the path.
         let url = request.construct_url(&sub.uri);
         request.headers_out.set(b"Location", &url);
         return Verdict::Status(*status);
@@ -257,7 +256,7 @@ fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
     Verdict::Ok
 }
 
-/// What a subrequest wanted to tell the client becomes the request's.
+/// Takes over the fields that a subrequest set for the client.
 fn overlay(request: &mut Request, sub: &Request) {
     use wire::table::Overlap;
     request.notes.overlap(&sub.notes, Overlap::Set);

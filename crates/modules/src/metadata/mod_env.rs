@@ -1,4 +1,4 @@
-//! mod_env: variables for programs and server-side includes.
+//! mod_env: environment variables for programs and server-side includes.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_env.html>
 
@@ -26,19 +26,19 @@ impl Module for Env {
             "SetEnv",
             Takes::Some { least: 1, most: 2, set: set_env },
             "env-variable [value]",
-            "Sets a variable, to nothing where no value is given.",
+            "Sets a variable, by default to an empty value.",
         ),
         row(
             "PassEnv",
             Takes::Each(pass_env),
             "env-variable [env-variable] ...",
-            "Hands variables of the server's own environment on.",
+            "Passes variables of the server's own environment on.",
         ),
         row(
             "UnsetEnv",
             Takes::Each(unset_env),
             "env-variable [env-variable] ...",
-            "Takes variables away that SetEnv or PassEnv set, here or further out.",
+            "Removes variables that SetEnv or PassEnv set in this or an outer section.",
         ),
     ];
 
@@ -47,12 +47,12 @@ impl Module for Env {
     }
 }
 
-/// What the module knows of a directory.
+/// Per-directory configuration.
 #[derive(Clone, Default)]
 pub struct Variables {
     /// `SetEnv`, `PassEnv`
     set: Table,
-    /// `UnsetEnv`: what is taken away of the outer places' variables.
+    /// `UnsetEnv`: variables of outer sections to remove.
     unset: Vec<Vec<u8>>,
 }
 
@@ -96,7 +96,7 @@ fn set_env(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 
 fn pass_env(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let name = std::ffi::OsStr::from_bytes(&arg.text);
-    // A name that the system would not have can't be asked for.
+    // A name that is invalid for the system can't be looked up.
     let can_be = !arg.text.is_empty() && !arg.text.iter().any(|byte| matches!(byte, b'=' | 0));
     match std::env::var_os(name).filter(|_| can_be) {
         Some(value) => cx.dir().set.set(&arg.text, value.as_bytes()),
@@ -112,7 +112,7 @@ fn unset_env(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// What is there already (SetEnvIf) stands before what is set here, and is what look-ups find.
+/// Variables that exist already (SetEnvIf) precede those set here, and take precedence.
 fn fixup<'r>(env: Bound<'r, Env>, request: &'r mut Request) -> Answer<'r> {
     request.env.extend(&env.dir.set);
     Answer::OK

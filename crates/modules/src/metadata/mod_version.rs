@@ -2,7 +2,7 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_version.html>
 //!
-//! The reader of configuration files decides; the row is here for `-L` and the manual.
+//! The reader of configuration files evaluates it; the row exists for `-L` and the manual.
 
 use server::context::{Override, Places};
 use server::directive::{Row, Takes};
@@ -23,7 +23,7 @@ impl Module for Version {
             Ok(())
         }),
         "[[!]operator] version",
-        "Holds what counts for some versions of Apache, of which 2.4.71 is the one followed.",
+        "Encloses directives for certain versions of Apache; the version here is 2.4.71.",
     )
     .standing(Places::ALL, Override::ALL)];
 }

@@ -2,7 +2,7 @@
 
 use server::missing::{Missing, missing};
 
-/// Those of this family.
+/// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!("allowmethods", "AllowMethods"),
     missing!(

@@ -1,8 +1,8 @@
-//! Caches, and what they store in.
+//! Caches and their storage.
 
 use server::missing::{Missing, missing};
 
-/// Those of this family.
+/// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!(
         "cache",

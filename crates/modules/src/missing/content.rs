@@ -1,8 +1,8 @@
-//! Handlers and filters: what makes or changes content.
+//! Handlers and filters: modules that generate or change content.
 
 use server::missing::{INCLUDES, Missing, missing, transparent, withholding};
 
-/// Those of this family.
+/// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!("actions", "Action Script"),
     missing!("asis", "").handlers("send-as-is httpd/send-as-is"),
@@ -65,5 +65,5 @@ pub(super) const FAMILY: &[Missing] = &[
         .filters(&[withholding("xml2enc")]),
 ];
 
-/// What programs are started by.
+/// The handlers of CGI programs.
 const CGI: &str = "cgi-script application/x-httpd-cgi";

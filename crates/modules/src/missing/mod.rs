@@ -1,5 +1,5 @@
-//! Apache's modules that are not here yet, with their directives as the installed Apache 2.4.71
-//! lists them (mod_info), and those that only its manual has.
+//! Apache's modules that are not implemented yet, with their directives as listed by mod_info of
+//! the installed Apache 2.4.71, and those that only its manual has.
 
 mod aaa;
 mod cache;

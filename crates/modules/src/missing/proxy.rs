@@ -2,7 +2,7 @@
 
 use server::missing::{Missing, missing, withholding};
 
-/// Those of this family.
+/// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!("heartbeat", "HeartbeatAddress"),
     missing!("heartmonitor", "HeartbeatListen HeartbeatMaxServers HeartbeatStorage")

@@ -1,8 +1,8 @@
-//! All else: names, protocols, logs, sessions.
+//! All others: names, protocols, logs, sessions.
 
 use server::missing::{Missing, missing};
 
-/// Those of this family.
+/// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!("cern_meta", "MetaDir MetaFiles MetaSuffix"),
     missing!("dialup", "ModemStandard"),
@@ -82,7 +82,7 @@ pub(super) const FAMILY: &[Missing] = &[
     ),
 ];
 
-/// They tune a protocol that is not spoken.
+/// They configure a protocol that is not supported.
 const HTTP2: &str = "H2CopyFiles H2Direct H2EarlyHint H2EarlyHints H2MaxDataFrameLen \
     H2MaxHeaderBlockLen \
     H2MaxSessionStreams H2MaxStreamErrors H2MaxWorkerIdleSeconds H2MaxWorkers \

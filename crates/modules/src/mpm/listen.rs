@@ -9,19 +9,19 @@ use server::directive::{Cx, Fault, Set};
 
 use super::Mpm;
 
-/// One `Listen` line.
+/// A `Listen` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// Where; `None` is every address.
+    /// The address; `None` for all addresses.
     pub address: Option<IpAddr>,
     /// The port.
     pub port: u16,
-    /// The protocol: as named, else `https` for port 443 and `http` for others.
+    /// The protocol; by default `https` for port 443 and `http` for others.
     pub protocol: String,
 }
 
 impl Listen {
-    /// The socket's address, if the line names one.
+    /// The socket's address, if the line has one.
     pub fn socket(&self) -> Option<SocketAddr> {
         self.address.map(|address| SocketAddr::new(address, self.port))
     }
@@ -66,7 +66,7 @@ fn resolve(name: &str, arg: &Arg) -> Result<Vec<Option<IpAddr>>, Fault> {
     Ok(addresses)
 }
 
-/// Without a listener there is no server (`ap_setup_listeners`).
+/// Fails if there is no listener (`ap_setup_listeners`).
 pub(super) fn check(build: &mut Build) {
     let none = super::active(&build.registry, &build.main.server)
         .is_none_or(|(_, settings)| settings.listen.0.is_empty());

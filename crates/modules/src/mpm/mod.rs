@@ -1,7 +1,7 @@
-//! Apache's `server/mpm`: the modules that choose the server's shape.
+//! Apache's `server/mpm`: the modules that determine the server's shape.
 //!
-//! One is active at a time. Their configuration is one type ([`Settings`]), the directives that
-//! several of them have are written once (`rows`), and [`Numbers`] is what all of it comes to.
+//! One is active at a time. They share one configuration type ([`Settings`]), the directives of
+//! several of them are defined once (`rows`), and [`Numbers`] holds the resulting values.
 
 pub mod mpm_event;
 pub mod mpm_loop;
@@ -20,8 +20,8 @@ pub use listen::Listen;
 pub use numbers::Numbers;
 
 server::config! {
-    /// What an MPM knows; all of it is of the server as a whole. Numbers are as written: what is
-    /// made of them is in [`Numbers`].
+    /// The configuration of an MPM, which applies to the whole server. Numbers are as written; the
+    /// resulting values are in [`Numbers`].
     pub struct Settings {
         /// `Listen`, in order.
         pub listen: Outermost<Vec<Listen>>,
@@ -33,7 +33,7 @@ server::config! {
         pub send_buffer_bytes: Outermost<Setting<u32>>,
         /// `ReceiveBufferSize`, bytes; 0 for the system's default.
         pub receive_buffer_bytes: Outermost<Setting<u32>>,
-        /// `GracefulShutdownTimeout`, seconds; 0 waits for ever.
+        /// `GracefulShutdownTimeout`, seconds; 0 waits forever.
         pub graceful_shutdown_timeout_s: Outermost<Setting<u32>>,
         /// `StartServers`
         pub start_servers: Outermost<Setting<i32>>,
@@ -54,7 +54,7 @@ server::config! {
     }
 }
 
-/// The MPMs there are.
+/// The MPMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Processes with several loops, many connections each.
@@ -67,13 +67,13 @@ pub enum Kind {
     Loop,
 }
 
-/// A module that chooses a shape.
+/// A module that determines a shape.
 pub trait Mpm: Module<Server = Settings, Dir = ()> {
-    /// Which one it is.
+    /// The MPM.
     const KIND: Kind;
 }
 
-/// The active MPM's configuration, and which MPM it is.
+/// The active MPM and its configuration.
 pub fn active<'s>(registry: &Registry, slots: &'s Slots) -> Option<(Kind, &'s Settings)> {
     fn of<'s, M: Mpm>(registry: &Registry, slots: &'s Slots) -> Option<(Kind, &'s Settings)> {
         Some((M::KIND, slots.get::<Settings>(registry.slot_of::<M>()?)?))

@@ -1,4 +1,4 @@
-//! mpm_event: processes with loops, each loop with many connections.
+//! mpm_event: processes with loops, each with many connections.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/event.html>
 

@@ -1,7 +1,7 @@
-//! mpm_loop: one process with one loop, for small machines. It takes the directives of event, so
-//! that a configuration for one serves for the other.
+//! mpm_loop: one process with one loop, for small machines. It accepts the directives of event, so
+//! that the same configuration works for both.
 //!
-//! This shape is not Apache's.
+//! Apache has no such shape.
 
 use server::directive::Row;
 use server::hooks::Hooks;

@@ -1,4 +1,4 @@
-//! What an MPM's directives come to: the numbers as Apache settles them, with its warnings.
+//! The values that result from an MPM's directives: adjusted as in Apache, with its warnings.
 
 use conf::Span;
 use server::build::Build;
@@ -6,33 +6,33 @@ use server::host::Server;
 
 use super::{Kind, Settings, active, listen};
 
-/// Sizes of processes, threads and reserves that agree with each other.
+/// Consistent numbers of processes, threads and spares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// `ServerLimit`
     pub server_limit: usize,
-    /// `StartServers`, within what `MaxRequestWorkers` allows.
+    /// `StartServers`, limited by `MaxRequestWorkers`.
     pub start_servers: usize,
-    /// Threads of each process; 1 in prefork.
+    /// Threads per process; 1 in prefork.
     pub threads_per_child: usize,
     /// `MaxRequestWorkers`
     pub max_request_workers: usize,
-    /// Idle threads (in prefork: processes) at least.
+    /// The minimum of idle threads (in prefork: processes).
     pub min_spare: usize,
-    /// Idle threads at most.
+    /// The maximum of idle threads.
     pub max_spare: usize,
     /// `AsyncRequestWorkerFactor`, in thousandths.
     pub async_factor_thousandths: u32,
 }
 
 impl Numbers {
-    /// The numbers of a server, with the MPM they are for.
+    /// The values for a server, and its MPM.
     pub fn of(server: &Server) -> Option<(Kind, Self)> {
         let (kind, settings) = active(&server.registry, &server.main().server)?;
         Some((kind, Self::settle(kind, settings).0))
     }
 
-    /// What the directives come to, and what Apache says about them.
+    /// Computes the values, and Apache's remarks on them.
     pub fn settle(kind: Kind, settings: &Settings) -> (Self, Vec<Remark>) {
         let limits = Limits::of(kind);
         let mut said = Said { first: limits.first_number, remarks: Vec::new() };
@@ -42,19 +42,19 @@ impl Numbers {
         };
         let processes = numbers.max_request_workers / numbers.threads_per_child;
         numbers.start_servers = numbers.start_servers.min(processes.max(1));
-        // Otherwise a process that is ended for being one too many would be missed at once.
+        // Otherwise a process that is ended as surplus would be replaced at once.
         let least = numbers.min_spare + numbers.threads_per_child;
         numbers.max_spare = numbers.max_spare.max(least);
         (numbers, said.remarks)
     }
 
-    /// Processes at most.
+    /// The maximum of processes.
     pub fn processes_max(&self) -> usize {
         (self.max_request_workers / self.threads_per_child.max(1)).max(1)
     }
 
-    /// How many connections with a request event has at most:
-    /// (`AsyncRequestWorkerFactor` + 1) × `MaxRequestWorkers`.
+    /// The maximum of connections with a request in event: (`AsyncRequestWorkerFactor` + 1) ×
+    /// `MaxRequestWorkers`.
     pub fn admitted(&self) -> usize {
         let factor = usize::try_from(self.async_factor_thousandths).unwrap_or(usize::MAX);
         let beside = self.max_request_workers.saturating_mul(factor) / 1000;
@@ -62,7 +62,7 @@ impl Numbers {
     }
 }
 
-/// The check of an active MPM: its listeners and its numbers (`*_check_config`).
+/// Checks the active MPM's listeners and numbers (`*_check_config`).
 pub(super) fn check(build: &mut Build) {
     listen::check(build);
     let Some((kind, settings)) = active(&build.registry, &build.main.server) else { return };
@@ -72,7 +72,7 @@ pub(super) fn check(build: &mut Build) {
     }
 }
 
-/// What is built into Apache's MPMs.
+/// The limits compiled into Apache's MPMs.
 struct Limits {
     servers_most: i32,
     threads_most: i32,
@@ -81,7 +81,7 @@ struct Limits {
     max_request_workers: i32,
     min_spare: i32,
     max_spare: i32,
-    /// The number of the first of the MPM's messages; the others follow in one order.
+    /// The number of the MPM's first message; the others follow in the same order.
     first_number: u32,
 }
 
@@ -115,30 +115,30 @@ impl Limits {
     }
 }
 
-/// `ThreadLimit`, where nothing is said.
+/// The default of `ThreadLimit`.
 const THREAD_LIMIT: i32 = 64;
-/// `ThreadsPerChild`, where nothing is said.
+/// The default of `ThreadsPerChild`.
 const THREADS_PER_CHILD: i32 = 25;
-/// `AsyncRequestWorkerFactor`, where nothing is said.
+/// The default of `AsyncRequestWorkerFactor`.
 const ASYNC_FACTOR_THOUSANDTHS: u32 = 2000;
 
-/// What Apache says about a number that it changes.
+/// Apache's remark on a number that it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// When the server starts.
+    /// The text at startup.
     pub at_start: String,
-    /// In the error log, at a restart.
+    /// The text in the error log at a restart.
     pub at_restart: String,
 }
 
-/// Remarks so far.
+/// The remarks so far.
 struct Said {
     first: u32,
     remarks: Vec<Remark>,
 }
 
 impl Said {
-    /// `what` is wrong, `start` and `restart` are how Apache goes on.
+    /// Adds a remark: `what` is wrong; `start` and `restart` are Apache's reactions.
     fn add(&mut self, number: u32, what: &str, start: &str, restart: &str) {
         let number = self.first + number;
         self.remarks.push(Remark {
@@ -147,7 +147,7 @@ impl Said {
         });
     }
 
-    /// At least 1.
+    /// Raises the value to at least 1.
     fn positive(&mut self, number: u32, name: &str, value: i32, more: &str) -> i32 {
         if value < 1 {
             let what = format!("{name} of {value} not allowed, increasing to 1");
@@ -156,7 +156,7 @@ impl Said {
         value.max(1)
     }
 
-    /// At most what Apache is built for, and at least 1.
+    /// Limits the value to Apache's compile-time limit, and raises it to at least 1.
     fn within(&mut self, number: u32, (name, what): (&str, &str), value: i32, most: i32) -> i32 {
         if value > most {
             let text = format!("{name} of {value} exceeds compile-time limit of {most}");
@@ -167,10 +167,10 @@ impl Said {
     }
 }
 
-/// How Apache's short remarks end.
+/// The ending of Apache's short remarks.
 const MATCHING: &str = ", decreasing to match";
 
-/// What Apache adds where a reserve is 0.
+/// Apache's ending for a spare number of 0.
 const FAILURE: &str = " to avoid almost certain server failure. Please read the documentation";
 
 /// Source: `prefork_check_config` (server/mpm/prefork/prefork.c).
@@ -205,7 +205,7 @@ fn prefork(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
 }
 
 /// Source: `worker_check_config`, `event_check_config` (server/mpm/worker/worker.c,
-/// server/mpm/event/event.c), which are the same but for the numbers of their messages.
+/// server/mpm/event/event.c), which differ only in their message numbers.
 fn threaded(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
     let wanted = settings.server_limit.0.or(limits.server_limit);
     let server_limit = said.within(0, ("ServerLimit", "servers"), wanted, limits.servers_most);
@@ -239,7 +239,7 @@ fn threaded(settings: &Settings, limits: &Limits, said: &mut Said) -> Numbers {
     }
 }
 
-/// A whole number of processes, no more than there may be.
+/// Rounds to whole processes, up to the limit.
 fn max_request_workers(mut workers: i32, threads: i32, server_limit: i32, said: &mut Said) -> i32 {
     if workers < threads {
         let what =
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_restart_has_shorter_texts() {
-        // As Apache 2.4.71 wrote them after SIGUSR1.
+        // As logged by Apache 2.4.71 after SIGUSR1.
         let (_, said) = settled(Kind::Worker, |settings| {
             settings.server_limit.0.set(0);
             settings.thread_limit.0.set(30_000);

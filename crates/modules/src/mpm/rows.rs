@@ -1,4 +1,4 @@
-//! The directives of the MPMs, written once for all that have them.
+//! The directives of the MPMs, defined once for all that share them.
 
 use conf::Arg;
 use server::context::{Override, Places};
@@ -7,7 +7,7 @@ use server::merge::Setting;
 
 use super::{Kind, Mpm, Settings, listen};
 
-/// A row of an MPM: all of them stand in the server's own configuration.
+/// A row of an MPM. All of them belong to the server configuration.
 const fn row<M: Mpm>(
     name: &'static str,
     takes: Takes<M>,
@@ -18,7 +18,7 @@ const fn row<M: Mpm>(
     Row::new(name, takes, syntax, doc).standing(Places::SERVER, Override::NONE).default(default)
 }
 
-/// Two lists of rows as one; `N` is the sum.
+/// Joins two lists of rows; `N` is the sum of the lengths.
 pub(super) const fn join<M: Mpm, const A: usize, const B: usize, const N: usize>(
     first: [Row<M>; A],
     second: [Row<M>; B],
@@ -32,7 +32,7 @@ pub(super) const fn join<M: Mpm, const A: usize, const B: usize, const N: usize>
     all
 }
 
-/// What every MPM has.
+/// The directives of every MPM.
 pub(super) const fn common<M: Mpm>() -> [Row<M>; 7] {
     let sockets: [Row<M>; 6] = join(listening(), buffers());
     join(sockets, [graceful_shutdown()])
@@ -45,7 +45,7 @@ const fn listening<M: Mpm>() -> [Row<M>; 4] {
             Takes::Some { least: 0, most: usize::MAX, set: listen::set::<M> },
             "[IP-address:]portnumber [protocol]",
             "",
-            "Names an address and port that connections are accepted on.",
+            "Sets an address and port to accept connections on.",
         ),
         row(
             "ListenBacklog",
@@ -56,7 +56,7 @@ const fn listening<M: Mpm>() -> [Row<M>; 4] {
             }),
             "backlog",
             "511",
-            "Says how many connections may wait to be accepted.",
+            "Sets the length of the queue of pending connections.",
         ),
         row(
             "ListenCoresBucketsRatio",
@@ -67,17 +67,17 @@ const fn listening<M: Mpm>() -> [Row<M>; 4] {
             }),
             "ratio",
             "0",
-            "Gives the processes of prefork and worker several listening sockets, one for so many \
-             CPUs; loops have one each anyway.",
+            "Gives prefork and worker a listening socket for each group of this many CPUs; loops \
+             always have their own.",
         ),
         row(
             "ListenTCPDeferAccept",
             Takes::One(|_, arg| positive("ListenTCPDeferAccept", arg).map(|_| ())),
             "integer",
             "30",
-            "Said how long the kernel waits for a connection's first bytes.",
+            "Sets how long the kernel waits for a connection's first bytes.",
         )
-        .state(State::Accepted("the kernel's wait is chosen by AcceptFilter alone")),
+        .state(State::Accepted("only AcceptFilter sets the kernel's wait")),
     ]
 }
 
@@ -118,11 +118,11 @@ const fn graceful_shutdown<M: Mpm>() -> Row<M> {
         }),
         "seconds",
         "0",
-        "Says how long a graceful stop waits for requests to end; 0 waits for ever.",
+        "Sets how long a graceful stop waits for requests to end; 0 waits forever.",
     )
 }
 
-/// How many processes: what every MPM of Apache's has.
+/// Numbers of processes: the directives of every MPM of Apache's.
 pub(super) const fn processes<M: Mpm>() -> [Row<M>; 4] {
     [
         row(
@@ -133,7 +133,7 @@ pub(super) const fn processes<M: Mpm>() -> [Row<M>; 4] {
                 Kind::Prefork => "5",
                 _ => "3",
             },
-            "Says how many processes the server starts with.",
+            "Sets the number of processes at startup.",
         ),
         row(
             "ServerLimit",
@@ -153,8 +153,8 @@ pub(super) const fn processes<M: Mpm>() -> [Row<M>; 4] {
                 Kind::Prefork => "256",
                 _ => "400",
             },
-            "Limits the requests that are served at the same time; more connections wait in the \
-             listeners' queues.",
+            "Limits the number of simultaneous requests; further connections wait in the listen \
+             queue.",
         ),
         row(
             "MaxClients",
@@ -173,12 +173,12 @@ pub(super) const fn processes<M: Mpm>() -> [Row<M>; 4] {
                 Kind::Prefork => "256",
                 _ => "400",
             },
-            "The old name of MaxRequestWorkers.",
+            "The former name of MaxRequestWorkers.",
         ),
     ]
 }
 
-/// Idle processes: prefork's.
+/// Idle processes: the directives of prefork.
 pub(super) const fn spare_servers<M: Mpm>() -> [Row<M>; 2] {
     [
         row(
@@ -186,19 +186,19 @@ pub(super) const fn spare_servers<M: Mpm>() -> [Row<M>; 2] {
             Takes::One(|cx, arg| set(cx, arg, |settings| &mut settings.min_spare.0)),
             "number",
             "5",
-            "Says how many idle processes there are at least.",
+            "Sets the minimum number of idle processes.",
         ),
         row(
             "MaxSpareServers",
             Takes::One(|cx, arg| set(cx, arg, |settings| &mut settings.max_spare.0)),
             "number",
             "10",
-            "Says how many idle processes there are at most.",
+            "Sets the maximum number of idle processes.",
         ),
     ]
 }
 
-/// Threads: what the other MPMs have.
+/// Threads: the directives of the other MPMs.
 pub(super) const fn threads<M: Mpm>() -> [Row<M>; 4] {
     [
         row(
@@ -207,8 +207,8 @@ pub(super) const fn threads<M: Mpm>() -> [Row<M>; 4] {
             "number",
             "25",
             match M::KIND {
-                Kind::Worker => "Says how many threads each process has.",
-                _ => "Limits each process's threads for work that would hold a loop up.",
+                Kind::Worker => "Sets the number of threads per process.",
+                _ => "Limits each process's threads for blocking work.",
             },
         ),
         row(
@@ -222,13 +222,13 @@ pub(super) const fn threads<M: Mpm>() -> [Row<M>; 4] {
             "MinSpareThreads",
             Takes::One(|cx, arg| set(cx, arg, |settings| &mut settings.min_spare.0)),
             "75",
-            "Says how many idle threads there are at least.",
+            "Sets the minimum number of idle threads.",
         ),
         spare(
             "MaxSpareThreads",
             Takes::One(|cx, arg| set(cx, arg, |settings| &mut settings.max_spare.0)),
             "250",
-            "Says how many idle threads there are at most.",
+            "Sets the maximum number of idle threads.",
         ),
     ]
 }
@@ -242,21 +242,21 @@ const fn spare<M: Mpm>(
     let row = row(name, takes, "number", default, doc);
     match M::KIND {
         Kind::Event | Kind::Loop => row.state(State::Accepted(
-            "a loop takes any number of connections, so that there is nothing to keep in reserve",
+            "a loop handles any number of connections, so there are no spare threads",
         )),
         Kind::Worker | Kind::Prefork => row,
     }
 }
 
-/// What event alone has.
+/// The directives of event alone.
 pub(super) const fn asynchronous<M: Mpm>() -> [Row<M>; 1] {
     [row(
         "AsyncRequestWorkerFactor",
         Takes::One(async_factor),
         "factor",
         "2",
-        "Says how many connections with a request may be open beside MaxRequestWorkers, as a \
-         multiple of it.",
+        "Sets how many connections with a request may be open in addition to MaxRequestWorkers, as \
+         a multiple of it.",
     )]
 }
 
@@ -269,7 +269,7 @@ fn set<M: Mpm>(
     Ok(())
 }
 
-/// The number that a word begins with, as atoi reads it: 0 where it begins with none.
+/// Parses the number at the start of a word, as atoi: 0 if there is none.
 fn number(arg: &Arg) -> i32 {
     let text = arg.text.to_string();
     let text = text.trim_start();
@@ -292,7 +292,7 @@ fn positive(name: &str, arg: &Arg) -> Result<u32, Fault> {
 }
 
 fn async_factor<M: Mpm>(cx: &mut Cx<'_, '_, M>, arg: &Arg) -> Set {
-    /// No factor is larger than this.
+    /// The largest factor.
     const MOST: f64 = 100_000.0;
     let factor = std::str::from_utf8(&arg.text).ok().and_then(|text| text.parse::<f64>().ok());
     match factor {
@@ -309,7 +309,7 @@ fn async_factor<M: Mpm>(cx: &mut Cx<'_, '_, M>, arg: &Arg) -> Set {
     }
 }
 
-/// The least that a buffer may have, in bytes.
+/// The smallest buffer in bytes.
 const LEAST_BUFFER_BYTES: i32 = 512;
 
 fn buffer_bytes(name: &str, arg: &Arg) -> Result<u32, Fault> {

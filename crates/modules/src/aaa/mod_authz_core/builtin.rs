@@ -37,7 +37,7 @@ impl Requirement for All {
     }
 }
 
-/// `Require env NAME…`: one of them is set.
+/// `Require env NAME…`: one of them must be set.
 struct Env(Vec<Vec<u8>>);
 
 pub(super) fn env(_: &mut Target<'_>, arguments: &[u8]) -> Parsed {
@@ -80,7 +80,7 @@ impl Requirement for Methods {
 /// `Require expr CONDITION`
 struct Condition {
     expr: Expr,
-    /// It speaks of `REMOTE_USER`: if it does not hold, a login may change that.
+    /// Whether the condition uses `REMOTE_USER`, so that a login may change the outcome.
     wants_user: bool,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn expr(target: &mut Target<'_>, arguments: &[u8]) -> Parsed {
     Ok(Arc::new(Condition { expr, wants_user }))
 }
 
-/// Without the double quotes around the whole, if there are any.
+/// Removes double quotes around the whole text.
 fn unquoted(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text)
 }
@@ -108,7 +108,7 @@ impl Requirement for Condition {
             Ok(true) => Authz::Granted,
             Ok(false) if self.wants_user => Authz::DeniedNoUser,
             Ok(false) => Authz::Denied,
-            // It is in the log already.
+            // Already logged.
             Err(EvalError::Undecided) => Authz::Undecided,
             Err(why) => {
                 let message = format_args!("Error evaluating expression in 'Require expr': {why}");

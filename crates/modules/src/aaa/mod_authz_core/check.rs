@@ -1,6 +1,6 @@
-//! What is looked at when all of the configuration is read: containers that can't let anybody in.
+//! Checks the whole configuration for containers that can never grant access.
 //!
-//! Source: `authz_core_check_section`. `.htaccess` files are not looked at, as in Apache.
+//! Source: `authz_core_check_section`. As in Apache, `.htaccess` files are not checked.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use server::section::Section;
 use super::rule::{Kind, Rule};
 use super::{AuthzCore, Dir};
 
-/// The deepest nesting of sections that is looked at.
+/// Deepest nesting of sections that is checked.
 const DEPTH_LIMIT: usize = 64;
 
 pub(super) fn post_config(build: &mut Build) {
@@ -31,7 +31,7 @@ pub(super) fn post_config(build: &mut Build) {
     for (span, message) in found {
         let (file, line) = build.sources.place(span);
         let found = Diagnostic { code: "AH01624", ..Diagnostic::without_place(message) };
-        build.diagnostics.push(found.with_help(format!("it stands in {file}, line {line}")));
+        build.diagnostics.push(found.with_help(format!("in {file}, line {line}")));
     }
     if failed {
         let last = Diagnostic::without_place("Configuration check failed");
@@ -41,7 +41,7 @@ pub(super) fn post_config(build: &mut Build) {
 
 struct Walk<'b> {
     build: &'b Build,
-    /// Sections of the main server stand in its virtual hosts, too.
+    /// The sections already checked. Virtual hosts inherit those of the main server.
     seen: HashSet<u64>,
     found: Vec<(Span, String)>,
 }
@@ -60,7 +60,7 @@ impl Walk<'_> {
         self.inner(&section.dir, depth + 1);
     }
 
-    /// `<Files>` and `<If>` that stand in a section, or in a server itself.
+    /// Checks `<Files>` and `<If>` inside a section or a server.
     fn inner(&mut self, dir: &Slots, depth: usize) {
         let Some(core) = self.own::<Core, CoreDir>(dir) else { return };
         for section in core.files.iter().chain(core.ifs.iter()) {

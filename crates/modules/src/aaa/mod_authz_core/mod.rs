@@ -1,4 +1,4 @@
-//! mod_authz_core: what a client may do, by `Require` lines.
+//! mod_authz_core: authorisation by `Require` lines.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authz_core.html>
 
@@ -45,21 +45,21 @@ impl Module for AuthzCore {
     }
 }
 
-/// What `AuthMerging` says.
+/// The value of `AuthMerging`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merging {
-    /// The rules of the outer section are replaced.
+    /// The inner rules replace the outer ones.
     Off,
-    /// Both must be met.
+    /// Both must succeed.
     And,
-    /// One must be met.
+    /// One must succeed.
     Or,
 }
 
-/// What mod_authz_core knows of a directory.
+/// Per-directory configuration.
 #[derive(Clone, Default)]
 pub struct Dir {
-    /// The rules; a container, even for a single line.
+    /// The rules: a container, even for a single line.
     pub rules: Option<Arc<Rule>>,
     /// `AuthMerging`
     pub merging: Option<Merging>,
@@ -95,18 +95,18 @@ impl Merge for Dir {
 }
 
 impl Dir {
-    /// Everybody is let in, whatever the request: the usual `Require all granted`.
+    /// Whether access is granted regardless of the request: the usual `Require all granted`.
     fn is_open(cx: Bound<'_, AuthzCore>) -> bool {
         let rules = cx.dir.rules.as_ref();
         rules.is_some_and(|rules| rules.constant() == Some(Authz::Granted))
     }
 
-    /// Nothing is required.
+    /// Whether there are no rules.
     fn is_silent(cx: Bound<'_, AuthzCore>) -> bool {
         cx.dir.rules.is_none()
     }
 
-    /// The rules have to be asked.
+    /// Whether the rules must be evaluated.
     fn asks(cx: Bound<'_, AuthzCore>) -> bool {
         !Dir::is_open(cx) && !Dir::is_silent(cx)
     }
@@ -139,7 +139,7 @@ fn authorize_userless<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) ->
 fn verdict_userless(request: &Request, found: Authz) -> Verdict {
     match found {
         Authz::Granted => Verdict::Ok,
-        // A user may change it: authentication is asked.
+        // A user may change the outcome, so authentication comes first.
         Authz::DeniedNoUser => Verdict::Declined,
         Authz::Denied | Authz::Neutral | Authz::Undecided => denied(request),
         Authz::GeneralError | Authz::Later => Verdict::Status(500),
@@ -198,7 +198,7 @@ fn denied(request: &Request) -> Verdict {
     Verdict::Status(403)
 }
 
-/// A user who may not is told to log in as another.
+/// Asks a user without access to log in as another.
 fn ask_again(request: &mut Request) -> Verdict {
     if request.user.is_some() {
         mod_authn_core::challenge(request);

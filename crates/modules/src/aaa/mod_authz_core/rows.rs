@@ -21,7 +21,7 @@ pub(super) const ALL: &[Row<AuthzCore>] = &[
         "AuthMerging",
         Takes::One(auth_merging),
         "Off | And | Or",
-        "Says how the rules of a section go together with those of the sections before it.",
+        "Sets how a section's rules are combined with those of the preceding sections.",
     )
     .standing(Places::PER_DIR, AUTH)
     .default("Off"),
@@ -29,7 +29,8 @@ pub(super) const ALL: &[Row<AuthzCore>] = &[
         "AuthzProviderAlias",
         Takes::Section(provider_alias),
         "baseProvider Alias Require-Parameters",
-        "Gives a name to an authorization provider with arguments and directives of its own.",
+        "Defines an authorization provider by a name, a base provider, arguments and directives of \
+         its own.",
     )
     .standing(Places::SERVER, Override::NONE),
     Row::<AuthzCore>::new(
@@ -39,7 +40,7 @@ pub(super) const ALL: &[Row<AuthzCore>] = &[
             Ok(())
         }),
         "On|Off",
-        "Answers 403 instead of 401 to a user who is known but may not.",
+        "Responds with 403 instead of 401 if an authenticated user is not authorized.",
     )
     .standing(Places::PER_DIR, AUTH)
     .default("Off"),
@@ -47,28 +48,28 @@ pub(super) const ALL: &[Row<AuthzCore>] = &[
         "Require",
         Takes::Raw(require),
         "[not] entity-name [entity-name] ...",
-        "Names who may have the resource.",
+        "Requires a condition for access.",
     )
     .standing(Places::PER_DIR, AUTH),
     Row::<AuthzCore>::new(
         "RequireAll",
         Takes::Section(|cx, raw, nodes| container(cx, raw, nodes, "RequireAll")),
         "",
-        "Holds rules of which none may fail and one must be met.",
+        "Encloses rules of which none may fail and at least one must succeed.",
     )
     .standing(Places::PER_DIR, AUTH),
     Row::<AuthzCore>::new(
         "RequireAny",
         Takes::Section(|cx, raw, nodes| container(cx, raw, nodes, "RequireAny")),
         "",
-        "Holds rules of which one must be met.",
+        "Encloses rules of which at least one must succeed.",
     )
     .standing(Places::PER_DIR, AUTH),
     Row::<AuthzCore>::new(
         "RequireNone",
         Takes::Section(|cx, raw, nodes| container(cx, raw, nodes, "RequireNone")),
         "",
-        "Holds rules of which none may be met.",
+        "Encloses rules of which none may succeed.",
     )
     .standing(Places::PER_DIR, AUTH),
 ];
@@ -99,7 +100,7 @@ fn require(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     Ok(())
 }
 
-/// The container that rules are put in.
+/// The container that receives rules.
 fn current<'c>(cx: &'c mut Here<'_, '_>) -> &'c mut Rule {
     let rules = &mut cx.dir().rules;
     Arc::make_mut(rules.get_or_insert_with(|| Arc::new(Rule::group(Logic::Or, false, false))))
@@ -119,7 +120,7 @@ fn container(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], name: &'static st
     let read = std::mem::replace(&mut cx.dir().rules, outer);
     let Some(read) = read.map(Arc::unwrap_or_clone) else { return Ok(()) };
     if read.as_group().is_none_or(|group| group.rules.is_empty()) {
-        // What was wrong inside has been said already.
+        // Errors inside have already been reported.
         if cx.build().has_errors() {
             return Ok(());
         }
@@ -134,7 +135,7 @@ fn container(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], name: &'static st
     Ok(())
 }
 
-/// In a container only directives of the class AuthConfig may stand.
+/// A container allows only directives of the class AuthConfig.
 fn apply_inside(cx: &mut Here<'_, '_>, nodes: &[Node], name: &str) {
     let registry = cx.build().registry.clone();
     for node in nodes {
@@ -188,7 +189,7 @@ fn provider_alias(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node]) -> Set {
     Ok(())
 }
 
-/// A requirement under directives of its own.
+/// A requirement with directives of its own.
 struct Alias {
     base: Arc<dyn Requirement>,
     apart: Apart,

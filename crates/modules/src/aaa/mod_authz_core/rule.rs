@@ -1,4 +1,4 @@
-//! Rules: `Require` lines and the containers around them, and how they are decided.
+//! Rules, `Require` lines and the containers around them, and their evaluation.
 //!
 //! Source: `apply_authz_sections`, `format_authz_command` (modules/aaa/mod_authz_core.c).
 
@@ -14,32 +14,32 @@ use wire::MethodSet;
 use super::AuthzCore;
 use crate::aaa::provider::{Authz, Requirement};
 
-/// How the rules of a container are combined.
+/// How the results of a container's rules are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logic {
-    /// All: none may fail.
+    /// None may fail.
     And,
-    /// Any: one that is met is enough.
+    /// One success suffices.
     Or,
 }
 
 /// A `Require` line, or a container of rules.
 #[derive(Clone)]
 pub struct Rule {
-    /// The methods it is for (`<Limit>`).
+    /// The methods it applies to (`<Limit>`).
     pub methods: MethodSet,
     /// `Require not`, `<RequireNone>`
     pub negated: bool,
-    /// Which of the two.
+    /// The kind.
     pub kind: Kind,
 }
 
-/// What a rule is.
+/// The kind of a rule.
 #[derive(Clone)]
 pub enum Kind {
     /// `Require`
     Line(Line),
-    /// `<RequireAll>` and the like, or several lines without a container.
+    /// `<RequireAll>` and similar, or several lines without a container.
     Group(Group),
 }
 
@@ -48,31 +48,31 @@ pub enum Kind {
 pub struct Line {
     /// The provider's name.
     pub provider: String,
-    /// What follows it.
+    /// The text after it.
     pub arguments: Vec<u8>,
-    /// The arguments, ready to be asked.
+    /// The parsed arguments.
     pub requirement: Arc<dyn Requirement>,
 }
 
 /// A container.
 #[derive(Clone)]
 pub struct Group {
-    /// How its rules are combined.
+    /// How the results are combined.
     pub logic: Logic,
-    /// It is no container of the configuration: `AuthMerging` made it.
+    /// Whether `AuthMerging` created the container.
     pub merged: bool,
     /// Its rules.
     pub rules: Vec<Rule>,
 }
 
 impl Rule {
-    /// An empty container.
+    /// Returns an empty container.
     pub fn group(logic: Logic, negated: bool, merged: bool) -> Rule {
         let group = Group { logic, merged, rules: Vec::new() };
         Rule { methods: MethodSet::EMPTY, negated, kind: Kind::Group(group) }
     }
 
-    /// The container's insides; `None` for a line.
+    /// The container; `None` for a line.
     pub fn as_group(&self) -> Option<&Group> {
         match &self.kind {
             Kind::Group(group) => Some(group),
@@ -80,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Puts a rule into the container; one that combines in the same way is dissolved in it.
+    /// Adds a rule to the container. A container that combines in the same way is dissolved in it.
     pub fn push(&mut self, rule: Rule) {
         let negated = self.negated;
         self.methods = self.methods.union(rule.methods);
@@ -93,7 +93,7 @@ impl Rule {
         }
     }
 
-    /// As the configuration would write it, for messages.
+    /// The rule as configuration text, for messages.
     pub fn text(&self) -> String {
         match &self.kind {
             Kind::Line(line) => {
@@ -117,7 +117,7 @@ impl Rule {
         }
     }
 
-    /// Whether a line in it has to wait for its answer.
+    /// Whether a line in it may have to wait for its result.
     pub fn waits(&self) -> bool {
         match &self.kind {
             Kind::Line(line) => line.requirement.waits(),
@@ -125,7 +125,7 @@ impl Rule {
         }
     }
 
-    /// The answer, if it is the same for every request.
+    /// The result, if it is the same for every request.
     pub fn constant(&self) -> Option<Authz> {
         if self.methods != MethodSet::ALL {
             return None;
@@ -145,7 +145,7 @@ impl Rule {
         Some(negate(found, self.negated))
     }
 
-    /// Decides at once; for rules that do not wait.
+    /// Evaluates at once, for rules that do not wait.
     fn check(&self, request: &mut Request, around: Logic) -> Authz {
         if !self.methods.contains(request.method) {
             return self.other_methods(request, around);
@@ -165,7 +165,7 @@ impl Rule {
         self.conclude(request, found)
     }
 
-    /// What the rules of a place say of a request, for rules that do not wait.
+    /// Evaluates rules that do not wait.
     ///
     /// # Errors
     /// A match of a regular expression has to be made first.
@@ -176,7 +176,7 @@ impl Rule {
         }
     }
 
-    /// The same for all rules.
+    /// Evaluates any rules.
     pub async fn decide(&self, request: &mut Request) -> Authz {
         loop {
             match self.wait(request, Logic::And).await {
@@ -186,7 +186,7 @@ impl Rule {
         }
     }
 
-    /// Decides, and waits where a line has to.
+    /// Evaluates, and waits if a line requires it.
     fn wait<'r>(
         &'r self,
         request: &'r mut Request,
@@ -237,7 +237,7 @@ impl Rule {
     }
 }
 
-/// What was refused is not granted by turning it round: it says nothing.
+/// Negates a result. A denial does not become a grant, but neutral.
 fn negate(found: Authz, negated: bool) -> Authz {
     match found {
         found if !negated => found,
@@ -247,7 +247,7 @@ fn negate(found: Authz, negated: bool) -> Authz {
     }
 }
 
-/// The answers of a container's rules so far.
+/// The results of a container's rules so far.
 struct Tally {
     logic: Logic,
     result: Authz,
@@ -258,8 +258,8 @@ impl Tally {
         Tally { logic, result: Authz::Neutral }
     }
 
-    /// Counts an answer; true when the others need not be asked. Of two refusals the one stands
-    /// that tells whether a user could change the outcome.
+    /// Adds a result; returns true if it decides the container. Of two denials, the one that a user
+    /// could change takes precedence.
     fn add(&mut self, found: Authz) -> bool {
         match (self.logic, found) {
             (_, Authz::Neutral) => false,
@@ -269,8 +269,8 @@ impl Tally {
                 self.result = found;
                 true
             }
-            // It stands against everything that decides nothing: as a refusal it could become a
-            // permission where the container is negated.
+            // An undecided result takes precedence over neutral ones: as a denial it could become a
+            // grant in a negated container.
             (_, Authz::Undecided) => {
                 self.result = found;
                 false

@@ -1,17 +1,17 @@
-//! The oldest hashes of crypt(3): DES, 25 times over, with a salt of two letters; and BSDi's, with
-//! longer passwords and salts, as often as the hash says.
+//! The oldest hashes of crypt(3): DES with 25 iterations and a salt of two letters, and BSDi's with
+//! longer passwords and salts, and a number of iterations in the hash.
 //!
 //! Source: FIPS 46-3 for the tables, crypt(5) "descrypt" and "bsdicrypt".
 
 use super::{LETTERS, letter};
 
-/// Letters of a password that count.
+/// The number of significant letters in a password.
 const PASSWORD_LIMIT: usize = 8;
-/// How often DES is applied.
+/// The number of DES iterations.
 const TIMES: usize = 25;
 
-/// Initial permutation, expansion, permutation of a round, last permutation, and the two choices of
-/// the key: each entry names a bit of the input, the first being 1.
+/// Initial permutation, expansion, permutation of a round, final permutation, and the two choices
+/// of the key. Each entry is the number of an input bit, counted from 1.
 const EXPANSION: [u8; 48] = [
     32, 1, 2, 3, 4, 5, 4, 5, 6, 7, 8, 9, 8, 9, 10, 11, 12, 13, 12, 13, 14, 15, 16, 17, 16, 17, 18,
     19, 20, 21, 20, 21, 22, 23, 24, 25, 24, 25, 26, 27, 28, 29, 28, 29, 30, 31, 32, 1,
@@ -34,7 +34,7 @@ const KEY_CHOICE_2: [u8; 48] = [
     14, 17, 11, 24, 1, 5, 3, 28, 15, 6, 21, 10, 23, 19, 12, 4, 26, 8, 16, 7, 27, 20, 13, 2, 41, 52,
     31, 37, 47, 55, 30, 40, 51, 45, 33, 48, 44, 49, 39, 56, 34, 53, 46, 42, 50, 36, 29, 32,
 ];
-/// How far the halves of the key are turned before each round.
+/// The rotation of the key's halves before each round.
 const TURNS: [u32; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];
 
 /// The substitutions, row by row.
@@ -81,8 +81,8 @@ const BOXES: [[u8; 64]; 8] = [
     ],
 ];
 
-/// Hashes the first letters of `password` with the salt of `kept`; `None` if that is no hash of
-/// this kind.
+/// Hashes the first letters of `password` with the salt of `kept`; `None` if `kept` is not a hash
+/// of this kind.
 pub(super) fn hash(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let value = |byte: &u8| LETTERS.iter().position(|known| known == byte);
     let (first, second) = (kept.first()?, kept.get(1)?);
@@ -93,7 +93,7 @@ pub(super) fn hash(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The same of BSDi: `_`, four letters for how often, four of salt.
+/// Likewise for BSDi's: `_`, four letters of iterations, four of salt.
 pub(super) fn hash_bsdi(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let settings = kept.get(..9)?;
     let number = |letters: &[u8]| {
@@ -116,8 +116,8 @@ pub(super) fn hash_bsdi(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Encrypts a block some times over; between two of them the last and the initial permutation
-/// cancel out.
+/// Encrypts a block repeatedly. Between iterations the final and the initial permutation cancel
+/// out.
 fn encrypt(block: u64, keys: &[u64; 16], salt: usize, times: usize) -> u64 {
     let block = permute_back(block, &LAST);
     let (mut left, mut right) = ((block >> 32) as u32, block as u32);
@@ -135,7 +135,7 @@ fn write(block: u64, out: &mut Vec<u8>) {
     out.push(letter(block << 2));
 }
 
-/// Eight letters of a password as a key.
+/// Packs eight letters of a password into a key.
 fn packed(part: &[u8]) -> u64 {
     (0..PASSWORD_LIMIT)
         .fold(0, |key, place| key << 8 | u64::from(part.get(place).copied().unwrap_or(0) << 1))
@@ -152,7 +152,7 @@ fn keys(key: u64) -> [u64; 16] {
     })
 }
 
-/// One round's function; the salt exchanges bits of the two halves of the expanded block.
+/// The function of a round. The salt swaps bits between the halves of the expanded block.
 fn round(half: u32, key: u64, salt: usize) -> u32 {
     let mut wide = permute(u64::from(half), 32, &EXPANSION);
     for bit in (0..24).filter(|bit| salt >> bit & 1 != 0) {
@@ -171,7 +171,7 @@ fn round(half: u32, key: u64, salt: usize) -> u32 {
     permute(out, 32, &ROUND) as u32
 }
 
-/// Puts the bits of `input` where a permutation of 64 bits took them from.
+/// Inverts a permutation of 64 bits.
 fn permute_back(input: u64, table: &[u8; 64]) -> u64 {
     table
         .iter()
@@ -179,7 +179,7 @@ fn permute_back(input: u64, table: &[u8; 64]) -> u64 {
         .fold(0, |out, (place, from)| out | (input >> (63 - place) & 1) << (64 - u32::from(*from)))
 }
 
-/// Picks bits of `input`, which has `width` of them.
+/// Selects bits of `input`, which has `width` of them.
 fn permute(input: u64, width: u32, table: &[u8]) -> u64 {
     table.iter().fold(0, |out, from| out << 1 | input >> (width - u32::from(*from)) & 1)
 }

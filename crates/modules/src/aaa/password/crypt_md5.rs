@@ -6,9 +6,9 @@ use md5::{Digest, Md5};
 
 use super::letter;
 
-/// The longest salt, in bytes.
+/// Most bytes of a salt.
 const SALT_LIMIT: usize = 8;
-/// How often the digest is digested again.
+/// The number of rounds.
 const ROUNDS: usize = 1000;
 
 /// Hashes `password` with the salt of `kept`, which begins with `magic`.
@@ -32,7 +32,7 @@ pub(super) fn hash(password: &[u8], kept: &[u8], magic: &[u8]) -> Vec<u8> {
     [magic, salt, b"$", &letters(&digest)].concat()
 }
 
-/// The digest that the rounds begin with.
+/// The digest that the first round starts from.
 fn first(password: &[u8], salt: &[u8], magic: &[u8]) -> [u8; 16] {
     let inner = Md5::new().chain_update(password).chain_update(salt).chain_update(password);
     let inner: [u8; 16] = inner.finalize().into();

@@ -1,4 +1,4 @@
-//! Passwords as `htpasswd` and crypt(3) keep them.
+//! Password hashes of `htpasswd` and crypt(3).
 //!
 //! Source: `apr_password_validate` (crypto/apr_passwd.c), crypt(5).
 
@@ -10,10 +10,10 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use sha1::{Digest, Sha1};
 
-/// Whether `password` is the one that `kept` was made of. What is kept as plain text never is.
-/// Made to be slow where bcrypt or SHA-crypt are used: for the blocking pool.
+/// Whether `password` matches the hash `kept`; never true for plain text. bcrypt and SHA-crypt are
+/// slow by design: call this on the blocking pool.
 pub fn is_right(password: &[u8], kept: &[u8]) -> bool {
-    // C's strings end there, and so did the one that was hashed.
+    // C strings end at NUL, as did the password that was hashed.
     let end = password.iter().position(|byte| *byte == 0).unwrap_or(password.len());
     let password = password.get(..end).unwrap_or_default();
     if kept.starts_with(b"$2") {
@@ -39,10 +39,10 @@ pub fn is_right(password: &[u8], kept: &[u8]) -> bool {
     made.is_some_and(|made| verify_slices_are_equal(&made, kept).is_ok())
 }
 
-/// Rounds of SHA-crypt where none are named.
+/// The default number of rounds of SHA-crypt.
 const SHA_ROUNDS: usize = 5000;
 
-/// `$5$` and `$6$`, with `rounds=N$` or without.
+/// `$5$` and `$6$`, with or without `rounds=N$`.
 fn sha_crypt(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let (scheme, rest) = kept.split_at_checked(3)?;
     let (rounds, named, rest) = match rest.strip_prefix(b"rounds=") {
@@ -67,17 +67,17 @@ fn sha_crypt(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some([scheme, &named, salt, b"$", hash.as_bytes()].concat())
 }
 
-/// Bytes as hexadecimal digits, small letters.
+/// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let digit = |value: u8| DIGITS.get(usize::from(value & 15)).copied().unwrap_or(b'0');
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// The letters of crypt(3)'s base 64, by value.
+/// The digits of crypt(3)'s base 64, by value.
 const LETTERS: [u8; 64] = *b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The letter of the six low bits.
+/// The digit for the six low bits.
 fn letter(bits: u64) -> u8 {
     LETTERS.get((bits & 63) as usize).copied().unwrap_or(b'.')
 }
@@ -86,7 +86,7 @@ fn letter(bits: u64) -> u8 {
 mod tests {
     use super::is_right;
 
-    /// Made by htpasswd and openssl.
+    /// Created by htpasswd and openssl.
     const KEPT: &[(&str, &str)] = &[
         ("secret", "$apr1$HvSABLvL$FzPRDHFTqNf8gY6E80r64/"),
         ("secret", "$2y$04$rERRN0u55KtyDNWS6V1zpemfejtXeS5ZUgwsk3JaSlcH/BekPaPca"),

@@ -1,4 +1,4 @@
-//! yescrypt (`$y$`): what Debian makes of passwords today.
+//! yescrypt (`$y$`), Debian's current default.
 //!
 //! Source: crypt(5) "yescrypt".
 
@@ -6,12 +6,12 @@ use yescrypt::{Params, yescrypt};
 
 use super::{LETTERS, letter};
 
-/// Bytes of the hash itself.
+/// Length of the hash itself.
 const HASH_BYTES: usize = 32;
-/// The most that one password may take, bytes: crypt(3)'s highest cost.
+/// Most bytes of memory for a password: crypt(3)'s highest cost.
 const MEMORY_LIMIT: u64 = 1 << 30;
 
-/// Hashes `password` with the parameters and the salt of `kept`; `None` if they make no sense.
+/// Hashes `password` with the parameters and the salt of `kept`; `None` if they are invalid.
 pub(super) fn hash(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let mut fields = kept.strip_prefix(b"$y$")?.split(|byte| *byte == b'$');
     let (settings, salt) = (fields.next()?, fields.next()?);
@@ -25,7 +25,7 @@ pub(super) fn hash(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some([b"$y$", settings, b"$", salt, b"$", &encoded(&made)].concat())
 }
 
-/// Four letters for three bytes, the lowest bits first.
+/// Decodes four letters into three bytes, the lowest bits first.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     for letters in text.chunks(4) {

@@ -1,11 +1,11 @@
-//! `Accept-Encoding`, `Content-Encoding` and `ETag` as mod_deflate reads and writes them.
+//! Reads and writes `Accept-Encoding`, `Content-Encoding` and `ETag` for mod_deflate.
 
 use server::request::Request;
 
 use super::AlterEtag;
 
-/// The next token of a field and what follows it (`ap_get_token`): up to a comma, a semicolon or,
-/// unless `with_blanks`, a blank; quoted text is taken whole.
+/// The next token of a field and the rest (`ap_get_token`). A token ends at a comma, a semicolon
+/// or, unless `with_blanks`, a blank; quoted text is part of it.
 pub(super) fn token(field: &[u8], with_blanks: bool) -> (&[u8], &[u8]) {
     let field = field.trim_ascii_start();
     let mut quoted = false;
@@ -20,8 +20,8 @@ pub(super) fn token(field: &[u8], with_blanks: bool) -> (&[u8], &[u8]) {
     (token.trim_ascii_end(), rest.trim_ascii_start())
 }
 
-/// Whether the client takes gzip, as Apache reads the field: the first `gzip` counts, and only a
-/// quality of zero takes it back. `*` is no answer.
+/// Whether the client accepts gzip, as Apache reads the field: the first `gzip` counts, unless its
+/// quality is zero. `*` does not count.
 pub(super) fn accepts_gzip(field: &[u8]) -> bool {
     let (mut name, mut rest) = token(field, false);
     while !name.is_empty() && !name.eq_ignore_ascii_case(b"gzip") {
@@ -41,14 +41,14 @@ pub(super) fn accepts_gzip(field: &[u8]) -> bool {
     !(quality.len() >= 3 && b"q=0.000".starts_with(quality))
 }
 
-/// Whether content of this coding is not to be compressed again.
+/// Whether content with this coding must not be compressed again.
 pub(super) fn is_coded(encoding: &[u8]) -> bool {
     const HARMLESS: [&[u8]; 4] = [b"identity", b"7bit", b"8bit", b"binary"];
     let mut codings = encoding.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
     codings.any(|coding| !coding.is_empty() && !HARMLESS.contains(&coding))
 }
 
-/// All codings of an answer: its fields and what the request knows.
+/// All codings of a response: those in its fields and the request's.
 pub(super) fn content_encoding(request: &Request) -> Vec<u8> {
     let field = |table: &wire::Table| table.get(b"Content-Encoding").map(<[u8]>::to_vec);
     let all = [
@@ -59,7 +59,7 @@ pub(super) fn content_encoding(request: &Request) -> Vec<u8> {
     all.into_iter().flatten().collect::<Vec<_>>().join(&b","[..])
 }
 
-/// What is left of codings without the gzip at their end; `None` if it is not there.
+/// The codings without gzip at the end; `None` if it is not there.
 pub(super) fn without_gzip(encoding: &[u8]) -> Option<Vec<u8>> {
     let is_gzip = |coding: &[u8]| {
         coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip")
@@ -77,7 +77,7 @@ pub(super) fn without_gzip(encoding: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Takes the gzip off an answer's codings; whether there was one (`check_gzip`).
+/// Removes gzip from a response's codings, and returns whether it was there (`check_gzip`).
 pub(super) fn take_gzip(request: &mut Request) -> bool {
     const FIELD: &[u8] = b"Content-Encoding";
     let in_own = request.headers_out.contains(FIELD);
@@ -104,7 +104,7 @@ pub(super) fn take_gzip(request: &mut Request) -> bool {
     true
 }
 
-/// Tells in the ETag that the content is another one (`deflate_check_etag`).
+/// Changes the ETag to reflect that the content has changed (`deflate_check_etag`).
 pub(super) fn alter_etag(request: &mut Request, suffix: &[u8], how: AlterEtag) {
     match how {
         AlterEtag::NoChange => {}

@@ -1,49 +1,49 @@
-//! The gzip file format (RFC 1952), a piece at a time.
+//! The gzip file format (RFC 1952), processed in pieces.
 
 use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// The head that is written: no name, no time, made on Unix.
+/// The gzip header that is written: no name, no time, created on Unix.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 
-/// Bytes of the fixed part of a head, and of checksum and length at the end.
+/// Length of the fixed part of a header. [`TRAILER_BYTES`] is the length of checksum and size.
 pub(super) const HEAD_BYTES: usize = HEAD.len();
 /// See [`HEAD_BYTES`].
 pub(super) const TRAILER_BYTES: usize = 8;
 
-/// The longest head with all its optional parts, bytes.
+/// Most bytes of a header with all its optional parts.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Room that is made for output at a time, bytes.
+/// Bytes of output that are reserved at a time.
 const STEP_BYTES: usize = 8 * 1024;
 
-/// The narrowest window that raw deflate knows (RFC 1951 itself knows any).
+/// The smallest window size that raw deflate supports (RFC 1951 itself sets none).
 pub(super) const WINDOW_BITS_MIN: u8 = 9;
 
-/// What can be wrong with compressed data.
+/// Errors in compressed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Wrong {
-    /// No gzip head stands at the beginning.
-    #[error("no gzip data")]
+    /// The data does not begin with a gzip header.
+    #[error("not gzip data")]
     Head,
-    /// The compressed data makes no sense.
+    /// The compressed data is invalid.
     #[error("invalid compressed data")]
     Data,
-    /// Checksum or length do not fit what came out.
-    #[error("checksum or length of the unpacked data are wrong")]
+    /// Checksum or length do not match the output.
+    #[error("checksum or length mismatch")]
     Trailer,
-    /// It ends too early.
+    /// The data ends too early.
     #[error("premature end of compressed data")]
     End,
 }
 
-/// Makes gzip data.
+/// Compresses to gzip.
 pub(super) struct Packer {
     deflate: Compress,
     crc: Crc,
 }
 
 impl Packer {
-    /// A packer that has written the head to `out`.
+    /// Returns a packer, and writes the header to `out`.
     pub(super) fn new(level: Option<u32>, window_bits: u8, out: &mut Vec<u8>) -> Packer {
         out.extend_from_slice(&HEAD);
         let level = level.map_or_else(Compression::default, Compression::new);
@@ -51,13 +51,13 @@ impl Packer {
         Packer { deflate, crc: Crc::new() }
     }
 
-    /// Takes all of `input`.
+    /// Compresses all of `input`.
     pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Wrong> {
         self.crc.update(input);
         self.run(input, out, FlushCompress::None)
     }
 
-    /// Brings out everything that was taken.
+    /// Flushes everything that was compressed so far.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), Wrong> {
         self.run(&[], out, FlushCompress::Sync)
     }
@@ -70,7 +70,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Bytes that went in and came out, without head and trailer.
+    /// Bytes of input and output, without header and trailer.
     pub(super) fn totals(&self) -> (u64, u64) {
         (self.deflate.total_in(), self.deflate.total_out())
     }
@@ -95,7 +95,7 @@ impl Packer {
     }
 }
 
-/// Reads gzip data.
+/// Decompresses gzip.
 pub(super) struct Unpacker {
     state: State,
     inflate: Decompress,
@@ -110,7 +110,7 @@ enum State {
 }
 
 impl Unpacker {
-    /// Nothing is read yet.
+    /// Returns an unpacker that has read nothing.
     pub(super) fn new() -> Unpacker {
         Unpacker {
             state: State::Head(Vec::new()),
@@ -119,8 +119,8 @@ impl Unpacker {
         }
     }
 
-    /// Takes some of `input` and gives some output, at most [`STEP_BYTES`]; how much was taken.
-    /// Until nothing is taken and nothing given there may be more to come.
+    /// Consumes some of `input` and produces at most [`STEP_BYTES`] of output; returns the number
+    /// of bytes consumed. There may be more output until nothing is consumed and nothing produced.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Wrong> {
         match &mut self.state {
             State::Head(head) => {
@@ -147,7 +147,7 @@ impl Unpacker {
                 self.state = State::Done;
                 Ok(count)
             }
-            // What follows is not ours; Apache drops it as well.
+            // Data after the trailer is dropped, as in Apache.
             State::Done => Ok(input.len()),
         }
     }
@@ -166,7 +166,7 @@ impl Unpacker {
         Ok(usize::try_from(taken).unwrap_or(usize::MAX))
     }
 
-    /// How many times longer than what was read what came out is.
+    /// The ratio of output to input.
     pub(super) fn ratio(&self) -> u64 {
         self.inflate.total_out().checked_div(self.inflate.total_in()).unwrap_or(0)
     }
@@ -177,7 +177,7 @@ impl Unpacker {
     }
 }
 
-/// The length of a head with all its parts; `None` while it is not complete.
+/// The length of a header with all its parts; `None` while it is incomplete.
 fn head_length(head: &[u8]) -> Result<Option<usize>, Wrong> {
     const CHECKSUM: u8 = 2;
     const EXTRA: u8 = 4;

@@ -1,4 +1,4 @@
-//! The filter of request bodies: DEFLATE.
+//! The filter for request bodies: DEFLATE.
 //!
 //! Source: `deflate_in_filter`.
 
@@ -13,7 +13,7 @@ use super::gzip::Unpacker;
 use super::recode::Ratio;
 use super::{coding, unpacking};
 
-/// Makes one, for a body that says it is packed.
+/// Creates the filter if the body's coding is gzip.
 pub(super) fn make(request: &mut Request) -> Option<InputFilter> {
     let encoding = request.headers_in.get(b"Content-Encoding")?;
     if !request.is_initial() || coding::without_gzip(encoding).is_none() {
@@ -34,12 +34,12 @@ pub(super) fn make(request: &mut Request) -> Option<InputFilter> {
     }))
 }
 
-/// A body that is unpacked while it is read.
+/// A request body that is decompressed while it is read.
 struct Unpacked {
     source: Box<dyn BodySource>,
     unpacker: Unpacker,
     ratio: Ratio,
-    /// The most that may come out, bytes.
+    /// Most bytes of output.
     limit: Option<u64>,
     input: Bytes,
     made: u64,
@@ -72,7 +72,7 @@ impl BodySource for Unpacked {
 }
 
 impl Unpacked {
-    /// Unpacks a little; `None` where nothing came out.
+    /// Decompresses a piece; `None` if that produced nothing.
     fn step(&mut self) -> Result<Option<Bytes>, u16> {
         let mut out = Vec::new();
         let taken = self.unpacker.step(&self.input, &mut out).map_err(|_| 400u16)?;

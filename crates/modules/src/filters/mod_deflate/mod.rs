@@ -1,4 +1,4 @@
-//! mod_deflate: gzip compression of answers, and its undoing for answers and request bodies.
+//! mod_deflate: compresses responses with gzip, and decompresses responses and request bodies.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_deflate.html>
 
@@ -34,7 +34,7 @@ impl Module for Deflate {
             stage: Stage::CONTENT_SET,
             make: |_| Some(Box::new(output::Pack)),
         });
-        // Before what changes the resource, so that it sees plain content.
+        // Before filters that change the resource, so that those see plain content.
         hooks.output_filter(FilterDef {
             name: "INFLATE",
             stage: Stage(Stage::RESOURCE.0 - 1),
@@ -46,10 +46,10 @@ impl Module for Deflate {
 }
 
 server::config! {
-    /// What a host says of compression. One directive in a virtual host and nothing is inherited:
-    /// Apache's module merges nothing.
+    /// Per-host configuration. As in Apache's module nothing is merged: one directive in a virtual
+    /// host, and nothing is inherited.
     pub struct ServerConfig {
-        /// All of it.
+        /// All directives.
         pub own: Setting<Packing>,
     }
 }
@@ -57,11 +57,11 @@ server::config! {
 /// The directives of a host.
 #[derive(Clone, Debug)]
 pub struct Packing {
-    /// `DeflateCompressionLevel`; `None`: zlib's own choice.
+    /// `DeflateCompressionLevel`; `None` for zlib's default.
     pub level: Option<u32>,
     /// `DeflateWindowSize`: the logarithm of the window's bytes.
     pub window_bits: u8,
-    /// `DeflateBufferSize`: what is made before anything leaves, bytes.
+    /// `DeflateBufferSize`: bytes that are compressed before any are sent.
     pub buffer_bytes: usize,
     /// `DeflateAlterETag`
     pub etag: AlterEtag,
@@ -88,27 +88,27 @@ impl Default for Packing {
 }
 
 impl Packing {
-    /// Whether the log is told what came of it.
+    /// Whether totals are logged.
     fn has_notes(&self) -> bool {
         self.note_input.is_some() || self.note_output.is_some() || self.note_ratio.is_some()
     }
 }
 
-/// What happens to the ETag of content that is recoded.
+/// How the ETag of recoded content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlterEtag {
-    /// `-gzip` or `-gunzip` before the last quote.
+    /// Append `-gzip` or `-gunzip` before the last quote.
     AddSuffix,
-    /// Nothing.
+    /// Keep it.
     NoChange,
-    /// It is taken away.
+    /// Remove it.
     Remove,
 }
 
 server::config! {
-    /// What a directory says of bodies that are unpacked. As of hosts: nothing is merged.
+    /// Per-directory configuration of decompression. As for hosts, nothing is merged.
     pub struct DirConfig {
-        /// All of it.
+        /// All directives.
         pub own: Setting<Unpacking>,
     }
 }
@@ -116,7 +116,7 @@ server::config! {
 /// The directives of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unpacking {
-    /// `DeflateInflateLimitRequestBody`, bytes; `None`: as `LimitRequestBody`.
+    /// `DeflateInflateLimitRequestBody`, bytes; `None` for `LimitRequestBody`.
     pub limit: Option<u64>,
     /// `DeflateInflateRatioLimit`
     pub ratio_limit: u64,
@@ -130,13 +130,13 @@ impl Default for Unpacking {
     }
 }
 
-/// The packing in force for a request.
+/// The settings for compression in force for a request.
 fn packing(request: &Request) -> Packing {
     let config = request.server_of::<Deflate>();
     config.and_then(|config| config.own.get()).cloned().unwrap_or_default()
 }
 
-/// The unpacking in force for a request.
+/// The settings for decompression in force for a request.
 fn unpacking(request: &Request) -> Unpacking {
     let config = request.dir_of::<Deflate>();
     config.and_then(|config| config.own.get()).copied().unwrap_or_default()
@@ -146,7 +146,7 @@ fn notes_wanted(deflate: Bound<'_, Deflate>) -> bool {
     deflate.server.own.get().is_some_and(Packing::has_notes)
 }
 
-/// Tells the log what came of it.
+/// Sets the notes for the log.
 fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Answer<'r> {
     let Some(packing) = deflate.server.own.get() else { return Answer::DECLINED };
     let Some(totals) = request.kept::<Totals>() else { return Answer::DECLINED };

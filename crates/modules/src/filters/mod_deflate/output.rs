@@ -1,4 +1,4 @@
-//! The filters of answers: DEFLATE and INFLATE.
+//! The output filters: DEFLATE and INFLATE.
 
 use server::body::Body;
 use server::facet::Facet;
@@ -10,10 +10,10 @@ use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
 use super::recode::{Coding, Ratio, Recoded, Totals};
 use super::{Deflate, coding, packing, unpacking};
 
-/// What the fields of a compressed answer take more, bytes.
+/// Extra bytes of a compressed response's fields.
 const FIELD_BYTES: usize = 50;
 
-/// The longest body that is not worth it, bytes.
+/// Longest body in bytes that is not worth compressing.
 const NOT_WORTH_BYTES: u64 = (HEAD_BYTES + TRAILER_BYTES + FIELD_BYTES) as u64;
 
 /// `DEFLATE`. Source: `deflate_out_filter`.
@@ -24,7 +24,7 @@ impl OutputFilter for Pack {
         if !is_candidate(request, &body) {
             return body;
         }
-        // Whoever keeps copies has to know that we looked, whatever comes of it.
+        // Caches must know that the response depends on the field, whatever the outcome.
         request.headers_out.merge(b"Vary", b"Accept-Encoding");
         if !request.env.contains(b"force-gzip") && request.depends_on(&TAKES_GZIP) == 0 {
             return body;
@@ -34,7 +34,7 @@ impl OutputFilter for Pack {
             let why = "unable to init Zlib: deflateInit2 returned -2";
             let uri = String::from_utf8_lossy(&request.uri).into_owned();
             request.log::<Deflate>(Level::Error, 1383, format_args!("{why}: URL {uri}"));
-            // The line is wanted for each of them.
+            // Each of these responses is to be logged.
             request.pure = false;
             return body;
         }
@@ -49,7 +49,7 @@ impl OutputFilter for Pack {
         let packer = Packer::new(packing.level, packing.window_bits, &mut head);
         let totals = Totals::default();
         request.keep(totals.clone());
-        // An answer that was kept has no totals to tell.
+        // A cached response has no totals to log.
         request.pure &= !packing.has_notes();
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
         body_of(request, recoded, packing.buffer_bytes)
@@ -60,7 +60,7 @@ impl OutputFilter for Pack {
     }
 }
 
-/// Whether the client takes gzip.
+/// Whether the client accepts gzip.
 static TAKES_GZIP: Facet = Facet {
     name: "Accept-Encoding: gzip",
     of: |request| {
@@ -69,7 +69,7 @@ static TAKES_GZIP: Facet = Facet {
     },
 };
 
-/// Whether an answer could be compressed, whatever the client takes.
+/// Whether a response could be compressed, regardless of the client.
 fn is_candidate(request: &Request, body: &Body) -> bool {
     if request.main.is_some()
         || request.status == 204
@@ -89,7 +89,7 @@ fn is_candidate(request: &Request, body: &Body) -> bool {
     body.length().is_none_or(|length| length > NOT_WORTH_BYTES)
 }
 
-/// `Content-Encoding` says what is done to the content.
+/// Sets `Content-Encoding`.
 fn name_coding(request: &mut Request) {
     const FIELD: &[u8] = b"Content-Encoding";
     let before = coding::content_encoding(request);
@@ -129,8 +129,7 @@ impl OutputFilter for Unpack {
     }
 }
 
-/// The new body. Where it is there as a whole its length is known, even if that of the old one was
-/// not.
+/// The recoded body. If it is complete its length is known, even if that of the old one was not.
 fn body_of(request: &mut Request, recoded: Recoded, buffer_bytes: usize) -> Body {
     let body = recoded.into_body(buffer_bytes);
     request.chunked &= body.length().is_none();

@@ -1,4 +1,4 @@
-//! A body on its way through a coding: as a whole where it is small, else while it is sent.
+//! A body that is recoded: at once if it is small, otherwise while it is sent.
 
 use std::cell::Cell;
 use std::io;
@@ -11,29 +11,29 @@ use server::body::{Body, BodyStream, Chunk, FileSlice};
 
 use super::gzip::{Packer, Unpacker, Wrong};
 
-/// Bytes that are recoded before others have their turn.
+/// Most bytes recoded in one turn.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// What went into compression and what came out, for the log; nothing until all of it did.
+/// Total input and output of compression, for the log; available once it is complete.
 #[derive(Clone, Default)]
 pub(super) struct Totals(Rc<Cell<Option<(u64, u64)>>>);
 
 impl Totals {
-    /// Bytes that went in and came out, of a body that is complete.
+    /// Bytes of input and output, if the body is complete.
     pub(super) fn get(&self) -> Option<(u64, u64)> {
         self.0.get()
     }
 }
 
-/// What is done to the bytes.
+/// The coding to apply.
 pub(super) enum Coding {
-    /// They are compressed.
+    /// Compress.
     Pack(Box<Packer>),
-    /// They are unpacked, within a ratio.
+    /// Decompress within a ratio.
     Unpack(Box<Unpacker>, Ratio),
 }
 
-/// How much longer than the packed data its content may be.
+/// A limit on the ratio of content to compressed data.
 pub(super) struct Ratio {
     limit: u64,
     burst: u32,
@@ -41,12 +41,12 @@ pub(super) struct Ratio {
 }
 
 impl Ratio {
-    /// At most `limit` times, and `burst` times in a row more than that.
+    /// Returns a limit of `limit`, which may be exceeded `burst` times in a row.
     pub(super) fn new(limit: u64, burst: u32) -> Ratio {
         Ratio { limit, burst, hits: 0 }
     }
 
-    /// Whether a ratio is still tolerated.
+    /// Whether this ratio is tolerated.
     pub(super) fn allows(&mut self, ratio: u64) -> bool {
         if ratio < self.limit {
             self.hits = 0;
@@ -63,10 +63,10 @@ pub(super) struct Recoded {
     coding: Coding,
     input: Input,
     output: Vec<u8>,
-    /// A flush is to follow what is in `output`.
+    /// Whether a flush follows `output`.
     flush: bool,
     ended: bool,
-    /// Bytes recoded since others had their turn.
+    /// Bytes recoded in this turn.
     since_turn: usize,
     totals: Totals,
 }
@@ -78,7 +78,7 @@ enum Input {
 }
 
 impl Recoded {
-    /// Nothing is recoded yet but what the coding began with, which is in `output`.
+    /// Returns a body of which nothing is recoded yet. `output` holds the coding's header, if any.
     pub(super) fn new(source: Body, coding: Coding, output: Vec<u8>, totals: Totals) -> Recoded {
         Recoded {
             source,
@@ -92,8 +92,8 @@ impl Recoded {
         }
     }
 
-    /// Recodes a small body at once. Its length is known if no more than `buffer_bytes` came out
-    /// before its end, as in Apache; in every other case it is made while it is sent.
+    /// Recodes a small body at once. As in Apache, its length is known if at most `buffer_bytes`
+    /// precede its end; otherwise it is recoded while it is sent.
     pub(super) fn into_body(mut self, buffer_bytes: usize) -> Body {
         let is_small = |length: u64| length <= TURN_BYTES as u64;
         if !matches!(self.source, Body::Stream(_)) && self.source.length().is_some_and(is_small) {
@@ -136,7 +136,7 @@ impl Recoded {
         Poll::Ready(self.push(piece))
     }
 
-    /// The next piece of a file; the rest stays for later.
+    /// Reads the next piece of a file; the rest is left for later.
     fn read(&mut self, mut slice: FileSlice) -> io::Result<Bytes> {
         use std::os::unix::fs::FileExt;
         let count = usize::try_from(slice.length).unwrap_or(TURN_BYTES).min(TURN_BYTES);
@@ -161,7 +161,7 @@ impl Recoded {
             Coding::Unpack(unpacker, ratio) => {
                 let taken = unpacker.step(&piece, &mut self.output).map_err(io::Error::other)?;
                 if !ratio.allows(unpacker.ratio()) {
-                    return Err(io::Error::other("unpacks to too much"));
+                    return Err(io::Error::other("decompressed data exceeds the limit"));
                 }
                 taken
             }
@@ -171,13 +171,13 @@ impl Recoded {
         let rest = piece.split_off(taken.min(piece.len()));
         if !rest.is_empty() {
             debug_assert!(matches!(self.input, Input::None | Input::File(_)));
-            // A file's piece is unpacked whole: its rest goes before the file's.
+            // The rest of the piece comes before the rest of the file.
             self.source_back(rest);
         }
         Ok(())
     }
 
-    /// Puts bytes back in front of what is still to come.
+    /// Puts bytes in front of the remaining source.
     fn source_back(&mut self, bytes: Bytes) {
         let file = match std::mem::replace(&mut self.input, Input::Bytes(bytes)) {
             Input::File(slice) if slice.length > 0 => Body::File(slice),

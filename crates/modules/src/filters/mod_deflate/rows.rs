@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
         "DeflateFilterNote",
         Takes::Some { least: 1, most: 2, set: filter_note },
         "[type] notename",
-        "Leaves a note for the log of what went into compression, what came out, or the ratio.",
+        "Sets a note for the log with the size of input or output, or their ratio.",
     ),
     Row::<Deflate>::new(
         "DeflateWindowSize",
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             packing(cx, |packing| packing.window_bits = bits)
         }),
         "value",
-        "Says how far back, as a power of two of bytes, repetitions are looked for.",
+        "Sets the compression window size, as a power of two in bytes.",
     )
     .default("15"),
     Row::<Deflate>::new(
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             packing(cx, |packing| packing.buffer_bytes = bytes)
         }),
         "value",
-        "Says how many compressed bytes are gathered before they leave.",
+        "Sets how many compressed bytes are gathered before they are sent.",
     )
     .default("8096"),
     Row::<Deflate>::new(
@@ -44,10 +44,10 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             within(arg, 1, 9, "DeflateMemLevel must be between 1 and 9").map(|_| ())
         }),
         "value",
-        "Said how much memory zlib may use.",
+        "Sets how much memory zlib uses.",
     )
     .default("9")
-    .state(State::Accepted("zlib-rs chooses how much memory it uses")),
+    .state(State::Accepted("zlib-rs chooses its memory use")),
     Row::<Deflate>::new(
         "DeflateCompressionLevel",
         Takes::One(|cx, arg| {
@@ -55,21 +55,21 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             packing(cx, |packing| packing.level = Some(u32::from(level)))
         }),
         "value",
-        "Chooses between speed (1) and size (9).",
+        "Sets the compression level, from 1 (fastest) to 9 (smallest).",
     )
     .default("Zlib's default"),
     Row::<Deflate>::new(
         "DeflateAlterETag",
         Takes::One(alter_etag),
         "AddSuffix|NoChange|Remove",
-        "Says what becomes of the ETag of an answer that is compressed or unpacked.",
+        "Sets how the ETag of a compressed or decompressed response changes.",
     )
     .default("AddSuffix"),
     Row::<Deflate>::new(
         "DeflateInflateLimitRequestBody",
         Takes::One(limit_request_body),
         "value",
-        "Limits what a request body may unpack to, in bytes.",
+        "Limits the decompressed size of a request body in bytes.",
     )
     .standing(Places::ALL, Override::NONE)
     .default("None, but LimitRequestBody applies after deflation"),
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             unpacking(cx, |unpacking| unpacking.ratio_limit = u64::from(ratio))
         }),
         "value",
-        "Limits how many times longer than the body what it unpacks to may be.",
+        "Limits the ratio of decompressed to compressed size of a request body.",
     )
     .standing(Places::ALL, Override::NONE)
     .default("200"),
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
             unpacking(cx, |unpacking| unpacking.ratio_burst = burst)
         }),
         "value",
-        "Says how many times in a row a body may be over the ratio before it is refused.",
+        "Sets how many times in a row a request body may exceed the ratio before it is refused.",
     )
     .standing(Places::ALL, Override::NONE)
     .default("3"),
@@ -113,7 +113,7 @@ fn unpacking(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Unpacking)) -> Set 
     Ok(())
 }
 
-/// The number that a text begins with, as C's `atoi` reads it.
+/// Parses the number at the start of a text, as C's `atoi`.
 fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {

@@ -1,11 +1,11 @@
-//! `FilterChain`: the list that answers go through.
+//! `FilterChain`: the filters that responses pass through.
 
 use server::merge::Merge;
 
-/// A list of filters by name, with what it does to the outer list.
+/// A list of filters by name, and how it changes the outer list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// `!` or `=`: the outer list does not count.
+    /// Whether `!` or `=` discards the outer list.
     is_own: bool,
     names: Vec<Vec<u8>>,
 }
@@ -16,22 +16,22 @@ impl Chain {
         &self.names
     }
 
-    /// Whether nothing is inserted.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// `name` or `+name`: at the end.
+    /// `name` or `+name`: appends.
     pub fn append(&mut self, name: &[u8]) {
         self.names.push(name.to_vec());
     }
 
-    /// One argument of `FilterChain`. Source: `filter_chain`.
+    /// Applies an argument of `FilterChain`. Source: `filter_chain`.
     pub fn edit(&mut self, argument: &[u8]) {
         match argument.split_first() {
             Some((b'+', name)) => self.append(name),
             Some((b'@', name)) => self.names.insert(0, name.to_vec()),
-            // Only what stands in the same section can be taken out, as in Apache.
+            // As in Apache, only names from the same section can be removed.
             Some((b'-', name)) => self.names.retain(|known| !known.eq_ignore_ascii_case(name)),
             Some((b'!', _)) => *self = Chain { is_own: true, names: Vec::new() },
             Some((b'=', name)) => *self = Chain { is_own: true, names: vec![name.to_vec()] },

@@ -1,4 +1,4 @@
-//! A smart filter at work: when the answer is known it chooses its provider and steps aside.
+//! Runs a smart filter: once the response is known, it chooses its provider and steps aside.
 //!
 //! Source: `filter_insert`, `filter_lookup`, `filter_harness`.
 
@@ -15,7 +15,7 @@ use server::request::{FileKind, Request};
 use super::protocol::{self, CHANGE, CHANGE_LENGTH, NO_BYTERANGE, NO_CACHE};
 use super::{Condition, Filter, Provider, SmartFilter};
 
-/// Puts the chain's filters on a request.
+/// Adds the chain's filters to a request.
 pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) -> Answer<'r> {
     for name in filter.dir.chain.names() {
         let Some(smart) = filter.dir.filters.get(name) else {
@@ -43,11 +43,11 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
     Answer::OK
 }
 
-/// A `Range` field that was hidden from the handler.
+/// A `Range` field that is hidden from the handler.
 struct KeptRange(Vec<u8>);
 
-/// Whether no provider can be chosen, known before the handler ran: a file's media type stays as
-/// it is, so an answer that no filter will touch can be reused.
+/// Whether no provider can match, determined before the handler runs: a file's media type does not
+/// change, so a response that no filter touches can be cached.
 fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
     let is_file = request.handler.is_none() && request.file.kind == FileKind::Regular;
     is_file
@@ -59,7 +59,7 @@ fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
         })
 }
 
-/// Whether the media type, without parameters, is one of a list; case counts.
+/// Whether the media type without parameters is in the list; comparison is case-sensitive.
 fn has_type(request: &Request, types: &[Vec<u8>]) -> bool {
     let Some(media_type) = request.content_type.as_deref() else { return false };
     let end = media_type.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t'));
@@ -70,7 +70,7 @@ fn has_type(request: &Request, types: &[Vec<u8>]) -> bool {
 struct Harness {
     name: Vec<u8>,
     smart: SmartFilter,
-    /// Which of the providers it is, if any.
+    /// The provider that was chosen, if any.
     chosen: Option<usize>,
 }
 
@@ -98,12 +98,12 @@ impl OutputFilter for Harness {
     }
 
     fn is_pure(&self) -> bool {
-        // A line in the log is wanted for each answer; the provider is asked when it is chosen.
+        // The trace must be logged for each response. The provider is consulted when it is chosen.
         self.smart.trace == 0
     }
 }
 
-/// Whether a provider is the one; an error of evaluation takes the filter away.
+/// Whether a provider matches. An error in its expression removes the filter.
 fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>, Later> {
     let expr = match &provider.when {
         Condition::Types(types) => return Ok(Ok(has_type(request, types))),
@@ -123,7 +123,7 @@ fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>
     })
 }
 
-/// Does to the fields what `FilterProtocol` says, and lets the provider work.
+/// Applies `FilterProtocol` to the fields and runs the provider.
 fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
     let flags = protocol::get(&provider.protocol);
     if flags & CHANGE != 0 {
@@ -152,7 +152,7 @@ fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
     }
 }
 
-/// `FilterTrace`: what goes into a filter.
+/// `FilterTrace`: logs the input of a filter.
 fn trace(name: &[u8], request: &Request, body: &Body) {
     let name = BStr::new(name);
     request.log::<Filter>(Level::Info, 1375, format_args!("{name}"));

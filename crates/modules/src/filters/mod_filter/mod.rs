@@ -1,4 +1,4 @@
-//! mod_filter: which output filters an answer goes through, decided when the answer is known.
+//! mod_filter: chooses output filters once the response is known.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_filter.html>
 
@@ -31,19 +31,19 @@ impl Module for Filter {
     const DIRECTIVES: &'static [Row<Filter>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Filter>) {
-        // What it adds depends on configuration and media type alone; an answer with a filter on it
-        // is never reused.
+        // The hook depends on configuration and media type only, and a response with a filter is
+        // never cached.
         hooks.on(Phase::InsertFilter, Rank::MIDDLE, has_chain, harness::insert).pure();
         hooks.provider("filter-protocols", "mod_filter", Protocols::default());
     }
 }
 
 server::config! {
-    /// What a directory says of filters.
+    /// Per-directory configuration.
     pub struct DirConfig {
-        /// Filters by name, as declared: an inner declaration replaces the outer one.
+        /// Declared filters by name: an inner declaration replaces the outer one.
         pub filters: Overlay<Vec<u8>, SmartFilter>,
-        /// Which of them answers go through.
+        /// The filters that responses pass through.
         pub chain: Chain,
     }
 }
@@ -51,31 +51,31 @@ server::config! {
 /// A filter that chooses among providers.
 #[derive(Clone)]
 pub struct SmartFilter {
-    /// Where in the chain it stands.
+    /// The filter's position in the chain.
     pub stage: Stage,
     /// `FilterProvider`, in order.
     pub providers: Vec<Provider>,
-    /// `FilterProtocol` without a provider, bits of [`protocol`].
+    /// `FilterProtocol` without a provider, as bits of [`protocol`].
     pub protocol: u8,
     /// `FilterTrace`
     pub trace: i64,
 }
 
-/// One choice.
+/// A provider with its condition.
 #[derive(Clone)]
 pub struct Provider {
-    /// The filter that works if this is chosen.
+    /// The filter that runs.
     pub filter: Arc<FilterDef>,
-    /// When it is chosen.
+    /// When the provider is chosen.
     pub when: Condition,
-    /// `FilterProtocol` of that filter, wherever it was said: bits of [`protocol`].
+    /// `FilterProtocol` of the filter, shared by all sections: bits of [`protocol`].
     pub protocol: Arc<AtomicU8>,
 }
 
 /// When a provider is chosen.
 #[derive(Clone)]
 pub enum Condition {
-    /// An expression holds.
+    /// An expression is true.
     Expr(Arc<Expr>),
     /// The media type is one of these (`AddOutputFilterByType`).
     Types(Arc<Vec<Vec<u8>>>),

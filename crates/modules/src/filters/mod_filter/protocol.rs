@@ -1,23 +1,23 @@
-//! `FilterProtocol`: what a filter does to the message around the content.
+//! `FilterProtocol`: how a filter affects the message around the content.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The content is changed: validators do not hold any more.
+/// The filter changes the content: validators become invalid.
 pub(super) const CHANGE: u8 = 1;
-/// Its length is changed, too.
+/// The filter changes the length as well.
 pub(super) const CHANGE_LENGTH: u8 = 2;
 /// Ranges can't be served.
 pub(super) const NO_BYTERANGE: u8 = 4;
-/// Not in a proxy.
+/// The filter does not run in a proxy.
 pub(super) const NO_PROXY: u8 = 8;
-/// The answer must not be kept by anybody.
+/// The response must not be cached.
 pub(super) const NO_CACHE: u8 = 16;
-/// Not where a proxy was told `no-transform`.
+/// The filter does not run if a proxied response has `no-transform`.
 pub(super) const TRANSFORM: u8 = 32;
 
-/// The flags of a directive's text.
+/// Parses the directive's flags.
 pub(super) fn parse(text: &[u8]) -> u8 {
     let words = text.split(|byte| matches!(byte, b';' | b',' | b' ' | b'\t'));
     words.fold(0, |flags, word| match word.to_ascii_lowercase().as_slice() {
@@ -32,8 +32,8 @@ pub(super) fn parse(text: &[u8]) -> u8 {
     })
 }
 
-/// The flags of filters that stand behind smart ones. They belong to the filter itself: said in
-/// one section they hold everywhere, as in Apache.
+/// The flags of providers. They belong to the filter itself: as in Apache, setting them in one
+/// section affects all.
 #[derive(Default)]
 pub(super) struct Protocols(Mutex<BTreeMap<String, Arc<AtomicU8>>>);
 

@@ -13,7 +13,7 @@ use super::{Condition, Filter, Provider, SmartFilter};
 
 type Here<'a, 't> = Cx<'a, 't, Filter>;
 
-/// Stages that no handler's answer has filters of, but that may be named.
+/// Stages that may be named, although no handler's response has filters there.
 const CONNECTION: Stage = Stage(50);
 /// See [`CONNECTION`].
 const NETWORK: Stage = Stage(60);
@@ -23,14 +23,14 @@ pub(super) const ROWS: &[Row<Filter>] = &[
         "FilterDeclare",
         Takes::Some { least: 1, most: 2, set: declare },
         "filter-name [type]",
-        "Declares a filter that chooses among providers, and where in the chain it stands.",
+        "Declares a smart filter and its position in the chain.",
     )
     .standing(Places::ALL, Override::OPTIONS),
     Row::<Filter>::new(
         "FilterProvider",
         Takes::Some { least: 3, most: 3, set: provide },
         "filter-name provider-name expression",
-        "Has a declared filter use another one where an expression holds.",
+        "Sets the filter that a smart filter runs if an expression is true.",
     )
     .standing(Places::ALL, Override::OPTIONS),
     Row::<Filter>::new(
@@ -40,28 +40,28 @@ pub(super) const ROWS: &[Row<Filter>] = &[
             Ok(())
         }),
         "[+=-@!]filter-name ...",
-        "Says which filters answers go through, in which order.",
+        "Sets the filters that responses pass through, in order.",
     )
     .standing(Places::ALL, Override::OPTIONS),
     Row::<Filter>::new(
         "FilterTrace",
         Takes::Two(trace),
         "filter-name level",
-        "Writes to the error log what goes into a filter.",
+        "Logs the input of a filter.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE),
     Row::<Filter>::new(
         "FilterProtocol",
         Takes::Some { least: 2, most: 3, set: set_protocol },
         "filter-name [provider-name] proto-flags",
-        "Says which header fields an answer can't keep when a filter has changed it.",
+        "Sets which header fields of a response become invalid if a filter has changed it.",
     )
     .standing(Places::ALL, Override::OPTIONS),
     Row::<Filter>::new(
         "AddOutputFilterByType",
         Takes::Some { least: 0, most: usize::MAX, set: by_type },
         "filter[;filter...] media-type [media-type] ...",
-        "Sends answers of the given media types through filters.",
+        "Sends responses of the given media types through filters.",
     )
     .standing(Places::ALL, Override::FILE_INFO),
 ];
@@ -76,7 +76,7 @@ fn declare(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
         ("CONNECTION", CONNECTION),
         ("NETWORK", NETWORK),
     ];
-    // A word that is none of these means nothing, to Apache too.
+    // As in Apache, an unknown word has no effect.
     let known = stage.first().and_then(|word| stages.iter().find(|(known, _)| word.is(known)));
     let stage = known.map_or(Stage::RESOURCE, |(_, stage)| *stage);
     let smart = SmartFilter { stage, providers: Vec::new(), protocol: 0, trace: 0 };
@@ -95,7 +95,7 @@ fn provide(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     add(cx, &name.text, &provider.text, Condition::Expr(Arc::new(expr)), provider)
 }
 
-/// Adds a provider; a filter that was not declared is, at the provider's stage (`add_filter`).
+/// Adds a provider. An undeclared filter is declared at the provider's stage (`add_filter`).
 fn add(cx: &mut Here<'_, '_>, name: &[u8], provider: &[u8], when: Condition, arg: &Arg) -> Set {
     let registry = cx.build().registry.clone();
     let Some(filter) = registry.hooks.filter(provider).cloned() else {

@@ -1,4 +1,4 @@
-//! The handler: a directory that has no index file is listed.
+//! The handler: lists a directory without an index file.
 //!
 //! Source: `handle_autoindex`, `index_directory`.
 
@@ -20,19 +20,19 @@ use super::query::Wanted;
 use super::text::Page;
 use super::{Autoindex, DirConfig, fancy, list, table};
 
-/// The most entries that are sorted on the loop.
+/// Most entries that are sorted on the loop.
 const SORTED_HERE_MAX: usize = 1024;
 
 /// Microseconds in a second.
 const SECOND_US: u64 = 1_000_000;
 
-/// Lists a directory, if `Options Indexes` is set.
+/// Lists a directory if `Options Indexes` is set.
 pub(super) fn handle<'r>(bound: Bound<'r, Autoindex>, request: &'r mut Request) -> Answer<'r> {
     let allowed = request.plan.core.options.flags().has(OptionFlags::INDEXES);
     answer(bound.dir, request, allowed)
 }
 
-/// Lists a directory that has the handler `autoindex`, whatever the options say.
+/// Lists a directory with the handler `autoindex`, regardless of the options.
 pub(super) fn handle_always<'r>(
     bound: Bound<'r, Autoindex>,
     request: &'r mut Request,
@@ -127,7 +127,7 @@ fn unavailable(request: &Request, why: PoolError) -> Verdict {
     Verdict::Status(503)
 }
 
-/// Puts entries in order; many of them on a thread of the pool.
+/// Sorts entries, on the blocking pool if there are many.
 async fn sorted(
     request: &Request,
     mut entries: Vec<Entry>,
@@ -144,7 +144,7 @@ async fn sorted(
     request.engine.handle.blocking().run(Work::File, sort).await
 }
 
-/// Media type and, with `TrackModified`, validators of the directory itself.
+/// Sets the media type and, with `TrackModified`, the validators of the directory itself.
 fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
     let media_type = config.options.media_type.get().map_or(&b"text/html"[..], Vec::as_slice);
     let charset = config.options.charset.get().map_or(&b"ISO-8859-1"[..], Vec::as_slice);
@@ -165,7 +165,7 @@ fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
     }
 }
 
-/// The path as it is shown, without slashes at its end.
+/// The path for display, without trailing slashes.
 fn title(request: &Request) -> Vec<u8> {
     let mut title = Vec::new();
     escape::html(&mut title, &request.uri);

@@ -1,4 +1,4 @@
-//! What stands before and behind a listing: the page's head, `HeaderName`, `ReadmeName`.
+//! The text around a listing: the head of the page, `HeaderName`, `ReadmeName`.
 //!
 //! Source: `emit_head`, `emit_tail`, `do_emit_plain`.
 
@@ -17,19 +17,19 @@ use super::DirConfig;
 use super::item::{self, Facts};
 use super::options::Flags;
 
-/// The most of a text file that stands around a listing, bytes.
+/// Most bytes of a text file around a listing.
 const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The parts of an answer, in order.
+/// The parts of a response, in order.
 #[derive(Default)]
 pub struct Parts {
     parts: VecDeque<Body>,
-    /// A subrequest wrote part of it: the length is not told.
+    /// Whether a subrequest wrote a part, so that the length is unknown.
     pub is_open: bool,
 }
 
 impl Parts {
-    /// Adds text.
+    /// Appends text.
     pub fn put(&mut self, text: impl Into<Vec<u8>>) {
         let text: Vec<u8> = text.into();
         if !text.is_empty() {
@@ -37,7 +37,7 @@ impl Parts {
         }
     }
 
-    /// All of it as one body.
+    /// Joins the parts into a body.
     pub fn into_body(self) -> Body {
         let mut whole = Vec::new();
         for part in &self.parts {
@@ -50,7 +50,7 @@ impl Parts {
     }
 }
 
-/// Writes what comes before the list. `title` is escaped.
+/// Writes the text before the list. `title` must be escaped.
 pub async fn head(
     config: &DirConfig,
     request: &mut Request,
@@ -93,7 +93,7 @@ pub async fn head(
     }
 }
 
-/// Writes what comes behind the list.
+/// Writes the text after the list.
 pub async fn tail(config: &DirConfig, request: &mut Request, flags: Flags, parts: &mut Parts) {
     let name = item::find(&config.readmes, &facts(&request.filename)).map(<[u8]>::to_vec);
     let (mut needs_signature, mut needs_end) = (true, true);
@@ -149,17 +149,17 @@ fn preamble(config: &DirConfig, flags: Flags, title: &[u8], parts: &mut Parts) {
     parts.put(out);
 }
 
-/// A file that stands around the listing.
+/// A file around the listing.
 enum Around {
-    /// A page, to be run.
+    /// A page whose handler is to run.
     Page(Box<Request>),
-    /// Text, escaped.
+    /// Escaped text.
     Text(Vec<u8>),
-    /// It is not there, or not to be shown.
+    /// The file does not exist, or must not be shown.
     Nothing,
 }
 
-/// Looks a file up. The header's is asked for with our query, and as if the client took text only.
+/// Looks up a file. The header is requested with our query, as if the client accepted only text.
 async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Around {
     let kept = ["Accept", "Accept-Encoding"].map(|field| {
         (field.as_bytes(), request.headers_in.get(field.as_bytes()).map(<[u8]>::to_vec))
@@ -211,7 +211,7 @@ fn read(file: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Text as it stands in a page.
+/// Escapes text for a page.
 fn plain(text: &[u8]) -> Vec<u8> {
     let mut out = b"<pre>\n".to_vec();
     for byte in text {
@@ -226,7 +226,7 @@ fn plain(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Runs a page's handler and takes its body; whether that worked.
+/// Runs a page's handler and appends its body; returns whether that succeeded.
 async fn run(sub: &mut Request, parts: &mut Parts) -> bool {
     if !matches!(subrequest::run(sub).await, Verdict::Ok | Verdict::Done) {
         return false;

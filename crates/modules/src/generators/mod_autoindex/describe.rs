@@ -1,14 +1,14 @@
-//! `AddDescription`, and how descriptions are cut to their column.
+//! `AddDescription`, and truncation of descriptions to their column.
 
 use conf::fnmatch::{Flags, fnmatch, has_wildcard};
 
 use super::item::last_part;
 
-/// A description for the files that match.
+/// A description of matching files.
 #[derive(Clone, Debug)]
 pub struct Description {
     pattern: Vec<u8>,
-    /// The pattern holds a slash: it is held against the whole path.
+    /// Whether the pattern contains a slash and is matched with the whole path.
     of_path: bool,
     is_pattern: bool,
     text: Vec<u8>,
@@ -36,13 +36,13 @@ impl Description {
     }
 }
 
-/// The first description that fits a path (`find_desc`).
+/// The first description whose pattern matches a path (`find_desc`).
 pub fn find<'d>(descriptions: &'d [Description], path: &[u8]) -> Option<&'d [u8]> {
     let found = descriptions.iter().find(|description| description.fits(path))?;
     Some(&found.text)
 }
 
-/// A description cut to `width` characters; tags have no width, an entity is one
+/// Truncates a description to `width` characters; tags have no width, an entity has one
 /// (`terminate_description`).
 pub fn cut(text: &[u8], width: usize) -> Vec<u8> {
     let mut left = width;
@@ -65,7 +65,7 @@ pub fn cut(text: &[u8], width: usize) -> Vec<u8> {
         };
         match end {
             Some(end) => at += end + 1,
-            // A tag or entity that does not end reaches to the end of the text.
+            // An unclosed tag or entity extends to the end of the text.
             None => return text.to_vec(),
         }
     }

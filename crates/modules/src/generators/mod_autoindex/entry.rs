@@ -1,4 +1,4 @@
-//! One line of a listing, and the order of lines.
+//! A line of a listing, and the order of lines.
 //!
 //! Source: `dsortf`.
 
@@ -11,7 +11,7 @@ use super::query::{Column, Wanted};
 /// A line.
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
-    /// The name; a directory's with a slash at the end, the parent's with one at the beginning.
+    /// The name, with a trailing slash for a directory, and a leading one for the parent.
     pub name: Vec<u8>,
     /// The icon's URL.
     pub icon: Option<Vec<u8>>,
@@ -19,11 +19,11 @@ pub struct Entry {
     pub alt: Option<Vec<u8>>,
     /// The description.
     pub description: Option<Vec<u8>>,
-    /// The length in bytes, of files.
+    /// The length of a file in bytes.
     pub size: Option<u64>,
-    /// The modification time in microseconds since the epoch, where it is shown.
+    /// The modification time in microseconds since the epoch, if it is shown.
     pub mtime_us: Option<u64>,
-    /// Comes before files (`FoldersFirst`).
+    /// Whether it precedes files (`FoldersFirst`).
     pub is_folder: bool,
 }
 
@@ -33,7 +33,7 @@ impl Entry {
     }
 }
 
-/// Puts lines in order.
+/// Sorts lines.
 pub fn sort(entries: &mut [Entry], wanted: &Wanted) {
     entries.sort_by(|a, b| {
         let fixed = (b.is_parent().cmp(&a.is_parent())).then(b.is_folder.cmp(&a.is_folder));

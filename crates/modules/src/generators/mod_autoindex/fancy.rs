@@ -1,4 +1,4 @@
-//! The listings without a table: plain, and fancy in lines.
+//! The listings without a table: plain, and fancy as lines.
 //!
 //! Source: `output_directories`.
 
@@ -10,10 +10,10 @@ use super::query::Column;
 use super::text::{Page, anchor, shown_name, size};
 use super::turns::Turns;
 
-/// The room that a missing time takes: one more than a time has.
+/// The width of a missing time: one more than that of a time.
 const BLANK_TIME_BYTES: usize = 19;
 
-/// Writes a bare list.
+/// Writes a plain list.
 pub async fn write_plain(page: &mut Page<'_>, entries: &[Entry]) {
     page.put("<ul>");
     let mut turns = Turns::begin();
@@ -111,7 +111,7 @@ fn line(page: &mut Page<'_>, entry: &Entry, is_first: bool) {
     page.put("\n");
 }
 
-/// The room for descriptions: without `DescriptionWidth` they get that of columns left out.
+/// The width for descriptions: by default that of the omitted columns is added.
 pub fn description_width(page: &Page<'_>) -> usize {
     if page.config.options.description_width.is_set() {
         return page.description_width;

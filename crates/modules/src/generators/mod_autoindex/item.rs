@@ -1,16 +1,16 @@
-//! What files are matched by: icons, alternate texts, files around a listing, files left out.
+//! Matches files to icons, alternate texts, files around a listing, and ignored files.
 //!
 //! Source: `push_item`, `find_item`, `ignore_entry`.
 
 use conf::fnmatch::{is_match_expression, simple_match};
 use server::merge::Merge;
 
-/// The name that stands for all directories.
+/// The name that matches all directories.
 pub const DIRECTORY: &[u8] = b"^^DIRECTORY^^";
-/// The name that stands for the place of an icon in the heading.
+/// The name for the icon column's heading.
 pub const BLANK_ICON: &[u8] = b"^^BLANKICON^^";
 
-/// What a pattern is held against.
+/// The property that a pattern is matched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The path (`AddIcon`).
@@ -19,24 +19,24 @@ pub enum By {
     Type,
     /// The content encoding (`AddIconByEncoding`).
     Encoding,
-    /// Nothing but the section's path.
+    /// Only the section's path.
     Section,
 }
 
-/// A value for the files that match.
+/// A value for matching files.
 #[derive(Clone, Debug)]
 pub struct Item {
     by: By,
     /// The pattern; empty matches all.
     applies_to: Vec<u8>,
-    /// The section's path with a star.
+    /// The section's path with a star appended.
     path: Vec<u8>,
     /// The icon, text or name.
     pub value: Vec<u8>,
 }
 
 impl Item {
-    /// A value for `pattern` in the section of `path`.
+    /// Returns a value for `pattern` in the section of `path`.
     pub fn new(by: By, pattern: &[u8], path: Option<&[u8]>, value: &[u8]) -> Item {
         let is_alias = by == By::Path && pattern == b"**DIRECTORY**";
         let pattern = if is_alias { DIRECTORY } else { pattern };
@@ -50,27 +50,27 @@ impl Item {
     }
 }
 
-/// What is known of a file.
+/// The properties of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'f> {
-    /// Its path, or a name with carets.
+    /// Its path, or a name such as `^^DIRECTORY^^`.
     pub path: &'f [u8],
     /// Its media type.
     pub media_type: Option<&'f [u8]>,
     /// Its content encoding.
     pub encoding: Option<&'f [u8]>,
-    /// Only the path counts: it is a directory.
+    /// Whether only the path counts, as for a directory.
     pub path_only: bool,
 }
 
 impl<'f> Facts<'f> {
-    /// A path of which nothing else is known.
+    /// The properties of a path without a file.
     pub fn path(path: &'f [u8]) -> Facts<'f> {
         Facts { path, path_only: true, ..Facts::default() }
     }
 }
 
-/// The first value whose patterns match.
+/// The first value whose pattern matches.
 pub fn find<'i>(items: &'i [Item], facts: &Facts<'_>) -> Option<&'i [u8]> {
     let found = items.iter().find(|item| matches(item, facts))?;
     Some(&found.value)
@@ -100,7 +100,7 @@ fn matches(item: &Item, facts: &Facts<'_>) -> bool {
 /// `IndexIgnore` and `IndexIgnoreReset`
 #[derive(Clone, Debug, Default)]
 pub struct Ignored {
-    /// `IndexIgnoreReset On`: outer patterns do not count.
+    /// Whether `IndexIgnoreReset On` discards outer patterns.
     pub reset: bool,
     /// Patterns, those of inner sections first.
     pub items: Vec<Item>,
@@ -117,7 +117,7 @@ impl Merge for Ignored {
 }
 
 impl Ignored {
-    /// Whether a path is left out.
+    /// Whether a path is ignored.
     pub fn has(&self, path: &[u8]) -> bool {
         let name = last_part(path);
         self.items.iter().any(|item| {
@@ -127,7 +127,7 @@ impl Ignored {
     }
 }
 
-/// What follows the last slash.
+/// The text after the last slash.
 pub fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }

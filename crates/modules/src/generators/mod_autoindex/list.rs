@@ -1,4 +1,4 @@
-//! What a directory holds, as far as the client may know.
+//! The contents of a directory, as far as the client may see them.
 //!
 //! Source: `make_parent_entry`, `make_autoindex_entry`.
 
@@ -20,7 +20,7 @@ use super::query::Wanted;
 use super::title;
 use super::turns::Turns;
 
-/// The most entries of a directory that are read.
+/// Most entries of a directory that are read.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// A name in a directory.
@@ -29,10 +29,10 @@ pub struct Name {
     is_directory: bool,
 }
 
-/// Reads a directory; runs where it may block.
+/// Reads a directory. Blocks.
 ///
 /// # Errors
-/// As the system's, of opening it.
+/// Those of opening the directory.
 pub fn read(directory: &[u8]) -> io::Result<Vec<Name>> {
     let entries = std::fs::read_dir(path::as_path(directory))?;
     let names = entries.filter_map(|entry| {
@@ -47,7 +47,7 @@ pub fn read(directory: &[u8]) -> io::Result<Vec<Name>> {
     Ok(names.take(ENTRIES_MAX).collect())
 }
 
-/// The entry of the directory above; none at the top, or where it is ignored.
+/// The entry of the parent directory; `None` at the root, or if it is ignored.
 pub fn parent(config: &DirConfig, request: &Request, flags: Flags) -> Option<Entry> {
     let uri = request.uri.as_slice();
     let bare = uri.strip_suffix(b"/").unwrap_or(uri);
@@ -70,7 +70,7 @@ pub fn parent(config: &DirConfig, request: &Request, flags: Flags) -> Option<Ent
     Some(entry)
 }
 
-/// The entries of `names` that are to be shown.
+/// The entries for those of `names` that are shown.
 pub async fn entries(
     config: &DirConfig,
     request: &mut Request,
@@ -116,7 +116,7 @@ fn is_wanted(config: &DirConfig, request: &Request, wanted: &Wanted, name: &[u8]
         && !config.ignored.has(&[&request.filename, name].concat())
 }
 
-/// Asks as a client would; the entry, and the file whose title is to be read.
+/// Looks a name up by a subrequest. Returns the entry, and the file whose title is to be read.
 async fn look_up(
     config: &DirConfig,
     request: &mut Request,

@@ -1,4 +1,4 @@
-//! mod_autoindex: listings of directories, as Apache writes them.
+//! mod_autoindex: directory listings in Apache's format.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_autoindex.html>
 
@@ -44,7 +44,7 @@ impl Module for Autoindex {
 }
 
 server::config! {
-    /// How a directory is listed.
+    /// Per-directory configuration.
     pub struct DirConfig {
         /// `IndexOptions`
         pub options: IndexOptions,

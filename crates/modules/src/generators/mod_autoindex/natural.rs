@@ -1,10 +1,10 @@
-//! Comparison that reads numbers in names as numbers: `VersionSort`.
+//! Compares names with embedded numbers by value: `VersionSort`.
 //!
-//! Source: what `apr_strnatcmp` answers.
+//! Source: the results of `apr_strnatcmp`.
 
 use std::cmp::Ordering;
 
-/// Compares; `folding` takes both cases as one.
+/// Compares; `folding` ignores case.
 pub fn compare(a: &[u8], b: &[u8], folding: bool) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -14,7 +14,7 @@ pub fn compare(a: &[u8], b: &[u8], folding: bool) -> Ordering {
             return first_a.cmp(&first_b);
         };
         if byte_a.is_ascii_digit() && byte_b.is_ascii_digit() {
-            // A number that begins with a zero is a fraction: it is read from the left.
+            // A number with a leading zero is a fraction, which is compared from the left.
             let ordering = match byte_a == b'0' || byte_b == b'0' {
                 true => fractions(a, b),
                 false => integers(a, b),
@@ -24,7 +24,7 @@ pub fn compare(a: &[u8], b: &[u8], folding: bool) -> Ordering {
             }
         }
         let fold = |byte: u8| if folding { byte.to_ascii_uppercase() } else { byte };
-        // Apache compares plain chars: bytes above 127 are negative there.
+        // Apache compares plain chars: bytes above 127 are negative.
         let ordering = fold(byte_a).cast_signed().cmp(&fold(byte_b).cast_signed());
         if ordering != Ordering::Equal {
             return ordering;
@@ -43,13 +43,13 @@ fn digits(text: &[u8]) -> &[u8] {
     text.get(..count).unwrap_or_default()
 }
 
-/// The longer one is greater; of two of a length the first digit that differs decides.
+/// The longer number is greater; at equal length the first differing digit decides.
 fn integers(a: &[u8], b: &[u8]) -> Ordering {
     let (a, b) = (digits(a), digits(b));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// The first digit that differs decides; then the longer one is greater.
+/// The first differing digit decides; otherwise the longer number is greater.
 fn fractions(a: &[u8], b: &[u8]) -> Ordering {
     digits(a).cmp(digits(b))
 }

@@ -1,4 +1,4 @@
-//! `IndexOptions`, with its rules of inheritance.
+//! `IndexOptions` and its inheritance.
 //!
 //! Source: `add_opts`, `merge_autoindex_configs`.
 
@@ -14,7 +14,7 @@ macro_rules! flags {
             $(#[doc = concat!("`", $word, "`")] pub const $name: Flags = Flags(1 << $bit);)*
         }
 
-        /// The words of `IndexOptions` that are flags.
+        /// The keywords of `IndexOptions` that are flags.
         const WORDS: &[(&str, Flags)] = &[$(($word, Flags::$name)),*];
     };
 }
@@ -44,17 +44,17 @@ flags! {
 }
 
 impl Flags {
-    /// Whether all of `other` is set.
+    /// Whether all flags of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These and those.
+    /// The union with `other`.
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// These without those.
+    /// These flags without those of `other`.
     pub const fn without(self, other: Flags) -> Flags {
         Flags(self.0 & !other.0)
     }
@@ -63,9 +63,9 @@ impl Flags {
 /// The width of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Bytes(usize),
-    /// As wide as the widest entry; the number if that is wider.
+    /// As wide as the widest entry, but at least this many bytes.
     Widest(usize),
 }
 
@@ -75,13 +75,13 @@ pub struct IndexOptions {
     plain: Flags,
     added: Flags,
     removed: Flags,
-    /// `NameWidth`; 23 bytes where nobody says anything.
+    /// `NameWidth`; 23 bytes by default.
     pub name_width: Setting<Width>,
-    /// `DescriptionWidth`; unset: what the other columns leave.
+    /// `DescriptionWidth`; by default the space that other columns leave.
     pub description_width: Setting<Width>,
-    /// `IconWidth`, pixels; 0 counts as not set.
+    /// `IconWidth` in pixels; 0 if unset.
     pub icon_width: i64,
-    /// `IconHeight`, pixels; 0 counts as not set.
+    /// `IconHeight` in pixels; 0 if unset.
     pub icon_height: i64,
     /// `Type`
     pub media_type: Setting<Vec<u8>>,
@@ -89,15 +89,15 @@ pub struct IndexOptions {
     pub charset: Setting<Vec<u8>>,
 }
 
-/// The width of both columns where nothing is said, bytes.
+/// The default width of both columns in bytes.
 pub const COLUMN_BYTES: usize = 23;
 
-/// The width of an icon, pixels.
+/// The default width of an icon in pixels.
 const ICON_WIDTH: i64 = 20;
-/// The height of an icon, pixels.
+/// The default height of an icon in pixels.
 const ICON_HEIGHT: i64 = 22;
 
-/// The widest column that is believed, bytes: padding is made of it for every entry.
+/// The widest column in bytes: every entry is padded to it.
 const COLUMN_BYTES_MAX: i64 = 4096;
 
 impl IndexOptions {
@@ -106,7 +106,7 @@ impl IndexOptions {
         self.plain.without(Flags::NONE).with(self.added).without(self.removed)
     }
 
-    /// Takes the words of one directive.
+    /// Applies the words of a directive.
     pub fn take<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Result<(), &'static str> {
         let mut next = self.clone();
         for word in words {
@@ -138,7 +138,7 @@ impl IndexOptions {
         Ok(())
     }
 
-    /// The flag that a word is, or none where it is a value.
+    /// Applies a word and returns its flag, or no flag if it is a value.
     fn take_word(&mut self, sign: Option<u8>, word: &[u8]) -> Result<Flags, &'static str> {
         if word.eq_ignore_ascii_case(b"None") {
             if sign.is_some() {
@@ -224,7 +224,7 @@ fn width(
     Ok(Width::Bytes(usize::try_from(bytes.min(COLUMN_BYTES_MAX)).unwrap_or(0)))
 }
 
-/// The number that a text begins with, as C's `atoi` reads it.
+/// Parses the number at the start of a text, as C's `atoi`.
 fn number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {
@@ -254,7 +254,7 @@ impl Merge for IndexOptions {
         if inner.plain == Flags::NONE {
             merged.plain = Flags::NONE;
         } else if inner.plain == Flags::default() {
-            // Signs alone change what is inherited; `None` is not inherited past them.
+            // Signed options change the inherited ones; `None` is not inherited past them.
             merged.added = outer.added.with(inner.added).without(inner.removed);
             merged.removed = outer.removed.with(inner.removed);
             merged.plain = outer.plain.without(Flags::NONE);

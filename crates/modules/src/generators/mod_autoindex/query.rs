@@ -1,11 +1,11 @@
-//! What the client may choose: order, format, version sort, pattern.
+//! The client's choices: order, format, version sort, pattern.
 
 use conf::values::percent_decoded;
 use wire::escape;
 
 use super::options::Flags;
 
-/// The column that entries are sorted by, with its letter in queries.
+/// The column to sort by, with its letter in queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Column {
@@ -19,7 +19,7 @@ pub enum Column {
     Description = b'D',
 }
 
-/// By which column, and in which direction (`IndexOrderDefault`).
+/// The sort column and direction (`IndexOrderDefault`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The column.
@@ -34,22 +34,21 @@ impl Default for Order {
     }
 }
 
-/// A listing as asked for.
+/// A listing as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The options, changed by the client.
+    /// The options, including the client's changes.
     pub flags: Flags,
     /// The order.
     pub order: Order,
-    /// `P=`: only names that match.
+    /// `P=`: only matching names.
     pub pattern: Option<Vec<u8>>,
-    /// What is added to the links of the headings, so that choices stay.
+    /// The query to append to the headings' links, so that choices persist.
     pub carried: Vec<u8>,
 }
 
 impl Wanted {
-    /// What `query` makes of the configured options and order. An argument that is not known ends
-    /// the reading.
+    /// Applies `query` to the configured options and order. Parsing ends at an unknown argument.
     pub fn read(flags: Flags, order: Order, query: Option<&[u8]>) -> Wanted {
         let mut wanted = Wanted { flags, order, pattern: None, carried: Vec::new() };
         if flags.has(Flags::IGNORE_CLIENT) {
@@ -104,7 +103,7 @@ impl Wanted {
     }
 }
 
-/// Whether a slash or a zero is escaped (`ap_unescape_url` refuses that).
+/// Whether an escape stands for a slash or a zero, which `ap_unescape_url` refuses.
 fn hides_separator(text: &[u8]) -> bool {
     text.windows(3).any(|three| matches!(three, b"%2f" | b"%2F" | b"%00"))
 }

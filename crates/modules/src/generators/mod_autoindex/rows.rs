@@ -26,50 +26,50 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
         "AddIcon",
         Takes::EachOf(|cx, icon, name| add_icon(cx, By::Path, icon, name)),
         "icon name [name] ...",
-        "Chooses an icon by name.",
+        "Sets an icon by file name.",
     ),
     row(
         "AddIconByType",
         Takes::EachOf(|cx, icon, name| add_icon(cx, By::Type, icon, name)),
         "icon MIME-type [MIME-type] ...",
-        "Chooses an icon by media type.",
+        "Sets an icon by media type.",
     ),
     row(
         "AddIconByEncoding",
         Takes::EachOf(|cx, icon, name| add_icon(cx, By::Encoding, icon, name)),
         "icon MIME-encoding [MIME-encoding] ...",
-        "Chooses an icon by content encoding.",
+        "Sets an icon by content encoding.",
     ),
     row(
         "AddAlt",
         Takes::EachOf(|cx, text, name| add_alt(cx, By::Path, &text.text, name)),
         "string file [file] ...",
-        "Chooses the text that stands for an icon, by name.",
+        "Sets the alternate text of an icon by file name.",
     ),
     row(
         "AddAltByType",
         Takes::EachOf(|cx, text, name| add_alt(cx, By::Type, &text.text, name)),
         "string MIME-type [MIME-type] ...",
-        "Chooses the text that stands for an icon, by media type.",
+        "Sets the alternate text of an icon by media type.",
     ),
     row(
         "AddAltByEncoding",
         Takes::EachOf(|cx, text, name| add_alt(cx, By::Encoding, &text.text, name)),
         "string MIME-encoding [MIME-encoding] ...",
-        "Chooses the text that stands for an icon, by content encoding.",
+        "Sets the alternate text of an icon by content encoding.",
     ),
     row(
         "IndexOptions",
         Takes::Some { least: 0, most: usize::MAX, set: index_options },
         "[+|-]option [[+|-]option] ...",
-        "Says how directories are listed.",
+        "Sets options for directory listings.",
     )
     .default("By default, no options are enabled."),
     row(
         "IndexOrderDefault",
         Takes::Two(index_order_default),
         "Ascending|Descending Name|Date|Size|Description",
-        "Says in which order entries stand if the client does not choose.",
+        "Sets the default order of listings.",
     )
     .default("Ascending Name"),
     row(
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
             Ok(())
         }),
         "file [file] ...",
-        "Leaves files out of listings.",
+        "Omits files from listings.",
     )
     .default("\".\""),
     row(
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
             Ok(())
         }),
         "ON|OFF",
-        "Forgets what outer sections leave out of listings.",
+        "Discards the IndexIgnore lists of outer sections.",
     ),
     row(
         "AddDescription",
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
             Ok(())
         }),
         "string file [file] ...",
-        "Describes files in listings.",
+        "Sets descriptions of files in listings.",
     ),
     row(
         "HeaderName",
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
             Ok(())
         }),
         "filename",
-        "Names a file that is shown above a listing.",
+        "Sets the file that is shown above a listing.",
     ),
     row(
         "ReadmeName",
@@ -119,25 +119,25 @@ pub(super) const ROWS: &[Row<Autoindex>] = &[
             Ok(())
         }),
         "filename",
-        "Names a file that is shown below a listing.",
+        "Sets the file that is shown below a listing.",
     ),
     row(
         "DefaultIcon",
         Takes::One(|cx, url| text(cx, url, |dir| &mut dir.default_icon)),
         "url-path",
-        "Is the icon of files that no other directive chooses one for.",
+        "Sets the icon of files for which no other directive sets one.",
     ),
     row(
         "IndexStyleSheet",
         Takes::One(|cx, url| text(cx, url, |dir| &mut dir.style_sheet)),
         "url-path",
-        "Names a style sheet for listings.",
+        "Sets the style sheet of listings.",
     ),
     row(
         "IndexHeadInsert",
         Takes::One(|cx, markup| text(cx, markup, |dir| &mut dir.head_insert)),
         "\"markup ...\"",
-        "Adds text to the head of the page that a listing is.",
+        "Inserts text into the HTML head of listings.",
     ),
 ];
 
@@ -156,7 +156,7 @@ fn add_alt(cx: &mut Here<'_, '_>, by: By, text: &[u8], name: &Arg) -> Set {
     Ok(())
 }
 
-/// An icon's URL, or `(text,URL)`.
+/// Adds an icon: its URL, or `(text,URL)`.
 fn add_icon(cx: &mut Here<'_, '_>, by: By, icon: &Arg, name: &Arg) -> Set {
     let mut url = icon.text.as_slice();
     if let Some(both) = url.strip_prefix(b"(") {

@@ -38,7 +38,7 @@ pub async fn write(page: &mut Page<'_>, entries: &[Entry]) {
     page.put("</table>\n");
 }
 
-/// Writes the headings; how many there are.
+/// Writes the headings and returns their number.
 fn head(page: &mut Page<'_>, styled: bool) -> usize {
     let mut columns = 1;
     if !page.has(Flags::NO_ICON) {

@@ -1,4 +1,4 @@
-//! Pieces that both kinds of fancy listing are written with.
+//! Helpers shared by both kinds of fancy listing.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,24 +9,24 @@ use super::entry::Entry;
 use super::options::{COLUMN_BYTES, Flags, Width};
 use super::query::{Column, Wanted};
 
-/// A listing being written.
+/// A listing that is being written.
 pub struct Page<'p> {
     /// The configuration.
     pub config: &'p DirConfig,
-    /// What was asked for.
+    /// The listing as requested.
     pub wanted: &'p Wanted,
-    /// Width of the name column, bytes.
+    /// Width of the name column in bytes.
     pub name_width: usize,
-    /// Width of the description column, characters.
+    /// Width of the description column in characters.
     pub description_width: usize,
-    /// The time zone that times are shown in.
+    /// The time zone of displayed times.
     pub zone: TimeZone,
     /// The text so far.
     pub out: Vec<u8>,
 }
 
 impl<'p> Page<'p> {
-    /// An empty page; column widths are computed for `entries`.
+    /// Returns an empty page, with column widths for `entries`.
     pub fn new(config: &'p DirConfig, wanted: &'p Wanted, entries: &[Entry]) -> Page<'p> {
         let lines = wanted.flags.has(Flags::FANCY) && !wanted.flags.has(Flags::TABLE);
         let width = |setting: Option<&Width>, lengths: &dyn Fn(&Entry) -> usize| match setting {
@@ -54,23 +54,23 @@ impl<'p> Page<'p> {
         self.wanted.flags.has(flag)
     }
 
-    /// Adds text as it stands.
+    /// Appends text verbatim.
     pub fn put(&mut self, text: impl AsRef<[u8]>) {
         self.out.extend_from_slice(text.as_ref());
     }
 
-    /// Adds text escaped for HTML.
+    /// Appends text escaped for HTML.
     pub fn put_escaped(&mut self, text: &[u8]) {
         escape::html(&mut self.out, text);
     }
 
-    /// Adds the end of a tag without content.
+    /// Appends the end of an empty tag.
     pub fn end_tag(&mut self) {
         let end: &[u8] = if self.has(Flags::XHTML) { b" />" } else { b">" };
         self.put(end);
     }
 
-    /// Adds a column's heading, a link where it sorts (`emit_link`).
+    /// Appends a column's heading, which is a link if it sorts (`emit_link`).
     pub fn heading(&mut self, text: &str, column: Column) {
         if self.has(Flags::NO_SORTING) {
             return self.put(text);
@@ -86,7 +86,7 @@ impl<'p> Page<'p> {
         self.put(b"</a>");
     }
 
-    /// Adds an image up to the end of its tag.
+    /// Appends an image tag, except its end.
     pub fn image(&mut self, url: &[u8], alt: &[u8]) {
         self.put(b"<img src=\"");
         self.put_escaped(url);
@@ -102,7 +102,7 @@ impl<'p> Page<'p> {
         self.end_tag();
     }
 
-    /// Adds an entry's icon; false if there is none.
+    /// Appends an entry's icon; returns false if there is none.
     pub fn icon(&mut self, entry: &Entry) -> bool {
         let Some(url) = entry.icon.as_ref().or(self.config.default_icon.get()) else {
             return false;
@@ -112,7 +112,7 @@ impl<'p> Page<'p> {
         true
     }
 
-    /// Adds an entry's modification time and two blanks; false if it is not known.
+    /// Appends an entry's modification time and two blanks; returns false if it is unknown.
     pub fn time(&mut self, entry: &Entry) -> bool {
         let Some(mtime_us) = entry.mtime_us else { return false };
         let time = i64::try_from(mtime_us).ok().and_then(|us| Timestamp::from_microsecond(us).ok());
@@ -123,7 +123,7 @@ impl<'p> Page<'p> {
         true
     }
 
-    /// The name shown for an entry, cut to the column, and the blanks that fill it.
+    /// The displayed name of an entry, truncated to the column, and the padding.
     pub fn name(&self, entry: &Entry, is_first: bool) -> (Vec<u8>, usize) {
         let name = shown_name(entry, is_first);
         let width = self.name_width;
@@ -135,7 +135,7 @@ impl<'p> Page<'p> {
     }
 }
 
-/// The name of an entry; the first is the parent directory if it begins with a slash.
+/// The name of an entry. If the first begins with a slash, it is the parent directory.
 pub fn shown_name(entry: &Entry, is_first: bool) -> &[u8] {
     if is_first && entry.name.first() == Some(&b'/') { b"Parent Directory" } else { &entry.name }
 }
@@ -148,9 +148,9 @@ pub fn anchor(entry: &Entry) -> Vec<u8> {
     anchor
 }
 
-/// A size in four characters (`apr_strfsize`).
+/// Formats a size in four characters (`apr_strfsize`).
 pub fn size(bytes: Option<u64>) -> String {
-    /// From here on the next unit is used.
+    /// The value from which the next unit is used.
     const UNIT_LIMIT: u64 = 973;
     let Some(mut bytes) = bytes else { return "  - ".to_owned() };
     if bytes < UNIT_LIMIT {

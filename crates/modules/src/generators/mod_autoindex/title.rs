@@ -1,13 +1,13 @@
-//! `ScanHTMLTitles`: the title of a page, out of its beginning.
+//! `ScanHTMLTitles`: finds the title at the beginning of a page.
 
 use std::io::Read;
 
 use server::path::as_path;
 
-/// How much of a page is looked at, bytes.
+/// Bytes of a page that are searched.
 const SCAN_BYTES: u64 = 8191;
 
-/// Reads the titles of files; runs where it may block.
+/// Reads the titles of files. Blocks.
 pub fn read_all(paths: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
     let titles = paths.iter().filter_map(|(index, path)| Some((*index, read(path)?)));
     titles.collect()
@@ -19,10 +19,10 @@ fn read(path: &[u8]) -> Option<Vec<u8>> {
     find(&text)
 }
 
-/// The title in a page's text, its line ends made blanks (`find_title`).
+/// Finds the title in a page's text, with line ends replaced by blanks (`find_title`).
 fn find(text: &[u8]) -> Option<Vec<u8>> {
     const TAG: &[u8] = b"<title>";
-    // Apache's search ends at a zero, and does not go back where a tag begins within another.
+    // Apache's search ends at a NUL, and does not backtrack if a tag begins within another.
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let text = text.get(..end).unwrap_or_default();
     let mut matched = 0;

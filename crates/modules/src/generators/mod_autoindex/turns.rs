@@ -1,21 +1,21 @@
-//! Turns of a loop: a listing is as long as its directory, and others wait meanwhile.
+//! Yields during a listing, which may be long, so that other connections get their turn.
 
 use std::time::{Duration, Instant};
 
-/// How long a listing is worked on before others have their turn.
+/// The time after which a listing yields.
 const TURN: Duration = Duration::from_millis(2);
 
 /// When the turn began.
 pub struct Turns(Instant);
 
 impl Turns {
-    /// A turn that begins now.
+    /// Begins a turn.
     pub fn begin() -> Turns {
         Turns(Instant::now())
     }
 
-    /// Gives others their turn when this one has taken long enough. A name costs as much as there
-    /// are patterns, so names can't be counted instead.
+    /// Yields if the turn has taken long enough. The cost of a name depends on the number of
+    /// patterns, so counting names would not do.
     pub async fn give(&mut self) {
         if self.0.elapsed() > TURN {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! `?auto`: names and numbers, a line each, for programs.
+//! `?auto`: names and numbers for programs, one per line.
 //!
 //! Source: `status_handler`.
 
@@ -41,7 +41,7 @@ pub(super) fn write(report: &Report) -> Vec<u8> {
     out
 }
 
-/// What only shapes tell whose loops have many connections.
+/// Writes the lines of shapes whose loops have many connections.
 fn write_connections(report: &Report, line: &mut impl FnMut(&str, String)) {
     let [processes, stopping] = report.processes();
     line("Processes", processes.to_string());

@@ -1,7 +1,7 @@
-//! mod_status: what the server is doing, as a page and for machines.
+//! mod_status: the server's activity, for people and programs.
 //!
-//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_status.html>. A loop stands where Apache has
-//! a worker thread: one letter, one row.
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_status.html>. A loop takes the place of
+//! Apache's worker thread: one letter, one row.
 
 mod auto;
 mod live;
@@ -37,13 +37,13 @@ impl Module for Status {
     }
 }
 
-/// Whether single requests are shown: where this module is, unless `ExtendedStatus Off`.
+/// Whether single requests are shown: by default, unless `ExtendedStatus Off`.
 fn is_extended(request: &Request) -> bool {
     let main = request.engine.server.main();
     main.core.globals.0.extended_status.or(true)
 }
 
-/// The seconds between two loads of a page where the query names none.
+/// The default interval between loads of a page, in seconds.
 const REFRESH_S: i64 = 10;
 
 /// Source: `status_handler`.

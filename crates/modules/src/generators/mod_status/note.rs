@@ -1,4 +1,4 @@
-//! What the scoreboard knows of a loop's last request (`ExtendedStatus`).
+//! The scoreboard's entry for a loop's last request (`ExtendedStatus`).
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -11,24 +11,24 @@ use server::request::Request;
 
 use super::is_extended;
 
-/// The bytes of a request line that are shown.
+/// Bytes of a request line that are shown.
 const SHOWN_BYTES: usize = 128;
 
 /// Bytes of a text with a client's address, or a virtual host's name and port.
 const TEXT_BYTES: usize = 128;
 
 thread_local! {
-    /// The turn in which this loop last noted a request: its texts are written once a millisecond
-    /// at most, because nobody can read them faster.
+    /// The millisecond in which this loop last noted a request: its texts are written at most once
+    /// a millisecond, since no reader is faster.
     static NOTED_MS: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// What this loop has noted.
+    /// The texts that this loop has noted.
     static NOTED: RefCell<Noted> = const { RefCell::new(Noted::nothing()) };
 }
 
-/// What stands on the scoreboard, so that nothing is written there that does already: a thread with
-/// one connection comes to the same texts with almost every request.
+/// A copy of the texts on the scoreboard, so that equal texts are not written again: a thread with
+/// one connection produces the same texts for almost every request.
 struct Noted {
-    /// Of which engine, connection, host, client; and whether the client's name was known.
+    /// Engine, connection, host and client of the request; and whether the client's name was known.
     of: Option<(*const Engine, u64, u32, SocketAddr, bool)>,
     client: Vec<u8>,
     vhost: Vec<u8>,
@@ -42,7 +42,7 @@ impl Noted {
         Self { of: None, client: Vec::new(), vhost: Vec::new(), line: Vec::new(), protocol: 0 }
     }
 
-    /// Takes the request's texts over; whether any is another than before.
+    /// Copies the request's texts; returns whether any has changed.
     fn take(&mut self, request: &Request) -> bool {
         let is_other = self.take_names(request);
         let line = shown(request);
@@ -83,7 +83,7 @@ impl Noted {
     }
 }
 
-/// Notes the request whose answer begins.
+/// Notes the request whose response begins.
 pub(super) fn begin(request: &Request) {
     NOTED.with_borrow_mut(|noted| {
         let slot = &request.engine.slot;
@@ -101,7 +101,7 @@ pub(super) fn begin(request: &Request) {
     });
 }
 
-/// The part of the request line that is shown: its end with `SeeRequestTail`.
+/// The part of the request line that is shown; its end with `SeeRequestTail`.
 fn shown(request: &Request) -> &[u8] {
     let line = request.request_line.as_slice();
     let globals = &request.engine.server.main().core.globals.0;
@@ -112,7 +112,7 @@ fn shown(request: &Request) -> &[u8] {
     }
 }
 
-/// After the answer: what it was.
+/// Notes the response after its end.
 pub(super) fn after(request: &Request) {
     if !is_extended(request) {
         return;
@@ -124,7 +124,7 @@ pub(super) fn after(request: &Request) {
     }
 }
 
-/// Notes what the connection has had so far.
+/// Notes the connection's totals.
 pub(super) fn connection(request: &Request) {
     let client = &request.client;
     let accesses = u64::from(client.keepalives.get());

@@ -1,8 +1,8 @@
-//! Numbers as Apache's pages show them.
+//! Formats numbers as on Apache's pages.
 
 use std::fmt::Write;
 
-/// The number that a text begins with, as C's `atol` reads it: 0 where there is none.
+/// Parses the number at the start of a text, as C's `atol`: 0 if there is none.
 pub(super) fn leading(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {
@@ -17,8 +17,8 @@ pub(super) fn leading(text: &[u8]) -> i64 {
     if negative { -value } else { value }
 }
 
-/// A number as APR's `%g` writes it with `precision` digits: no zero before the point, no zeros at
-/// the end.
+/// Formats a number as APR's `%g` with `precision` digits: no zero before the point, no trailing
+/// zeros.
 pub(super) fn general(value: f64, precision: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();
@@ -47,7 +47,7 @@ pub(super) const KILO: f64 = 1024.0;
 const MEGA: f64 = KILO * KILO;
 const GIGA: f64 = MEGA * KILO;
 
-/// Bytes, in the unit that fits (`format_byte_out`).
+/// Formats bytes in a suitable unit (`format_byte_out`).
 pub(super) fn bytes(bytes: f64) -> String {
     if bytes < 5.0 * KILO {
         format!("{} B", bytes.trunc())
@@ -60,7 +60,7 @@ pub(super) fn bytes(bytes: f64) -> String {
     }
 }
 
-/// Kilobytes, in the unit that fits (`format_kbyte_out`).
+/// Formats kilobytes in a suitable unit (`format_kbyte_out`).
 pub(super) fn kilobytes(kilobytes: u64) -> String {
     let value = kilobytes as f64;
     if value < KILO {
@@ -72,7 +72,7 @@ pub(super) fn kilobytes(kilobytes: u64) -> String {
     }
 }
 
-/// A time in words, each with a blank in front (`show_time`).
+/// Formats a time in words, each after a blank (`show_time`).
 pub(super) fn time(seconds: u64) -> String {
     let parts = [
         (seconds / 86_400, "day"),

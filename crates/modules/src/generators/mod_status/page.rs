@@ -1,4 +1,4 @@
-//! The page for people, in Apache's layout.
+//! The HTML page, in Apache's layout.
 //!
 //! Source: `status_handler`.
 
@@ -10,13 +10,13 @@ use super::report::{
     Report, SECOND_US, built, count_connections, count_loops, date, is_stopping, server_version,
 };
 
-/// Letters of the scoreboard in a line.
+/// Letters of the scoreboard per line.
 const LINE_LETTERS: usize = 64;
 
-/// Processes in a line of the key.
+/// Processes per line of the key.
 const LINE_PROCESSES: usize = 3;
 
-/// Writes the report. `tables`: single requests in a table, else in text.
+/// Writes the report. `tables` shows single requests in a table instead of text.
 pub(super) fn write(report: &Report, tables: bool, signature: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8192);
     write_head(report, &mut out);
@@ -125,7 +125,7 @@ fn write_totals(report: &Report, out: &mut Vec<u8>) {
     put(out, "</dt>\n");
 }
 
-/// The table of processes (`event`'s own part of the page).
+/// Writes the table of processes (`event`'s own part of the page).
 fn write_processes(report: &Report, out: &mut Vec<u8>) {
     put(
         out,
@@ -196,7 +196,7 @@ fn write_scoreboard(report: &Report, out: &mut Vec<u8>) {
     }
 }
 
-/// Which process a letter belongs to, where no table tells it.
+/// Writes which process each letter belongs to, if there is no table.
 fn write_pids(report: &Report, out: &mut Vec<u8>) {
     put(out, "PID Key: <br />\n<pre>\n");
     let all = report.board.processes.iter();
@@ -230,7 +230,7 @@ const TABLE_KEY: &str = " <hr /> <table>\n \
     <tr><th>Child</th><td>Megabytes transferred this child</td></tr>\n \
     <tr><th>Slot</th><td>Total megabytes transferred this slot</td></tr>\n </table>\n";
 
-/// Numbers of one loop that both forms show.
+/// Numbers of a loop, for both forms.
 struct Shown {
     generation: u32,
     connection_accesses: u64,
@@ -248,7 +248,7 @@ impl Shown {
             0 => 0,
             used => report.now_us.saturating_sub(used),
         };
-        // Who waits has no connection.
+        // An idle loop has no connection.
         let is_at_it = seen.status != Status::Ready;
         Shown {
             generation: process.generation.saturating_sub(1),

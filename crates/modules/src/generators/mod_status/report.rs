@@ -1,4 +1,4 @@
-//! What both forms of the page tell.
+//! The data of both forms of the page.
 
 use std::sync::OnceLock;
 
@@ -14,28 +14,28 @@ pub(super) const SECOND_US: u64 = 1_000_000;
 /// Microseconds in a tick of `times()`.
 const TICK_US: u64 = 10_000;
 
-/// The most letters for workers that are not there yet.
+/// Most letters for workers that do not exist yet.
 const LETTERS_MAX: usize = 65_536;
 
-/// The server at one moment.
+/// The server's state at one moment.
 pub(super) struct Report {
-    /// The host's name, as the client asked for it.
+    /// The host's name, as requested.
     pub server_name: Vec<u8>,
-    /// Our address that the client came to.
+    /// The local address of the connection.
     pub local: String,
     /// Whether single requests are shown.
     pub extended: bool,
-    /// The scoreboard.
+    /// A snapshot of the scoreboard.
     pub board: Snapshot,
-    /// Its letters, one for each loop that there is or is to be.
+    /// Its letters, one for each existing or possible loop.
     pub letters: Vec<u8>,
-    /// Loops that answer, are told to finish, and wait.
+    /// Numbers of busy, gracefully finishing, and idle loops.
     pub loops: [u64; 3],
-    /// Connections: all, waiting for input, writing, kept, closing.
+    /// Numbers of connections: all, waiting for input, writing, keep-alive, closing.
     pub connections: [u64; 5],
-    /// The present, microseconds since the epoch.
+    /// The present time in microseconds since the epoch.
     pub now_us: u64,
-    /// The system's load.
+    /// The system's load averages.
     pub load: [f64; 3],
 }
 
@@ -66,17 +66,17 @@ impl Report {
         }
     }
 
-    /// Seconds since the server was started or restarted at once.
+    /// Seconds since the server was started or restarted ungracefully.
     pub(super) fn uptime_s(&self) -> u64 {
         self.now_us.saturating_sub(self.board.restarted_us) / SECOND_US
     }
 
-    /// Generations before this one, counted from 0 as Apache does.
+    /// The generation, counted from 0 as in Apache.
     pub(super) fn generation(&self) -> u32 {
         self.board.generation.saturating_sub(1)
     }
 
-    /// Requests since the server was started or restarted at once.
+    /// Requests since the server was started or restarted ungracefully.
     pub(super) fn accesses(&self) -> u64 {
         self.board.accesses.saturating_sub(self.board.accesses_before)
     }
@@ -86,8 +86,8 @@ impl Report {
         self.board.bytes.saturating_sub(self.board.bytes_before)
     }
 
-    /// CPU seconds: user and system of the supervisor and the children that there are, then user
-    /// and system of the children that have ended.
+    /// CPU seconds: user and system of the supervisor and its children, then user and system of the
+    /// children that have ended.
     pub(super) fn cpu_s(&self) -> [f64; 4] {
         let board = &self.board;
         let all_us = [
@@ -96,29 +96,29 @@ impl Report {
             board.ended_cpu_user_us,
             board.ended_cpu_system_us,
         ];
-        // Clock ticks, as times() counts them.
+        // In clock ticks, like times().
         all_us.map(|us| (us / TICK_US) as f64 / (SECOND_US / TICK_US) as f64)
     }
 
-    /// Milliseconds that all requests took, likewise.
+    /// Total duration of all requests in milliseconds, likewise.
     pub(super) fn duration_ms(&self) -> u64 {
         self.board.duration_us.saturating_sub(self.board.duration_us_before) / 1000
     }
 
-    /// Processes that serve or finish, and those that finish.
+    /// Numbers of all processes, and of those that are finishing.
     pub(super) fn processes(&self) -> [usize; 2] {
         let stopping = self.board.processes.iter().filter(|process| is_stopping(process)).count();
         [self.board.processes.len(), stopping]
     }
 }
 
-/// Whether a process takes no new connections.
+/// Whether a process accepts no new connections.
 pub(super) fn is_stopping(process: &ProcessSnapshot) -> bool {
     matches!(process.state, ProcessState::Quiescing | ProcessState::Stopping)
 }
 
-/// The letters of all workers. Where processes come and go each has its place, and free places are
-/// shown; loops of shapes with a fixed number of processes stand together.
+/// The letters of all workers. If the number of processes varies, each has its slot, and free slots
+/// are shown; in other shapes loops are adjacent.
 fn letters(board: &Snapshot) -> Vec<u8> {
     let of = |process: &ProcessSnapshot| -> Vec<u8> {
         process.loops.iter().map(|seen| seen.status as u8).collect()
@@ -142,8 +142,8 @@ fn letters(board: &Snapshot) -> Vec<u8> {
     letters
 }
 
-/// A process's loops: those that answer, that are told to finish, that wait. Those of a process
-/// that finishes count as neither, but in prefork (`status_handler`).
+/// Numbers of a process's busy, gracefully finishing, and idle loops. Except in prefork, the loops
+/// of a finishing process count as neither (`status_handler`).
 pub(super) fn count_loops(process: &ProcessSnapshot, generation: u32) -> [u64; 3] {
     let mut counts = [0; 3];
     if is_stopping(process) && process.shape != ShapeKind::Prefork {
@@ -168,7 +168,7 @@ pub(super) fn count_loops(process: &ProcessSnapshot, generation: u32) -> [u64; 3
     counts
 }
 
-/// A process's connections: all, waiting for input, writing, kept, closing.
+/// Numbers of a process's connections: all, waiting for input, writing, keep-alive, closing.
 pub(super) fn count_connections(process: &ProcessSnapshot) -> [u64; 5] {
     let sum = |part: fn(&LoopSnapshot) -> u64| process.loops.iter().map(part).sum();
     [
@@ -180,7 +180,7 @@ pub(super) fn count_connections(process: &ProcessSnapshot) -> [u64; 5] {
     ]
 }
 
-/// The longest text of `/proc/loadavg`, in bytes.
+/// Most bytes of `/proc/loadavg`.
 const LOADAVG_BYTES_MAX: u64 = 4096;
 
 fn load() -> [f64; 3] {
@@ -190,12 +190,12 @@ fn load() -> [f64; 3] {
     std::array::from_fn(|_| numbers.next().unwrap_or(0.0))
 }
 
-/// The product, and what it follows.
+/// The product, and the version of Apache that it follows.
 pub(super) fn server_version() -> String {
     format!("{PRODUCT}/{VERSION} ({FOLLOWS})")
 }
 
-/// The time stamp of the program.
+/// The time stamp of the executable.
 pub(super) fn built() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -209,7 +209,7 @@ pub(super) fn built() -> &'static str {
     })
 }
 
-/// A time as the page shows it, with the zone's name.
+/// Formats a time as on the page, with the zone's name.
 pub(super) fn date(time_us: u64) -> String {
     let time = i64::try_from(time_us).ok().and_then(|us| Timestamp::from_microsecond(us).ok());
     let time = time.unwrap_or_default().to_zoned(TimeZone::system());

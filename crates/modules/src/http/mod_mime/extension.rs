@@ -1,23 +1,23 @@
-//! What an extension means, and how that is inherited.
+//! The meaning of an extension, and its inheritance.
 
 use std::collections::BTreeMap;
 
 use server::merge::Merge;
 
-/// One thing an extension may say: set here, removed here, or not mentioned.
+/// A property of an extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Meaning {
-    /// Not mentioned: what came from outside holds.
+    /// Not mentioned: inherited.
     #[default]
     Unsaid,
-    /// `Remove…`: what came from outside is gone.
+    /// `Remove…`: not inherited.
     Removed,
     /// `Add…`
     Is(Vec<u8>),
 }
 
 impl Meaning {
-    /// The value, where there is one.
+    /// The value, if there is one.
     pub fn get(&self) -> Option<&[u8]> {
         match self {
             Meaning::Is(value) => Some(value),
@@ -36,7 +36,7 @@ impl Merge for Meaning {
 }
 
 server::config! {
-    /// What an extension means.
+    /// The properties of an extension.
     pub struct Extension {
         /// `AddType`
         pub media_type: Meaning,
@@ -48,25 +48,25 @@ server::config! {
         pub handler: Meaning,
         /// `AddCharset`
         pub charset: Meaning,
-        /// `AddInputFilter`: names, `;` between them.
+        /// `AddInputFilter`: names separated by `;`.
         pub input_filters: Meaning,
         /// `AddOutputFilter`
         pub output_filters: Meaning,
     }
 }
 
-/// Extensions by name: lower case, without the dot.
+/// Extensions by name, in lower case without the dot.
 #[derive(Clone, Default)]
 pub struct Extensions(BTreeMap<Vec<u8>, Extension>);
 
 impl Extensions {
-    /// The extension called `name` (a leading dot does not count), for writing.
+    /// The extension `name`, for editing; a leading dot is ignored.
     pub fn edit(&mut self, name: &[u8]) -> &mut Extension {
         let name = name.strip_prefix(b".").unwrap_or(name);
         self.0.entry(name.to_ascii_lowercase()).or_default()
     }
 
-    /// What an extension in lower case means.
+    /// The properties of an extension in lower case.
     pub fn get(&self, name: &[u8]) -> Option<&Extension> {
         self.0.get(name)
     }
@@ -83,13 +83,13 @@ impl Merge for Extensions {
     }
 }
 
-/// `MultiviewsMatch`: which files mod_negotiation may take as variants.
+/// `MultiviewsMatch`: which files can be variants for mod_negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MultiviewsMatch {
-    /// `Any`: extensions that mean nothing are no obstacle.
+    /// `Any`: unknown extensions are allowed.
     pub any: bool,
-    /// `Handlers`: extensions that name a handler count.
+    /// `Handlers`: extensions with a handler are allowed.
     pub handlers: bool,
-    /// `Filters`: extensions that name a filter count.
+    /// `Filters`: extensions with a filter are allowed.
     pub filters: bool,
 }

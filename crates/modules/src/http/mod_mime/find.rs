@@ -1,4 +1,4 @@
-//! The type checker: reads a file's extensions.
+//! The type checker: examines a file's extensions.
 //!
 //! Source: `find_ct` (modules/http/mod_mime.c).
 
@@ -9,14 +9,14 @@ use server::request::{FileKind, Request};
 
 use super::{Directory, Mime, MultiviewsMatch, parameters};
 
-/// The handler name that marks a directory (`DIR_MAGIC_TYPE`).
+/// The handler name of a directory (`DIR_MAGIC_TYPE`).
 const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 
-/// What mod_negotiation wants to know of a file's extensions (`ap-mime-exceptions-list`).
+/// The base name and unknown extensions of a file, for mod_negotiation (`ap-mime-exceptions-list`).
 #[derive(Clone, Debug, Default)]
 pub struct Unrecognized(pub Vec<Vec<u8>>);
 
-/// The base name and the extensions of a file name, without dots. Leading dots belong to the base.
+/// Splits a file name into base name and extensions without dots. Leading dots belong to the base.
 pub fn split_extensions(name: &[u8]) -> (&[u8], Vec<&[u8]>) {
     let start = name.iter().position(|byte| *byte != b'.').unwrap_or(name.len());
     let end = name.get(start..).and_then(|rest| rest.iter().position(|byte| *byte == b'.'));
@@ -26,7 +26,7 @@ pub fn split_extensions(name: &[u8]) -> (&[u8], Vec<&[u8]>) {
     (name.get(..end).unwrap_or_default(), extensions.collect())
 }
 
-/// What was found on the way.
+/// The properties found so far.
 #[derive(Default)]
 struct Found {
     charset: Option<Vec<u8>>,
@@ -63,7 +63,7 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Answe
     }
 }
 
-/// The name whose extensions count: the file's, with path information if that is asked for.
+/// The name whose extensions count: the file's, with path information if configured.
 fn named(directory: &Directory, request: &Request) -> Vec<u8> {
     let mut whole = request.filename.clone();
     if directory.use_path_info.or(false) {
@@ -93,7 +93,7 @@ fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, writte
     }
 }
 
-/// What `Add…` directives say of an extension; whether that makes it a known one.
+/// Applies the `Add…` directives of an extension, and returns whether the extension is known.
 fn apply(
     directory: &Directory,
     request: &mut Request,

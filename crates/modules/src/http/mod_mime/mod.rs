@@ -25,19 +25,19 @@ use server::module::Module;
 pub struct Mime;
 
 server::config! {
-    /// What the module knows of the server.
+    /// Server configuration.
     pub struct Settings {
         /// `TypesConfig`
         pub types_config: Outermost<Setting<PathBuf>>,
-        /// What the file said.
+        /// The contents of the file.
         pub types: Outermost<Arc<TypesFile>>,
     }
 }
 
 server::config! {
-    /// What the module knows of a directory.
+    /// Per-directory configuration.
     pub struct Directory {
-        /// What extensions mean.
+        /// The properties of extensions.
         pub extensions: Extensions,
         /// `DefaultLanguage`
         pub default_language: Setting<Vec<u8>>,
@@ -61,10 +61,10 @@ impl Module for Mime {
     }
 }
 
-/// The file of types, where nobody names one.
+/// The default file of types.
 const DEFAULT_TYPES: &[u8] = b"mime.types";
 
-/// Reads `TypesConfig`; a file that can't be read ends the start, as in Apache.
+/// Reads `TypesConfig`. As in Apache, startup fails if the file can't be read.
 fn read_types(build: &mut Build) {
     let Some(slot) = build.registry.slot_of::<Mime>() else { return };
     let named = build.main.server.get::<Settings>(slot);
@@ -72,7 +72,7 @@ fn read_types(build: &mut Build) {
     let path = named.clone().unwrap_or_else(|| build.path(DEFAULT_TYPES));
     let types = match TypesFile::read(&path) {
         Ok(types) => Arc::new(types),
-        // Apache insists on its default file as well; a server without any file is of more use.
+        // Apache requires its default file as well; a server that starts without it is more useful.
         Err(_) if named.is_none() => Arc::new(TypesFile::default()),
         Err(error) => {
             return build.error_without_place(format!(

@@ -1,11 +1,11 @@
-//! Parameters of media types, written the way Apache writes them.
+//! Parameters of media types, in Apache's spelling.
 //!
 //! Source: `analyze_ct` and the end of `find_ct` (modules/http/mod_mime.c).
 
 use wire::chars::is_token;
 
-/// The media type with one space before each parameter and with the charset that an extension asks
-/// for; `None` where the type can't be read, which is then left as it is.
+/// The media type with one space before each parameter, and the charset of an extension; `None` if
+/// the type can't be parsed, and is left as it is.
 pub(super) fn rewritten(media_type: &[u8], charset: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut parts = split(media_type).into_iter();
     let base = parts.next()?.trim_ascii();
@@ -50,7 +50,7 @@ fn is_word(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is_token(*byte))
 }
 
-/// The pieces between semicolons that stand outside of quotes.
+/// Splits at semicolons outside of quotes.
 fn split(text: &[u8]) -> Vec<&[u8]> {
     let mut is_quoted = false;
     let mut is_escaped = false;

@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "media-type extension [extension] ...",
-        "Gives files with one of the extensions a media type.",
+        "Maps the given extensions to a media type.",
     ),
     file_info(
         "AddEncoding",
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "encoding extension [extension] ...",
-        "Gives files with one of the extensions a content coding.",
+        "Maps the given extensions to a content coding.",
     ),
     file_info(
         "AddLanguage",
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "language-tag extension [extension] ...",
-        "Gives files with one of the extensions a language.",
+        "Maps the given extensions to a language.",
     ),
     file_info(
         "AddHandler",
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "handler-name extension [extension] ...",
-        "Gives files with one of the extensions a handler.",
+        "Maps the given extensions to a handler.",
     ),
     file_info(
         "AddCharset",
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "charset extension [extension] ...",
-        "Gives files with one of the extensions a charset.",
+        "Maps the given extensions to a charset.",
     ),
     file_info(
         "AddInputFilter",
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "filter[;filter...] extension [extension] ...",
-        "Gives files with one of the extensions input filters.",
+        "Maps the given extensions to input filters.",
     ),
     file_info(
         "AddOutputFilter",
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "filter[;filter...] extension [extension] ...",
-        "Gives files with one of the extensions output filters.",
+        "Maps the given extensions to output filters.",
     ),
     remove(
         "RemoveType",
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).media_type = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddType said of the extensions back.",
+        "Removes media-type mappings for the given extensions.",
     ),
     remove(
         "RemoveEncoding",
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).encoding = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddEncoding said of the extensions back.",
+        "Removes content-coding mappings for the given extensions.",
     ),
     remove(
         "RemoveLanguage",
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).language = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddLanguage said of the extensions back.",
+        "Removes language mappings for the given extensions.",
     ),
     remove(
         "RemoveHandler",
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).handler = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddHandler said of the extensions back.",
+        "Removes handler mappings for the given extensions.",
     ),
     remove(
         "RemoveCharset",
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).charset = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddCharset said of the extensions back.",
+        "Removes charset mappings for the given extensions.",
     ),
     remove(
         "RemoveInputFilter",
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).input_filters = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddInputFilter said of the extensions back.",
+        "Removes input-filter mappings for the given extensions.",
     ),
     remove(
         "RemoveOutputFilter",
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             cx.dir().extensions.edit(&extension.text).output_filters = Meaning::Removed;
             Ok(())
         }),
-        "Takes what AddOutputFilter said of the extensions back.",
+        "Removes output-filter mappings for the given extensions.",
     ),
     file_info(
         "DefaultLanguage",
@@ -143,13 +143,13 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "language-tag",
-        "Names the language of files whose extensions name none.",
+        "Sets the language of files without a language extension.",
     ),
     file_info(
         "MultiviewsMatch",
         Takes::Each(multiviews_match),
         "Any|NegotiatedOnly|Filters|Handlers [Handlers|Filters]",
-        "Says which extensions a file may have to be a variant for MultiViews.",
+        "Sets which extensions a variant may have for MultiViews.",
     )
     .default("NegotiatedOnly"),
     Row::<Mime>::new(
@@ -159,7 +159,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "On|Off",
-        "Reads extensions in what follows the file in the URL, too.",
+        "Treats path information after the file name as part of the file name.",
     )
     .standing(Places::DIRECTORY, Override::NONE)
     .default("Off"),
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Row<Mime>] = &[
             Ok(())
         }),
         "file-path",
-        "Names the file of media types and their extensions.",
+        "Sets the file that maps extensions to media types.",
     )
     .standing(Places::SERVER, Override::NONE)
     .default("mime.types"),
@@ -187,12 +187,12 @@ const fn file_info(
 }
 
 const fn remove(name: &'static str, takes: Takes<Mime>, doc: &'static str) -> Row<Mime> {
-    // The manual leaves "server config" out; Debian's mime.conf stands there.
+    // The manual omits "server config", but Debian's mime.conf uses the directives there.
     let row = Row::new(name, takes, "extension [extension] ...", doc);
     row.standing(Places::ALL, Override::FILE_INFO)
 }
 
-/// Apache keeps names in lower case (`ap_str_tolower`).
+/// Lowercases a name (`ap_str_tolower`).
 fn lower(text: &[u8]) -> Vec<u8> {
     text.to_ascii_lowercase()
 }

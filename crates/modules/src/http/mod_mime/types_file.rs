@@ -1,12 +1,12 @@
-//! The file of media types: a type and its extensions per line.
+//! The mime.types file: a type and its extensions per line.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The longest file of media types, in bytes.
+/// Most bytes of the file.
 const TYPES_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Media types by extension, lower case.
+/// Media types by lower-case extension.
 #[derive(Clone, Debug, Default)]
 pub struct TypesFile {
     by_extension: HashMap<Vec<u8>, Vec<u8>>,
@@ -18,7 +18,7 @@ impl TypesFile {
         Ok(TypesFile::parse(&regular::read(path, TYPES_BYTES_MAX)?))
     }
 
-    /// Reads lines `type extension…`; `#` begins a comment line.
+    /// Parses lines `type extension…`; `#` begins a comment line.
     pub fn parse(text: &[u8]) -> TypesFile {
         let mut by_extension = HashMap::new();
         for line in text.split(|byte| *byte == b'\n') {
@@ -33,7 +33,7 @@ impl TypesFile {
         TypesFile { by_extension }
     }
 
-    /// The type of an extension in lower case.
+    /// The type of a lower-case extension.
     pub fn get(&self, extension: &[u8]) -> Option<&[u8]> {
         self.by_extension.get(extension).map(Vec::as_slice)
     }

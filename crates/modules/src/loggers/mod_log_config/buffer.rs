@@ -1,4 +1,4 @@
-//! Lines on their way to a sink: one write each, or gathered by `BufferedLogs`.
+//! Writes lines to a log: one write each, or gathered by `BufferedLogs`.
 
 use std::cell::RefCell;
 
@@ -6,13 +6,13 @@ use server::engine::Engine;
 use server::request::Request;
 use server::sinks::SinkId;
 
-/// A buffer that holds this much is written, bytes.
+/// The size in bytes at which a buffer is written.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A line that is longer is cut, bytes; the limits of a request head keep lines shorter.
+/// Most bytes of a line, which is truncated. The limits of a request head keep lines shorter.
 const LINE_BYTES_LIMIT: usize = 1024 * 1024;
 
-/// syslog's severity of access log lines: info.
+/// The syslog severity of access log lines: info.
 const SEVERITY: u8 = 6;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
-/// Makes a line and writes it, or keeps it for later.
+/// Formats a line, and writes or buffers it.
 pub fn write(
     request: &mut Request,
     sink: SinkId,
@@ -59,7 +59,7 @@ pub fn write(
     });
 }
 
-/// Writes what waits: every second, and when a loop ends.
+/// Writes buffered lines. Called every second, and when a loop ends.
 pub fn flush(engine: &Engine) {
     BUFFERS.with_borrow_mut(|buffers| {
         for (sink, lines) in &mut buffers.waiting {

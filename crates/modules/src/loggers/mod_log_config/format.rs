@@ -1,4 +1,4 @@
-//! `LogFormat`: a text becomes a list of items.
+//! `LogFormat`: parses a text into a list of items.
 //!
 //! Source: `parse_log_string`, `process_item` (modules/loggers/mod_log_config.c).
 
@@ -11,12 +11,12 @@ use super::json;
 /// A parsed format.
 pub struct Format {
     parts: Vec<Part>,
-    /// It has `%h`: the client's name may have to be asked for first.
+    /// Whether it contains `%h`, so that the client's name may have to be looked up first.
     pub names_client: bool,
 }
 
 enum Part {
-    /// Text as it is.
+    /// Literal text.
     Literal(Vec<u8>),
     /// An item.
     Item(Directive),
@@ -24,18 +24,18 @@ enum Part {
     Json(Directive),
 }
 
-/// `%` with its modifiers.
+/// `%` with its modifiers and item.
 struct Directive {
     item: Item,
-    /// Written only for these statuses (or, negated, for all but these).
+    /// The statuses for which it is written, or not written if negated.
     statuses: Vec<u16>,
     negated: bool,
-    /// The request as it came (`<`), not as it ended after internal redirects (`>`).
+    /// The request before internal redirects (`<`) instead of the final one (`>`).
     original: bool,
 }
 
 impl Format {
-    /// Parses a format; errors in Apache's words.
+    /// Parses a format. Errors are Apache's messages.
     pub fn parse(text: &[u8], registry: &Registry) -> Result<Format, String> {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
@@ -84,7 +84,7 @@ impl Format {
         Ok(Format { parts, names_client })
     }
 
-    /// Writes a request's line, without its end.
+    /// Writes a request's line, without its line end.
     pub fn write(&self, request: &Request, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -100,7 +100,7 @@ impl Format {
     }
 }
 
-/// `%J{…}` of our own, or an item.
+/// Parses `%J{…}`, which is not Apache's, or an item.
 fn part<'t>(text: &'t [u8], registry: &Registry) -> Result<(Part, &'t [u8]), String> {
     let Some(inner) = text.strip_prefix(b"J{%") else {
         let (directive, rest) = directive(text, registry)?;

@@ -1,4 +1,4 @@
-//! The items of a log format: what each `%` letter writes.
+//! The items of a log format: the output of each `%` letter.
 //!
 //! Source: the `log_*` functions of modules/loggers/mod_log_config.c.
 
@@ -12,31 +12,31 @@ use wire::{Table, escape};
 
 use super::time::Time;
 
-/// An item that another module offers, by `hooks.provider("log_item", letter, …)`: it is given the
-/// argument in braces and appends its value; false for none.
+/// An item that another module provides by `hooks.provider("log_item", letter, …)`. It receives the
+/// argument in braces, and appends its value or returns false.
 pub struct LogItem(pub fn(&Request, &[u8], &mut Vec<u8>) -> bool);
 
-/// Whether an item had a value; without one the line has a `-`.
+/// Whether an item has a value; otherwise the line contains a `-`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// It was written.
+    /// The value was written.
     Some,
-    /// There is none.
+    /// There is no value.
     None,
 }
 
 /// A letter with its argument.
 pub enum Item {
-    /// `%h`, `%{c}h`: the client's name if somebody has asked for it, else its address.
+    /// `%h`, `%{c}h`: the client's name if it has been looked up, otherwise its address.
     ClientName,
     /// `%a`, `%{c}a`
     ClientAddress {
-        /// The connection's end, not mod_remoteip's.
+        /// Whether it is the connection's peer, not mod_remoteip's client.
         of_connection: bool,
     },
     /// `%A`
     LocalAddress,
-    /// `%B`: bytes of the body; `%b` writes `-` for 0.
+    /// `%B`: bytes of the body. `%b` writes `-` for 0.
     BodyBytes {
         /// `%b`
         dash: bool,
@@ -67,7 +67,7 @@ pub enum Item {
     HeaderOut(Vec<u8>),
     /// `%p`: canonical, local, remote.
     Port(Port),
-    /// `%P`: process, thread, thread in hexadecimal.
+    /// `%P`: process, thread, or thread in hexadecimal.
     Process(Process),
     /// `%q`
     Query,
@@ -93,18 +93,18 @@ pub enum Item {
     TrailerIn(Vec<u8>),
     /// `%{name}^to`
     TrailerOut(Vec<u8>),
-    /// Of another module.
+    /// Another module's item.
     Other(Arc<LogItem>, Vec<u8>),
 }
 
 /// `%{…}p`
 #[derive(Clone, Copy)]
 pub enum Port {
-    /// Of the server's canonical name.
+    /// The port of the server's canonical name.
     Canonical,
-    /// The connection's end here.
+    /// The connection's local port.
     Local,
-    /// The connection's other end.
+    /// The connection's remote port.
     Remote,
 }
 
@@ -120,7 +120,7 @@ pub enum Process {
 }
 
 impl Item {
-    /// The item of a letter, and whether it is of the original request by default.
+    /// The item of a letter, and whether it uses the original request by default.
     pub fn named(
         name: &[u8],
         argument: &[u8],
@@ -180,7 +180,7 @@ impl Item {
         Ok((item, false))
     }
 
-    /// Appends the value, with what the client sent escaped as Apache does.
+    /// Appends the value. Parts from the client are escaped as in Apache.
     pub fn write(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         if let Some(escaped) = self.foreign(request) {
             let Some(text) = escaped else { return Value::None };
@@ -190,7 +190,7 @@ impl Item {
         self.own(request, out)
     }
 
-    /// Appends the value as it is: for formats that escape by themselves.
+    /// Appends the raw value, for formats that escape it themselves.
     pub fn write_raw(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         if let Some(raw) = self.foreign(request) {
             let Some(text) = raw else { return Value::None };
@@ -200,7 +200,7 @@ impl Item {
         self.own(request, out)
     }
 
-    /// What others had a hand in, and so has to be escaped; `None` for other items.
+    /// A value that may come from outside and must be escaped; `None` for other items.
     fn foreign<'r>(&self, request: &'r Request) -> Option<Option<std::borrow::Cow<'r, [u8]>>> {
         let borrowed = |text: &'r [u8]| Some(std::borrow::Cow::Borrowed(text));
         Some(match self {
@@ -232,7 +232,7 @@ impl Item {
         })
     }
 
-    /// What is ours to say.
+    /// Writes a value that the server produces.
     fn own(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         match self {
             Item::ClientName | Item::ClientAddress { of_connection: false } => {
@@ -306,10 +306,10 @@ fn duration(argument: &[u8]) -> Result<Item, String> {
     }))
 }
 
-/// `Content-Type` and other fields that are made only when the head is written.
+/// A response field, including `Content-Type` and others that are created when the head is written.
 fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<'r, [u8]>> {
     if name.eq_ignore_ascii_case(b"content-type") {
-        // Without parameters, as `ap_field_noparam` has it.
+        // Without parameters, as with `ap_field_noparam`.
         let media_type = request.content_type.as_deref()?;
         let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
         return Some(bare.trim_ascii_end().into());
@@ -331,8 +331,8 @@ fn cookie(headers: &Table, name: &[u8]) -> Option<Vec<u8>> {
     headers.get_all(b"Cookie").find_map(of_line)
 }
 
-/// An address without port. IPv4 is written by hand: the standard formatting costs 0.3 µs, most of
-/// what a log line may.
+/// Writes an address without port. IPv4 has its own code: the standard formatting takes 0.3 µs,
+/// most of the budget of a log line.
 fn address(address: SocketAddr, out: &mut Vec<u8>) {
     use std::io::Write;
     let ip = match address {

@@ -1,7 +1,7 @@
-//! The format named `json`, and strings in JSON.
+//! The `json` format, and JSON strings.
 
-/// One object per line, valid whatever the client sent. `%{…}J` writes an item as a JSON string,
-/// or as `null` where it has no value.
+/// One object per line, valid JSON for any input. `%{…}J` writes an item as a JSON string, or
+/// `null` without a value.
 pub const FORMAT: &[u8] = concat!(
     r#"{"time":%J{%{begin:%Y-%m-%dT%H:%M:%S%:z}t},"client":%J{%a},"host":%J{%v},"#,
     r#""user":%J{%u},"request":%J{%r},"method":%J{%m},"path":%J{%U},"query":%J{%q},"#,
@@ -10,7 +10,7 @@ pub const FORMAT: &[u8] = concat!(
 )
 .as_bytes();
 
-/// Writes bytes as a JSON string (RFC 8259 section 7); what is no UTF-8 becomes U+FFFD.
+/// Writes bytes as a JSON string (RFC 8259 section 7); invalid UTF-8 becomes U+FFFD.
 pub fn string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for letter in String::from_utf8_lossy(bytes).chars() {

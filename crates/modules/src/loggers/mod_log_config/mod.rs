@@ -31,7 +31,7 @@ use format::Format;
 /// `mod_log_config.c`
 pub struct LogConfig;
 
-/// A log as configured: its format may be named later.
+/// A configured log. Its format may be defined later.
 #[derive(Clone)]
 pub struct Log {
     sink: SinkId,
@@ -41,7 +41,7 @@ pub struct Log {
     span: Span,
 }
 
-/// When a request is logged.
+/// Which requests are logged.
 #[derive(Clone)]
 pub enum Condition {
     /// `env=name`
@@ -60,19 +60,19 @@ pub struct ReadyLog {
 }
 
 server::config! {
-    /// What the module knows of a server.
+    /// Server configuration.
     pub struct Settings {
-        /// `CustomLog` and `TransferLog`; a host that has its own does not use the main server's.
+        /// `CustomLog` and `TransferLog`. A host with its own logs does not use the main server's.
         pub logs: Replace<Log>,
         /// `GlobalLog`
         pub global_logs: Append<Log>,
         /// `LogFormat` with a nickname.
         pub formats: Overlay<Vec<u8>, Vec<u8>>,
-        /// `LogFormat` without one: `TransferLog`'s.
+        /// `LogFormat` without a nickname, used by `TransferLog`.
         pub default_format: Setting<Vec<u8>>,
         /// `BufferedLogs`
         pub buffered: Outermost<bool>,
-        /// All logs of the host, with formats found.
+        /// All logs of the host, with resolved formats.
         pub ready: Own<Arc<Vec<ReadyLog>>>,
     }
 }
@@ -99,7 +99,7 @@ impl Module for LogConfig {
 /// `LogFormat "%h %l %u %t \"%r\" %>s %b"`: the Common Log Format.
 const COMMON: &[u8] = b"%h %l %u %t \"%r\" %>s %b";
 
-/// Finds every log's format, now that all nicknames are known (`init_config_log`).
+/// Resolves every log's format, now that all nicknames are known (`init_config_log`).
 fn make_ready(build: &mut Build) {
     let Some(slot) = build.registry.slot_of::<LogConfig>() else { return };
     let registry = build.registry.clone();
@@ -159,7 +159,7 @@ fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Answer<'r> 
     matching::settle(request, move |request| write_all(bound, request, &mut done))
 }
 
-/// Writes the lines of all logs but those that are done.
+/// Writes the lines of all logs except those already done.
 fn write_all(
     bound: Bound<'_, LogConfig>,
     request: &mut Request,

@@ -21,28 +21,28 @@ pub(super) const ROWS: &[Row<LogConfig>] = &[
         Takes::Some { least: 2, most: 3, set: custom_log },
         Places::HOST,
         "file|pipe format|nickname [env=[!]environment-variable|expr=expression]",
-        "Writes a line per request to a file or program.",
+        "Logs each request to a file or program.",
     ),
     row(
         "GlobalLog",
         Takes::Some { least: 2, most: 3, set: global_log },
         Places::SERVER,
         "file|pipe format|nickname [env=[!]environment-variable|expr=expression]",
-        "Writes a line per request of every host, whatever logs the host has itself.",
+        "Logs each request of every host, in addition to the host's own logs.",
     ),
     row(
         "TransferLog",
         Takes::One(transfer_log),
         Places::HOST,
         "file|pipe",
-        "Writes a line per request in the format of the LogFormat without a nickname.",
+        "Logs each request in the format of the LogFormat without a nickname.",
     ),
     row(
         "LogFormat",
         Takes::Some { least: 1, most: 2, set: log_format },
         Places::HOST,
         "format|nickname [nickname]",
-        "Describes a line of the access log, and may give it a nickname.",
+        "Defines the format of access log lines, optionally under a nickname.",
     )
     .default("\"%h %l %u %t \\\"%r\\\" %>s %b\""),
     row(
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row<LogConfig>] = &[
         }),
         Places::SERVER,
         "On|Off",
-        "Gathers lines in memory and writes them together, at the latest after a second.",
+        "Buffers log lines in memory for up to a second.",
     )
     .default("Off"),
 ];
@@ -88,13 +88,13 @@ fn transfer_log(cx: &mut Here<'_, '_>, file: &Arg) -> Set {
 
 /// Source: `add_custom_log`
 fn log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Result<Log, Fault> {
-    let [file, rest @ ..] = words else { return Err(Fault::new("CustomLog needs a file")) };
+    let [file, rest @ ..] = words else { return Err(Fault::new("CustomLog requires a file")) };
     let span = cx.span();
     let build = cx.build();
     let target = match file.text.first() {
         Some(b'|') => {
             let spec = PipeSpec::parse(&file.text);
-            Target::Pipe(spec.ok_or_else(|| Fault::new("the pipe names no program").at(file))?)
+            Target::Pipe(spec.ok_or_else(|| Fault::new("the pipe has no program").at(file))?)
         }
         _ => Target::File(build.path(&file.text)),
     };

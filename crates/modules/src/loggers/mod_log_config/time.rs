@@ -1,34 +1,34 @@
-//! `%t`: when the request came, or was answered.
+//! `%t`: the time of the request or of the response.
 
 use std::cell::RefCell;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// What `%{…}t` asks for.
+/// The argument of `%{…}t`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Time {
-    /// The answer's end, not the request's begin.
+    /// The end of the response instead of the beginning of the request.
     pub at_end: bool,
-    /// How it is written.
+    /// The format.
     pub style: Style,
 }
 
-/// How a time is written.
+/// The format of a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Style {
     /// `[21/Nov/2026:00:24:33 +0000]`
     Common,
     /// Whole units since the epoch: microseconds per unit.
     SinceEpoch(u64),
-    /// The fraction of the second in units of so many microseconds, with so many digits.
+    /// The fraction of the second: microseconds per unit, and the number of digits.
     Fraction(u64, usize),
     /// `strftime`
     Format(String),
 }
 
 impl Time {
-    /// Reads the argument of `%{…}t`.
+    /// Parses the argument of `%{…}t`.
     pub fn parse(argument: &[u8]) -> Time {
         let (at_end, rest) = match argument.strip_prefix(b"end") {
             Some(rest) if matches!(rest.first(), None | Some(b':')) => (true, rest),
@@ -63,7 +63,7 @@ impl Time {
     }
 }
 
-/// A number with leading zeros.
+/// Writes a number with leading zeros.
 fn digits(number: u64, width: usize, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let text = buffer.format(number).as_bytes();
@@ -77,7 +77,7 @@ fn local(seconds: u64) -> Zoned {
     time.to_zoned(TimeZone::system())
 }
 
-/// The common form, formatted once per second.
+/// Writes the common form, which is formatted once per second.
 fn common(seconds: u64, out: &mut Vec<u8>) {
     thread_local! {
         static LAST: RefCell<(u64, String)> = RefCell::default();

@@ -1,12 +1,12 @@
-//! One `Alias` or `Redirect`: what it applies to, and what it makes of a path.
+//! An `Alias` or `Redirect`: what it matches, and the result.
 
 use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Matched, Regex, TooLong, substitute};
 use server::request::Request;
 
-/// What a path is held against.
+/// What a path is matched with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// A path and what is below it.
+    /// A path and everything below it.
     Prefix(Vec<u8>),
     /// A regular expression.
     Regex(Regex),
@@ -15,18 +15,18 @@ pub(super) enum Pattern {
 /// `Alias` and its family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alias {
-    /// What it applies to.
+    /// The paths it applies to.
     pub from: Pattern,
-    /// The file or folder, with `$1` in it for a regular expression.
+    /// The file or folder; for a regular expression with `$1` and so on.
     pub target: Vec<u8>,
-    /// The handler that is set.
+    /// The handler to set.
     pub handler: Option<&'static str>,
 }
 
 /// `Redirect` and its family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Redirect {
-    /// What it applies to.
+    /// The paths it applies to.
     pub from: Pattern,
     /// The URL or path; `None` for a status without a target.
     pub target: Option<Vec<u8>>,
@@ -34,12 +34,12 @@ pub(super) struct Redirect {
     pub status: u16,
 }
 
-/// Why it is not known what a path becomes.
+/// Why the result for a path is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// It would be too long.
+    /// The result would be too long.
     TooLong,
-    /// Whether the pattern matches is undecided.
+    /// The match is undecided.
     Undecided,
     /// The match has to be made first.
     Later,
@@ -72,7 +72,8 @@ impl Alias {
 }
 
 impl Redirect {
-    /// The URL for a request's path, empty for a status without one; `None` if it does not apply.
+    /// The URL for a request's path, empty for a status without one; `None` if the redirect does
+    /// not apply.
     pub fn apply(&self, request: &Request) -> Result<Option<Vec<u8>>, Unknown> {
         let uri = request.uri.as_slice();
         let target = self.target.as_deref().unwrap_or_default();
@@ -101,8 +102,8 @@ fn fill(request: &Request, regex: &Regex, template: &[u8]) -> Result<Option<Vec<
     Ok(Some(found))
 }
 
-/// How many bytes of `uri` the prefix takes: a run of slashes matches a run of slashes, and the
-/// last segment must match as a whole (`alias_matches`).
+/// The number of bytes of `uri` that the prefix matches. A run of slashes matches a run of slashes,
+/// and the last segment must match as a whole (`alias_matches`).
 pub(super) fn prefix_length(uri: &[u8], prefix: &[u8]) -> Option<usize> {
     let run = |text: &[u8]| text.iter().take_while(|byte| **byte == b'/').count();
     let (mut at, mut rest) = (0, prefix);
@@ -123,7 +124,7 @@ pub(super) fn prefix_length(uri: &[u8], prefix: &[u8]) -> Option<usize> {
     (at > 0 && is_whole).then_some(at)
 }
 
-/// Escapes a URL up to its query and fragment, which stay as they are.
+/// Escapes a URL, except its query and fragment.
 pub(super) fn escape_target(target: &[u8]) -> Vec<u8> {
     let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
     let (path, rest) = target.split_at(end);

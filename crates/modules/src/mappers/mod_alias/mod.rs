@@ -1,4 +1,4 @@
-//! mod_alias: parts of the URL space that lie elsewhere, on disk or on another server.
+//! mod_alias: maps parts of the URL space to other places on disk or to other servers.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_alias.html>
 
@@ -26,7 +26,7 @@ use entry::{Alias as AliasEntry, Pattern, Redirect, Unknown, escape_target};
 pub struct Alias;
 
 server::config! {
-    /// What the module knows of a server.
+    /// Server configuration.
     pub struct Settings {
         /// `Alias`, `AliasMatch`, `ScriptAlias`, `ScriptAliasMatch`
         aliases: Prepend<AliasEntry>,
@@ -36,13 +36,13 @@ server::config! {
 }
 
 server::config! {
-    /// What the module knows of a directory.
+    /// Per-directory configuration.
     pub struct Directory {
         /// `Redirect` and its family with a prefix or pattern, in sections.
         redirects: Prepend<Redirect>,
         /// `Alias` of a whole `<Location>`.
         alias: Setting<Arc<Whole>>,
-        /// `Redirect` of a whole section: the status, and where to if the status has a target.
+        /// `Redirect` of a whole section: the status, and the target if the status has one.
         redirect: Setting<(u16, Option<Arc<Expr>>)>,
         /// `RedirectRelative`
         relative: Setting<bool>,
@@ -58,7 +58,7 @@ struct Whole {
     path: Vec<u8>,
     /// The file or folder.
     target: Expr,
-    /// The handler that is set.
+    /// The handler to set.
     handler: Option<&'static str>,
 }
 
@@ -70,7 +70,7 @@ impl Module for Alias {
     const DIRECTIVES: &'static [Row<Alias>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
-        // Where an expression has a say the evaluation itself makes the request impure.
+        // If an expression is involved, its evaluation makes the request impure.
         hooks
             .on(Phase::TranslateName, Rank::MIDDLE, maps, translate)
             .before(&["mod_userdir.c", "mod_vhost_alias.c"])
@@ -107,7 +107,7 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r
     })
 }
 
-/// Redirects of sections and `.htaccess`, once they are all known.
+/// Applies redirects of sections and `.htaccess`, once all of them are known.
 fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
     matching::settle(request, move |request| {
         let found = find_redirect(alias.dir, &alias.dir.redirects, request)?;
@@ -116,7 +116,7 @@ fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
     })
 }
 
-/// A redirect that applies: its status, and where to (empty for a status without a target).
+/// A redirect that applies: its status and target, which is empty for a status without one.
 type Found = (u16, Vec<u8>);
 
 fn find_redirect(
@@ -138,7 +138,8 @@ fn find_redirect(
             Ok(None) => {}
             Ok(Some(target)) => return Ok(Some((redirect.status, target))),
             Err(Unknown::Later) => return Err(Stop::Later),
-            // What may be forbidden is not served; what may be elsewhere is looked for here.
+            // An undecided match must not serve a file that may be forbidden. If the redirect has a
+            // target, the file is served.
             Err(Unknown::Undecided) if redirect.target.is_none() => return Err(Stop::Status(500)),
             Err(Unknown::Undecided) => {}
             Err(Unknown::TooLong) => {
@@ -149,7 +150,7 @@ fn find_redirect(
     Ok(None)
 }
 
-/// Sets `Location` where the status has one; gives the status to answer with.
+/// Sets `Location` if the status has a target, and returns the status of the response.
 fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -> u16 {
     if !wire::status::is_redirect(status) {
         return status;
@@ -180,7 +181,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
     status
 }
 
-/// The file behind an alias; `None` where there is no alias, or its path is none.
+/// The file of an alias; `None` without an alias, or if the result is not a path.
 fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Vec<u8>>, Stop> {
     if let Some(whole) = alias.dir.alias.get() {
         let mut found = expr::string(&whole.target, request).map_err(|why| {
@@ -216,7 +217,7 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
     Ok(None)
 }
 
-/// What `CONTEXT_PREFIX` and `CONTEXT_DOCUMENT_ROOT` are (`ap_set_context_info`).
+/// Sets `CONTEXT_PREFIX` and `CONTEXT_DOCUMENT_ROOT` (`ap_set_context_info`).
 fn set_context(request: &mut Request, prefix: &[u8], document_root: &[u8]) {
     request.notes.set(b"CONTEXT_PREFIX", prefix);
     request.notes.set(b"CONTEXT_DOCUMENT_ROOT", document_root);

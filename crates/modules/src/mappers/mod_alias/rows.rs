@@ -13,13 +13,8 @@ use super::{Alias, AliasEntry, Pattern, Redirect, Whole, entry};
 use crate::mappers::number;
 
 const fn redirect(name: &'static str, takes: Takes<Alias>, syntax: &'static str) -> Row<Alias> {
-    Row::new(
-        name,
-        takes,
-        syntax,
-        "Sends clients elsewhere, or ends requests with a status, by the path that they ask for.",
-    )
-    .standing(Places::ALL, Override::FILE_INFO)
+    Row::new(name, takes, syntax, "Redirects a URL path to another URL, or responds with a status.")
+        .standing(Places::ALL, Override::FILE_INFO)
 }
 
 const fn alias(name: &'static str, takes: Takes<Alias>, doc: &'static str) -> Row<Alias> {
@@ -31,30 +26,30 @@ pub(super) const ROWS: &[Row<Alias>] = &[
     alias(
         "Alias",
         Takes::Some { least: 1, most: 2, set: |cx, args| set_alias(cx, args, None) },
-        "Maps a part of the URL space to a file or folder.",
+        "Maps a URL path to a file or folder.",
     ),
     alias(
         "ScriptAlias",
         Takes::Some { least: 1, most: 2, set: |cx, args| set_alias(cx, args, Some(SCRIPT)) },
-        "Maps a part of the URL space to a folder of programs, which are run.",
+        "Maps a URL path to a folder of CGI programs.",
     ),
     Row::new(
         "AliasMatch",
         Takes::Two(|cx, regex, target| alias_match(cx, regex, target, None)),
         "regex file-path|directory-path",
-        "Maps paths that a regular expression matches to files.",
+        "Maps URL paths that match a regular expression to files.",
     ),
     Row::new(
         "ScriptAliasMatch",
         Takes::Two(|cx, regex, target| alias_match(cx, regex, target, Some(SCRIPT))),
         "regex file-path|directory-path",
-        "Maps paths that a regular expression matches to programs, which are run.",
+        "Maps URL paths that match a regular expression to CGI programs.",
     ),
     Row::new(
         "AliasPreservePath",
         Takes::Flag(preserve_path),
         "OFF|ON",
-        "Lets an alias of a whole Location keep what follows the section's path.",
+        "Keeps the path after the section's when an Alias applies to a whole Location.",
     )
     .standing(Places::ALL, Override::FILE_INFO)
     .default("OFF"),
@@ -82,7 +77,7 @@ pub(super) const ROWS: &[Row<Alias>] = &[
         "RedirectRelative",
         Takes::Flag(relative),
         "On|Off",
-        "Leaves the path of a redirect as it is, instead of putting the server's name before it.",
+        "Leaves the path of a redirect relative, without the server's name.",
     )
     .standing(Places::ALL, Override::FILE_INFO)
     .default("Off"),
@@ -164,7 +159,7 @@ fn compile(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Pattern, Fault> {
     Ok(Pattern::Regex(regex))
 }
 
-/// Adds an alias, and says so where an earlier one will always be found first.
+/// Adds an alias, and warns if an earlier one always takes precedence.
 fn push_alias(cx: &mut Here<'_, '_>, added: AliasEntry) {
     let name = cx.target.directive;
     if let Pattern::Prefix(path) = &added.from {
@@ -189,7 +184,7 @@ fn push_alias(cx: &mut Here<'_, '_>, added: AliasEntry) {
     cx.server().aliases.push(added);
 }
 
-/// The status that a word or number names.
+/// The status for a word or number.
 fn status_of(arg: &Arg) -> Option<u16> {
     const WORDS: [(&str, u16); 4] =
         [("permanent", 301), ("temp", 302), ("seeother", 303), ("gone", 410)];
@@ -243,7 +238,7 @@ fn set_redirect(cx: &mut Here<'_, '_>, args: &[Arg], status: u16, matching: bool
     Ok(())
 }
 
-/// A redirect of everything in a section.
+/// Sets a redirect for a whole section.
 fn redirect_section(cx: &mut Here<'_, '_>, status: u16, target: &Arg) -> Set {
     let target = parse(cx, target, "redirect")?;
     cx.dir().redirect.set((status, Some(Arc::new(target))));

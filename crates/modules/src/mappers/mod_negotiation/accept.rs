@@ -1,10 +1,10 @@
-//! What the client says of itself.
+//! The client's accept fields.
 
 use server::request::Request;
 use wire::Table;
 use wire::accept::{self, Entry};
 
-/// The accept fields; `None` where the client has not sent one.
+/// The accept fields; `None` for one that was not sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accepts {
     /// `Accept`
@@ -15,15 +15,15 @@ pub(super) struct Accepts {
     pub charsets: Option<Vec<Entry>>,
     /// `Accept-Language`
     pub languages: Option<Vec<Entry>>,
-    /// `Accept` wants something less than the rest: then wildcards mean what they say.
+    /// Whether `Accept` contains a quality below 1, so that wildcards are taken literally.
     pub has_quality: bool,
 }
 
-/// The type that stands for programs (`CGI_MAGIC_TYPE`).
+/// The type of CGI programs (`CGI_MAGIC_TYPE`).
 pub(super) const PROGRAM_TYPE: &[u8] = b"application/x-httpd-cgi";
 
 impl Accepts {
-    /// Reads the fields (`parse_accept_headers`).
+    /// Parses the fields (`parse_accept_headers`).
     pub fn read(headers: &Table) -> (Accepts, bool) {
         let list = |name: &[u8]| headers.get(name).map(accept::parse);
         let types = list(b"Accept");
@@ -39,7 +39,7 @@ impl Accepts {
         (accepts, given)
     }
 
-    /// What `Accept` means where it is not sent, and how much programs are wanted
+    /// Adds defaults for a missing `Accept`, and the preference for CGI programs
     /// (`maybe_add_default_accepts`).
     pub fn add_defaults(&mut self, given: bool, terms: &Terms, prefer_programs: bool) {
         let entry = |name: &[u8], quality_milli| Entry {
@@ -60,25 +60,26 @@ impl Accepts {
     }
 }
 
-/// How the choice is made (RFC 2295).
+/// The terms of the choice (RFC 2295).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// The resource is negotiated transparently.
+    /// Whether the resource is negotiated transparently.
     pub transparent: bool,
-    /// The client understands transparent negotiation.
+    /// Whether the client supports transparent negotiation.
     pub understood: bool,
-    /// `Alternates` is sent.
+    /// Whether `Alternates` is sent.
     pub alternates: bool,
-    /// We may choose for the client.
+    /// Whether the server may choose for the client.
     pub may_choose: bool,
-    /// By the remote variant selection algorithm (RFC 2296).
+    /// Whether the remote variant selection algorithm applies (RFC 2296).
     pub remote: bool,
-    /// What the client says is taken at its word.
+    /// Whether the client's fields are taken literally.
     pub literal: bool,
 }
 
 impl Terms {
-    /// For a resource that is not negotiated transparently, or a client that says nothing.
+    /// The terms for a resource without transparent negotiation, or a client that does not ask for
+    /// it.
     pub fn plain(transparent: bool) -> Terms {
         Terms {
             transparent,
@@ -90,11 +91,11 @@ impl Terms {
         }
     }
 
-    /// Reads `Negotiate` (`parse_negotiate_header`).
+    /// Parses `Negotiate` (`parse_negotiate_header`).
     pub fn read(request: &Request) -> Terms {
         let mut terms = Terms::plain(true);
         let Some(field) = request.headers_in.get(b"Negotiate") else { return terms };
-        // Lynx says "trans" and does not mean it.
+        // Lynx sends "trans" without supporting it.
         let agent = request.headers_in.get(b"User-Agent").unwrap_or_default();
         if field == b"trans" && agent.starts_with(b"Lynx") {
             return terms;

@@ -1,4 +1,4 @@
-//! What the answer tells of the variants: `Vary`, `TCN`, `Alternates`, and the list for readers.
+//! The response's description of the variants: `Vary`, `TCN`, `Alternates`, and the HTML list.
 
 use server::request::Request;
 
@@ -21,7 +21,7 @@ pub(super) fn set_fields(request: &mut Request, terms: &Terms, variants: &[Varia
     }
 }
 
-/// Every dimension in which two variants differ.
+/// Lists the dimensions in which variants differ.
 fn vary(terms: &Terms, variants: &[Variant]) -> Vec<u8> {
     let (first, others) = variants.split_first().unzip();
     let others = others.unwrap_or_default();
@@ -43,7 +43,7 @@ fn encoding(variant: &Variant) -> &[u8] {
     variant.encoding.as_deref().unwrap_or_default()
 }
 
-/// One variant as RFC 2295 section 8.3 writes it.
+/// Formats a variant as in RFC 2295 section 8.3.
 fn alternate(variant: &Variant) -> Vec<u8> {
     let mut out = b"{\"".to_vec();
     wire::escape::path_segment(&mut out, &variant.file_name);
@@ -62,7 +62,7 @@ fn alternate(variant: &Variant) -> Vec<u8> {
     attribute("charset", &variant.charset);
     attribute("language", &variant.languages.join(&b","[..]));
     attribute("encoding", encoding(variant));
-    // A program's length is not that of its output.
+    // The length of a program is not that of its output.
     let is_program = variant.sub.as_ref().is_some_and(|sub| sub.handler.is_some());
     if let Some(bytes) = variant.bytes.filter(|_| !is_program) {
         attribute("length", bytes.to_string().as_bytes());
@@ -71,7 +71,7 @@ fn alternate(variant: &Variant) -> Vec<u8> {
     out
 }
 
-/// A quality with up to three digits, without zeros at the end.
+/// Formats a quality with up to three digits, without trailing zeros.
 fn quality(value: f32) -> String {
     let text = format!("{value:.3}");
     match text.trim_end_matches('0').trim_end_matches('.') {
@@ -80,7 +80,7 @@ fn quality(value: f32) -> String {
     }
 }
 
-/// The list for readers, as HTML (`make_variant_list`).
+/// The HTML list (`make_variant_list`).
 pub(super) fn list(variants: &[Variant]) -> Vec<u8> {
     let mut out = b"Available variants:\n<ul>\n".to_vec();
     for variant in variants {

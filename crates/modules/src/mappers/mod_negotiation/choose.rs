@@ -1,4 +1,4 @@
-//! Choosing among variants.
+//! Chooses among variants.
 //!
 //! Source: `best_match`, `is_variant_better`, `is_variant_better_rvsa`
 //! (modules/mappers/mod_negotiation.c); RFC 2296.
@@ -12,16 +12,16 @@ use super::accept::{Accepts, Terms};
 use super::quality::{self, LATIN_1};
 use super::variant::{Variant, Wanted};
 
-/// What the choice came to.
+/// The outcome of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// The best variant's place, if there is one.
+    /// The index of the best variant, if there is one.
     pub best: Option<usize>,
-    /// It is good enough to be served; otherwise the client gets a list.
+    /// Whether it is good enough to be served; otherwise the client gets a list.
     pub clear: bool,
 }
 
-/// Which encoded variants the environment rules out.
+/// The encoded variants that the environment excludes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Discard {
     Nothing,
@@ -52,8 +52,8 @@ impl Discard {
     }
 }
 
-/// Finds the best variant; notes on each how much it is wanted. `prefer-language` of the
-/// environment is tried first and forgotten if it leads to nothing.
+/// Finds the best variant, and notes the quality of each. `prefer-language` of the environment is
+/// tried first, and dropped if it finds nothing.
 pub(super) fn best_match(
     accepts: &Accepts,
     terms: &Terms,
@@ -114,7 +114,7 @@ fn round(
     Choice { best, clear: best_quality > 0.0 && (!terms.remote || definite) }
 }
 
-/// The quality of a variant that is better than the best so far, by RFC 2296.
+/// The quality of a variant that is better than the best so far by RFC 2296; `None` otherwise.
 fn is_better_remotely(variant: &Variant, best: Option<&Variant>, best_quality: f32) -> Option<f32> {
     let wanted = variant.wanted;
     if wanted.encoding == 0.0 {
@@ -129,8 +129,8 @@ fn is_better_remotely(variant: &Variant, best: Option<&Variant>, best_quality: f
     (quality > best_quality || equal_but_encoding).then_some(quality)
 }
 
-/// The quality of a variant that is better than the best so far, by Apache's own rules: type,
-/// language, level, charset, encoding, length.
+/// The quality of a variant that is better than the best so far by Apache's rules (type, language,
+/// level, charset, encoding, length); `None` otherwise.
 fn is_better(variant: &Variant, best: Option<&Variant>, best_quality: f32) -> Option<f32> {
     let wanted = variant.wanted;
     let all = [
@@ -151,7 +151,7 @@ fn is_better(variant: &Variant, best: Option<&Variant>, best_quality: f32) -> Op
     (among_equals(variant, best) == Ordering::Greater).then_some(quality)
 }
 
-/// Which of two variants of the same quality of type is better.
+/// Compares two variants whose types have the same quality.
 fn among_equals(variant: &Variant, best: &Variant) -> Ordering {
     let (own, other) = (variant.wanted, best.wanted);
     by_value(own.language, other.language)
@@ -161,7 +161,7 @@ fn among_equals(variant: &Variant, best: &Variant) -> Ordering {
         .then_with(|| by_charset(variant, best))
         .then_with(|| by_value(own.encoding, other.encoding))
         .then_with(|| match (variant.bytes, best.bytes) {
-            // A length that is not known counts as less than any.
+            // An unknown length is less than any other.
             (Some(own), Some(other)) => other.cmp(&own),
             (None, Some(_)) => Ordering::Greater,
             _ => Ordering::Equal,
@@ -172,7 +172,7 @@ fn by_value(own: f32, other: f32) -> Ordering {
     own.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
-/// A place in `LanguagePriority` is better than none, an early one better than a late one.
+/// A position in `LanguagePriority` is better than none, and an early one better than a late one.
 fn by_place(own: Option<usize>, other: Option<usize>) -> Ordering {
     match (own, other) {
         (Some(own), Some(other)) => other.cmp(&own),
@@ -182,7 +182,7 @@ fn by_place(own: Option<usize>, other: Option<usize>) -> Ordering {
     }
 }
 
-/// The highest level that was asked for, else the lowest (`level_cmp`).
+/// The highest requested level wins, otherwise the lowest (`level_cmp`).
 fn by_level(variant: &Variant, best: &Variant) -> Ordering {
     let comparable = match variant.is_html() {
         true => best.is_html(),
@@ -195,7 +195,7 @@ fn by_level(variant: &Variant, best: &Variant) -> Ordering {
     matched.then_with(|| best.level.cmp(&variant.level))
 }
 
-/// A charset that is named, and not the old default, is better than that one.
+/// An explicit charset is better than the old default.
 fn by_charset(variant: &Variant, best: &Variant) -> Ordering {
     let is_old = |charset: &[u8]| charset.is_empty() || charset == LATIN_1;
     match !is_old(&variant.charset) && is_old(&best.charset) {

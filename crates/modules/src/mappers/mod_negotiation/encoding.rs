@@ -1,4 +1,4 @@
-//! `x-gzip` or `gzip`: the token that the client uses.
+//! `x-gzip` or `gzip`: responds with the client's token.
 
 use server::hooks::{Answer, Bound};
 use server::request::Request;
@@ -7,7 +7,7 @@ use wire::accept;
 use super::Negotiation;
 use super::quality::without_x;
 
-/// Names the content's encoding as the client does (`fix_encoding`).
+/// Sets the content's encoding to the client's name for it (`fix_encoding`).
 pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> Answer<'r> {
     let Some(own) = request.content_encoding.as_deref().filter(|own| !own.is_empty()) else {
         return Answer::DECLINED;

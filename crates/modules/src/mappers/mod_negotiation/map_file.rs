@@ -20,7 +20,7 @@ use super::outcome::{Variants, negotiate};
 use super::type_map::{self, MAP_LIMIT_BYTES};
 use super::variant::Variant;
 
-/// Answers with the best variant of a map.
+/// Responds with the best variant of a map.
 pub(super) fn handle<'r>(
     negotiation: Bound<'r, Negotiation>,
     request: &'r mut Request,
@@ -50,7 +50,7 @@ async fn answer(
     Ok(subrequest::internal_redirect(request, &target).await)
 }
 
-/// Where a variant lies, as a URL with the request's own path information and query.
+/// The URL of a variant, with the request's own path information and query.
 fn redirect_target(request: &Request, file_name: &[u8]) -> Vec<u8> {
     let uri = request.uri.strip_suffix(request.path_info.as_slice()).unwrap_or(&request.uri);
     let end = uri.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
@@ -65,21 +65,21 @@ fn redirect_target(request: &Request, file_name: &[u8]) -> Vec<u8> {
     target
 }
 
-/// Where a map lies.
+/// The location of a map.
 struct Place {
     filename: Vec<u8>,
     file: server::request::FileInfo,
 }
 
-/// The variants of a map that a subrequest has found.
+/// Reads the variants of a map that a subrequest has found.
 pub(super) async fn read(request: &mut Request, map: &Request) -> Result<Vec<Variant>, u16> {
     let place = Place { filename: map.filename.clone(), file: map.file };
     read_at(request, &place).await
 }
 
-/// Reads a map; lengths that it does not give are those of the files.
+/// Reads a map. Missing lengths are taken from the files.
 async fn read_at(request: &mut Request, map: &Place) -> Result<Vec<Variant>, u16> {
-    // A folder opens and gives no line: to Apache a map without variants.
+    // A folder can be opened but has no lines, which Apache treats as a map without variants.
     let text = match map.file.kind {
         FileKind::Directory => Vec::new(),
         _ => load(request, &map.filename).await?,
@@ -135,7 +135,7 @@ async fn load(request: &Request, file: &[u8]) -> Result<Vec<u8>, u16> {
     Err(if missing.contains(&error.kind()) { 404 } else { 403 })
 }
 
-/// Sends a body that stands in the map itself.
+/// Sends a body that is inside the map.
 fn send_body(request: &mut Request, variant: Variant, start: u64) -> Result<Verdict, u16> {
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
     request.allowed = standard.into_iter().collect();

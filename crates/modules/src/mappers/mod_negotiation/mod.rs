@@ -1,4 +1,4 @@
-//! mod_negotiation: the one of several variants that suits the client best.
+//! mod_negotiation: chooses the variant that suits the client best.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_negotiation.html>
 
@@ -27,19 +27,19 @@ pub struct Negotiation;
 /// `ForceLanguagePriority`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Force {
-    /// `Prefer`: among equals, `LanguagePriority` decides.
+    /// `Prefer`: `LanguagePriority` decides among equals.
     pub prefer: bool,
-    /// `Fallback`: where nothing is acceptable, `LanguagePriority` decides.
+    /// `Fallback`: `LanguagePriority` decides if no variant is acceptable.
     pub fallback: bool,
 }
 
 impl Force {
-    /// Where nothing is said.
+    /// The default.
     const DEFAULT: Force = Force { prefer: true, fallback: false };
 }
 
 server::config! {
-    /// What the module knows of a server.
+    /// Server configuration.
     pub struct Settings {
         /// `CacheNegotiatedDocs`
         pub cache_negotiated: Setting<bool>,
@@ -47,11 +47,11 @@ server::config! {
 }
 
 server::config! {
-    /// What the module knows of a directory.
+    /// Per-directory configuration.
     pub struct Directory {
         /// `ForceLanguagePriority`
         pub force: Setting<Force>,
-        /// `LanguagePriority`, most wanted first.
+        /// `LanguagePriority`, the most preferred first.
         pub language_priority: Setting<Vec<Vec<u8>>>,
     }
 }
@@ -64,8 +64,8 @@ impl Module for Negotiation {
     const DIRECTIVES: &'static [Row<Negotiation>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
-        // Both say no to an ordinary file by configuration and file system alone; where they have
-        // work they make the request impure themselves.
+        // For an ordinary file both decline by configuration and file system alone; otherwise they
+        // make the request impure themselves.
         hooks.on(Phase::TypeChecker, Rank::FIRST, always, multi_views).pure();
         hooks.on(Phase::Fixups, Rank::MIDDLE, always, encoding::fix).pure();
         hooks.handler("type-map", map_file::handle);
@@ -73,10 +73,10 @@ impl Module for Negotiation {
     }
 }
 
-/// The media type of type maps, which is also a handler's name (`MAP_FILE_MAGIC_TYPE`).
+/// The media type and handler name of type maps (`MAP_FILE_MAGIC_TYPE`).
 const MAP_TYPE: &str = "application/x-type-map";
 
-/// `Options MultiViews`: a path that does not exist may have variants. Source: `handle_multi`
+/// `Options MultiViews`: finds variants of a path that does not exist. Source: `handle_multi`
 fn multi_views<'r>(negotiation: Bound<'r, Negotiation>, request: &'r mut Request) -> Answer<'r> {
     let options = request.plan.core.options.flags();
     if request.file.kind != FileKind::None || !options.has(OptionFlags::MULTIVIEWS) {

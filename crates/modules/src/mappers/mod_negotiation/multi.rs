@@ -1,4 +1,4 @@
-//! MultiViews: the files whose names begin with the one that was asked for.
+//! MultiViews: the files whose names begin with the requested one.
 //!
 //! Source: `read_types_multi`, `handle_multi` (modules/mappers/mod_negotiation.c).
 
@@ -19,10 +19,10 @@ use super::variant::Variant;
 use super::{MAP_TYPE, Negotiation, map_file};
 use crate::http::mod_mime::Unrecognized;
 
-/// The most files that are looked at for one resource.
+/// Most files examined for one resource.
 const VARIANT_LIMIT: usize = 1000;
 
-/// Finds the variants of a path that does not exist, and becomes the best of them.
+/// Finds the variants of a path that does not exist, and serves the best one.
 pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Request) -> Verdict {
     let mut variants = match find(request).await {
         Ok(Some(variants)) if !variants.all.is_empty() => variants,
@@ -132,13 +132,13 @@ async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<
     }
 }
 
-/// What a file with a matching name is.
+/// The result for a file with a matching name.
 enum Found {
-    /// Nothing that could be served for this name.
+    /// Not servable under this name.
     Nothing,
     /// A variant.
     Variant(Box<Variant>),
-    /// A type map, which counts instead of all the others.
+    /// A type map, which replaces all other variants.
     Map(Box<Request>),
 }
 
@@ -146,7 +146,7 @@ fn variant(mut sub: Request, name: &[u8], base: &[u8]) -> Found {
     if sub.file.kind != FileKind::Regular {
         return Found::Nothing;
     }
-    // What has a handler and no type is taken for a program.
+    // A file with a handler but no type counts as a program.
     if sub.handler.is_some() && sub.content_type.is_none() {
         sub.content_type = Some(PROGRAM_TYPE.to_vec());
     }
@@ -171,7 +171,7 @@ fn variant(mut sub: Request, name: &[u8], base: &[u8]) -> Found {
     Found::Variant(Box::new(variant))
 }
 
-/// Whether what means nothing in a file's name stands in the asked one, in the same order.
+/// Whether the unknown extensions occur in the requested name, in the same order.
 fn is_part_of(unrecognized: &[Vec<u8>], base: &[u8]) -> bool {
     let mut left = unrecognized.iter().map(Vec::as_slice).peekable();
     for segment in base.split(|byte| *byte == b'.') {

@@ -1,4 +1,4 @@
-//! From the variants of a resource to the one that is served, or the status.
+//! Chooses the variant to serve, or a status.
 //!
 //! Source: `do_negotiation`, `setup_choice_response` (modules/mappers/mod_negotiation.c).
 
@@ -16,11 +16,11 @@ use super::{Negotiation, alternates, choose};
 pub(super) struct Variants {
     /// All of them.
     pub all: Vec<Variant>,
-    /// How many of them were found on disk (MultiViews).
+    /// The number of those found on disk (MultiViews).
     pub on_disk: usize,
 }
 
-/// Chooses; sets the fields that tell of it. An error is the status to answer with.
+/// Chooses, and sets the fields that describe the choice. The error is the status of the response.
 pub(super) async fn negotiate(
     negotiation: Bound<'_, Negotiation>,
     request: &mut Request,
@@ -68,7 +68,7 @@ pub(super) async fn negotiate(
     Ok(best)
 }
 
-/// Transparent negotiation is for GET, on variants that are neighbours and files.
+/// Transparent negotiation applies to GET, if all variants are files in the same folder.
 fn is_transparent(request: &Request, variants: &[Variant]) -> bool {
     let is_neighbour =
         |variant: &Variant| !variant.file_name.contains(&b'/') && variant.body_at.is_none();
@@ -77,7 +77,7 @@ fn is_transparent(request: &Request, variants: &[Variant]) -> bool {
         && variants.iter().all(is_neighbour)
 }
 
-/// A variant must not be negotiated itself.
+/// Checks that a variant is not itself negotiated.
 async fn check_choice(request: &mut Request, variant: &mut Variant) -> Result<(), u16> {
     if variant.sub.is_none() {
         let sub = subrequest::lookup_file(request, &variant.file_name).await;

@@ -1,4 +1,4 @@
-//! How much a client wants a variant: type, language, charset, encoding.
+//! The quality of a variant for a client: type, language, charset, encoding.
 //!
 //! Source: `set_accept_quality`, `set_language_quality`, `set_charset_quality`,
 //! `set_encoding_quality` (modules/mappers/mod_negotiation.c).
@@ -9,18 +9,18 @@ use super::accept::{Accepts, Terms};
 use super::variant::{INCLUDES_TYPE, INCLUDES_TYPE_3, Variant};
 use super::{Directory, Force};
 
-/// What variants without a language are worth where others have one; also what is served by
-/// `ForceLanguagePriority Fallback`, and what no encoding is worth that was not asked for.
+/// The quality of variants without a language if others have one, of the choice by
+/// `ForceLanguagePriority Fallback`, and of no encoding if it was not requested.
 const LEAST: f32 = 0.0001;
 
-/// What a language is worth whose first part alone is what was asked for.
+/// The quality of a language that matches a requested one only in its first part.
 const RELATED_LANGUAGE: f32 = 0.001;
 
 fn quality(entry: &Entry) -> f32 {
     f32::from(entry.quality_milli) / 1000.0
 }
 
-/// By `Accept`: the closest element counts.
+/// Applies `Accept`: the closest element counts.
 pub(super) fn by_type(accepts: &Accepts, terms: &Terms, variant: &mut Variant) {
     let mut found = 0.0;
     let mut definite = true;
@@ -29,7 +29,7 @@ pub(super) fn by_type(accepts: &Accepts, terms: &Terms, variant: &mut Variant) {
         if !matches_type(entry, variant) || variant.wanted.closeness == before {
             continue;
         }
-        // Old browsers end their list with a wildcard that they do not mean.
+        // Old browsers append a wildcard that is not meant literally.
         let guessed = !terms.literal && !accepts.has_quality;
         found = match variant.wanted.closeness {
             1 if guessed => 0.01,
@@ -64,13 +64,13 @@ fn matches_type(entry: &Entry, variant: &mut Variant) -> bool {
     }
 }
 
-/// What a variant without a language is worth (`set_default_lang_quality`).
+/// The quality of a variant without a language (`set_default_lang_quality`).
 pub(super) fn without_language(terms: &Terms, variants: &[Variant]) -> f32 {
     let some = variants.iter().any(|variant| !variant.languages.is_empty());
     if some && !terms.literal { LEAST } else { 1.0 }
 }
 
-/// By `Accept-Language`, then by `LanguagePriority`.
+/// Applies `Accept-Language`, then `LanguagePriority`.
 pub(super) fn by_language(
     accepts: &Accepts,
     terms: &Terms,
@@ -127,13 +127,13 @@ fn best_language(list: &[Entry], terms: &Terms, languages: &[Vec<u8>]) -> (f32, 
     (best.map_or(related, quality), true)
 }
 
-/// `en` is a range of `en` and `en-gb`.
+/// Whether `range` covers `language`: `en` covers `en` and `en-gb`.
 fn is_range_of(range: &[u8], language: &[u8]) -> bool {
     let rest = language.strip_prefix(range);
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'-')))
 }
 
-/// `en-us` was asked for, and the variant is in `en` or `en-gb`.
+/// Whether the first parts are equal: `en-us` was requested, and the variant is in `en` or `en-gb`.
 fn shares_first_part(range: &[u8], language: &[u8]) -> bool {
     let first = range.iter().position(|byte| *byte == b'-').and_then(|end| range.get(..end));
     first.is_some_and(|first| language.starts_with(first))
@@ -159,10 +159,10 @@ fn by_priority(dir: &Directory, variant: &mut Variant) {
     }
 }
 
-/// The charset of text that names none.
+/// The default charset of text.
 pub(super) const LATIN_1: &[u8] = b"iso-8859-1";
 
-/// By `Accept-Charset`.
+/// Applies `Accept-Charset`.
 pub(super) fn by_charset(accepts: &Accepts, terms: &Terms, variant: &mut Variant) {
     let Some(list) = &accepts.charsets else {
         if !variant.charset.is_empty() {
@@ -187,7 +187,7 @@ pub(super) fn by_charset(accepts: &Accepts, terms: &Terms, variant: &mut Variant
     }
 }
 
-/// By `Accept-Encoding`; `x-gzip` is `gzip`.
+/// Applies `Accept-Encoding`; `x-gzip` is `gzip`.
 pub(super) fn by_encoding(accepts: &Accepts, variant: &mut Variant) {
     let own = variant.encoding.as_deref();
     let plain = matches!(own, None | Some(b"" | b"7bit" | b"8bit" | b"binary"));

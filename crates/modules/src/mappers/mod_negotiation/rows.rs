@@ -13,21 +13,21 @@ pub(super) const ROWS: &[Row<Negotiation>] = &[
         "CacheNegotiatedDocs",
         Takes::Flag(cache_negotiated_docs),
         "On|Off",
-        "Lets HTTP/1.0 caches keep answers that were chosen among variants.",
+        "Allows HTTP/1.0 caches to store negotiated responses.",
     )
     .default("Off"),
     Row::new(
         "LanguagePriority",
         Takes::Each(language_priority),
         "MIME-lang [MIME-lang] ...",
-        "Orders languages for clients that have no preference.",
+        "Sets the order of languages for clients without a preference.",
     )
     .standing(Places::ALL, Override::FILE_INFO),
     Row::new(
         "ForceLanguagePriority",
         Takes::Some { least: 1, most: usize::MAX, set: force_language_priority },
         "None|Prefer|Fallback [Prefer|Fallback]",
-        "Says what LanguagePriority decides: among equals, or where nothing is acceptable.",
+        "Sets whether LanguagePriority decides among equal variants, or if none is acceptable.",
     )
     .standing(Places::ALL, Override::FILE_INFO)
     .default("Prefer"),
@@ -46,7 +46,7 @@ fn language_priority(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// Words in one place add up; `None` goes with no other.
+/// Words in the same section accumulate; `None` can't be combined.
 fn force_language_priority(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let here = &mut cx.dir().force;
     for arg in args {

@@ -1,4 +1,4 @@
-//! Reading type maps: header-like records, one for each variant, with empty lines between them.
+//! Parses type maps: header-like records, one for each variant, separated by empty lines.
 //!
 //! Source: `read_type_map`, `get_header_line`, `get_body` (modules/mappers/mod_negotiation.c).
 
@@ -7,28 +7,28 @@ use wire::chars::is_space;
 
 use super::variant::Variant;
 
-/// The most that is read of a map, bytes. Apache has no limit but for a line and a body.
+/// Most bytes of a map. Apache limits only lines and bodies.
 pub(super) const MAP_LIMIT_BYTES: u64 = 1 << 20;
 
 /// The most variants of a map.
 const VARIANT_LIMIT: usize = 1000;
 
-/// The longest body in a map, with its end tag, bytes (`MAX_STRING_LEN`).
+/// Most bytes of a body in a map, including its end tag (`MAX_STRING_LEN`).
 const BODY_LIMIT_BYTES: usize = 8192;
 
-/// Why a map can't be used.
+/// Why a map is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadMap {
-    /// Apache's number of the message.
+    /// Apache's message number.
     pub number: u32,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Whether what was read before may be used.
+    /// Whether the preceding variants are usable.
     pub usable: bool,
 }
 
-/// The variants of a map, up to what is wrong with it, if anything is. `name` is the map's own file
-/// name, which bodies inside it go by.
+/// Parses the variants of a map, up to the first error. `name` is the map's own file name, which
+/// bodies inside it use.
 pub(super) fn parse(map: &[u8], name: &[u8]) -> (Vec<Variant>, Option<BadMap>) {
     let mut reader = Reader { map, at: 0 };
     let mut variants = Vec::new();
@@ -54,9 +54,9 @@ pub(super) fn parse(map: &[u8], name: &[u8]) -> (Vec<Variant>, Option<BadMap>) {
 enum Line {
     /// A header with its continuation lines.
     Header(Vec<u8>),
-    /// Nothing but blanks.
+    /// Only blanks.
     Empty,
-    /// No more lines.
+    /// The end of the map.
     End,
 }
 
@@ -93,7 +93,7 @@ impl<'m> Reader<'m> {
             return Line::Empty;
         }
         let mut whole = line.to_vec();
-        // What follows the Body line is the body.
+        // The body follows the Body line.
         if whole.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"Body:")) {
             return Line::Header(whole);
         }
@@ -116,7 +116,8 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// A body up to its end tag, and the rest of the tag's line: where it begins, how long it is.
+    /// Reads a body up to its end tag, and the rest of that line. Returns the body's offset and
+    /// length.
     fn take_body(&mut self, tag: &[u8]) -> Option<(usize, usize)> {
         let start = self.at;
         let rest = self.rest();
@@ -140,7 +141,7 @@ struct Record {
 }
 
 impl Record {
-    /// The record is complete.
+    /// Completes the record.
     fn finish(&mut self, variants: &mut Vec<Variant>) {
         let record = std::mem::take(self);
         if !record.variant.file_name.is_empty() && record.has_content {
@@ -213,7 +214,7 @@ fn split(line: &[u8]) -> Result<(Vec<u8>, &[u8]), BadMap> {
     Ok((line.get(..colon).unwrap_or_default().to_ascii_lowercase(), value))
 }
 
-/// Text in parentheses becomes blanks.
+/// Replaces text in parentheses by blanks.
 fn without_comments(value: &[u8]) -> Vec<u8> {
     let mut inside = false;
     let blanked = value.iter().map(|byte| {
@@ -226,8 +227,7 @@ fn without_comments(value: &[u8]) -> Vec<u8> {
     blanked.collect()
 }
 
-/// The first word, up to a blank, comma or semicolon; a quoted part is taken whole
-/// (`ap_get_token`).
+/// The first word, up to a blank, comma or semicolon; a quoted part belongs to it (`ap_get_token`).
 fn token(value: &[u8]) -> &[u8] {
     let mut quoted = false;
     let value = value.trim_ascii_start();

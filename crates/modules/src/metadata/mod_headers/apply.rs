@@ -1,4 +1,4 @@
-//! Making the changes.
+//! Applies the changes.
 //!
 //! Source: `do_headers_fixup` (modules/metadata/mod_headers.c).
 
@@ -17,25 +17,25 @@ use super::entry::{Action, Condition, Entry, Value};
 pub(super) enum Fields {
     /// The request's.
     Request,
-    /// The answer's, if it succeeds (`headers_out`).
+    /// The response's, if it succeeds (`headers_out`).
     Success,
-    /// The answer's, whatever it is (`err_headers_out`).
+    /// The response's in any case (`err_headers_out`).
     Always,
 }
 
 /// When fields are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// As soon as the request was read.
+    /// As soon as the request is read.
     Early,
-    /// When everything is known.
+    /// When the response is known.
     Late,
 }
 
-/// Makes the changes that are due, but for the first `done`, which were made before.
+/// Applies the changes that are due, except the first `done`, which were applied before.
 ///
 /// # Errors
-/// [`Later`] where a match has to be made first; `done` says how far it has come.
+/// [`Later`] if a match has to be made first; `done` counts the changes applied.
 pub(super) fn apply(
     request: &mut Request,
     fields: Fields,
@@ -52,8 +52,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// A condition that can't be evaluated is ignored, as in Apache: the change is made. One that is
-/// undecided does not hold.
+/// Whether a condition holds. As in Apache, one that can't be evaluated is ignored, and the change
+/// applied. An undecided one does not hold.
 fn holds(condition: &Condition, request: &mut Request) -> Result<bool, Later> {
     Ok(match condition {
         Condition::Always | Condition::Early => true,
@@ -84,7 +84,7 @@ fn table(request: &mut Request, fields: Fields) -> &mut Table {
     }
 }
 
-/// Makes one change; where that is [`Later`] nothing is changed.
+/// Applies a change, or nothing if the result is [`Later`].
 fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), Later> {
     let name = entry.name.as_slice();
     match &entry.action {
@@ -143,7 +143,7 @@ fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), La
     Ok(())
 }
 
-/// The answer's media type stands apart from its fields.
+/// Whether the field is the response's media type, which is stored separately.
 fn is_media_type(fields: Fields, name: &[u8]) -> bool {
     fields != Fields::Request && name.eq_ignore_ascii_case(b"Content-Type")
 }
@@ -173,7 +173,7 @@ fn text(value: &Value, request: &mut Request) -> Vec<u8> {
     }
 }
 
-/// Whether a comma-separated list has this very element; commas in quotes do not separate.
+/// Whether a comma-separated list contains exactly this element. Commas in quotes do not separate.
 fn has_element(list: &[u8], element: &[u8]) -> bool {
     let mut quoted = false;
     let mut elements = list.split(|byte| {
@@ -212,8 +212,8 @@ fn edit(
     Ok(())
 }
 
-/// `text` with the first match, or all of them, replaced. Tags are filled in before `$1` and its
-/// like, so that what a client sends can't become a reference.
+/// `text` with the first match, or all of them, replaced. Tags are filled in before `$1` and so on,
+/// so that a client's data can't become a reference.
 fn replaced(
     request: &mut Request,
     regex: &Regex,
@@ -229,7 +229,7 @@ fn replaced(
         request.log::<Headers>(
             Level::Error,
             20_110,
-            format_args!("a field was not edited: it would become too long"),
+            format_args!("the value was not edited: it would become too long"),
         );
         text_of.to_vec()
     }))
@@ -257,7 +257,7 @@ fn replace(
             break;
         }
         if found.is_empty() {
-            // An empty match would be found again for ever; Apache's recursion never ends there.
+            // An empty match would recur forever, which Apache's recursion does.
             let Some((next, after)) = rest.split_first() else { break };
             out.push(*next);
             rest = after;

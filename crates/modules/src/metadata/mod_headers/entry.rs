@@ -1,4 +1,4 @@
-//! One line of `Header` or `RequestHeader`.
+//! A line of `Header` or `RequestHeader`.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use pcre::Regex;
 
 use super::format::Format;
 
-/// A change of fields, and when it is made.
+/// A change to fields, and its condition.
 #[derive(Clone)]
 pub(super) struct Entry {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// The field's name; a pattern of names for `echo`.
+    /// The field's name; for `echo` a pattern of names.
     pub name: Vec<u8>,
-    /// On what it depends.
+    /// The condition.
     pub condition: Condition,
 }
 
 impl Entry {
-    /// Whether the change is made before anything else is known.
+    /// Whether the change is applied as soon as the request is read.
     pub fn is_early(&self) -> bool {
         matches!(self.condition, Condition::Early)
     }
 
-    /// Whether what it does to an answer is the same for every request.
+    /// Whether its effect on a response is the same for every request.
     pub fn is_pure(&self) -> bool {
         let free = match &self.condition {
             Condition::Always | Condition::Early => true,
@@ -33,7 +33,7 @@ impl Entry {
         };
         free && match &self.action {
             Action::Unset => true,
-            // A note is for the log, and no part of the answer.
+            // A note is for the log, not a part of the response.
             Action::Echo(_) | Action::Note(_) => false,
             Action::Add(value)
             | Action::Append(value)
@@ -46,55 +46,55 @@ impl Entry {
     }
 }
 
-/// On what a change depends.
+/// The condition of a change.
 #[derive(Clone)]
 pub(super) enum Condition {
-    /// Nothing.
+    /// None.
     Always,
-    /// Nothing, but it is made as soon as the request was read.
+    /// None; the change is applied as soon as the request is read.
     Early,
-    /// `env=NAME`, `env=!NAME`: the variable, and whether it must be there.
+    /// `env=NAME`, `env=!NAME`: the variable, and whether it must be set.
     Variable(Vec<u8>, bool),
     /// `expr=`
     Expression(Arc<Expr>),
 }
 
-/// What is done to a field.
+/// The action on a field.
 #[derive(Clone)]
 pub(super) enum Action {
-    /// `add`: one more field.
+    /// `add`: add a field.
     Add(Value),
-    /// `append`: joined to the value that is there.
+    /// `append`: append to the existing value.
     Append(Value),
-    /// `merge`: joined, unless it is an element already.
+    /// `merge`: append, unless it is already an element.
     Merge(Value),
-    /// `set`: instead of all that are there.
+    /// `set`: replace all fields of this name.
     Set(Value),
-    /// `setifempty`: where there is none.
+    /// `setifempty`: set if there is no such field.
     SetIfEmpty(Value),
     /// `unset`
     Unset,
-    /// `echo`: the request's fields of these names are sent back.
+    /// `echo`: copy the request's fields with matching names to the response.
     Echo(Regex),
-    /// `edit`: the first match is replaced.
+    /// `edit`: replace the first match.
     Edit(Regex, Value),
-    /// `edit*`: all matches are replaced.
+    /// `edit*`: replace all matches.
     EditAll(Regex, Value),
-    /// `note`: the value becomes a note.
+    /// `note`: set a note.
     Note(Value),
 }
 
 /// The value of a field.
 #[derive(Clone)]
 pub(super) enum Value {
-    /// Text with `%{…}e` and the like.
+    /// Text with `%{…}e` and so on.
     Format(Arc<Format>),
     /// `expr=`
     Expression(Arc<Expr>),
 }
 
 impl Value {
-    /// Whether it is the same for every request.
+    /// Whether the value is the same for every request.
     fn is_constant(&self) -> bool {
         match self {
             Value::Format(format) => format.is_constant(),

@@ -1,4 +1,4 @@
-//! The texts of fields, with `%t`, `%D`, `%l`, `%i`, `%b`, `%{NAME}e` and `%{NAME}s` in them.
+//! Field values with `%t`, `%D`, `%l`, `%i`, `%b`, `%{NAME}e` and `%{NAME}s`.
 
 use std::io::Write;
 
@@ -9,32 +9,32 @@ use server::request::Request;
 
 use crate::mpm::Numbers;
 
-/// A parsed text.
+/// A parsed value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Format(Vec<Item>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Item {
-    /// Text as it is.
+    /// Literal text.
     Text(Vec<u8>),
-    /// `%t`: when the request was received.
+    /// `%t`: the time of the request's arrival.
     Time,
-    /// `%D`: how long it took so far.
+    /// `%D`: the time since then.
     Duration,
     /// `%l`: load averages.
     Load,
-    /// `%i`: the idle share of workers.
+    /// `%i`: the percentage of idle workers.
     Idle,
-    /// `%b`: the busy share of workers.
+    /// `%b`: the percentage of busy workers.
     Busy,
     /// `%{NAME}e`
     Variable(Vec<u8>),
-    /// `%{NAME}s`; `None` where nobody has such variables.
+    /// `%{NAME}s`; `None` if mod_ssl is not active.
     Tls(Option<Expr>),
 }
 
 impl Format {
-    /// Reads a text; an error is Apache's sentence.
+    /// Parses a value. Errors are Apache's messages.
     pub fn parse(text: &[u8], registry: &Registry) -> Result<Format, String> {
         let mut items = Vec::new();
         let mut rest = text;
@@ -56,12 +56,12 @@ impl Format {
         Ok(Format(items))
     }
 
-    /// Whether it is the same for every request.
+    /// Whether the value is the same for every request.
     pub fn is_constant(&self) -> bool {
         self.0.iter().all(|item| matches!(item, Item::Text(_)))
     }
 
-    /// The text for a request.
+    /// The value for a request.
     pub fn fill(&self, request: &mut Request) -> Vec<u8> {
         let mut out = Vec::new();
         for item in &self.0 {
@@ -71,7 +71,7 @@ impl Format {
     }
 }
 
-/// One tag, behind its `%`; gives back what follows it.
+/// Parses a tag after its `%`, and returns the rest.
 fn parse_tag<'t>(tag: &'t [u8], registry: &Registry) -> Result<(Item, &'t [u8]), String> {
     let percent = Item::Text(b"%".to_vec());
     let (argument, letter) = match tag {
@@ -104,13 +104,13 @@ fn parse_tag<'t>(tag: &'t [u8], registry: &Registry) -> Result<(Item, &'t [u8]),
     Ok((item, after))
 }
 
-/// mod_ssl's variables are known to expressions, if mod_ssl is there.
+/// An expression for mod_ssl's variable, if mod_ssl is active.
 fn tls_variable(name: &[u8], registry: &Registry) -> Option<Expr> {
     let text = [b"%{SSL:", name, b"}"].concat();
     expr::parse_string(registry, &text, Flags::default()).ok()
 }
 
-/// `\n`, `\r`, `\t` and `\\`; any other backslash stays.
+/// Replaces `\n`, `\r`, `\t` and `\\`; any other backslash stays.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -156,14 +156,14 @@ impl Item {
     }
 }
 
-/// What stands for a variable that is not there.
+/// The value of an unset variable.
 const MISSING: &[u8] = b"(null)";
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// Line ends become spaces, so that a value can't begin a field of its own.
+/// Replaces line ends by spaces, so that a value can't begin a new field.
 fn unwrap(value: &[u8], out: &mut Vec<u8>) {
     out.extend(value.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }));
 }
@@ -174,14 +174,14 @@ fn load_averages() -> [f64; 3] {
     rustix::system::sysinfo().loads.map(|load| load as f64 / scale)
 }
 
-/// How many of the requests that may be answered at a time are being answered, per cent.
+/// The number of requests being processed, in per cent of the maximum.
 fn busy_percent(request: &Request) -> u64 {
     let snapshot = request.engine.scoreboard.snapshot();
     let loops = snapshot.processes.iter().flat_map(|process| &process.loops);
     let busy: u64 = loops.map(|each| each.connections.reading + each.connections.writing).sum();
     let most = Numbers::of(&request.engine.server);
     let most = most.map_or(1, |(_, numbers)| numbers.max_request_workers as u64).max(1);
-    // This request is one of them, whatever was published last.
+    // This request is one of them, whatever the scoreboard shows.
     (busy.max(1) * 100).div_ceil(most).min(100)
 }
 

@@ -1,4 +1,4 @@
-//! mod_headers: changes to the fields of requests and answers.
+//! mod_headers: changes the fields of requests and responses.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_headers.html>
 
@@ -27,13 +27,13 @@ use entry::Entry;
 pub struct Headers;
 
 server::config! {
-    /// What the module knows of a directory.
+    /// Per-directory configuration.
     pub struct Directory {
         /// `RequestHeader`
         request: Append<Entry>,
-        /// `Header`, for answers that succeed.
+        /// `Header`, for successful responses.
         success: Append<Entry>,
-        /// `Header always`, for all answers.
+        /// `Header always`, for all responses.
         always: Append<Entry>,
     }
 }
@@ -76,7 +76,7 @@ fn changes_answers(headers: Bound<'_, Headers>) -> bool {
     has(&headers.dir.success, Time::Late) || has(&headers.dir.always, Time::Late)
 }
 
-/// `early` lines, on the host's own configuration.
+/// Applies `early` lines of the host's own configuration.
 fn early<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
     let dir = headers.dir;
     let lists = [
@@ -113,15 +113,15 @@ fn insert_error_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> A
     Answer::OK
 }
 
-/// Changes the answer's fields when they are all known.
+/// Changes the response's fields when all of them are known.
 struct Fixup {
-    /// The configuration that was in force when the filter was inserted.
+    /// The configuration in force when the filter was inserted.
     plan: Rc<Plan>,
-    /// Where the module's configuration stands in it.
+    /// The index of the module's configuration in it.
     slot: Option<usize>,
-    /// The answer is an error: only `Header always` counts.
+    /// Whether the response is an error, to which only `Header always` applies.
     on_error: bool,
-    /// How many lines of `Header always` and of `Header` have done their work.
+    /// The number of lines of `Header always` and of `Header` that have been applied.
     done: (usize, usize),
 }
 

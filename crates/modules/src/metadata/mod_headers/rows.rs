@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row<Headers>] = &[
         Takes::Some { least: 0, most: usize::MAX, set: header },
         "[always|onsuccess] add|append|echo|edit|edit*|merge|set|setifempty|unset|note header \
          [[expr=]value [replacement] [early|env=[!]varname|expr=expression]]",
-        "Changes fields of answers.",
+        "Changes response fields.",
     )
     .standing(Places::ALL, Override::FILE_INFO),
     Row::new(
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row<Headers>] = &[
         Takes::Some { least: 0, most: usize::MAX, set: request_header },
         "add|append|edit|edit*|merge|set|setifempty|unset header [[expr=]value [replacement] \
          [early|env=[!]varname|expr=expression]]",
-        "Changes fields of requests, before a handler sees them.",
+        "Changes request fields before a handler runs.",
     )
     .standing(Places::ALL, Override::FILE_INFO),
 ];
@@ -47,7 +47,7 @@ fn request_header(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     add(cx, Fields::Request, args)
 }
 
-/// What the first word asks for.
+/// The action that the first word names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Set,
@@ -196,7 +196,7 @@ fn parse_value(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Value, Fault> {
     Ok(Value::Expression(Arc::new(parsed)))
 }
 
-/// What begins a word that is an expression.
+/// The prefix of an expression.
 const EXPRESSION: &[u8] = b"expr=";
 
 fn parse_condition(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Condition, Fault> {

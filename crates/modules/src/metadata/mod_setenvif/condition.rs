@@ -1,4 +1,4 @@
-//! One line of `SetEnvIf` and its family.
+//! A line of `SetEnvIf` and its family.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use conf::expr::Expr;
 use pcre::{Captures, Later, Matched, Regex};
 use server::request::Request;
 
-/// What is tested, and what happens if it holds.
+/// A test, and its effects if it succeeds.
 #[derive(Clone)]
 pub(super) struct Condition {
-    /// What is tested.
+    /// The test.
     pub test: Test,
-    /// What happens, in order.
+    /// The effects in order.
     pub effects: Arc<[Effect]>,
 }
 
@@ -24,26 +24,26 @@ impl Condition {
     }
 }
 
-/// What is tested.
+/// A test.
 #[derive(Clone)]
 pub(super) enum Test {
-    /// Something of the request, against a pattern.
+    /// A property of the request, and the pattern it must match.
     Attribute(Attribute, Pattern),
     /// `SetEnvIfExpr`
     Expression(Arc<Expr>),
 }
 
-/// What happens to a variable.
+/// An effect on a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It is set; `$0`–`$9` stand for what was matched.
+    /// Set it; `$0`–`$9` are the groups of the match.
     Set(Vec<u8>, Vec<u8>),
-    /// `!name`: it is taken away.
+    /// `!name`: remove it.
     Unset(Vec<u8>),
 }
 
 impl Effect {
-    /// Reads `name`, `name=value` or `!name`.
+    /// Parses `name`, `name=value` or `!name`.
     pub fn parse(word: &[u8]) -> Effect {
         let equals = word.iter().position(|byte| *byte == b'=');
         let (name, value) = match equals {
@@ -60,17 +60,17 @@ impl Effect {
     }
 }
 
-/// What a request's attribute is held against.
+/// The pattern for an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// A text that may stand anywhere in it.
+    /// A substring.
     Plain(Vec<u8>),
     /// A regular expression.
     Regex(Regex),
 }
 
 impl Pattern {
-    /// Whether it matches; a text leaves `captures` empty, so that `$1` means nothing.
+    /// Whether it matches. For a substring `captures` is empty, so that `$1` is not replaced.
     pub fn matches(
         &self,
         request: &Request,
@@ -84,8 +84,7 @@ impl Pattern {
     }
 }
 
-/// The text that a regular expression means, if it has nothing special in it
-/// (`non_regex_pattern`).
+/// The literal text of a regular expression without special characters (`non_regex_pattern`).
 pub(super) fn plain_text(regex: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(regex.len());
     let mut escaped = false;
@@ -107,7 +106,7 @@ pub(super) fn plain_text(regex: &[u8]) -> Option<Vec<u8>> {
     (!escaped).then_some(text)
 }
 
-/// Something of a request.
+/// A property of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Attribute {
     /// `Remote_Host`
@@ -122,14 +121,14 @@ pub(super) enum Attribute {
     RequestMethod,
     /// `Request_Protocol`
     RequestProtocol,
-    /// A header field, or a variable that was set before.
+    /// A header field, or a variable set before.
     Named(Vec<u8>),
-    /// The last header field whose name matches.
+    /// The last header field with a matching name.
     Matching(Regex),
 }
 
 impl Attribute {
-    /// The attribute of a special name, whatever its case.
+    /// The attribute with a special name, ignoring case.
     pub fn special(name: &[u8]) -> Option<Attribute> {
         Some(match name.to_ascii_lowercase().as_slice() {
             b"remote_host" => Attribute::RemoteHost,
@@ -142,7 +141,7 @@ impl Attribute {
         })
     }
 
-    /// Whether both are the same thing of a request.
+    /// Whether both are the same property.
     pub fn is_same(&self, other: &Attribute) -> bool {
         match (self, other) {
             (Attribute::Named(a), Attribute::Named(b)) => a.eq_ignore_ascii_case(b),
@@ -150,7 +149,7 @@ impl Attribute {
         }
     }
 
-    /// Its value; empty where there is none, and `None` where that is undecided. `host` is the
+    /// The attribute's value; empty if there is none, and `None` if it is undecided. `host` is the
     /// client's name.
     pub fn value<'r>(
         &self,

@@ -1,4 +1,4 @@
-//! mod_setenvif: variables by what a request is like.
+//! mod_setenvif: sets variables by properties of the request.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_setenvif.html>
 
@@ -25,9 +25,9 @@ use condition::{Attribute, Condition, Effect, Test};
 pub struct Setenvif;
 
 server::config! {
-    /// What the module knows of a server, or of a directory: the same.
+    /// Server and per-directory configuration, which are the same.
     pub struct Settings {
-        /// In order of appearance, outer places first.
+        /// Conditions in order, those of outer sections first.
         conditions: Append<Condition>,
     }
 }
@@ -68,7 +68,7 @@ fn run<'r>(conditions: &'r [Condition], request: &'r mut Request) -> Answer<'r> 
     matching::settle(request, move |request| walk.go_on(request))
 }
 
-/// The client's name under `HostnameLookups`; its address where it has none.
+/// The client's name under `HostnameLookups`, or its address if it has none.
 async fn client_name(request: &mut Request) -> Vec<u8> {
     if let Some(name) = hostname::client_name(request).await {
         return name.to_vec();
@@ -76,14 +76,14 @@ async fn client_name(request: &mut Request) -> Vec<u8> {
     request.useragent_addr.ip().to_canonical().to_string().into_bytes()
 }
 
-/// How far the lines have been gone through.
+/// The progress through the lines.
 struct Walk<'c> {
-    /// What is left of them.
+    /// The remaining lines.
     conditions: &'c [Condition],
-    /// The client's name, where a line asks for it.
+    /// The client's name, if a line needs it.
     host: Option<Vec<u8>>,
-    /// Lines in a row on the same attribute see its value as it was before the first of them: it
-    /// is held as soon as one has changed something. Nothing is copied where nothing matches.
+    /// The attribute's value before the first of several consecutive lines on it, which all of them
+    /// test. It is copied only when a line has changed something.
     held: Option<Vec<u8>>,
     last: Option<&'c Attribute>,
 }
@@ -93,7 +93,7 @@ impl<'c> Walk<'c> {
         Walk { conditions, host: None, held: None, last: None }
     }
 
-    /// Goes on to the end, or to a match that has to be made first.
+    /// Continues to the end, or to a match that has to be made first.
     fn go_on(&mut self, request: &mut Request) -> Result<Verdict, Stop> {
         while let Some((condition, rest)) = self.conditions.split_first() {
             self.apply(condition, request)?;
@@ -143,7 +143,7 @@ impl<'c> Walk<'c> {
     }
 }
 
-/// Nothing can be said of the variables that a line would have set or unset.
+/// Marks the variables as undecided that a line would have changed.
 fn leave_undecided(effects: &[Effect], request: &Request) {
     for effect in effects {
         let (Effect::Set(name, _) | Effect::Unset(name)) = effect;
@@ -151,7 +151,7 @@ fn leave_undecided(effects: &[Effect], request: &Request) {
     }
 }
 
-/// Sets with `$0`–`$9` replaced by what was matched; as it stands where nothing was.
+/// Applies effects, with `$0`–`$9` replaced by the groups of the match, or unchanged without one.
 fn set(effects: &[Effect], request: &mut Request, subject: &[u8], captures: &Captures) {
     for effect in effects {
         let (Effect::Set(name, _) | Effect::Unset(name)) = effect;

@@ -18,7 +18,7 @@ const fn row(
     syntax: &'static str,
     doc: &'static str,
 ) -> Row<Setenvif> {
-    // The number of arguments is checked by the setters, whose sentences say which one is missing.
+    // The setters check the number of arguments: their messages name the one that is missing.
     Row::new(name, Takes::Some { least: 0, most: usize::MAX, set }, syntax, doc)
         .standing(Places::ALL, Override::FILE_INFO)
 }
@@ -28,31 +28,31 @@ pub(super) const ROWS: &[Row<Setenvif>] = &[
         "SetEnvIf",
         |cx, args| set_env_if(cx, args, false),
         "attribute regex [!]env-variable[=value] [[!]env-variable[=value]] ...",
-        "Sets variables where something of the request matches a regular expression.",
+        "Sets variables if a property of the request matches a regular expression.",
     ),
     row(
         "SetEnvIfNoCase",
         |cx, args| set_env_if(cx, args, true),
         "attribute regex [!]env-variable[=value] [[!]env-variable[=value]] ...",
-        "Sets variables where something of the request matches, whatever its case.",
+        "Sets variables if a property of the request matches a regular expression, ignoring case.",
     ),
     row(
         "SetEnvIfExpr",
         set_env_if_expr,
         "expr [!]env-variable[=value] [[!]env-variable[=value]] ...",
-        "Sets variables where an expression is true.",
+        "Sets variables if an expression is true.",
     ),
     row(
         "BrowserMatch",
         |cx, args| browser_match(cx, args, false),
         "regex [!]env-variable[=value] [[!]env-variable[=value]] ...",
-        "Sets variables where the User-Agent field matches a regular expression.",
+        "Sets variables if the User-Agent field matches a regular expression.",
     ),
     row(
         "BrowserMatchNoCase",
         |cx, args| browser_match(cx, args, true),
         "regex [!]env-variable[=value] [[!]env-variable[=value]] ...",
-        "Sets variables where the User-Agent field matches, whatever its case.",
+        "Sets variables if the User-Agent field matches a regular expression, ignoring case.",
     ),
 ];
 
@@ -70,7 +70,7 @@ fn browser_match(cx: &mut Here<'_, '_>, args: &[Arg], ignoring_case: bool) -> Se
     add(cx, Attribute::Named(b"User-Agent".to_vec()), args, ignoring_case)
 }
 
-/// A name with anything but letters, digits, `-` and `_` is a regular expression.
+/// A name with characters other than letters, digits, `-` and `_` is a regular expression.
 fn attribute_of(cx: &mut Here<'_, '_>, arg: &Arg, ignoring_case: bool) -> Result<Attribute, Fault> {
     if let Some(special) = Attribute::special(&arg.text) {
         return Ok(special);

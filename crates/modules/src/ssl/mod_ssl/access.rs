@@ -1,5 +1,4 @@
-//! The request's side: SSLRequireSSL, SSLRequire, faked Basic authentication, the environment
-//! (`ssl_engine_kernel.c`).
+//! Requests: SSLRequireSSL, SSLRequire, FakeBasicAuth, the environment (`ssl_engine_kernel.c`).
 
 use std::sync::Arc;
 
@@ -20,10 +19,10 @@ use super::{policy, variables};
 use crate::aaa::mod_auth_basic;
 use crate::aaa::provider::{AUTHZ, Authz, AuthzProvider, Requirement};
 
-/// Left behind where access was refused, for `StrictRequire`.
+/// The note for a refused request, for `StrictRequire`.
 const FORBIDDEN: &[u8] = b"ssl-access-forbidden";
 
-/// What every faked login has as its password; so nobody may come with it himself.
+/// The password of all faked logins, which clients must not be able to use themselves.
 const PASSWORD: &[u8] = b"password";
 
 /// Registers the hooks and the providers of `Require`.
@@ -63,7 +62,7 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r>
         if own.dir.require_ssl.or(false) {
             return forbid(request, 2219, "SSL connection required");
         }
-        // A certificate is asked for, and there is none.
+        // A certificate is required, and there is none.
         if own.dir.verify.get() == Some(&Mode::Require) {
             return forbid(request, 2219, "a client certificate is required");
         }
@@ -75,15 +74,15 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r>
     matching::settle(request, move |request| meets_requirements(own, request))
 }
 
-/// What a section wants of the connection. Apache would negotiate again, and refuses the request
-/// where that does not help.
+/// Checks a section's requirements of the connection. Apache would renegotiate, and refuses the
+/// request if that fails.
 fn meets_section(own: Bound<'_, Ssl>, request: &Request) -> Result<(), (u32, String)> {
     let Some(tls) = request.client.tls.as_deref() else { return Ok(()) };
     let suites = own.dir.cipher_suites.get();
-    // Those of TLS 1.3 can't be chosen by section.
+    // Those of TLS 1.3 can't be chosen per section.
     let is_12 = tls.protocol == "TLSv1.2";
     if is_12 && suites.is_some_and(|suites| !suites.contains(&tls.cipher_suite)) {
-        return Err((2261, "the connection's cipher suite is none that will do here".to_owned()));
+        return Err((2261, "the connection's cipher suite is not allowed here".to_owned()));
     }
     let mode = own.dir.verify.get().copied().unwrap_or_default();
     match (&tls.peer, &tls.ignored) {
@@ -92,14 +91,15 @@ fn meets_section(own: Bound<'_, Ssl>, request: &Request) -> Result<(), (u32, Str
             Err((2262, format!("the client's certificate is not trusted: {why}")))
         }
         (None, _) if mode == Mode::Require => {
-            Err((2264, "the client has not shown a certificate".to_owned()))
+            Err((2264, "the client has not sent a certificate".to_owned()))
         }
         (None, _) => Ok(()),
-        (Some(_), _) if !policy::is_judged_for(tls, request) => {
-            Err((2262, "the client's certificate was judged by another host's rules".to_owned()))
-        }
+        (Some(_), _) if !policy::is_judged_for(tls, request) => Err((
+            2262,
+            "the client's certificate was verified by the rules of another host".to_owned(),
+        )),
         (Some(peer), _) => match &peer.failure {
-            // Only a host that takes any comes here, and then optional asks for no more.
+            // Only a host that accepts any certificate gets here, and optional requires no more.
             Some(_) if mode != Mode::Require => Ok(()),
             Some(why) => Err((2262, format!("the client's certificate is not trusted: {why}"))),
             None if peer.depth > variables::depth(request) => {
@@ -163,8 +163,8 @@ fn check_user<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
     Answer::DECLINED
 }
 
-/// The user of a login that only this module may make: a subject's name with the fixed password.
-/// It is read as mod_auth_basic reads it: what passes for the login there must not pass here.
+/// The user of a login that only this module may create: a subject's name with the fixed password.
+/// It is decoded as in mod_auth_basic, so that the two agree on what is such a login.
 fn faked_user(field: &[u8]) -> Option<Vec<u8>> {
     let login = mod_auth_basic::sent(field)?;
     let is_faked = login.user.first() == Some(&b'/') && login.password == PASSWORD;
@@ -192,8 +192,8 @@ fn check_strictly<'r>(_: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r>
     if request.notes.contains(FORBIDDEN) { Answer::status(403) } else { Answer::DECLINED }
 }
 
-/// `HTTPS` and the name asked for are in the environment of every request over TLS. A reader of the
-/// environment is not pure, and the log is told apart: so this does not hinder reuse of answers.
+/// Sets `HTTPS` and the requested name in the environment of every request over TLS. Readers of the
+/// environment are impure, and the log has them separately, so this does not prevent caching.
 fn tell_tls<'r>(_: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
     request.tell_tls();
     Answer::DECLINED
@@ -225,7 +225,7 @@ fn tell_more<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
     Answer::DECLINED
 }
 
-/// `Require ssl`, `Require ssl-verify-client`: what follows the word is not looked at.
+/// `Require ssl`, `Require ssl-verify-client`; arguments are ignored.
 struct Ask(fn(&Request) -> bool);
 
 impl Requirement for Ask {

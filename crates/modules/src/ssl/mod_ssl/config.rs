@@ -1,4 +1,4 @@
-//! What mod_ssl's directives become.
+//! mod_ssl's configuration.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use super::policy::{Rules, SniPolicy};
 /// The value of SSLEngine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Plain.
+    /// Plain HTTP.
     #[default]
     Off,
     /// TLS.
     On,
-    /// Plain, with a notice: Apache 2.4.71 no longer lets a client ask for TLS (RFC 2817).
+    /// Plain HTTP, with a notice: Apache 2.4.71 no longer supports upgrades to TLS (RFC 2817).
     Optional,
 }
 
 server::config! {
-    /// Of a host.
+    /// Per-host configuration.
     pub struct Server {
         /// `SSLEngine`
         pub engine: Setting<Engine>,
@@ -91,11 +91,11 @@ server::config! {
         pub ocsp: Ocsp,
         /// `SSLStapling…`
         pub stapling: Stapling,
-        /// Where the directives stand that are in force.
+        /// The locations of the directives in force.
         pub places: Overlay<&'static str, Span>,
-        /// What decides whether two hosts are alike.
+        /// The rules that must be equal for hosts to be compatible.
         pub rules: Own<Option<Arc<Rules>>>,
-        /// What all of it became, on hosts that speak TLS.
+        /// The result, for hosts with TLS.
         pub built: Own<Option<Arc<Built>>>,
     }
 }
@@ -151,34 +151,34 @@ server::config! {
 }
 
 server::config! {
-    /// Of a directory.
+    /// Per-directory configuration.
     pub struct Dir {
         /// `SSLOptions`
         pub options: Options,
         /// `SSLRequireSSL`
         pub require_ssl: Setting<bool>,
-        /// `SSLRequire`: all of them have to hold.
+        /// `SSLRequire`: all must hold.
         pub requirements: Append<Arc<Condition>>,
         /// `SSLUserName`
         pub user_name: Setting<String>,
-        /// `SSLVerifyClient` in a section: what the client has to have shown.
+        /// `SSLVerifyClient` in a section: the required certificate.
         pub verify: Setting<Mode>,
         /// `SSLVerifyDepth` in a section.
         pub verify_depth: Setting<usize>,
-        /// `SSLCipherSuite` in a section: the numbers of the suites of TLS 1.2 that will do.
+        /// `SSLCipherSuite` in a section: the numbers of the allowed suites of TLS 1.2.
         pub cipher_suites: Setting<Vec<u16>>,
     }
 }
 
-/// One `SSLRequire`.
+/// An `SSLRequire` condition.
 pub struct Condition {
-    /// As written, for the log.
+    /// The text as written, for the log.
     pub text: String,
-    /// Compiled.
+    /// The compiled expression.
     pub expr: Expr,
 }
 
-/// `SSLOptions`: a set of words, with signs that change what is inherited.
+/// `SSLOptions`: a set of words, whose signs change the inherited set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     set: u8,
@@ -194,17 +194,17 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The `SSL_…` variables stand in the environment.
+    /// Set the `SSL_…` variables in the environment.
     pub const STD_ENV_VARS: u8 = 1;
-    /// The certificates do, too.
+    /// Set those of the certificates as well.
     pub const EXPORT_CERT_DATA: u8 = 2;
-    /// The certificate's subject is a user name for Basic authentication.
+    /// Use the certificate's subject as user name for Basic authentication.
     pub const FAKE_BASIC_AUTH: u8 = 4;
-    /// `Satisfy Any` does not help against `SSLRequire`.
+    /// `Satisfy Any` does not override `SSLRequire`.
     pub const STRICT_REQUIRE: u8 = 8;
-    /// Renegotiation is done only where needed: there is none.
+    /// Renegotiate only if necessary. There is no renegotiation.
     pub const OPT_RENEGOTIATE: u8 = 16;
-    /// Names as OpenSSL's oneline form has them.
+    /// Format names as OpenSSL's oneline form.
     pub const LEGACY_DN_STRING_FORMAT: u8 = 32;
 
     const WORDS: [(&'static str, u8); 6] = [
@@ -216,7 +216,7 @@ impl Options {
         ("LegacyDNStringFormat", Options::LEGACY_DN_STRING_FORMAT),
     ];
 
-    /// Takes the words of one line; the first that is no option is the error.
+    /// Applies the words of a line. The error is the first unknown word.
     pub fn take<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<(), &'a str> {
         let mut is_first = true;
         for word in words {
@@ -267,16 +267,16 @@ impl Server {
         self.engine.or(Engine::Off) == Engine::On
     }
 
-    /// Whether handshakes ask for a certificate. A connection can't be asked again, so they do
-    /// where a section of the host wants one.
+    /// Whether handshakes request a certificate. A connection can't request one later, so they do
+    /// if a section of the host requires it.
     pub fn handshake_mode(&self) -> Mode {
         let of_host = self.verify.get().copied().unwrap_or_default();
         let in_sections = self.section_modes.iter().any(|mode| *mode != Mode::None);
         if of_host == Mode::None && in_sections { Mode::OfSections } else { of_host }
     }
 
-    /// How many authorities may stand above a certificate in a handshake: where sections judge it,
-    /// as many as the most patient of them takes.
+    /// The most issuers above a certificate in a handshake: if sections check it, the largest
+    /// number that any of them allows.
     pub fn handshake_depth(&self) -> usize {
         let of_host = self.verify_depth.or(1);
         match self.handshake_mode() {
@@ -285,17 +285,17 @@ impl Server {
         }
     }
 
-    /// Where the authorities of clients are.
+    /// The locations of the CA certificates for clients.
     pub fn authorities(&self) -> Locations {
         locations(&self.authority_file, &self.authority_folder)
     }
 
-    /// Whose names clients are told.
+    /// The locations of the CA names sent to clients.
     pub fn requested(&self) -> Locations {
         locations(&self.requested_file, &self.requested_folder)
     }
 
-    /// Where revocation lists are.
+    /// The locations of revocation lists.
     pub fn revocation_lists(&self) -> Locations {
         locations(&self.revocation_file, &self.revocation_folder)
     }
@@ -311,7 +311,7 @@ fn locations(file: &Setting<Vec<u8>>, folder: &Setting<Vec<u8>>) -> Locations {
 }
 
 impl Ocsp {
-    /// As the checks want it; the responders' certificates are read from their file.
+    /// The settings for checks; reads the responders' certificates from their file.
     pub fn settings(&self) -> Result<tls::ocsp::check::Settings, tls::Finding> {
         const FILE: &str = "SSLOCSPResponderCertificateFile";
         let (enable, missing_responder_is_well) = self.enable.or((Enable::Off, false));
@@ -338,7 +338,7 @@ impl Ocsp {
 }
 
 impl Stapling {
-    /// As the stapling wants it.
+    /// The settings for stapling.
     pub fn settings(&self, proxy: Option<&Responder>) -> tls::stapling::Settings {
         tls::stapling::Settings {
             skew_seconds: self.skew_seconds.or(300),

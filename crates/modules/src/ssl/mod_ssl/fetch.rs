@@ -1,5 +1,5 @@
-//! A question to an OCSP responder over plain HTTP, with a bound on time and size. It blocks: for
-//! the pool, or for a thread of its own.
+//! Sends a request to an OCSP responder over plain HTTP, within limits of time and size. It blocks:
+//! call it on the pool or on its own thread.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use tls::ocsp::{HttpRequest, MAX_RESPONSE_BYTES};
 
-/// Room for the head of an answer, beside the response itself.
+/// Most bytes of the response's head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// No more of a responder's addresses are tried.
+/// Most addresses of a responder that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// Sends the request and reads the answer to its end; `None` if it does not come in time.
+/// Sends the request and reads the response to its end; `None` on a timeout.
 pub fn post(request: &HttpRequest, timeout: Duration) -> Option<Vec<u8>> {
     let end = Instant::now() + timeout;
     let left = || end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
@@ -55,7 +55,7 @@ mod tests {
             first.read_exact(&mut [0; 4]).unwrap();
             first.write_all(b"HTTP/1.0 200 OK\r\n\r\nbody").unwrap();
             drop(first);
-            // Open as long as the test.
+            // Open for the duration of the test.
             let _silent = listener.accept();
             let _ = ended.recv();
         });

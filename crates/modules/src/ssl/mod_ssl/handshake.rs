@@ -1,5 +1,5 @@
-//! The handshake's side: which connections speak TLS, with whose configuration, and what is
-//! thought of the client's certificates.
+//! Handshakes: which connections use TLS, their configuration, and the verdict on client
+//! certificates.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,14 +18,14 @@ use tls::verify::{Mode, Reason, Verdict};
 use super::make::Built;
 use super::{fetch, host_by_id, of_host, policy};
 
-/// What the server asks.
+/// The callbacks of the server.
 pub const HOOK: TlsHook = TlsHook { is_on, choose, shown, judge, admit: policy::admit };
 
 fn is_on(client: &Client, server: &Server) -> bool {
     of_host(server, &client.base_host).is_some_and(|own| own.built.0.is_some())
 }
 
-/// The host that the client names, among those of the address that speak TLS; else the address's
+/// The host that the client names, among those of the address with TLS; otherwise the address's
 /// first (`ssl_find_vhost`).
 fn choose(client: &Client, server: &Server, hello: &ClientHello<'_>) -> Option<TlsChoice> {
     let named = hello.server_name().and_then(|name| {
@@ -52,7 +52,7 @@ fn of_choice<'s>(server: &'s Server, choice: &TlsChoice) -> Option<&'s Arc<Built
     built(server, host_by_id(server, choice.host)?)
 }
 
-/// Whether TLS 1.3 signs handshakes so (RFC 8446 section 4.2.3).
+/// Whether TLS 1.3 signs handshakes with this scheme (RFC 8446 section 4.2.3).
 fn is_13(scheme: &SignatureScheme) -> bool {
     !matches!(
         scheme,
@@ -64,7 +64,7 @@ fn is_13(scheme: &SignatureScheme) -> bool {
     )
 }
 
-/// Which certificate was shown: in TLS 1.2 the suite tells the kind of its key.
+/// The index of the certificate that was sent: in TLS 1.2 the suite determines the type of its key.
 fn shown(server: &Server, choice: &TlsChoice, info: &TlsInfo<'_>) -> usize {
     let Some(built) = of_choice(server, choice).filter(|built| built.certificates.len() > 1) else {
         return choice.certificate;
@@ -80,15 +80,15 @@ fn shown(server: &Server, choice: &TlsChoice, info: &TlsInfo<'_>) -> usize {
     built.certificates.of_kind(kind).unwrap_or(choice.certificate)
 }
 
-/// What to think of a client's certificates. The handshake has seen to it already, but for resumed
-/// sessions, whose certificates may have expired or been revoked since, and for OCSP.
+/// Verdict on a client's certificates. The handshake has checked them, except for resumed sessions,
+/// whose certificates may have expired or been revoked since, and for OCSP.
 fn judge(
     engine: &Engine,
     choice: &TlsChoice,
     certificates: &[CertificateDer<'static>],
 ) -> Judgement {
     let Some(built) = of_choice(&engine.server, choice) else {
-        return Judgement::Refuse("the host is gone".to_owned());
+        return Judgement::Refuse("the host no longer exists".to_owned());
     };
     let Some(verifier) = &built.verifier else { return trusted(0) };
     let verdict = verifier.judge(certificates, UnixTime::now());
@@ -113,7 +113,9 @@ fn judge(
                 match pool.run(Work::Responder, move || ask(&questions, &settings)).await {
                     Ok(Ok(())) => trusted(depth),
                     Ok(Err(reason)) => failed(mode, &reason),
-                    Err(_) => Judgement::Refuse("nobody is free to ask the responder".to_owned()),
+                    Err(_) => {
+                        Judgement::Refuse("no thread is free to query the responder".to_owned())
+                    }
                 }
             }))
         }
@@ -125,8 +127,8 @@ fn trusted(depth: usize) -> Judgement {
     Judgement::Admit { failure: None, depth }
 }
 
-/// Certificates that are no good end the connection; where only sections ask for them, they count
-/// for nothing in all other places.
+/// Invalid certificates end the connection. If only sections request them, they are ignored
+/// elsewhere.
 fn failed(mode: Mode, reason: &Reason) -> Judgement {
     match mode {
         Mode::OfSections => Judgement::Ignore(reason.to_string()),
@@ -134,7 +136,7 @@ fn failed(mode: Mode, reason: &Reason) -> Judgement {
     }
 }
 
-/// Asks the responders, one after the other.
+/// Queries the responders, one after the other.
 fn ask(questions: &[Question], settings: &check::Settings) -> Result<(), Reason> {
     let timeout = Duration::from_secs(settings.timeout_seconds);
     for question in questions {

@@ -1,5 +1,5 @@
-//! The certificate of the bundled configuration: `var/tls/localhost.crt` below the ServerRoot is
-//! made when it is missing. No other file is ever made.
+//! The certificate of the bundled configuration: creates `var/tls/localhost.crt` below the
+//! ServerRoot if it is missing. No other file is ever created.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,13 +15,13 @@ const FOLDER: &str = "var/tls";
 const CERTIFICATE: &str = "localhost.crt";
 const KEY: &str = "localhost.key";
 
-/// Whether a file may be missing, because it is made at start.
+/// Whether a file may be missing, since it is created at startup.
 pub fn is_ours(build: &Build, path: &Path) -> bool {
     let folder = build.server_root.join(FOLDER);
     path == folder.join(CERTIFICATE) || path == folder.join(KEY)
 }
 
-/// Makes the pair if the host names it and it is not there.
+/// Creates the pair if the host names it and it does not exist.
 pub fn ensure(build: &Build, server: &Server) -> Result<(), Finding> {
     let folder = build.server_root.join(FOLDER);
     let pair = LocalCertificate { certificate: folder.join(CERTIFICATE), key: folder.join(KEY) };
@@ -33,6 +33,6 @@ pub fn ensure(build: &Build, server: &Server) -> Result<(), Finding> {
     }
     tls::local::ensure(&pair).map_err(|error| {
         let path = pair.certificate.display();
-        Finding::error("SSLCertificateFile", format!("cannot make '{path}': {error}"))
+        Finding::error("SSLCertificateFile", format!("cannot create '{path}': {error}"))
     })
 }

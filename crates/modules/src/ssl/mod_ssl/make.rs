@@ -1,5 +1,5 @@
-//! From directives to rustls: every host's certificates, keys and rules, once all is read
-//! (`ssl_init_Module`).
+//! Builds rustls configurations from directives: every host's certificates, keys and rules, once
+//! the whole configuration is read (`ssl_init_Module`).
 
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,50 +30,51 @@ use super::share::Late;
 use super::{FOLLOWS, Ssl, local};
 use crate::mpm::{self, Listen};
 
-/// Keys that were decrypted, from one reading of the configuration to the next: a restart asks for
-/// no pass phrase again. The supervisor alone reads configurations, in its one thread.
+/// Decrypted keys, kept across readings of the configuration: a restart does not ask for pass
+/// phrases again. Only the supervisor reads configurations, in its single thread.
 static KEPT: Mutex<Option<KeptKeys>> = Mutex::new(None);
 
-/// The keys that were decrypted so far, for another executable that takes over.
+/// The keys decrypted so far, for the successor in an upgrade.
 pub fn kept_keys() -> Vec<u8> {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     kept.as_ref().map_or_else(Vec::new, KeptKeys::to_bytes)
 }
 
-/// The keys that another executable has decrypted: nobody is asked about their files.
+/// Takes over the keys that the predecessor decrypted, so that their pass phrases are not asked
+/// for.
 pub fn adopt_keys(keys: &[u8]) {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(KeptKeys::from_bytes(keys));
 }
 
-/// The one protocol that is spoken over TLS.
+/// The only protocol over TLS.
 const ALPN: &[u8] = b"http/1.1";
 
-/// A host that speaks TLS, ready.
+/// The result for a host with TLS.
 pub struct Built {
     /// For rustls.
     pub config: Arc<ServerConfig>,
     /// The certificates with their staples.
     pub certificates: Arc<HostCertificates>,
-    /// Judges clients; `None` where no certificate is asked for.
+    /// Verifies clients; `None` if no certificate is requested.
     pub verifier: Option<Arc<ClientVerifier>>,
-    /// How responders are asked about clients.
+    /// The settings of OCSP queries for clients.
     pub ocsp: Arc<check::Settings>,
-    /// What is to be stapled: by the certificate's place.
+    /// The responses to staple, by the certificate's index.
     pub staplings: Vec<(usize, Stapling)>,
-    /// `SSLSessionCache`, once the memory is there.
+    /// `SSLSessionCache`, once the shared memory exists.
     pub sessions: Option<Arc<Late<SharedSessions>>>,
-    /// Tickets under the shared keys, once the memory is there.
+    /// Tickets under the shared keys, once the shared memory exists.
     pub tickets: Option<Arc<Late<Ticketer>>>,
-    /// What sessions are bound to.
+    /// The context that sessions are bound to.
     pub context: [u8; 32],
-    /// For the error log.
+    /// Remarks for the error log.
     pub remarks: Vec<Finding>,
     /// `servername:port`
     pub id: String,
 }
 
-/// Makes every host's [`Built`]; what is wrong is said with its line. Nothing is made, and nobody
-/// asked for a pass phrase, when the configuration is only looked at.
+/// Builds every host's [`Built`], and reports errors at their lines. If the configuration is only
+/// being tested, nothing is created, and no pass phrase asked for.
 pub fn post_config(build: &mut Build) {
     let Some(slot) = build.registry.slot_of::<Ssl>() else { return };
     settle_engines(build, slot);
@@ -122,7 +123,7 @@ fn edit(build: &mut Build, index: usize, slot: usize) -> Option<&mut Server> {
     draft.server.edit::<Server>(slot)
 }
 
-/// A host with a certificate that says nothing of the engine itself has it on where its protocol is
+/// Turns the engine on for hosts with a certificate but without SSLEngine, if their protocol is
 /// https.
 fn settle_engines(build: &mut Build, slot: usize) {
     let Some((_, settings)) = mpm::active(&build.registry, &build.main.server) else { return };
@@ -155,7 +156,8 @@ fn protocol<'l>(addresses: &[Arg], listeners: &'l [Listen]) -> Option<&'l str> {
     listener.map(|listen| listen.protocol.as_str())
 }
 
-/// Whether a listener has an address of a host. One for every address is another than each of them.
+/// Whether a listener has a host's address. A listener on all addresses does not match a specific
+/// one.
 fn is_at(listen: &Listen, host: &VirtualHostAddress) -> bool {
     let is_any = |address: &IpAddr| address.is_unspecified();
     match &host.host {
@@ -171,7 +173,7 @@ fn is_at(listen: &Listen, host: &VirtualHostAddress) -> bool {
     }
 }
 
-/// Adds what was found to the diagnostics, where the directives stand.
+/// Adds findings to the diagnostics, at the directives' locations.
 fn report(build: &mut Build, index: usize, server: &Server, findings: &[Finding]) {
     let fallback = draft(build, index).span;
     for finding in findings.iter().filter(|finding| finding.severity == Severity::Error) {
@@ -236,7 +238,7 @@ fn host(
     };
     let BuiltHost { config, certificates, findings } =
         tls::server_config::build(&settings, passphrases)?;
-    // What is not available of the ciphers was said where the line was read.
+    // Unavailable ciphers were reported when the line was read.
     remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLCipherSuite"));
     let staplings = staplings(server, &certificates, &authorities, &id, &mut remarks);
     let ocsp = Arc::new(ocsp);
@@ -259,20 +261,20 @@ fn identity(build: &Build, draft: &HostDraft, index: usize) -> Identity {
     if index == 0 { main } else { Identity::of(draft, Some(&main), build) }
 }
 
-/// The certificates with their keys: by their places in the two lists. A certificate without a key
-/// of its own has it in its own file.
+/// The certificates with their keys, by position in the two lists. A certificate without a key line
+/// has its key in its own file.
 fn pairs(server: &Server) -> Vec<Pair> {
     let keys = server.keys.iter().cloned().map(Some).chain(std::iter::repeat(None));
     let pair = |(certificate, key): (&Vec<u8>, _)| Pair { certificate: certificate.clone(), key };
     server.certificates.iter().zip(keys).map(pair).collect()
 }
 
-/// Where `SSLVerifyClient optional_no_ca` stands in a section, among a host's places.
+/// The location of `SSLVerifyClient optional_no_ca` in a section, in the map of a host's
+/// directives.
 pub const SECTION_NO_CA: &str = "SSLVerifyClient optional_no_ca in a section";
 
-const NO_CA_MESSAGE: &str = "SSLVerifyClient optional_no_ca can't be honoured here: other places \
-    of the host would believe what an untrusted certificate claims, too. Say it in the virtual \
-    host";
+const NO_CA_MESSAGE: &str = "SSLVerifyClient optional_no_ca is not supported here: other sections \
+    of the host would trust the claims of an untrusted certificate. Set it in the virtual host";
 
 fn verification(server: &Server, id: &str) -> verify::Settings {
     let (check, missing_list_is_well) = server.revocation_check.get().copied().unwrap_or_default();
@@ -290,7 +292,7 @@ fn verification(server: &Server, id: &str) -> verify::Settings {
 
 type Tickets = (Option<Arc<Late<Ticketer>>>, Option<Arc<dyn ProducesTickets>>);
 
-/// The tickets of a host: under its own file's key, under the shared ones, or none.
+/// The tickets of a host: under the key from its own file, under the shared keys, or none.
 fn ticketer(server: &Server, context: [u8; 32]) -> Result<Tickets, Finding> {
     if !server.tickets.or(true) {
         return Ok((None, None));

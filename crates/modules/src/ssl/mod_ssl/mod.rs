@@ -1,5 +1,5 @@
-//! mod_ssl: TLS, by rustls. What it does with rustls and X.509 is in the crate `tls`; here are the
-//! directives, and the places where the server asks.
+//! mod_ssl: TLS by rustls. The crate `tls` has the code for rustls and X.509; this module has the
+//! directives and the server's callbacks.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html>
 
@@ -30,14 +30,14 @@ use crate::loggers::mod_log_config::LogItem;
 pub use make::{adopt_keys, kept_keys};
 pub use variables::lookup;
 
-/// The files that hold a host's certificates (`-D DUMP_CERTS`).
+/// The files of a host's certificates (`-D DUMP_CERTS`).
 pub fn certificate_files<'h>(server: &Server, host: &'h Host) -> &'h [Vec<u8>] {
     let slot = server.registry.slot_of::<Ssl>();
     let own = slot.and_then(|slot| host.server.get::<config::Server>(slot));
     own.map_or(&[], |own| own.certificates.0.as_slice())
 }
 
-/// What pass phrase dialogs call the server.
+/// The name of the server in pass phrase dialogs.
 const FOLLOWS: &str = "Apache/2.4.71";
 
 /// SSL_VERSION_INTERFACE
@@ -72,12 +72,12 @@ fn of_host<'s>(server: &Server, host: &'s Host) -> Option<&'s config::Server> {
     host.server.get(server.registry.slot_of::<Ssl>()?)
 }
 
-/// A host by its place.
+/// A host by its id.
 fn host_by_id(server: &Server, id: u32) -> Option<&Host> {
     server.hosts.get(usize::try_from(id).ok()?).map(|host| &**host)
 }
 
-/// The hosts that speak TLS.
+/// The hosts with TLS.
 fn all_built(server: &Server) -> impl Iterator<Item = (&config::Server, &Arc<make::Built>)> {
     server.hosts.iter().filter_map(|host| {
         let own = of_host(server, host)?;
@@ -85,7 +85,7 @@ fn all_built(server: &Server) -> impl Iterator<Item = (&config::Server, &Arc<mak
     })
 }
 
-/// Says in the error log what is worth knowing of the certificates.
+/// Logs remarks on the certificates.
 fn remark(server: &Arc<Server>) {
     if of_host(server, server.main()).is_some_and(|own| own.session_cache.0 == SessionCache::None) {
         let what = format_args!("Init: Session Cache is not configured [hint: SSLSessionCache]");

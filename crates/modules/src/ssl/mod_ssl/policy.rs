@@ -1,5 +1,5 @@
-//! SSLVHostSNIPolicy and SSLStrictSNIVHostCheck: which hosts a connection may ask for, beside the
-//! one that its handshake was for (`ssl_hook_ReadReq`, CVE-2025-23048).
+//! SSLVHostSNIPolicy and SSLStrictSNIVHostCheck: the hosts that requests on a connection may name,
+//! besides the host of its handshake (`ssl_hook_ReadReq`, CVE-2025-23048).
 
 use server::connection_info::{Client, TlsFacts};
 use server::host::{Host, Server as Served};
@@ -10,7 +10,7 @@ use wire::{HeadError, LogLevel};
 use super::config::Server;
 use super::{host_by_id, of_host};
 
-/// What the error page says to a client without SNI where it is required.
+/// The error page's text for a client without SNI, if it is required.
 const NO_NAME_NOTES: &str = "Reason: The client software did not provide a hostname using \
     Server Name Indication (SNI), which is required to access this server.<br />\n";
 
@@ -29,7 +29,7 @@ pub enum SniPolicy {
 }
 
 impl SniPolicy {
-    /// Reads the directive's argument.
+    /// Parses the directive's argument.
     pub fn parse(word: &str) -> Option<SniPolicy> {
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         Some(match () {
@@ -42,12 +42,12 @@ impl SniPolicy {
     }
 }
 
-/// A host's settings in two hashes, so that two hosts can be compared.
+/// A host's settings in two hashes, for comparing hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Certificates, keys, protocols, ciphers.
     connection: [u8; 32],
-    /// Whether there is TLS at all, and who is trusted as a client.
+    /// Whether TLS is on, and which clients are trusted.
     clients: [u8; 32],
 }
 
@@ -93,14 +93,14 @@ impl Rules {
     }
 }
 
-/// Whether a request on this connection may be for `host`.
+/// Whether a request on this connection may name `host`.
 pub fn admit(
     client: &Client,
     server: &Served,
     tls: &TlsFacts,
     host: &Host,
 ) -> Result<(), Box<HeadError>> {
-    // The host that the client named, even if it has no TLS of its own: as in Apache.
+    // As in Apache, the host that the client named, even if it has no TLS of its own.
     let name = tls.server_name.as_deref();
     let named = name.and_then(|name| server.vhosts.named(client.local, name.as_bytes()));
     let shaken = named.map(|host| &**host).or_else(|| host_by_id(server, tls.host));
@@ -131,7 +131,7 @@ pub fn admit(
     Err(refusal(421, 2032, message, ""))
 }
 
-/// Whether a client's certificate was judged by rules that are those of the host it asks, too.
+/// Whether the client's certificate was verified by rules equal to those of the request's host.
 pub fn is_judged_for(tls: &TlsFacts, request: &Request) -> bool {
     let server = &request.engine.server;
     let shaken = host_by_id(server, tls.host).and_then(|shaken| of_host(server, shaken));

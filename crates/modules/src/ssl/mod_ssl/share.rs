@@ -1,4 +1,4 @@
-//! What all children share: the keys of session tickets and the session cache.
+//! The state that all children share: the keys of session tickets and the session cache.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -13,12 +13,12 @@ use tls::tickets::{KeyRing, REGION_WORDS, Ticketer, rotation_seconds};
 use super::config;
 use super::{Ssl, all_built};
 
-/// The region of the ticket keys, and behind them when they were changed last.
+/// The shared memory of the ticket keys and the time of their last rotation.
 const TICKETS: &str = "ssl-tickets";
-/// The region of the session cache.
+/// The shared memory of the session cache.
 const SESSIONS: &str = "ssl-sessions";
 
-/// Something that is there once the shared memory is. Until then there are no sessions.
+/// A value that exists once the shared memory does. Until then sessions are not resumed.
 pub struct Late<T>(OnceLock<T>);
 
 impl<T> Default for Late<T> {
@@ -33,8 +33,8 @@ impl<T> fmt::Debug for Late<T> {
     }
 }
 
-/// Gives the hosts their shared memory, before the fork. It lives longer than a configuration, so
-/// that sessions are resumed after a graceful restart.
+/// Sets up the hosts' shared memory before the fork. It outlives a configuration, so that sessions
+/// are resumed after a graceful restart.
 pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
     let mut built = all_built(server).peekable();
     if built.peek().is_none() {
@@ -59,20 +59,20 @@ pub fn share(server: &Server, shared: &mpm::Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes the ticket keys when it is time; the supervisor asks about once a minute.
+/// Rotates the ticket keys when due. The supervisor calls this about once a minute.
 pub fn maintain(server: &Server, shared: &mpm::Shared) {
     let longest = all_built(server).map(|(own, _)| own.session_seconds()).max();
     let (Some(longest), Ok((ring, changed))) = (longest, keys(shared)) else { return };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let last = changed.load(Ordering::Relaxed);
-    // A clock that was set back must not keep a key for ever.
+    // A clock that was set back must not keep a key forever.
     let is_due = last == 0 || now < last || now - last >= rotation_seconds(u64::from(longest));
     if is_due && ring.rotate() {
         changed.store(now, Ordering::Relaxed);
     }
 }
 
-/// The ring of ticket keys, and when it was changed last in seconds since 1970.
+/// The ring of ticket keys, and the time of the last rotation in seconds since 1970.
 fn keys(shared: &mpm::Shared) -> Result<(KeyRing, &'static AtomicU64), String> {
     let words = shared.words(TICKETS, REGION_WORDS + 1).map_err(failed)?;
     let ring = KeyRing::new(words).zip(words.last());

@@ -1,4 +1,4 @@
-//! SSLUseStapling: one thread per process asks the responders and staples what they say, so that
+//! SSLUseStapling: a thread per process queries the responders and staples the responses, so that
 //! no handshake waits for one.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tls::stapling::{Outcome, Stapling};
 
 use super::{all_built, fetch};
 
-/// The longest sleep between two looks at what is due.
+/// The longest sleep between two checks.
 const MAX_SLEEP_SECONDS: u64 = 60;
 
 struct Task {
@@ -22,7 +22,7 @@ struct Task {
     timeout: Duration,
 }
 
-/// Starts the thread, where there is something to staple.
+/// Starts the thread if there is anything to staple.
 pub fn start(server: &Arc<Server>) {
     let tasks: Vec<Task> = all_built(server)
         .flat_map(|(own, built)| {
@@ -41,11 +41,11 @@ pub fn start(server: &Arc<Server>) {
     }
     let server = server.clone();
     let thread = std::thread::Builder::new().name("ssl-stapling".to_owned());
-    // Without the thread handshakes go on, unstapled.
+    // Without the thread, handshakes continue unstapled.
     let _ = thread.spawn(move || run(&server, tasks));
 }
 
-/// Never ends: the thread dies with its process.
+/// Never returns: the thread dies with its process.
 fn run(server: &Server, mut tasks: Vec<Task>) {
     loop {
         for task in &mut tasks {
@@ -70,7 +70,7 @@ impl Task {
                     (Level::Error, 2969, format!("response has certificate status {status:?}"))
                 }
                 Outcome::Unreachable => {
-                    (Level::Error, 1942, "could not get an answer of the responder".to_owned())
+                    (Level::Error, 1942, "no response from the responder".to_owned())
                 }
                 Outcome::Faulty(fault) => (Level::Error, 1943, fault.to_string()),
             };

@@ -1,5 +1,4 @@
-//! The `SSL_…` variables as requests see them: in expressions, in logs, in the environment
-//! (`ssl_engine_vars.c`).
+//! The `SSL_…` variables in expressions, logs and the environment (`ssl_engine_vars.c`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +10,7 @@ use tls::vars::{Connection, Style, certificate, of_log_format};
 use super::config::Options;
 use super::{INTERFACE, Ssl, host_by_id, of_host};
 
-/// What expressions get: `%{SSL_…}`, `%{SSL:name}`, `word -in PeerExtList(oid)`.
+/// The names for expressions: `%{SSL_…}`, `%{SSL:name}`, `word -in PeerExtList(oid)`.
 pub const EXTENSION: Extension = Extension {
     variable: |name| {
         let is_ours = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("SSL_"));
@@ -24,7 +23,7 @@ pub const EXTENSION: Extension = Extension {
     ..Extension::NOTHING
 };
 
-/// Our function that looks a variable up.
+/// The id of the function that looks a variable up.
 const VARIABLE: u16 = 0;
 
 fn append(request: &Request, name: &str, out: &mut Vec<u8>) -> bool {
@@ -33,8 +32,7 @@ fn append(request: &Request, name: &str, out: &mut Vec<u8>) -> bool {
     value.is_some()
 }
 
-/// The value of a variable, named in full; `None` where there is none, or no TLS
-/// (`ssl_var_lookup`).
+/// The value of a variable by its full name; `None` if there is none, or no TLS (`ssl_var_lookup`).
 pub fn lookup(request: &Request, name: &str) -> Option<Vec<u8>> {
     connection(request)?.lookup(name, style(request), now())
 }
@@ -44,13 +42,13 @@ pub fn log_variable(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
     append(request, &String::from_utf8_lossy(name), out)
 }
 
-/// `%{name}c`, the older way.
+/// `%{name}c`, the older form.
 pub fn log_older(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
     let name = of_log_format(&String::from_utf8_lossy(name));
     name.is_some_and(|name| append(request, name, out))
 }
 
-/// What is known of the connection, if it is one of TLS.
+/// The connection's properties, if it uses TLS.
 pub fn connection(request: &Request) -> Option<Connection<'_>> {
     let tls = request.client.tls.as_deref()?;
     let server = &request.engine.server;
@@ -69,13 +67,13 @@ pub fn connection(request: &Request) -> Option<Connection<'_>> {
     })
 }
 
-/// Whether the client has shown a certificate that is trusted where it asks.
+/// Whether the client has sent a certificate that the request's host trusts.
 pub fn is_verified(request: &Request) -> bool {
     let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
     peer.is_some_and(|peer| peer.failure.is_none() && peer.depth <= depth(request))
 }
 
-/// How many authorities may stand above a client's certificate where it asks.
+/// The most issuers that the request's host allows above a client's certificate.
 pub fn depth(request: &Request) -> usize {
     let of_section = request.dir_of::<Ssl>().and_then(|dir| dir.verify_depth.get());
     let of_host = of_host(&request.engine.server, &request.host);
@@ -85,7 +83,7 @@ pub fn depth(request: &Request) -> usize {
     }
 }
 
-/// How names of certificates are written here.
+/// The format of names in certificates.
 pub fn style(request: &Request) -> Style {
     let options = request.dir_of::<Ssl>().map(|dir| dir.options);
     match options.is_some_and(|options| options.has(Options::LEGACY_DN_STRING_FORMAT)) {

@@ -1,4 +1,4 @@
-//! The numbers of the page, as JSON.
+//! The page's data as JSON.
 
 use std::fmt::{Display, Write};
 
@@ -12,11 +12,11 @@ use server::version::VERSION;
 
 use crate::loggers::mod_log_config::json::string;
 
-/// The server at this moment. Times are milliseconds since 1970, lengths of time microseconds.
+/// Writes the server's present state. Times are milliseconds since 1970, durations microseconds.
 pub(super) fn write(request: &Request) -> Vec<u8> {
     let board = request.engine.scoreboard;
     let now_us = request.engine.handle.clock().precise_wall_us();
-    // Not those that this loop may use: it is pinned, or the plan left some out.
+    // All CPUs, not those that this loop may use: it may be pinned, or the plan may leave some out.
     let cpus = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
     let cpus = cpus.and_then(|cpus| usize::try_from(cpus).ok()).unwrap_or(1);
     document(&board.snapshot(), &board.hosts(), request.server_name(), now_us, cpus)
@@ -146,11 +146,11 @@ fn write_loop(seen: &LoopSnapshot, out: &mut Json) {
     out.close('}');
 }
 
-/// A document while it is written. Names are plain words.
+/// A document that is being written. Names must need no escaping.
 #[derive(Default)]
 struct Json {
     out: Vec<u8>,
-    /// Whether something stands before, in the innermost object or list.
+    /// Whether the innermost object or list has an element.
     has_before: bool,
 }
 

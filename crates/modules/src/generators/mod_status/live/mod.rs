@@ -1,8 +1,8 @@
-//! `SetHandler tamarack-status`: the server as a page for people, with charts that move.
+//! `SetHandler tamarack-status`: the server's state as a page with live charts.
 //!
-//! The page is a few files that the handler itself answers with, by the query (`?app.js`), so it
-//! works where there is no other server; its numbers are `?json`, asked for once a second. Nothing
-//! of it is inline, so that a strict Content-Security-Policy holds.
+//! The page consists of a few files, which the handler serves by query (`?app.js`), so it works
+//! without any other server. Its data is `?json`, requested once a second. Nothing is inline, so
+//! that a strict Content-Security-Policy applies.
 
 mod json;
 
@@ -13,14 +13,14 @@ use wire::{Method, MethodSet};
 
 use super::Status;
 
-/// What the page may do: load its own files and ask for its own numbers.
+/// The policy: load the page's own files and request its own data.
 const POLICY: &[u8] = b"default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'self'";
 
 /// A file of the page.
 struct Asset {
-    /// The query that asks for it.
+    /// The query that selects it.
     query: &'static [u8],
     content_type: &'static str,
     bytes: &'static [u8],
@@ -49,7 +49,7 @@ const ASSETS: &[Asset] = &[
     },
 ];
 
-/// Answers with the page, one of its files, or its numbers.
+/// Serves the page, one of its files, or its data.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.allowed = get;
@@ -66,7 +66,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answ
         request.body = Body::from(body);
         return Answer::OK;
     }
-    // What is no file's name asks for the page, as `?notable` does of Apache's.
+    // Any other query selects the page, as `?notable` does in Apache.
     let named = ASSETS.iter().find(|asset| asset.query == word);
     let Some(asset) = named.or_else(|| ASSETS.first()) else { return Answer::DECLINED };
     request.content_type = Some(asset.content_type.as_bytes().to_vec());
@@ -94,7 +94,7 @@ mod tests {
         for attribute in ["src=\"", "href=\""] {
             for named in page.split_str(attribute).skip(1) {
                 let end = named.find_byte(b'"').unwrap();
-                // An empty icon: browsers would ask for /favicon.ico.
+                // An empty icon; otherwise browsers would request /favicon.ico.
                 if &named[..end] == b"data:," {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Prometheus' text format 0.0.4, and OpenMetrics 1.0 where the client asks for it.
+//! Prometheus' text format 0.0.4, and OpenMetrics 1.0 if the client accepts it.
 //!
 //! Sources: <https://prometheus.io/docs/instrumenting/exposition_formats/>,
 //! <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>.
@@ -15,7 +15,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// What an `Accept` field asks for; without one, and where both are as welcome, Prometheus.
+    /// The format that an `Accept` field prefers; Prometheus by default and at equal quality.
     pub(super) fn negotiate(accept: Option<&[u8]>) -> Format {
         let entries = accept.map(wire::accept::parse).unwrap_or_default();
         let quality = |names: &[&[u8]]| {
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// Its media type.
+    /// The format's media type.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -39,12 +39,12 @@ impl Format {
     }
 }
 
-/// What a family of samples is.
+/// The type of a family of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It only grows; its samples end in `_total`.
+    /// Only increases; its samples end in `_total`.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
     /// Buckets, a sum and a count.
     Histogram,
@@ -53,7 +53,7 @@ pub(super) enum Kind {
 /// Labels of a sample, in order.
 pub(super) type Labels<'l> = [(&'l str, &'l str)];
 
-/// A page of metrics while it is written.
+/// A page of metrics that is being written.
 pub(super) struct Exposition {
     out: String,
     format: Format,
@@ -62,12 +62,12 @@ pub(super) struct Exposition {
 }
 
 impl Exposition {
-    /// An empty page.
+    /// Returns an empty page.
     pub(super) fn new(format: Format) -> Exposition {
         Exposition { out: String::with_capacity(16 * 1024), format, family: "", kind: Kind::Gauge }
     }
 
-    /// Begins a family. `name` is without `_total`, `help` one line without a backslash.
+    /// Begins a family. `name` is without `_total`; `help` is one line without a backslash.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
         (self.family, self.kind) = (name, kind);
         let suffix = match (self.format, kind) {
@@ -84,13 +84,13 @@ impl Exposition {
         let _ = writeln!(self.out, "# TYPE {name}{suffix} {word}");
     }
 
-    /// A sample of the family.
+    /// Writes a sample of the family.
     pub(super) fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
         let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
         self.write(suffix, labels, value);
     }
 
-    /// A family of one sample without labels.
+    /// Writes a family with one sample and no labels.
     pub(super) fn single(
         &mut self,
         name: &'static str,
@@ -102,8 +102,8 @@ impl Exposition {
         self.sample(&[], value);
     }
 
-    /// A histogram of the family: `buckets` are not cumulative, and one more than there are
-    /// `bounds_us`. Times are shown in seconds.
+    /// Writes a histogram of the family. `buckets` are not cumulative and have one more element
+    /// than `bounds_us`. Times are shown in seconds.
     pub(super) fn histogram(
         &mut self,
         label: (&str, &str),
@@ -146,7 +146,7 @@ impl Exposition {
     }
 }
 
-/// Microseconds as seconds, without loss.
+/// Converts microseconds to seconds without loss.
 pub(super) fn seconds(us: u64) -> String {
     let (whole, part) = (us / 1_000_000, us % 1_000_000);
     let text = format!("{whole}.{part:06}");
@@ -154,7 +154,7 @@ pub(super) fn seconds(us: u64) -> String {
     if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
 }
 
-/// A label's value: backslash, quote and line feed have a backslash before them.
+/// Escapes a label's value: backslash, quote and line feed.
 fn escape(text: &str, out: &mut String) {
     for character in text.chars() {
         match character {

@@ -1,8 +1,8 @@
 //! `SetHandler tamarack-metrics`: the server's counters for Prometheus.
 //!
-//! A scrape reads the scoreboard, so it tells of all processes, whichever answers it. Counters go
-//! on through restarts and the deaths of children. Those of single loops begin anew with their
-//! process, as those of a program do that was started again.
+//! A scrape reads the scoreboard, so it covers all processes, whichever responds. Counters persist
+//! across restarts and the deaths of children. Those of single loops start again with their
+//! process, as those of any restarted program.
 
 mod exposition;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use wire::{Method, MethodSet};
 use super::Status;
 use exposition::{Exposition, Format, Kind, seconds};
 
-/// Answers a scrape.
+/// Responds to a scrape.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.allowed = get;
@@ -197,7 +197,7 @@ fn write_loops(board: &Snapshot, now_us: u64, page: &mut Exposition) {
 }
 
 fn write_hosts(hosts: &[HostCounts], page: &mut Exposition) {
-    /// Status classes, as labels.
+    /// Labels of status classes.
     const CLASSES: [&str; mpm::scoreboard::CLASSES] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
     let labels: Vec<_> = hosts.iter().map(|host| String::from_utf8_lossy(&host.label)).collect();
     let all = || hosts.iter().zip(&labels);

@@ -1,4 +1,4 @@
-//! The page is read as promtool reads it: by the grammar, and by the rules on families.
+//! Reads the page as promtool does: by the grammar, and by the rules on families.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use mpm::Scoreboard;
 
 use super::*;
 
-/// One sample: its name, its labels, its value.
+/// A sample: its name, labels and value.
 struct Sample {
     name: String,
     labels: BTreeMap<String, String>,
     value: f64,
 }
 
-/// Reads a sample, strictly: `name{label="value",…} number`.
+/// Parses a sample strictly: `name{label="value",…} number`.
 fn sample(line: &str) -> Option<Sample> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let end = line.find(|c| !is_name(c))?;
@@ -55,7 +55,7 @@ fn sample(line: &str) -> Option<Sample> {
     starts_well.then(|| Sample { name: name.to_owned(), labels, value })
 }
 
-/// Checks a page and returns its samples, by name and labels as they are written.
+/// Checks a page and returns its samples, by name and labels as written.
 fn check(page: &str, format: Format) -> BTreeMap<String, f64> {
     assert!(page.ends_with('\n') && !page.contains("\n\n") && !page.contains('\r'));
     let is_open = format == Format::OpenMetrics;

@@ -14,8 +14,8 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::One(|cx, arg| add(cx, arg, |server| &mut server.certificates)),
         "file-path|certid",
         "",
-        "Names a certificate of the host in PEM, its chain and perhaps its key behind it; one line \
-         for each kind of key.",
+        "Sets a PEM certificate of the host, optionally followed by its chain and key; one line \
+         per type of key.",
     )
     .state(State::Partial("certificates in PKCS#11 tokens are refused")),
     host(
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::One(|cx, arg| add(cx, arg, |server| &mut server.keys)),
         "file-path|keyid",
         "",
-        "Names the private key of the certificate that has the same place among its lines.",
+        "Sets the private key of the certificate at the same position.",
     )
     .state(State::Partial("keys in PKCS#11 tokens are refused")),
     host(
@@ -34,14 +34,14 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file-path",
         "",
-        "Names the issuers' certificates that are sent behind a certificate without a chain.",
+        "Sets the issuers' certificates that are sent after a certificate without a chain.",
     ),
     global(
         "SSLPassPhraseDialog",
         Takes::One(dialog),
         "builtin||path|exec:path",
         "builtin",
-        "Tells where the pass phrases of encrypted keys come from: the terminal or a program.",
+        "Sets the source of pass phrases for encrypted keys: the terminal or a program.",
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! Clients' certificates: who is asked for one, and who is trusted.
+//! Client certificates: which clients must send one, and which issuers are trusted.
 
 use conf::Arg;
 use server::directive::{Fault, Row, Set, State, Takes};
@@ -15,19 +15,19 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::One(verify),
         "level",
         "none",
-        "Tells whether clients are asked for a certificate: none, optional, require, \
+        "Sets whether clients are asked for a certificate: none, optional, require, \
          optional_no_ca.",
     )
     .state(State::Partial(
-        "for a section the handshake asks; in an .htaccess it is too late to. Not optional_no_ca \
-         in sections",
+        "In a section it applies to the host's handshakes. Not available in .htaccess. No \
+         optional_no_ca in sections",
     )),
     anywhere(
         "SSLVerifyDepth",
         Takes::One(depth),
         "number",
         "1",
-        "Bounds how many authorities may stand above a client's certificate.",
+        "Limits the number of issuers above a client's certificate.",
     ),
     anywhere(
         "SSLCACertificateFile",
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file-path",
         "",
-        "Names the authorities that are trusted to certify clients, all in one file.",
+        "Sets the file of CA certificates that client certificates are verified with.",
     ),
     anywhere(
         "SSLCACertificatePath",
@@ -49,7 +49,8 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "directory-path",
         "",
-        "Names a folder with the authorities that are trusted to certify clients, by hashed names.",
+        "Sets the folder of CA certificates that client certificates are verified with, under \
+         hashed names.",
     ),
     host(
         "SSLCADNRequestFile",
@@ -59,7 +60,8 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file-path",
         "",
-        "Names the authorities whose names clients are told, where they are not the trusted ones.",
+        "Sets the file of CA certificates whose names are sent to clients, if they are not the \
+         trusted ones.",
     ),
     host(
         "SSLCADNRequestPath",
@@ -69,7 +71,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "directory-path",
         "",
-        "Names a folder with the authorities whose names clients are told.",
+        "Sets the folder of CA certificates whose names are sent to clients.",
     ),
     host(
         "SSLCARevocationFile",
@@ -79,7 +81,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file-path",
         "",
-        "Names the revocation lists of the authorities, all in one file.",
+        "Sets the file of revocation lists.",
     ),
     host(
         "SSLCARevocationPath",
@@ -89,14 +91,15 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "directory-path",
         "",
-        "Names a folder with the revocation lists of the authorities, by hashed names.",
+        "Sets the folder of revocation lists, under hashed names.",
     ),
     host(
         "SSLCARevocationCheck",
         Takes::Some { least: 1, most: usize::MAX, set: revocation },
         "chain|leaf|none [flags ...]",
         "none",
-        "Tells which certificates are looked up in the revocation lists: the client's or all.",
+        "Sets which certificates are looked up in the revocation lists: the client's or the whole \
+         chain.",
     ),
 ];
 
@@ -105,8 +108,8 @@ fn verify(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     if cx.outside_sections() {
         return put(cx, |server| &mut server.verify, mode);
     }
-    // A connection can't be asked again: the handshake asks for what sections want, and they look
-    // at what was shown then.
+    // A certificate can't be requested later: the handshake requests it for all sections, which
+    // check it for each request.
     if mode == Mode::OptionalNoCa {
         let span = cx.span();
         cx.server().places.insert(SECTION_NO_CA, span);
@@ -126,16 +129,16 @@ fn depth(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
-/// A connection can't begin anew, so what clients are judged by is the host's alone.
+/// A connection can't be renegotiated, so only the host can set how clients are verified.
 fn of_the_host(cx: &Here<'_, '_>) -> Set {
     if cx.outside_sections() {
         return Ok(());
     }
     let name = cx.target.directive;
     let message = format!(
-        "{name} can't be honoured here: clients are judged only when the connection begins"
+        "{name} is not supported here: clients are verified only at the beginning of a connection"
     );
-    Err(Fault::new(message).help("say it in the virtual host"))
+    Err(Fault::new(message).help("set it in the virtual host"))
 }
 
 fn revocation(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {

@@ -1,4 +1,4 @@
-//! Whether a host speaks TLS, which versions and suites, and which names it answers to.
+//! Whether a host uses TLS, with which versions and suites, and which names it accepts.
 
 use conf::Arg;
 use server::directive::{Fault, Row, Set, State, Takes};
@@ -16,66 +16,66 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::One(engine),
         "on|off",
         "off",
-        "Turns TLS on for a host; `Listen … https` does so too. `optional` (RFC 2817) is off, with \
-         a notice in the error log, as in Apache since it gave that up.",
+        "Turns TLS on for a host, as does `Listen … https`. `optional` (RFC 2817) means off, with \
+         a notice in the error log, as in current Apache.",
     ),
     host(
         "SSLProtocol",
         Takes::Some { least: 1, most: usize::MAX, set: protocol },
         "[+|-]protocol ...",
         "all -SSLv3",
-        "Lists the protocol versions that are spoken.",
+        "Sets the protocol versions.",
     )
-    .state(State::Partial("there is no TLS below 1.2")),
+    .state(State::Partial("TLS versions below 1.2 are not available")),
     anywhere(
         "SSLCipherSuite",
         Takes::Some { least: 1, most: 2, set: cipher_suite },
         "[protocol] cipher-spec",
         "DEFAULT",
-        "Lists the cipher suites in OpenSSL's words, for TLS 1.2 or, behind `TLSv1.3`, for that.",
+        "Sets the cipher suites for TLS 1.2 or, after `TLSv1.3`, for TLS 1.3, in OpenSSL's syntax.",
     )
     .state(State::Partial(
         "suites without forward secrecy are not available; a section refuses connections with \
-         other suites than its own",
+         suites other than its own",
     )),
     host(
         "SSLHonorCipherOrder",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.honor_cipher_order, on)),
         "on|off",
         "off",
-        "Makes the order of the server's suites count, not that of the client's.",
+        "Prefers the server's order of suites to the client's.",
     ),
     host(
         "SSLOpenSSLConfCmd",
         Takes::Two(openssl_command),
         "command-name command-value",
         "",
-        "Lists the groups of the key exchange in OpenSSL's words: `Groups` or `Curves` with a \
-         list, `ECDHParameters` with one of them.",
+        "Sets the key exchange groups in OpenSSL's syntax: `Groups` or `Curves` with a list, \
+         `ECDHParameters` with one group.",
     )
-    .state(State::Partial("other commands are refused: there is no OpenSSL that could obey")),
+    .state(State::Partial("other commands are refused, since they configure OpenSSL")),
     host(
         "SSLStrictSNIVHostCheck",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.strict_sni, on)),
         "on|off",
         "off",
-        "Refuses clients that do not say in their handshake which host they want.",
+        "Refuses clients whose handshake names no host.",
     ),
     global(
         "SSLVHostSNIPolicy",
         Takes::One(sni_policy),
         "strict|secure|authonly|insecure",
         "secure",
-        "Tells which hosts a connection may ask for, beside the one that its handshake was for.",
+        "Sets which hosts requests on a connection may name, besides the host of its handshake.",
     ),
     global(
         "SSLRandomSeed",
         Takes::Some { least: 2, most: 3, set: random_seed },
         "context source [bytes]",
         "",
-        "Named a source of randomness for OpenSSL.",
+        "Sets a source of randomness for OpenSSL.",
     )
-    .state(State::Accepted("the system's own source is used")),
+    .state(State::Accepted("the system's source is used")),
 ];
 
 fn engine(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
@@ -124,7 +124,8 @@ fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     }
 }
 
-/// The suite of a connection can't be changed: a section takes those that have one of its own.
+/// The suite of a connection can't be changed: a section accepts connections with one of its
+/// suites.
 fn section_suites(cx: &mut Here<'_, '_>, target: Target, spec: &str) -> Set {
     if target == Target::Tls13 {
         return Err(Fault::new("TLSv1.3 ciphers cannot be set inside a directory context"));
@@ -150,36 +151,36 @@ fn openssl_command(cx: &mut Here<'_, '_>, command: &Arg, value: &Arg) -> Set {
     }
     Err(match REFUSED.iter().find(|(known, _)| is(known)) {
         Some((known, help)) => {
-            let why = format!("SSLOpenSSLConfCmd {known} can't be obeyed: there is no OpenSSL");
+            let why = format!("SSLOpenSSLConfCmd {known} is not supported: there is no OpenSSL");
             Fault::new(why).at(command).help(*help)
         }
         None => Fault::new(format!("'{name}': invalid OpenSSL configuration command")).at(command),
     })
 }
 
-/// The other commands of `SSL_CONF_cmd`, and what says the same without OpenSSL.
+/// The other commands of `SSL_CONF_cmd`, and the equivalent without OpenSSL.
 const REFUSED: [(&str, &str); 21] = [
-    ("CipherString", "say it by SSLCipherSuite"),
-    ("Ciphersuites", "say it by SSLCipherSuite TLSv1.3"),
-    ("Protocol", "say it by SSLProtocol"),
-    ("MinProtocol", "say it by SSLProtocol"),
-    ("MaxProtocol", "say it by SSLProtocol"),
-    ("Options", "SSLSessionTickets, SSLHonorCipherOrder and SSLProtocol say what can be said"),
-    ("DHParameters", "no suite that needs them is available: take the line out"),
-    ("VerifyMode", "say it by SSLVerifyClient"),
-    ("VerifyCAFile", "say it by SSLCACertificateFile"),
-    ("VerifyCAPath", "say it by SSLCACertificatePath"),
-    ("RequestCAFile", "say it by SSLCADNRequestFile"),
-    ("ClientCAFile", "say it by SSLCADNRequestFile"),
-    ("RequestCAPath", "say it by SSLCADNRequestPath"),
-    ("ClientCAPath", "say it by SSLCADNRequestPath"),
-    ("Certificate", "say it by SSLCertificateFile"),
-    ("PrivateKey", "say it by SSLCertificateKeyFile"),
-    ("SignatureAlgorithms", "rustls offers all that it has: take the line out"),
-    ("ClientSignatureAlgorithms", "rustls takes all that it has: take the line out"),
-    ("NumTickets", "there are two, as by default: take the line out"),
-    ("RecordPadding", "records are not padded: take the line out"),
-    ("AntiReplay", "no data is taken before the handshake ends: take the line out"),
+    ("CipherString", "use SSLCipherSuite"),
+    ("Ciphersuites", "use SSLCipherSuite TLSv1.3"),
+    ("Protocol", "use SSLProtocol"),
+    ("MinProtocol", "use SSLProtocol"),
+    ("MaxProtocol", "use SSLProtocol"),
+    ("Options", "use SSLSessionTickets, SSLHonorCipherOrder and SSLProtocol as far as possible"),
+    ("DHParameters", "no suite that needs them is available: remove the line"),
+    ("VerifyMode", "use SSLVerifyClient"),
+    ("VerifyCAFile", "use SSLCACertificateFile"),
+    ("VerifyCAPath", "use SSLCACertificatePath"),
+    ("RequestCAFile", "use SSLCADNRequestFile"),
+    ("ClientCAFile", "use SSLCADNRequestFile"),
+    ("RequestCAPath", "use SSLCADNRequestPath"),
+    ("ClientCAPath", "use SSLCADNRequestPath"),
+    ("Certificate", "use SSLCertificateFile"),
+    ("PrivateKey", "use SSLCertificateKeyFile"),
+    ("SignatureAlgorithms", "rustls offers all that it supports: remove the line"),
+    ("ClientSignatureAlgorithms", "rustls accepts all that it supports: remove the line"),
+    ("NumTickets", "two tickets are sent, which is the default: remove the line"),
+    ("RecordPadding", "records are not padded: remove the line"),
+    ("AntiReplay", "no data is accepted before the handshake ends: remove the line"),
 ];
 
 fn sni_policy(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {

@@ -1,4 +1,4 @@
-//! mod_ssl's directives, by what they are about, and what their setters have in common.
+//! mod_ssl's directives by topic, and helpers of their setters.
 
 mod certificates;
 mod clients;
@@ -35,7 +35,7 @@ const GROUPS: [&[Row<Ssl>]; 7] = [
 
 const COUNT: usize = count();
 
-/// Every row.
+/// All rows.
 pub(super) const ALL: &[Row<Ssl>] = &joined();
 
 const fn count() -> usize {
@@ -62,7 +62,7 @@ const fn joined() -> [Row<Ssl>; COUNT] {
     all
 }
 
-/// A row for "server config, virtual host".
+/// A row for the context "server config, virtual host".
 const fn host(
     name: &'static str,
     takes: Takes<Ssl>,
@@ -73,7 +73,7 @@ const fn host(
     Row::<Ssl>::new(name, takes, syntax, doc).default(default)
 }
 
-/// A row for "server config" alone.
+/// A row for the context "server config" alone.
 const fn global(
     name: &'static str,
     takes: Takes<Ssl>,
@@ -84,7 +84,7 @@ const fn global(
     host(name, takes, syntax, default, doc).standing(Places::SERVER, Override::NONE)
 }
 
-/// A row for all places, under `AllowOverride AuthConfig` in `.htaccess`.
+/// A row for all contexts, under `AllowOverride AuthConfig` in `.htaccess`.
 const fn anywhere(
     name: &'static str,
     takes: Takes<Ssl>,
@@ -95,14 +95,14 @@ const fn anywhere(
     host(name, takes, syntax, default, doc).standing(Places::ALL, Override::AUTH_CONFIG)
 }
 
-/// Sets a field, and keeps where its directive stands.
+/// Sets a field, and records the location of its directive.
 fn put<T>(cx: &mut Here<'_, '_>, field: fn(&mut Server) -> &mut Setting<T>, value: T) -> Set {
     note(cx);
     field(cx.server()).set(value);
     Ok(())
 }
 
-/// Keeps where the directive stands, for what is found wrong later.
+/// Records the location of the directive, for later findings.
 fn note(cx: &mut Here<'_, '_>) {
     let (name, span) = (cx.target.directive, cx.span());
     cx.server().places.insert(name, span);
@@ -117,12 +117,12 @@ fn words(args: &[Arg]) -> Result<Vec<&str>, Fault> {
     args.iter().map(text).collect()
 }
 
-/// A finding as the answer of a setter, behind the directive's name.
+/// Converts a finding to a setter's error, after the directive's name.
 fn fault(finding: Finding) -> Fault {
     Fault::new(format!("{}: {}", finding.directive, finding.message))
 }
 
-/// Says what a setter found beside; errors end it.
+/// Reports a setter's findings; an error fails the directive.
 fn tell(cx: &mut Here<'_, '_>, findings: Vec<Finding>) -> Set {
     for finding in findings {
         match finding.severity {
@@ -139,7 +139,7 @@ fn tell(cx: &mut Here<'_, '_>, findings: Vec<Finding>) -> Set {
     Ok(())
 }
 
-/// A file that has to be there (`ssl_cmd_check_file`).
+/// The path of a file that must exist (`ssl_cmd_check_file`).
 fn file(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Vec<u8>, Fault> {
     let path = cx.build().path(&arg.text);
     let is_there = std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0);
@@ -151,7 +151,7 @@ fn file(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Vec<u8>, Fault> {
     Ok(bytes(path))
 }
 
-/// A folder that has to be there (`ssl_cmd_check_dir`).
+/// The path of a folder that must exist (`ssl_cmd_check_dir`).
 fn folder(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Vec<u8>, Fault> {
     let path = cx.build().path(&arg.text);
     if !path.is_dir() {
@@ -166,7 +166,7 @@ fn bytes(path: PathBuf) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// A number, not below zero where the type says so.
+/// Parses a number, which is not negative if the type does not allow it.
 fn number<T: std::str::FromStr>(cx: &Here<'_, '_>, arg: &Arg) -> Result<T, Fault> {
     let word = text(arg)?;
     word.parse::<T>().map_err(|_| {

@@ -1,4 +1,4 @@
-//! OCSP: of clients' certificates, and stapled to our own.
+//! OCSP: for client certificates, and stapled to the server's own.
 
 use conf::Arg;
 use server::directive::{Fault, Row, Set, Takes};
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::Some { least: 1, most: 2, set: enable },
         "on|leaf|off",
         "off",
-        "Asks responders whether clients' certificates are revoked, before the first request.",
+        "Queries responders for the revocation of client certificates before the first request.",
     ),
     host(
         "SSLOCSPDefaultResponder",
@@ -24,21 +24,21 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "uri",
         "",
-        "Names the responder for certificates that name none.",
+        "Sets the responder for certificates that name none.",
     ),
     host(
         "SSLOCSPOverrideResponder",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.ocsp.override_responder, on)),
         "on|off",
         "off",
-        "Asks the default responder, whatever a certificate names.",
+        "Uses the default responder even if a certificate names another.",
     ),
     host(
         "SSLOCSPUseRequestNonce",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.ocsp.use_nonce, on)),
         "on|off",
         "on",
-        "Puts a nonce into questions, which the answer has to repeat.",
+        "Adds a nonce to queries, which the response must repeat.",
     ),
     host(
         "SSLOCSPResponderTimeout",
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "10",
-        "Bounds how long a responder may take.",
+        "Limits the time for a response.",
     ),
     host(
         "SSLOCSPResponseTimeSkew",
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "300",
-        "Tells how far a responder's clock may be from ours.",
+        "Sets the allowed difference between the responder's clock and the server's.",
     ),
     host(
         "SSLOCSPResponseMaxAge",
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "-1",
-        "Bounds how old a response may be, beside what it says itself.",
+        "Limits the age of a response, in addition to its own limit.",
     ),
     host(
         "SSLOCSPResponderCertificateFile",
@@ -78,14 +78,14 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file",
         "",
-        "Names certificates of responders that are trusted without an issuer's word.",
+        "Sets certificates of responders that are trusted without an issuer.",
     ),
     host(
         "SSLOCSPNoverify",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.ocsp.no_verify, on)),
         "on|off",
         "off",
-        "Takes responses without looking at their signatures.",
+        "Accepts responses without verifying their signatures.",
     ),
     host(
         "SSLOCSPProxyURL",
@@ -95,14 +95,14 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "url",
         "",
-        "Names the proxy through which responders are asked.",
+        "Sets the proxy for queries to responders.",
     ),
     host(
         "SSLUseStapling",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.stapling.on, on)),
         "on|off",
         "off",
-        "Sends a responder's word about the host's certificate along with it.",
+        "Staples OCSP responses to the host's certificate.",
     ),
     host(
         "SSLStaplingResponderTimeout",
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "10",
-        "Bounds how long a responder may take when a response is fetched for stapling.",
+        "Limits the time for fetching a response to staple.",
     ),
     host(
         "SSLStaplingResponseTimeSkew",
@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "300",
-        "Tells how far the responder's clock may be from ours.",
+        "Sets the allowed difference between the responder's clock and the server's.",
     ),
     host(
         "SSLStaplingResponseMaxAge",
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "-1",
-        "Bounds how old a stapled response may be, beside what it says itself.",
+        "Limits the age of a stapled response, in addition to its own limit.",
     ),
     host(
         "SSLStaplingStandardCacheTimeout",
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "3600",
-        "Tells after how long a response is fetched anew.",
+        "Sets the interval after which a response is fetched again.",
     ),
     host(
         "SSLStaplingErrorCacheTimeout",
@@ -152,21 +152,21 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "seconds",
         "600",
-        "Tells after how long a responder that failed is asked again.",
+        "Sets the interval after which a failed query is repeated.",
     ),
     host(
         "SSLStaplingReturnResponderErrors",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.stapling.return_errors, on)),
         "on|off",
         "on",
-        "Staples what the responder says even if it is an error.",
+        "Staples the responder's response even if it is an error.",
     ),
     host(
         "SSLStaplingFakeTryLater",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.stapling.fake_try_later, on)),
         "on|off",
         "on",
-        "Staples \"try later\" where the responder did not answer.",
+        "Staples \"try later\" if the responder did not respond.",
     ),
     host(
         "SSLStaplingForceURL",
@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "uri",
         "",
-        "Names the responder to ask, whatever the certificate names.",
+        "Sets the responder to query, overriding the one in the certificate.",
     ),
 ];
 
@@ -188,5 +188,5 @@ fn enable(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 fn responder(cx: &Here<'_, '_>, arg: &Arg) -> Result<Responder, Fault> {
     let name = cx.target.directive;
     Responder::parse(text(arg)?)
-        .ok_or_else(|| Fault::new(format!("{name}: an http:// URL is needed")).at(arg))
+        .ok_or_else(|| Fault::new(format!("{name}: expected an http:// URL")).at(arg))
 }

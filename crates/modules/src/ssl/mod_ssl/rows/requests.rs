@@ -1,4 +1,4 @@
-//! What requests have to fulfil, and what they get to know.
+//! Requirements for requests, and the data that they receive.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "",
         "",
-        "Refuses requests that do not come over TLS.",
+        "Refuses requests without TLS.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG),
     host(
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::Raw(require),
         "expression",
         "",
-        "Refuses requests over TLS unless the expression holds; `Require expr` is newer.",
+        "Refuses requests over TLS unless the expression is true; superseded by `Require expr`.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG),
     anywhere(
@@ -46,14 +46,14 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::One(user_name),
         "varname",
         "",
-        "Names the variable whose value becomes the name of the user.",
+        "Sets the variable that contains the user name.",
     ),
     host(
         "SSLRenegBufferSize",
         Takes::One(|_, _| Ok(())),
         "bytes",
         "131072",
-        "Bounded what was kept of a request's body during a renegotiation.",
+        "Limits the buffered part of a request body during a renegotiation.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)
     .state(State::Accepted("there is no renegotiation")),

@@ -1,4 +1,4 @@
-//! Sessions that clients may resume.
+//! Resumable sessions.
 
 use conf::Arg;
 use server::directive::{Fault, Row, Set, State, Takes};
@@ -16,23 +16,22 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "type",
         "none",
-        "Names the memory where sessions are kept for clients that come back, shared by all \
-         children.",
+        "Sets the cache of resumable sessions, which all children share.",
     )
-    .state(State::Partial("shmcb and none are the stores there are")),
+    .state(State::Partial("the storage types are shmcb and none")),
     host(
         "SSLSessionCacheTimeout",
         Takes::One(timeout),
         "seconds",
         "300",
-        "Tells how long a session may be resumed, from the cache or by a ticket.",
+        "Sets how long a session may be resumed, from the cache or by a ticket.",
     ),
     host(
         "SSLSessionTickets",
         Takes::Flag(|cx, on| put(cx, |server| &mut server.tickets, on)),
         "on|off",
         "on",
-        "Gives sessions to clients to keep, encrypted under keys that all children share.",
+        "Sends session tickets, encrypted under keys that all children share.",
     ),
     host(
         "SSLSessionTicketKeyFile",
@@ -42,22 +41,22 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         }),
         "file-path",
         "",
-        "Names 48 bytes that tickets are encrypted under, in Apache's form (name, HMAC secret, AES \
-         secret): servers and restarts with the same file resume each other's sessions, where \
-         the host has the same name and port, and trusts the same clients. More bytes are not \
-         looked at, fewer are an error.",
+        "Sets a file with the 48 bytes that encrypt tickets, in Apache's form (name, HMAC secret, \
+         AES secret). Servers with the same file resume each other's sessions, also after a \
+         restart, if the host has the same name and port and trusts the same clients. Further \
+         bytes are ignored; fewer are an error.",
     )
     .state(State::Partial(
-        "Tamaracks share tickets; those of Apache can't be read, nor can Apache read ours",
+        "tickets are interchangeable between Tamarack servers, but not with Apache",
     )),
     global(
         "SSLStaplingCache",
         Takes::One(|cx, arg| store(cx, arg).map(|_| ())),
         "type",
         "",
-        "Named the memory where stapled responses are kept.",
+        "Sets the cache of stapled responses.",
     )
-    .state(State::Accepted("each process keeps its own responses")),
+    .state(State::Accepted("each process caches its own responses")),
 ];
 
 fn store(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<SessionCache, Fault> {

@@ -1,4 +1,5 @@
-//! What there is not: TLS to backends, for now; and what of OpenSSL's has no place here, for good.
+//! Directives that are not available: TLS to backends, for now, and those specific to OpenSSL,
+//! permanently.
 
 use conf::Arg;
 use server::context::{Override, Places};
@@ -13,63 +14,63 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         ONE,
         "file-path",
         "",
-        "Will name the authorities that backends are certified by.",
+        "Will set the file of CA certificates for backends.",
     ),
     later(
         "SSLProxyCACertificatePath",
         ONE,
         "directory-path",
         "",
-        "Will name a folder with the authorities that backends are certified by.",
+        "Will set the folder of CA certificates for backends.",
     ),
     later(
         "SSLProxyCARevocationCheck",
         MANY,
         "chain|leaf|none",
         "none",
-        "Will tell which certificates of backends are looked up in revocation lists.",
+        "Will set which certificates of backends are looked up in revocation lists.",
     ),
     later(
         "SSLProxyCARevocationFile",
         ONE,
         "file-path",
         "",
-        "Will name the revocation lists for backends.",
+        "Will set the file of revocation lists for backends.",
     ),
     later(
         "SSLProxyCARevocationPath",
         ONE,
         "directory-path",
         "",
-        "Will name a folder with the revocation lists for backends.",
+        "Will set the folder of revocation lists for backends.",
     ),
     later(
         "SSLProxyCheckPeerCN",
         FLAG,
         "on|off",
         "on",
-        "Will compare a backend's common name with the name asked for.",
+        "Will compare a backend's common name with the requested name.",
     ),
     later(
         "SSLProxyCheckPeerExpire",
         FLAG,
         "on|off",
         "on",
-        "Will refuse backends whose certificates have expired.",
+        "Will refuse backends with expired certificates.",
     ),
     later(
         "SSLProxyCheckPeerName",
         FLAG,
         "on|off",
         "on",
-        "Will compare a backend's names with the name asked for.",
+        "Will compare a backend's names with the requested name.",
     ),
     later(
         "SSLProxyCipherSuite",
         ONE_OR_TWO,
         "[protocol] cipher-spec",
         "ALL:!ADH:RC4+RSA:+HIGH:+MEDIUM:+LOW:+EXP",
-        "Will list the cipher suites for connections to backends.",
+        "Will set the cipher suites for connections to backends.",
     ),
     later("SSLProxyEngine", FLAG, "on|off", "off", "Will turn TLS on for connections to backends."),
     later(
@@ -77,75 +78,69 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         ONE,
         "filename",
         "",
-        "Will name the issuers of our own certificates for backends.",
+        "Will set the issuers of the certificates that are sent to backends.",
     ),
     later(
         "SSLProxyMachineCertificateFile",
         ONE,
         "filename",
         "",
-        "Will name our own certificates and keys for backends.",
+        "Will set the certificates and keys for backends.",
     ),
     later(
         "SSLProxyMachineCertificatePath",
         ONE,
         "directory",
         "",
-        "Will name a folder with our own certificates and keys for backends.",
+        "Will set the folder of certificates and keys for backends.",
     ),
     later(
         "SSLProxyProtocol",
         MANY,
         "[+|-]protocol ...",
         "all -SSLv3",
-        "Will list the protocol versions for connections to backends.",
+        "Will set the protocol versions for connections to backends.",
     ),
     later(
         "SSLProxyVerify",
         ONE,
         "level",
         "none",
-        "Will tell whether backends have to show a certificate.",
+        "Will set whether backends must send a certificate.",
     ),
     later(
         "SSLProxyVerifyDepth",
         ONE,
         "number",
         "1",
-        "Will bound how many authorities may stand above a backend's certificate.",
+        "Will limit the number of issuers above a backend's certificate.",
     ),
-    host(
-        "SSLCompression",
-        Takes::Flag(unless_off),
-        "on|off",
-        "off",
-        "Compressed what is encrypted.",
-    )
-    .state(State::Refused("compression inside TLS gives secrets away (CRIME); `off` is taken")),
+    host("SSLCompression", Takes::Flag(unless_off), "on|off", "off", "Compresses TLS records.")
+        .state(State::Refused("TLS compression leaks secrets (CRIME); `off` is accepted")),
     host(
         "SSLInsecureRenegotiation",
         Takes::Flag(unless_off),
         "on|off",
         "off",
-        "Allowed renegotiation with clients that are open to an attack.",
+        "Allows insecure renegotiation.",
     )
-    .state(State::Refused("there is no renegotiation; `off` is taken")),
-    global("SSLFIPS", Takes::Flag(unless_off), "on|off", "off", "Turned OpenSSL's FIPS mode on.")
-        .state(State::Refused("the library is not the validated build; `off` is taken")),
+    .state(State::Refused("there is no renegotiation; `off` is accepted")),
+    global("SSLFIPS", Takes::Flag(unless_off), "on|off", "off", "Turns OpenSSL's FIPS mode on.")
+        .state(State::Refused("the library is not the validated build; `off` is accepted")),
     global(
         "SSLCryptoDevice",
         Takes::One(unless_builtin),
         "engine",
         "builtin",
-        "Named an OpenSSL engine.",
+        "Sets an OpenSSL engine.",
     )
-    .state(State::Refused("there are no OpenSSL engines; `builtin` is taken")),
+    .state(State::Refused("there are no OpenSSL engines; `builtin` is accepted")),
     host(
         "SSLSRPVerifierFile",
         Takes::One(|_, _| Err(Fault::new("there is no SRP"))),
         "file-path",
         "",
-        "Named the verifiers of TLS-SRP.",
+        "Sets the verifiers of TLS-SRP.",
     )
     .state(State::Refused("TLS-SRP is not available")),
     host(
@@ -153,7 +148,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
         Takes::One(|_, _| Err(Fault::new("there is no SRP"))),
         "secret-string",
         "",
-        "Hid from clients of TLS-SRP which users there are.",
+        "Hides the existence of users from clients of TLS-SRP.",
     )
     .state(State::Refused("TLS-SRP is not available")),
 ];
@@ -182,6 +177,6 @@ fn unless_off(_: &mut Here<'_, '_>, on: bool) -> Set {
 fn unless_builtin(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
     match arg.text.eq_ignore_ascii_case(b"builtin") {
         true => Ok(()),
-        false => Err(Fault::new("builtin is all there is").at(arg)),
+        false => Err(Fault::new("only builtin is available").at(arg)),
     }
 }
