@@ -97,6 +97,13 @@ async fn name(request: &mut Request) -> Verdict {
     if let Err(status) = locate(request).await {
         return Verdict::Status(status);
     }
+    if !early && !walk::repeat_ifs(request) {
+        // The walk above was Apache's first, for hooks that are not here; this is its second.
+        walk::back_to_host(request);
+        if let Err(status) = locate(request).await {
+            return Verdict::Status(status);
+        }
+    }
     match run_first(request, Phase::TranslateName).await {
         Verdict::Ok => Verdict::Ok,
         Verdict::Declined => Verdict::Status(500),
@@ -122,15 +129,15 @@ fn permitted_by_chain(request: &mut Request) -> bool {
     if request.engine.server.registry.hooks.auth_by_uri {
         return false;
     }
-    let same = |plan: &Rc<Plan>| plan.id == request.plan.id;
+    let same = |plan: &Rc<Plan>, copy| plan.id == request.plan.id && copy == request.copy;
     if let Some(prev) = &request.prev {
-        if same(&prev.plan) {
+        if same(&prev.plan, prev.copy) {
             request.user = prev.user.clone();
             request.auth_type = prev.auth_type.clone();
             return true;
         }
     } else if let Some(main) = &request.main
-        && same(&main.plan)
+        && same(&main.plan, main.copy)
     {
         request.user = main.user.clone();
         request.auth_type = main.auth_type.clone();

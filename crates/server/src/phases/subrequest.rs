@@ -69,6 +69,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.content_languages = sub.content_languages;
     request.layer = sub.layer;
     request.plan = sub.plan;
+    request.copy = sub.copy;
     request.no_cache = sub.no_cache;
     request.no_local_copy = sub.no_local_copy;
     request.pure &= sub.pure;
@@ -261,6 +262,8 @@ impl Request {
         sub.method_name = Cow::Borrowed(b"GET");
         sub.main = Some(Box::new(MainRequest {
             plan: self.plan.clone(),
+            copy: self.copy,
+            if_walks: self.if_walks.clone(),
             uri: self.uri.clone(),
             filename: self.filename.clone(),
             user: self.user.clone(),

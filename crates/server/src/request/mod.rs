@@ -28,6 +28,7 @@ use crate::engine::Engine;
 use crate::files::validity::Trace;
 use crate::http::cache::resource::Resource;
 use crate::phases::matching::Matching;
+use crate::phases::walk::IfWalks;
 use crate::plan::{Layer, Place, Plan};
 use crate::request::body::Body;
 use crate::request::connection_info::Client;
@@ -51,6 +52,10 @@ pub struct Request {
     pub layer: Rc<Layer>,
     /// What that configuration has to do.
     pub plan: Rc<Plan>,
+    /// Which copy of that configuration: Apache merges some again, and authorises under each.
+    pub copy: u64,
+    /// How its `<If>` sections were merged.
+    pub if_walks: IfWalks,
 
     /// The request line as it came, for logs.
     pub request_line: Vec<u8>,
@@ -181,6 +186,8 @@ impl Request {
             client,
             layer: place.layer,
             plan: place.plan,
+            copy: 0,
+            if_walks: None,
             request_line: Vec::new(),
             method: Method::GET,
             method_name: Cow::Borrowed(b"GET"),
@@ -246,6 +253,7 @@ impl Request {
 
     /// Goes to another configuration, and to the host that it is of.
     fn enter(&mut self, place: &Place) {
+        self.copy = 0;
         if Rc::ptr_eq(&self.layer, &place.layer) {
             return;
         }

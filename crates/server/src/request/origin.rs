@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::Request;
+use crate::phases::walk::IfWalks;
 use crate::plan::Plan;
 
 /// What a subrequest knows of the request that made it.
@@ -12,6 +13,10 @@ use crate::plan::Plan;
 pub struct MainRequest {
     /// The main request's plan: authorisation is not repeated under the very same one.
     pub plan: Rc<Plan>,
+    /// [`Request::copy`] of the main request.
+    pub copy: u64,
+    /// [`Request::if_walks`] of the main request.
+    pub if_walks: IfWalks,
     /// The main request's path.
     pub uri: Vec<u8>,
     /// The main request's file.

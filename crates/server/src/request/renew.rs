@@ -89,6 +89,7 @@ impl Request {
         self.no_local_copy = false;
         self.user = None;
         self.auth_type = None;
+        self.if_walks = None;
         self.prev = None;
         self.main = None;
         self.pure = true;

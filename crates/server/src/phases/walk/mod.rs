@@ -6,6 +6,7 @@
 mod directory;
 mod gathered;
 mod htaccess;
+mod ifs;
 mod symlink;
 
 pub use directory::{DirectorySections, PATH_LIMIT, directories};
@@ -13,21 +14,18 @@ pub use htaccess::{
     HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD, hand_down, leave_wanted,
     read_wanted, wants_to_read,
 };
+pub use ifs::{IfWalks, ifs, repeat as repeat_ifs};
 
 use std::rc::Rc;
 
 use pcre::{Captures, Later, Matched, Regex};
 
-use crate::config::section::{Matches, Section};
-use crate::phases::expr;
+use crate::config::section::{Matches, Section, fresh_id};
 use crate::phases::matching::{Stop, certain};
 use crate::plan::Layer;
 use crate::request::Request;
 
 use gathered::Gathered;
-
-/// The most that `<If>` may be nested.
-const IF_DEPTH_LIMIT: usize = 32;
 
 /// Wildcards of `<Location>` and `<Directory>` do not match a slash.
 pub(crate) const PATHNAME: conf::fnmatch::Flags =
@@ -37,6 +35,7 @@ pub(crate) const PATHNAME: conf::fnmatch::Flags =
 pub fn back_to_host(request: &mut Request) {
     let root = request.engine.plans.root(&request.host);
     enter(request, root);
+    request.copy = 0;
 }
 
 /// Makes `layer` the request's configuration.
@@ -67,7 +66,14 @@ pub fn locations(request: &mut Request) -> Result<(), Stop> {
             matching.add(request, section);
         }
     }
-    enter(request, matching.onto(request, &request.layer));
+    let base = request.layer.clone();
+    enter(request, matching.onto(request, &base));
+    let is_changed = !Rc::ptr_eq(&request.layer, &base);
+    if is_changed && request.is_file_lookup() && base.id != request.engine.plans.root(&host).id {
+        // Apache compares this walk with the first of the main request, which began with the host's
+        // own configuration, and so merges again.
+        request.copy = fresh_id();
+    }
     Ok(())
 }
 
@@ -101,50 +107,6 @@ pub fn files(request: &mut Request) -> Result<(), Stop> {
     }
     enter(request, matching.onto(request, &request.layer));
     Ok(())
-}
-
-/// `<If>`, `<ElseIf>`, `<Else>`, and those inside the ones that hold.
-///
-/// # Errors
-/// As [`locations`].
-pub fn ifs(request: &mut Request) -> Result<(), Stop> {
-    let before = request.layer.clone();
-    let done = enter_ifs(request);
-    if done == Err(Stop::Later) {
-        // The walk will begin again, and nothing may be merged twice.
-        enter(request, before);
-    }
-    done
-}
-
-fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
-    let mut done = 0;
-    for _ in 0..IF_DEPTH_LIMIT {
-        let core = request.plan.core.clone();
-        let Some(fresh) = core.ifs.get(done..).filter(|fresh| !fresh.is_empty()) else {
-            return Ok(());
-        };
-        done = core.ifs.len();
-        let mut matching = Gathered::default();
-        for section in fresh {
-            if condition_holds(section, request)? {
-                matching.add(request, section);
-            }
-        }
-        enter(request, matching.onto(request, &request.layer));
-    }
-    Err(Stop::Status(500))
-}
-
-fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, Stop> {
-    let Matches::If(condition) = &section.matches else { return Ok(false) };
-    request.pure = false;
-    for earlier in &condition.none_of {
-        if expr::holds(earlier, request)? {
-            return Ok(false);
-        }
-    }
-    condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))
 }
 
 /// `merged` is the path without doubled slashes, where it has some.
