@@ -85,6 +85,11 @@ impl Reader<'_> {
     ) {
         let allowed = executed.is_for_htaccess() && self.host.allowed(statement.name.as_bstr());
         if self.is_htaccess && !allowed {
+            if self.host.forgives() {
+                // Of a section this is the first line alone: its last one then closes nothing.
+                let what = format!("{} in .htaccess forbidden by AllowOverride", statement.name);
+                return self.warn(statement.span, "", what);
+            }
             let message = format!("{} not allowed here", statement.name);
             self.walk_error(statement.span, message);
             return;

@@ -39,4 +39,9 @@ pub trait Host {
         let _ = name;
         true
     }
+
+    /// Is one that it may not hold left out with a warning (`AllowOverride Nonfatal=Override`)?
+    fn forgives(&self) -> bool {
+        false
+    }
 }

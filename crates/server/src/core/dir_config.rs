@@ -25,6 +25,20 @@ pub struct AllowOverride {
     pub nonfatal_unknown: bool,
 }
 
+impl AllowOverride {
+    /// Whether files need not be read: nothing is allowed, and nothing that is not is a warning.
+    pub fn is_none(self) -> bool {
+        let warns = self.nonfatal != Override::NONE || self.nonfatal_unknown;
+        self.classes == Override::NONE && !warns
+    }
+
+    /// `None` and `All` stand for the whole in Apache, and end what `Nonfatal` before them began.
+    pub fn replace_classes(&mut self, classes: Override) {
+        let options = self.options;
+        *self = AllowOverride { classes, options, ..AllowOverride::default() };
+    }
+}
+
 /// What `ErrorDocument` names for a status.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorDocument {

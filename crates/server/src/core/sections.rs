@@ -319,6 +319,9 @@ fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set 
     if outer.is_some() && limited.is_empty() {
         return Err(format!("<{name}> directive excludes all methods").into());
     }
+    if outer == Some(limited) {
+        return Err(format!("<{name}> directive specifies methods already excluded").into());
+    }
     let container = cx.target.container.replace(name);
     cx.target.limited = Some(limited);
     cx.apply(nodes);

@@ -91,9 +91,9 @@ fn add_class(
     if let Some((_, class)) = classes.iter().find(|(known, _)| is(name, known)) {
         allowed.classes = allowed.classes.or(*class);
     } else if is(name, "None") {
-        allowed.classes = Override::NONE;
+        allowed.replace_classes(Override::NONE);
     } else if is(name, "All") {
-        allowed.classes = Override::ALL;
+        allowed.replace_classes(Override::ALL);
     } else {
         let shown = bstr::BStr::new(name);
         return Err(Fault::new(format!("Illegal override option {shown}")).at(word));

@@ -5,9 +5,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::config::context::Override;
 use crate::config::section::{Matches, Section};
-use crate::core::Links;
+use crate::core::{AllowOverride, Links};
 use crate::files::path;
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
@@ -116,7 +115,7 @@ impl Walk {
         let list = core.allow_override_list.get().cloned();
         // Where it was never set the files are read as well, and nothing is allowed in them.
         let allow = core.allow_override.get().copied();
-        let is_closed = allow.is_some_and(|allow| allow.classes == Override::NONE);
+        let is_closed = allow.is_some_and(AllowOverride::is_none);
         if is_closed && list.as_ref().is_none_or(|list| list.is_empty()) {
             return Ok(());
         }

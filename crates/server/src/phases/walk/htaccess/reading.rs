@@ -301,6 +301,9 @@ impl conf::Host for Questions<'_> {
         });
         listed || allow.classes.intersects(Override::ALL)
     }
+    fn forgives(&self) -> bool {
+        self.reading.key.allow.nonfatal != Override::NONE
+    }
     fn load_module(&mut self, name: &Arg, _: &Path) -> Result<(), Box<Diagnostic>> {
         Err(Box::new(name.error("LoadModule not allowed here")))
     }
