@@ -1,4 +1,4 @@
-//! What `-V` says of the build: the compiler, and how it was told to compile.
+//! Build information for `-V`: the compiler and its flags.
 
 use std::env;
 use std::process::Command;
@@ -9,7 +9,7 @@ fn main() {
     let said = Command::new(compiler).arg("--version").output().ok();
     let compiler = said.and_then(|said| String::from_utf8(said.stdout).ok()).unwrap_or_default();
     let word = |name: &str| env::var(name).unwrap_or_default();
-    // Words are divided by a control character in it.
+    // A control character separates the flags in it.
     let flags = word("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
     let profile = format!("{}, opt-level {} {flags}", word("PROFILE"), word("OPT_LEVEL"));
     println!("cargo:rustc-env=TAMARACK_COMPILER={}, {}", compiler.trim(), word("TARGET"));

@@ -1,5 +1,5 @@
-//! What the program says of itself: `-v`, `-V`, `-l`, `-L`, `-h`. Only `-V` reads the
-//! configuration, for the MPM's name.
+//! Information about the program: `-v`, `-V`, `-l`, `-L`, `-h`. Only `-V` reads the configuration,
+//! for the MPM's name.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use server::directive::ErasedRow;
 
 use crate::cli::{Arguments, DEFAULT_ROOT};
 
-/// The Apache version whose behaviour is followed.
+/// The version of Apache whose behaviour Tamarack follows.
 pub const FOLLOWS: &str = "Apache/2.4.71";
 
 /// `-v`, in httpd's layout.
@@ -21,7 +21,7 @@ pub fn version() -> String {
     )
 }
 
-/// When the program was built, as far as it can be told: the binary's own time stamp.
+/// The build time: the time stamp of the executable.
 fn built() -> String {
     let stamp = std::env::current_exe().and_then(std::fs::metadata).and_then(|m| m.modified());
     let Ok(stamp) = stamp else { return "unknown".to_owned() };
@@ -31,8 +31,8 @@ fn built() -> String {
     )
 }
 
-/// `-V`, in httpd's layout, which scripts parse. `kind` is the MPM of the configuration, if there
-/// is one that can be read.
+/// `-V` in httpd's layout, which scripts parse. `kind` is the MPM of the configuration, if it can
+/// be read.
 pub fn settings(arguments: &Arguments, kind: Option<Kind>) -> String {
     let mut out = version();
     out.push_str("Server's Module Magic Number: 20120211:142\n");
@@ -90,7 +90,7 @@ pub fn compiled_in() -> String {
     out
 }
 
-/// `-L`: every directive, what it takes, where it may stand.
+/// `-L`: every directive with its arguments and contexts.
 pub fn directives() -> String {
     let mut out = String::new();
     for module in modules::all() {
@@ -104,7 +104,7 @@ pub fn directives() -> String {
     out
 }
 
-/// httpd's sentence about a directive's places.
+/// httpd's text for a directive's contexts.
 fn allowed(row: &ErasedRow) -> String {
     let in_conf = match (row.places.contains(Places::DIRECTORY), outside(row)) {
         (true, true) => "Allowed in *.conf anywhere",
@@ -137,30 +137,30 @@ pub fn usage(name: &str) -> String {
 {indent} [-v] [-V] [-h] [-l] [-L] [-t] [-T] [-S] [-M] [-X]
        {name} serve DIRECTORY [ADDRESS:PORT]
 Options:
-  -D name            : define a name, for <IfDefine name>
-  -d directory       : the ServerRoot to begin with
+  -D name            : define a name for <IfDefine name>
+  -d directory       : the initial ServerRoot
   -f file            : the configuration file
-  -C \"directive\"     : a directive before the configuration files
-  -c \"directive\"     : a directive after the configuration files
-  -k upgrade         : a new executable takes over the running server
-  -e level           : show messages of the start from this level (see LogLevel)
-  -E file            : write messages of the start to a file
-  -v                 : the version
-  -V                 : the version and the built-in settings
-  -h                 : this page
-  -l                 : the modules that are built in
-  -L                 : the directives that are known
-  -t -D DUMP_VHOSTS  : the virtual hosts
-  -t -D DUMP_RUN_CFG : the settings of the run
-  -S                 : both of these
-  -t -D DUMP_MODULES : the modules that are active
-  -M                 : the same
-  -t -D DUMP_INCLUDES: the configuration files that are read
-  -t -D DUMP_CONFIG  : the configuration as it was read
+  -C \"directive\"     : process a directive before the configuration files
+  -c \"directive\"     : process a directive after the configuration files
+  -k upgrade         : replace the running server by the current executable
+  -e level           : show startup messages of this level (see LogLevel)
+  -E file            : write startup messages to a file
+  -v                 : show the version
+  -V                 : show the version and compile settings
+  -h                 : show this page
+  -l                 : list the compiled-in modules
+  -L                 : list the available directives
+  -t -D DUMP_VHOSTS  : show the virtual hosts
+  -t -D DUMP_RUN_CFG : show the run settings
+  -S                 : show both
+  -t -D DUMP_MODULES : show the active modules
+  -M                 : show the active modules
+  -t -D DUMP_INCLUDES: show the included configuration files
+  -t -D DUMP_CONFIG  : show the configuration as read
   -t                 : check the configuration
-  -T                 : do not check that document roots exist
-  -X                 : one process, in the foreground
-  serve DIRECTORY    : serve a folder, without any configuration
+  -T                 : skip the check of document roots
+  -X                 : run one process in the foreground
+  serve DIRECTORY    : serve a folder without a configuration
 "
     )
 }

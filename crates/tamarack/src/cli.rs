@@ -1,5 +1,5 @@
-//! httpd's command line. Its flags are not clap-shaped (`-DNAME`, `-k start`, repeated `-C`), so
-//! they are read by hand, as `apr_getopt` reads them.
+//! httpd's command line. Its flags do not fit clap (`-DNAME`, `-k start`, repeated `-C`), so they
+//! are parsed by hand, like `apr_getopt`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use mpm::order::ServerOrder;
 use server::log::{Level, LogLevels};
 
-/// The options that take a value, as httpd's `AP_SERVER_BASEARGS`.
+/// The options with a value, as in httpd's `AP_SERVER_BASEARGS`.
 const WITH_VALUE: &[u8] = b"DCcdfekE";
-/// The options that take none.
+/// The options without a value.
 const FLAGS: &[u8] = b"vVlLtTSMhX?";
 
-/// The names of `-D` that ask for a dump, even without `-t`.
+/// The names of `-D` that request a dump, even without `-t`.
 const DUMPS: [&str; 6] =
     ["DUMP_VHOSTS", "DUMP_RUN_CFG", "DUMP_MODULES", "DUMP_INCLUDES", "DUMP_CONFIG", "DUMP_CPU"];
 
-/// What is to be done.
+/// The action to perform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// Serve.
@@ -25,9 +25,9 @@ pub enum Action {
     Start,
     /// `-k start`: serve, unless a server with this pid file is running.
     StartOnce,
-    /// Check the configuration, and dump what `-D DUMP_…` asks for.
+    /// Check the configuration, and print the dumps that `-D DUMP_…` requests.
     Check,
-    /// `-k`: tell a running server.
+    /// `-k`: signal a running server.
     Signal(ServerOrder),
     /// `-v`
     Version,
@@ -44,7 +44,7 @@ pub enum Action {
 /// The command line.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
-    /// What is to be done.
+    /// The action to perform.
     pub action: Action,
     /// `-d`
     pub server_root: Option<PathBuf>,
@@ -56,20 +56,20 @@ pub struct Arguments {
     pub before: Vec<Vec<u8>>,
     /// `-c`
     pub after: Vec<Vec<u8>>,
-    /// `-e`: the level of start-up messages.
+    /// `-e`: the log level of startup messages.
     pub startup_level: Option<Level>,
-    /// `-E`: where start-up messages go.
+    /// `-E`: the file for startup messages.
     pub startup_log: Option<PathBuf>,
     /// `-X`
     pub one_process: bool,
-    /// `-T`: document roots are not checked.
+    /// `-T`: skip the check of document roots.
     pub skip_document_root: bool,
 }
 
 impl Arguments {
-    /// Reads the words after the program's name.
+    /// Parses the words after the program's name.
     ///
-    /// Errors: httpd's words for what is wrong, to be followed by how the program is used.
+    /// The error is httpd's message, which the usage follows.
     pub fn parse(words: &[OsString]) -> Result<Arguments, String> {
         let mut arguments = Arguments::default();
         let mut words = words.iter();
@@ -78,7 +78,7 @@ impl Arguments {
                 b"--help" => b"h".as_slice(),
                 b"--version" => b"v".as_slice(),
                 [b'-', letters @ ..] if !letters.is_empty() => letters,
-                // `apr_getopt` ends here, and httpd says no more than how it is used.
+                // `apr_getopt` ends here, and httpd prints only its usage.
                 _ => return Err(String::new()),
             };
             while let [letter, rest @ ..] = letters {
@@ -147,7 +147,7 @@ impl Arguments {
         self.startup_level.unwrap_or(LogLevels::DEFAULT)
     }
 
-    /// The configuration file: `-f` relative to `-d`, by default that of the server root.
+    /// The configuration file: `-f` relative to `-d`, or the default below the server root.
     pub fn config_file(&self) -> PathBuf {
         let root = self.server_root();
         match &self.file {
@@ -166,10 +166,10 @@ impl Arguments {
     }
 }
 
-/// ServerRoot where nobody names one: Debian's.
+/// The default ServerRoot, which is Debian's.
 pub const DEFAULT_ROOT: &str = "/etc/apache2";
 
-/// `apr_getopt`'s sentence; `-k` is the MPM's option, which says less.
+/// `apr_getopt`'s message; `-k` belongs to the MPM, whose message is shorter.
 fn missing(letter: u8) -> String {
     match letter {
         b'k' => "illegal option -- k".to_owned(),
@@ -189,7 +189,7 @@ fn order(word: &[u8]) -> Result<Action, String> {
     })
 }
 
-/// The program's name as messages show it.
+/// The program's name in messages.
 pub fn program_name(path: &OsStr) -> String {
     let name = Path::new(path).file_name().unwrap_or(OsStr::new("tamarack"));
     name.to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! `-t` and what `-D DUMP_…` asks for, in httpd's layouts.
+//! `-t` and the dumps of `-D DUMP_…`, in httpd's layouts.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -10,7 +10,7 @@ use crate::cli::Arguments;
 use crate::load::{self, Loaded};
 use crate::{settings, startup};
 
-/// `-t`, with its dumps; the exit status.
+/// Runs `-t` with its dumps, and returns the exit status.
 pub fn check(name: &str, arguments: &Arguments) -> i32 {
     let loaded = load::load(name, arguments);
     report(name, arguments.least_level(), &loaded);
@@ -29,7 +29,7 @@ pub fn check(name: &str, arguments: &Arguments) -> i32 {
     if arguments.is_defined("DUMP_CERTS") && server.registry.is_active("ssl_module") {
         print(&settings::certificates(server));
     }
-    // Ours alone.
+    // Not in httpd.
     dump("DUMP_CPU", &|| settings::cpu_report(server).unwrap_or_else(|why| why + "\n"));
     dump("DUMP_CONFIG", &|| config(&loaded));
     dump("DUMP_MODULES", &|| modules(&loaded));
@@ -41,12 +41,12 @@ pub fn check(name: &str, arguments: &Arguments) -> i32 {
     0
 }
 
-/// Writes to standard output; a reader that has seen enough is no error (`tamarack -M | head`).
+/// Writes to standard output; a closed pipe is not an error (`tamarack -M | head`).
 pub fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Writes what was found to standard error.
+/// Writes the findings to standard error.
 pub fn report(name: &str, least: Level, loaded: &Loaded) {
     let text = diagnostics(name, least, loaded, std::io::stderr().is_terminal());
     if !text.is_empty() {
@@ -54,8 +54,8 @@ pub fn report(name: &str, least: Level, loaded: &Loaded) {
     }
 }
 
-/// What was found: for a person at a terminal (`drawn`) with the source line and a caret, else in
-/// httpd's lines, which scripts read. Warnings that are less urgent than `least` are left out.
+/// Formats the findings: for a terminal (`drawn`) with the source line and a caret, otherwise as
+/// httpd's lines, which scripts parse. Warnings less urgent than `least` are omitted.
 pub fn diagnostics(name: &str, least: Level, loaded: &Loaded, drawn: bool) -> String {
     let mut out = String::new();
     for found in &loaded.diagnostics {
@@ -85,8 +85,8 @@ fn is_fault(found: &Diagnostic) -> bool {
     found.severity == Severity::Error && found.code != "AH00014"
 }
 
-/// An error in httpd's words. What is found while files are read has no number and comes with the
-/// program's name.
+/// Formats an error like httpd: an error found while files are read has no number, and the
+/// program's name in front.
 fn plain(name: &str, found: &Diagnostic, sources: &Sources) -> String {
     let mut text = found.render_plain(sources);
     if found.code.is_empty() && !text.starts_with('(') && !text.starts_with("AH") {
@@ -100,7 +100,7 @@ fn plain(name: &str, found: &Diagnostic, sources: &Sources) -> String {
 
 fn modules(loaded: &Loaded) -> String {
     let mut out = "Loaded Modules:\n".to_owned();
-    // One that is not here yet is no module for a script that asks what there is.
+    // For scripts, a module that is not implemented yet is not loaded.
     for active in loaded.modules.iter().filter(|active| active.module.missing().is_none()) {
         let how = if active.shared { "shared" } else { "static" };
         let _ = writeln!(out, " {} ({how})", active.module.name());
@@ -112,11 +112,11 @@ fn includes(loaded: &Loaded) -> String {
     String::from_utf8_lossy(&loaded.tree.dump_includes()).into_owned()
 }
 
-/// The configuration as it was read: conditions decided, files included, macros used.
+/// The configuration as read: conditions evaluated, files included, macros expanded.
 fn config(loaded: &Loaded) -> String {
     let mut out = String::new();
     let mut last = None;
-    // httpd carries ServerRoot out while it reads, and does not show it.
+    // httpd executes ServerRoot while reading and does not show it.
     let is_shown = |node: &&conf::Node| !node.name.eq_ignore_ascii_case(b"ServerRoot");
     for node in loaded.tree.nodes.iter().filter(is_shown) {
         write_node(&mut out, loaded, node, 0, &mut last);

@@ -1,4 +1,4 @@
-//! `tamarack serve DIRECTORY [ADDRESS:PORT]`: a folder, served with no configuration at all.
+//! `tamarack serve DIRECTORY [ADDRESS:PORT]`: serves a folder without a configuration.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ use mpm::Mode;
 use crate::load::{self, How, Loaded};
 use crate::program::{self, Source};
 
-/// Where a folder is served, unless told otherwise.
+/// The default address.
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// The program's name in messages.
@@ -20,7 +20,7 @@ const NAME: &str = "tamarack serve";
 
 const USAGE: &str = "usage: tamarack serve DIRECTORY [ADDRESS:PORT]";
 
-/// Serves a folder in the foreground; the exit status.
+/// Serves a folder in the foreground, and returns the exit status.
 pub fn serve(words: &[OsString]) -> i32 {
     let (directory, address) = match words {
         [directory] => (directory, Ok(DEFAULT_ADDRESS)),
@@ -39,7 +39,7 @@ pub fn serve(words: &[OsString]) -> i32 {
         is_free(address)?;
         let text = configuration(&directory, address)?;
         let state = state_file(&text)
-            .map_err(|error| format!("no place for temporary files: {}", reason(&error)))?;
+            .map_err(|error| format!("cannot create a temporary folder: {}", reason(&error)))?;
         Ok((directory, address, state))
     });
     let (directory, address, state) = match prepared {
@@ -49,7 +49,11 @@ pub fn serve(words: &[OsString]) -> i32 {
             return 1;
         }
     };
-    println!("Serving {} on http://{}/ (Ctrl-C ends it)", directory.display(), shown(address));
+    println!(
+        "Serving {} on http://{}/ (press Ctrl-C to stop)",
+        directory.display(),
+        shown(address)
+    );
     let file = state.clone();
     let source = Source::Text(Box::new(move || read(&file)));
     let status = program::run(NAME, source, Mode::Foreground);
@@ -59,18 +63,18 @@ pub fn serve(words: &[OsString]) -> i32 {
     status
 }
 
-/// `ADDRESS:PORT`, `:PORT` or `PORT`.
+/// Parses `ADDRESS:PORT`, `:PORT` or `PORT`.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {
         return Ok(SocketAddr::new(DEFAULT_ADDRESS.ip(), port));
     }
     let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    let wrong = || format!("'{text}' is no ADDRESS:PORT, as in {DEFAULT_ADDRESS}");
+    let wrong = || format!("invalid address '{text}': expected ADDRESS:PORT");
     named.as_deref().unwrap_or(text).parse().map_err(|_| wrong())
 }
 
-/// The address as a browser on this machine may be given it.
+/// The address for a browser on this machine.
 fn shown(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         ip if ip.is_unspecified() => SocketAddr::new(DEFAULT_ADDRESS.ip(), address.port()),
@@ -81,24 +85,24 @@ fn shown(address: SocketAddr) -> SocketAddr {
 fn folder(name: &Path) -> Result<PathBuf, String> {
     match std::fs::canonicalize(name) {
         Ok(path) if path.is_dir() => Ok(path),
-        Ok(path) => Err(format!("{} is no directory", path.display())),
+        Ok(path) => Err(format!("{} is not a directory", path.display())),
         Err(error) => Err(format!("{}: {}", name.display(), reason(&error))),
     }
 }
 
-/// Tells in time, and in words, what the supervisor would find.
+/// Checks early that the address is free, for a better message than the supervisor's.
 fn is_free(address: SocketAddr) -> Result<(), String> {
     match TcpListener::bind(address) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Err(format!(
-            "{address} is in use by another program; name another address: tamarack serve \
+            "{address} is in use by another program; choose another address: tamarack serve \
              DIRECTORY ADDRESS:PORT"
         )),
         Err(error) => Err(format!("{address}: {}", reason(&error))),
     }
 }
 
-/// The system's words, without its number.
+/// The system's message without its number.
 fn reason(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
@@ -111,13 +115,13 @@ fn read(file: &Path) -> Loaded {
     load::read(NAME, file, &Options::default(), how)
 }
 
-/// The modules that a folder needs; others would have remarks of their own.
+/// The modules that a folder needs; others would print remarks of their own.
 const MODULES: [&str; 4] = ["authz_core", "autoindex", "dir", "mime"];
 
-/// The configuration that serves a folder: its files, its index, a listing where there is none.
+/// The configuration for a folder: its files, index, and a listing if there is no index.
 fn configuration(directory: &Path, address: SocketAddr) -> Result<String, String> {
     let Some(directory) = directory.to_str().filter(|name| !name.contains(['"', '\n'])) else {
-        return Err("the directory's name can't be written into a configuration".to_owned());
+        return Err("the directory's name cannot be used in a configuration".to_owned());
     };
     let types = ["/etc/mime.types", "/etc/apache2/mime.types"];
     let types = types.iter().find(|file| Path::new(file).exists());
@@ -134,7 +138,7 @@ fn configuration(directory: &Path, address: SocketAddr) -> Result<String, String
     ))
 }
 
-/// Writes the configuration where only we can read it; its folder is the server root.
+/// Writes the configuration to a file that only this user can read; its folder is the server root.
 fn state_file(text: &str) -> std::io::Result<PathBuf> {
     let folder = std::env::temp_dir().join(format!("tamarack-{}", std::process::id()));
     std::fs::create_dir(&folder)?;

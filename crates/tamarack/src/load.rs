@@ -1,4 +1,4 @@
-//! Reading a configuration: files → tree → registry of the active modules → server.
+//! Reads a configuration: files → tree → registry of active modules → server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,38 +13,38 @@ use crate::cli::Arguments;
 use crate::loader::{self, ActiveModule, Loader};
 use crate::startup;
 
-/// A configuration that was read, and what was found on the way.
+/// A configuration and the findings from reading it.
 pub struct Loaded {
     /// The server; `None` if there were errors.
     pub server: Option<Arc<Server>>,
     /// The directives as read.
     pub tree: Tree,
-    /// Every text that was read.
+    /// All texts that were read.
     pub sources: Sources,
-    /// What was found wrong, in order.
+    /// The findings in order.
     pub diagnostics: Vec<Diagnostic>,
     /// The active modules; those named by LoadModule are `shared`.
     pub modules: Vec<ActiveModule>,
 }
 
-/// What reading a configuration may do beside reading.
+/// Side effects that are allowed while reading a configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// Whether a server is running that this is a new configuration of: Apache says less then.
+    /// Whether a server is already running with an earlier configuration: Apache prints less then.
     pub is_restart: bool,
-    /// Whether anything may be done that has effects: make a certificate, ask a passphrase.
+    /// Whether to create certificates and ask for passphrases.
     pub for_real: bool,
-    /// Whether document roots that are not there are noticed.
+    /// Whether to warn about missing document roots.
     pub check_document_root: bool,
 }
 
-/// Reads the configuration that the command line names; `name` is the program's, for messages.
-/// Nothing outside is changed.
+/// Reads the configuration that the command line names, without side effects; `name` is the
+/// program's, for messages.
 pub fn load(name: &str, arguments: &Arguments) -> Loaded {
     load_as(name, arguments, How::default())
 }
 
-/// The same, to serve it.
+/// Reads the configuration to serve it.
 pub fn load_to_serve(name: &str, arguments: &Arguments, is_restart: bool) -> Loaded {
     load_as(name, arguments, How { for_real: true, is_restart, ..How::default() })
 }
@@ -64,8 +64,8 @@ fn load_as(name: &str, arguments: &Arguments, how: How) -> Loaded {
 /// Reads the configuration at `file`.
 pub fn read(name: &str, file: &Path, options: &Options, how: How) -> Loaded {
     let all = loader::known();
-    // Whether there is a LoadModule line at all decides what is active, and IfModule asks before
-    // the first one is reached: so the files are read twice if there is none.
+    // The presence of any LoadModule line determines which modules are active, and IfModule may ask
+    // before the first one: without any, the files are read again.
     let mut host = Loader::new(&all);
     let (mut tree, mut diagnostics) = conf::read_config(file, options, &mut host);
     if host.is_unused() {
@@ -94,8 +94,8 @@ fn strings(words: &[Vec<u8>]) -> Vec<BString> {
     words.iter().map(|word| BString::from(word.as_slice())).collect()
 }
 
-/// A configuration file that is a folder or a device other than /dev/null (`ap_pcfg_openfile`);
-/// one that is not there is found when it is read.
+/// Finds a configuration file that is a folder or a device other than /dev/null
+/// (`ap_pcfg_openfile`). A missing file is found when it is read.
 fn unreadable(file: &Path) -> Vec<Diagnostic> {
     let is_fine = |found: &std::fs::Metadata| found.is_file() || file == Path::new("/dev/null");
     if !std::fs::metadata(file).is_ok_and(|found| !is_fine(&found)) {
@@ -110,8 +110,7 @@ fn unreadable(file: &Path) -> Vec<Diagnostic> {
     ]
 }
 
-/// A main server that nobody named, on a machine that has no full name either
-/// (`ap_get_local_host`).
+/// Warns if the main server has no ServerName, and the machine no full name (`ap_get_local_host`).
 fn without_name(program: &str, server: &Server) -> Option<Diagnostic> {
     let is_named = server.main().core.server_name.0.is_some();
     let has_full_name = rustix::system::uname().nodename().to_bytes().contains(&b'.');
@@ -129,7 +128,7 @@ fn without_name(program: &str, server: &Server) -> Option<Diagnostic> {
     ))
 }
 
-/// Error logs in folders that are not there (`core_check_config`).
+/// Finds error logs in missing folders (`core_check_config`).
 fn unreachable_logs(server: &Server) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = server
         .hosts

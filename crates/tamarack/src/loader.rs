@@ -1,7 +1,7 @@
-//! LoadModule lines: which of the modules that are compiled in are active.
+//! LoadModule lines: determine which of the compiled-in modules are active.
 //!
-//! No `.so` file is opened. A module of Apache that is not here yet is active as well, with a
-//! warning: what it is configured with is judged line by line ([`server::missing`]).
+//! No `.so` file is opened. A module of Apache that is not implemented yet is active as well, with
+//! a warning; its directives are checked line by line ([`server::missing`]).
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use server::module::ErasedModule;
 
 use crate::startup;
 
-/// Active with any LoadModule line, too: Debian's static set, by file.
+/// Modules that are active even if there are LoadModule lines: Debian's static set, by file.
 const ALWAYS: [&str; 8] = [
     "core.c",
     "mod_so.c",
@@ -31,16 +31,16 @@ const MPMS: [&str; 4] =
 pub struct ActiveModule {
     /// The module.
     pub module: &'static dyn ErasedModule,
-    /// Named by a LoadModule line.
+    /// Whether a LoadModule line names it.
     pub shared: bool,
 }
 
-/// Every module that LoadModule may name: those that are here, then those that are not yet.
+/// Every module that LoadModule may name: those implemented, then those that are not yet.
 pub fn known() -> Vec<&'static dyn ErasedModule> {
     modules::all().into_iter().chain(modules::missing::erased()).collect()
 }
 
-/// What LoadModule lines made active.
+/// The modules that LoadModule lines activated.
 pub struct Loader<'m> {
     all: &'m [&'static dyn ErasedModule],
     loaded: Vec<&'static str>,
@@ -50,7 +50,7 @@ pub struct Loader<'m> {
 }
 
 impl<'m> Loader<'m> {
-    /// Nothing is loaded; `all` is [`known`].
+    /// Returns a loader without modules; `all` is [`known`].
     pub fn new(all: &'m [&'static dyn ErasedModule]) -> Loader<'m> {
         Loader { all, loaded: Vec::new(), is_static: false, notes: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl<'m> Loader<'m> {
         self.loaded.is_empty()
     }
 
-    /// From now on every module is active that is here.
+    /// Activates every implemented module.
     pub fn take_all(&mut self) {
         self.is_static = true;
     }
@@ -78,7 +78,8 @@ impl<'m> Loader<'m> {
         is_fixed || ALWAYS.contains(&module.file()) || self.loaded.contains(&module.name())
     }
 
-    /// The active modules in Apache's order: the static ones, then those loaded, as loaded.
+    /// The active modules in Apache's order: the static ones, then the others in the order of
+    /// loading.
     pub fn active(&self) -> Vec<ActiveModule> {
         let is_named = |name: &str| self.loaded.contains(&name);
         let fixed = self.all.iter().filter(|m| self.is_active(**m) && !is_named(m.name()));
@@ -90,7 +91,7 @@ impl<'m> Loader<'m> {
         fixed.chain(named).collect()
     }
 
-    /// In Apache's words: either the file has no such module, or there is no such file for us.
+    /// Reports in Apache's words that the file has no such module, or that there is no such file.
     fn unknown(&self, name: &Arg, file: &Path) -> Diagnostic {
         let (shown, called) = (file.display(), &name.text);
         let stem = file.file_stem().unwrap_or_default();
@@ -109,7 +110,7 @@ impl<'m> Loader<'m> {
         let stems: Vec<String> = self.all.iter().map(|module| stem(module.name())).collect();
         let near = suggest(&stem(&called.to_string()), stems.iter().map(String::as_str));
         let help = match near {
-            // A short name is near to too many.
+            // A short name is similar to too many.
             Some(near) if near.len() > SHORT => format!("did you mean {near}_module?"),
             _ if called.starts_with(b"php") => PHP.to_owned(),
             _ => FOREIGN.to_owned(),
@@ -118,13 +119,13 @@ impl<'m> Loader<'m> {
     }
 }
 
-/// Names of so many letters are not suggested.
+/// Names of up to this many letters are not suggested.
 const SHORT: usize = 4;
 
-const FOREIGN: &str = "it is none of Apache's own modules, and code from .so files is never \
-                       loaded: see docs/refused.md";
-const PHP: &str = "code from .so files is never loaded; PHP will run in PHP-FPM, behind \
-                   mod_proxy_fcgi, which Tamarack does not have yet";
+const FOREIGN: &str = "it is not one of Apache's own modules, and code from .so files is never \
+    loaded: see docs/refused.md";
+const PHP: &str = "code from .so files is never loaded; PHP requires PHP-FPM behind \
+    mod_proxy_fcgi, which Tamarack does not have yet";
 
 impl conf::Host for Loader<'_> {
     fn module_active(&self, name: &BStr) -> bool {
@@ -153,8 +154,8 @@ impl conf::Host for Loader<'_> {
             self.notes.push(Diagnostic { code, ..Diagnostic::without_place(message) });
             return Ok(());
         }
-        // Which modules are static is a matter of the build: a line for one of them is as good as
-        // any other, and some layouts load what others have built in.
+        // The set of static modules depends on the build: a LoadModule line for one of them is
+        // accepted, since some layouts load modules that are static elsewhere.
         if self.loaded.contains(&called) {
             let message = format!("module {called} is already loaded, skipping");
             self.note(name.span, "AH01574", message);
@@ -173,7 +174,7 @@ impl conf::Host for Loader<'_> {
         Ok(())
     }
 
-    /// The file is not loaded, but one that could not be is an error, as in Apache.
+    /// The file is never loaded, but as in Apache one that can't be loaded is an error.
     fn load_file(&mut self, file: &Path) -> Result<(), String> {
         match no_shared_object(file) {
             Some(why) => Err(format!("Cannot load {} into server: {why}", file.display())),
@@ -185,12 +186,12 @@ impl conf::Host for Loader<'_> {
 fn not_here(module: &Missing) -> String {
     let what = match module.directives().next() {
         Some(_) => "its directives are errors",
-        None => "what it does is not done",
+        None => "it has no effect",
     };
     format!("Tamarack does not have {} yet: {what}", module.of_manual())
 }
 
-/// The system loader's words for a file that can't be one of its objects; `None` if it could be.
+/// The dynamic loader's message for a file that can't be a shared object; `None` if it could be.
 fn no_shared_object(file: &Path) -> Option<String> {
     let shown = file.display();
     let opened = regular::open(file).and_then(|mut file| {

@@ -50,7 +50,7 @@ fn run(name: &str, arguments: &Arguments) -> i32 {
         eprintln!("{text}");
         return 1;
     }
-    // A server that was started by `-k graceful`, for want of one that ran, still has that word.
+    // A server that `-k graceful` started, since none was running, keeps that argument.
     let action = match mpm::is_executed_by_server() {
         true => &Action::Start,
         false => &arguments.action,

@@ -1,5 +1,5 @@
-//! `tamarack manual --json`: the directive rows for the manual, one JSON object per line, then the
-//! modules that are here, then those that are not yet.
+//! `tamarack manual --json`: the directive rows for the manual, one JSON object per line, followed
+//! by the implemented and the missing modules.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use server::context::Places;
 use server::directive::{ErasedRow, State};
 
-/// Prints the rows; the exit status.
+/// Prints the rows, and returns the exit status.
 pub fn print(words: &[OsString]) -> i32 {
     if words.iter().any(|word| word != "--json") {
         eprintln!("usage: tamarack manual --json");
@@ -65,7 +65,7 @@ fn object(row: &ErasedRow) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// The module that Apache's manual lists the directive under, by the module's file.
+/// The module that lists the directive in Apache's manual, by the module's file.
 fn manual_name(file: &str) -> &str {
     match file.strip_suffix(".c").unwrap_or(file) {
         "http_core" => "core",

@@ -1,4 +1,4 @@
-//! The program as the supervisor runs it, and the orders of `-k`.
+//! The program as the supervisor runs it, and the `-k` signals.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use crate::cli::Arguments;
 use crate::load::{self, Loaded};
 use crate::{about, child, dump, settings, startup};
 
-/// The configurations that there are: the one that serves, and the one that may be next.
+/// The configurations: the current one, and a candidate for the next one.
 struct Tamarack {
     name: String,
     source: Source,
     serving: Option<(u32, Arc<Server>)>,
     next: Option<(u32, Arc<Server>)>,
-    /// What was found in the first configuration: its error log is to hold it, too.
+    /// The findings of the first configuration, which also go into its error log.
     found: String,
 }
 
-/// Where configurations come from.
+/// The source of configurations.
 pub enum Source {
     /// The files that the command line names.
     Files(Box<Arguments>),
-    /// A folder to serve, as a configuration text of our own.
+    /// A folder to serve, by a generated configuration.
     Text(Box<dyn Fn() -> Loaded>),
 }
 
-/// Serves until told to stop; the exit status.
+/// Serves until a signal stops it, and returns the exit status.
 pub fn start(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
     run(name, Source::Files(Box::new(arguments.clone())), mode)
 }
 
-/// The same, unless a server with this pid file is running (`-k start`).
+/// Does nothing if a server with this pid file is running (`-k start`).
 pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
-    // Warnings are told by the start itself.
+    // Startup itself reports warnings.
     let loaded = load::load(name, arguments);
     let Some(server) = &loaded.server else {
         dump::report(name, arguments.least_level(), &loaded);
@@ -56,14 +56,14 @@ pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
     }
 }
 
-/// Serves what `source` says.
+/// Serves the configuration of `source`.
 pub fn run(name: &str, source: Source, mode: Mode) -> i32 {
     let mut program =
         Tamarack { name: name.to_owned(), source, serving: None, next: None, found: String::new() };
     mpm::run(&mut program, mode)
 }
 
-/// Tells a running server (`-k`); the exit status.
+/// Signals a running server (`-k`), and returns the exit status.
 pub fn signal(name: &str, arguments: &Arguments, order: ServerOrder, mode: Mode) -> i32 {
     let loaded = load::load(name, arguments);
     let Some(server) = &loaded.server else {
@@ -115,7 +115,7 @@ impl Tamarack {
         }
     }
 
-    /// httpd's lines about a log that can't be opened.
+    /// httpd's messages for a log that can't be opened.
     fn no_log(&self, server: &Server, target: &Target, error: &std::io::Error) -> LoadFailure {
         let is_error_log = server.hosts.iter().any(|host| {
             let id = host.core.error_log.get();
@@ -135,8 +135,8 @@ impl Tamarack {
     }
 }
 
-/// Points standard error at a configuration's own error log. A child that is forked before its
-/// generation has taken over still has the log of the one before.
+/// Redirects standard error to a configuration's error log. A child that is forked before its
+/// generation takes over has the previous log.
 fn use_error_log(server: &Server) {
     if let Some(log) = server.main_error_log() {
         let _ = rustix::stdio::dup2_stderr(&log);
@@ -148,7 +148,7 @@ impl Program for Tamarack {
         let loaded = self.read();
         let shown = |drawn| dump::diagnostics(&self.name, self.least_level(), &loaded, drawn);
         let text = shown(std::io::stderr().is_terminal());
-        // Later ones are read with the error log as standard error.
+        // Later configurations are read with the error log as standard error.
         if self.serving.is_none() {
             let lines = shown(false);
             let lines = lines.lines().filter(|line| !startup::is_for_the_terminal(line));
@@ -187,7 +187,7 @@ impl Program for Tamarack {
 
     fn child(&mut self, child: Child) -> i32 {
         let Some(server) = self.server(child.generation) else { return mpm::CHILD_FATAL };
-        // The other generation goes: above all its logs, whose readers must see their end.
+        // Drop the other generation, above all its logs, whose readers must see end of file.
         self.next = None;
         self.serving = Some((child.generation, server.clone()));
         use_error_log(&server);
@@ -197,7 +197,7 @@ impl Program for Tamarack {
     fn log(&mut self, level: Level, number: u32, text: &str) {
         let held = self.serving.as_ref().or(self.next.as_ref());
         let server = held.map(|(_, server)| server.as_ref());
-        // Without a configuration nothing says that more is wanted.
+        // Without a configuration there is no LogLevel.
         if server.is_some() || level <= Level::Notice {
             let kind = server.and_then(Numbers::of).map(|(kind, _)| kind);
             server::log::of_process(server, severity(level), own_number(kind, number), text);
@@ -211,7 +211,7 @@ impl Program for Tamarack {
         };
         let held = self.serving.take().or_else(|| self.next.take());
         self.next = None;
-        // Standard error is the main log's pipe then, and would keep its reader waiting.
+        // Standard error is the main log's pipe, and would keep its reader waiting.
         if held.is_some_and(|(_, server)| is_piped(&server))
             && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
         {
@@ -238,10 +238,9 @@ impl Program for Tamarack {
     }
 }
 
-/// The supervisor numbers its messages as Apache's event does; the other MPMs have numbers of their
-/// own for the same events.
+/// Maps the supervisor's message numbers, which are those of Apache's event, to the other MPMs'.
 fn own_number(kind: Option<Kind>, number: u32) -> u32 {
-    /// Event's, worker's, prefork's.
+    /// The numbers of event, worker and prefork.
     const NUMBERS: [[u32; 3]; 6] = [
         [481, 283, 159],
         [489, 292, 163],

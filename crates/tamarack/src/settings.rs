@@ -1,4 +1,4 @@
-//! What the supervisor needs of a configuration, out of the modules that hold it.
+//! Extracts the supervisor's settings from the modules of a configuration.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -19,10 +19,10 @@ use server::host::Server;
 use server::log::Level;
 use server::module::Module;
 
-/// `PidFile`, where nobody names one.
+/// The default of `PidFile`.
 const DEFAULT_PID_FILE: &str = "logs/httpd.pid";
 
-/// httpd's name for a user that nobody named.
+/// httpd's default user.
 const NOBODY: &str = "#-1";
 
 /// The supervisor's settings.
@@ -79,7 +79,7 @@ fn affinity(globals: &Globals) -> Affinity {
     }
 }
 
-/// How many loops there are to be on this machine.
+/// The number of loops on this machine.
 fn loops(affinity: &Affinity) -> usize {
     let topology = Topology::read(&Roots::default());
     Plan::loops_wanted(&topology, &Cpus::detect(), &affinity.setting)
@@ -96,7 +96,7 @@ pub fn cpu_report(server: &Server) -> Result<String, String> {
 /// `-t -D DUMP_CERTS`, in httpd's layout.
 pub fn certificates(server: &Server) -> String {
     let mut out = "Server certificates:\n".to_owned();
-    // httpd's list of hosts begins with the main server, then goes from the last to the first.
+    // httpd's list of hosts begins with the main server, and continues in reverse order.
     let hosts = server.hosts.iter().take(1).chain(server.hosts.iter().skip(1).rev());
     for file in hosts.flat_map(|host| mod_ssl::certificate_files(server, host)) {
         let _ = writeln!(out, "  {}", String::from_utf8_lossy(file));
@@ -104,7 +104,7 @@ pub fn certificates(server: &Server) -> String {
     out
 }
 
-/// The shape that the active MPM asks for.
+/// The shape of the active MPM.
 fn shape(kind: Kind, numbers: &Numbers, server: &Server) -> Shape {
     let processes = numbers.start_servers.max(buckets(server).min(numbers.processes_max()));
     match kind {
@@ -121,8 +121,8 @@ fn shape(kind: Kind, numbers: &Numbers, server: &Server) -> Shape {
     }
 }
 
-/// How many listening sockets an address has in prefork and worker: one, or one for so many CPUs
-/// as `ListenCoresBucketsRatio` says (`ap_listeners_buckets`).
+/// The number of listening sockets per address in prefork and worker: one for each group of CPUs
+/// that `ListenCoresBucketsRatio` defines, or one (`ap_listeners_buckets`).
 fn buckets(server: &Server) -> usize {
     let ratio = settings(server).and_then(|mpm| mpm.buckets_ratio.0.get().copied());
     let Some(ratio) = ratio.and_then(|ratio| usize::try_from(ratio).ok()) else { return 1 };
@@ -130,7 +130,7 @@ fn buckets(server: &Server) -> usize {
     (cpus / ratio.max(1)).max(1)
 }
 
-/// The least stack that a thread can serve with, bytes; smaller wishes are raised to it.
+/// The smallest usable stack of a thread in bytes; smaller values are raised to it.
 const STACK_BYTES_LEAST: usize = 256 * 1024;
 
 /// `ThreadStackSize`
@@ -156,10 +156,10 @@ fn unixd(server: &Server) -> Option<&mod_unixd::Settings> {
     of_module::<Unixd>(server)
 }
 
-/// `User` and `Group`; of use only to a supervisor that is root.
+/// `User` and `Group`; only a supervisor that runs as root uses them.
 ///
 /// # Errors
-/// A supervisor that is root has a `User` and no `Group`.
+/// The supervisor runs as root, and there is a `User` without `Group`.
 fn identity(server: &Server) -> Result<Option<Identity>, String> {
     let unixd = unixd(server);
     let user = unixd.and_then(|unixd| unixd.user.0.get());
@@ -168,7 +168,7 @@ fn identity(server: &Server) -> Result<Option<Identity>, String> {
     }
     let Some((unixd, user)) = unixd.zip(user) else { return Ok(None) };
     let Some(group) = unixd.group.0.get().copied() else {
-        let why = "User is set and Group is not, so that children would stay root";
+        let why = "User is set without Group, so children would stay root";
         return Err(format!(
             "AH02156: setgid: unable to set group id to Group {}: {why}",
             u32::MAX
@@ -195,7 +195,7 @@ pub fn pid_file(server: &Server) -> PathBuf {
     named.unwrap_or_else(|| server.server_root.join(DEFAULT_PID_FILE))
 }
 
-/// `Listen`, with what belongs to it.
+/// `Listen`, with related settings.
 pub fn listeners(server: &Server) -> Vec<Listener> {
     let Some(mpm) = settings(server) else { return Vec::new() };
     let globals = globals(server);
@@ -213,7 +213,7 @@ pub fn listeners(server: &Server) -> Vec<Listener> {
     mpm.listen.0.iter().map(listener).collect()
 }
 
-/// `AcceptFilter`: what was said of the protocol, else `data` for http and https, and none for
+/// `AcceptFilter`: the value for the protocol, by default `data` for http and https, and none for
 /// others (`find_accf_name`, server/listen.c).
 fn accept_filter(globals: &Globals, protocol: &str) -> AcceptFilter {
     let is_held_back = match globals.accept_filters.get(protocol.as_bytes()) {
@@ -240,7 +240,7 @@ pub fn run_config(server: &Server, tree: &Tree) -> String {
     out
 }
 
-/// `Mutex` lines, for scripts: what is shared here is locked by atomics, whatever they say.
+/// `Mutex` lines, for scripts: locks here are atomics, whatever the configuration.
 fn mutexes(server: &Server) -> String {
     let folder = server.main().core.globals.0.runtime_dir.get();
     let folder = folder.map_or(Path::new("/var/run/apache2"), |folder| folder.as_path());
@@ -253,7 +253,7 @@ fn mutexes(server: &Server) -> String {
     out
 }
 
-/// `User` and `Group` lines; who is not root does not use them.
+/// `User` and `Group` lines, which only root uses.
 fn run_identity(server: &Server) -> String {
     let unixd = unixd(server);
     let user = unixd.and_then(|unixd| unixd.user.0.get());

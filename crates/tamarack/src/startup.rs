@@ -1,4 +1,4 @@
-//! What is said while the server starts: to standard error, or to the file of `-E`.
+//! Startup messages, to standard error or to the file of `-E`.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use conf::{Diagnostic, Sources};
 use server::log::Level;
 
-/// Events that httpd writes as lines of a log even at start, with a time and a process; others
-/// it writes as they are.
+/// Events that httpd writes as log lines even at startup, with time and process; it writes all
+/// others verbatim.
 const LOGGED: [(&str, &str, Level); 25] = [
     ("AH00111", "core", Level::Warn),
     ("AH00113", "core", Level::Notice),
@@ -36,22 +36,22 @@ const LOGGED: [(&str, &str, Level); 25] = [
     ("AH00554", "core", Level::Error),
 ];
 
-/// Numbers of an MPM's remarks about its own numbers. At start httpd writes them as they are; at a
-/// restart the next number has a shorter text, and is a line of the log.
+/// Numbers of an MPM's remarks. At startup httpd writes them verbatim; at a restart the next number
+/// has a shorter text, as a log line.
 const AT_RESTART: [(std::ops::RangeInclusive<u32>, &str); 3] =
     [(175..=187, "mpm_prefork"), (300..=323, "mpm_worker"), (497..=520, "mpm_event")];
 
-/// What httpd says of names it gave up once only, before its log is open.
+/// Messages that httpd writes only once, before its log is open.
 const GIVEN_UP: [&str; 2] = ["AH00545", "AH00548"];
 
-/// Whether a line is left out of the error log.
+/// Whether a line is omitted from the error log.
 pub fn is_for_the_terminal(line: &str) -> bool {
     GIVEN_UP.iter().any(|number| line.starts_with(number))
 }
 
-/// Sends standard error to a file from now on (`-E`).
+/// Redirects standard error to a file (`-E`).
 ///
-/// Errors: httpd's line for a file that can't be opened.
+/// The error is httpd's line for a file that can't be opened.
 pub fn log_to(name: &str, file: &Path) -> Result<(), String> {
     let opened = OpenOptions::new().append(true).create(true).open(file);
     opened.and_then(|file| Ok(rustix::stdio::dup2_stderr(&file)?)).map_err(|error| {
@@ -60,10 +60,10 @@ pub fn log_to(name: &str, file: &Path) -> Result<(), String> {
     })
 }
 
-/// Our own numbers begin here. What has one is shown with its line, which httpd's remarks are not.
+/// The prefix of our own numbers, which are shown with the line, unlike httpd's remarks.
 const OWN_NUMBERS: &str = "AH20";
 
-/// A warning as httpd writes it; `None` where `least` (`-e`) hides it.
+/// A warning in httpd's format; `None` if `least` (`-e`) hides it.
 pub fn warning(found: &Diagnostic, sources: &Sources, least: Level) -> Option<String> {
     if let (true, Some(span)) = (found.code.starts_with(OWN_NUMBERS), found.span) {
         let ((file, number), code, said) = (sources.place(span), found.code, &found.message);
@@ -78,7 +78,7 @@ pub fn warning(found: &Diagnostic, sources: &Sources, least: Level) -> Option<St
     let known = LOGGED.iter().find(|(known, _, _)| *known == number);
     let known = known.map(|(_, module, level)| (*module, *level));
     let Some((module, level)) = known.or_else(|| at_restart(&text)) else { return Some(text) };
-    // httpd hides no notice, whatever the level.
+    // httpd hides no notices, whatever the level.
     (level <= least || level == Level::Notice).then(|| line(module, level, &text))
 }
 
@@ -97,7 +97,7 @@ fn line(module: &str, level: Level, text: &str) -> String {
     format!("[{time}] [{module}:{}] [pid {pid}:tid {pid}] {text}", level.name())
 }
 
-/// A system error as `ap_log_error` writes it: `(2)No such file or directory`.
+/// A system error in the format of `ap_log_error`: `(2)No such file or directory`.
 pub fn cause(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => format!("({number}){}", nix::errno::Errno::from_raw(number).desc()),

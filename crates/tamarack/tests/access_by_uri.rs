@@ -1,5 +1,5 @@
-//! Access that is decided by URI: what a request has passed says nothing of the subrequests and
-//! internal redirects that come of it, though their merged configuration is the same.
+//! Access control by URI: the verdict on a request does not extend to its subrequests and internal
+//! redirects, even with the same merged configuration.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -22,13 +22,13 @@ use server::module::{ErasedModule, Module, module};
 use server::registry::Registry;
 use server::request::Request;
 
-/// The longest that is waited for anything.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Refuses every URI with `secret` in it, and says that it decides by URI.
+/// Refuses every URI that contains `secret`, and declares that it decides by URI.
 struct ByUri;
 
-/// The same, which says nothing of it.
+/// The same without the declaration.
 struct ByUriUnsaid;
 
 impl Module for ByUri {
@@ -59,7 +59,7 @@ fn check<'r, M: Module>(_: Bound<'r, M>, request: &'r mut Request) -> Answer<'r>
     if is_secret { Answer::status(403) } else { Answer::OK }
 }
 
-/// Every known module is active, and nothing else is asked.
+/// A host with every known module active.
 struct Everything(Arc<Registry>);
 
 impl conf::Host for Everything {
@@ -113,7 +113,7 @@ fn server(root: &Path, own: &'static dyn ErasedModule) -> Arc<Server> {
     Arc::new(server.unwrap_or_else(|| panic!("{found:?} {more:?}")))
 }
 
-/// What comes for each of these paths, with the statuses before the bodies.
+/// The responses for these paths, each as status and body.
 fn responses(own: &'static dyn ErasedModule, paths: &'static [&'static str]) -> Vec<String> {
     let root = folder();
     let server = server(&root, own);
@@ -155,13 +155,13 @@ fn subrequests_and_redirects_are_asked_again_where_access_hangs_on_the_uri() {
     let got = responses(module::<ByUri>(), PATHS);
     assert!(got[0].ends_with("a\n"), "{}", got[0]);
     assert!(got[1].starts_with("HTTP/1.1 403 "), "{}", got[1]);
-    // The index file that is refused is passed over, and the error document is not shown.
+    // The refused index file is skipped, and the error document is not shown.
     assert!(!got[2].contains("secret\n"), "{}", got[2]);
     assert!(got[3].starts_with("HTTP/1.1 404 ") && !got[3].contains("secret\n"), "{}", got[3]);
     assert!(got[4].contains("shown.html") && !got[4].contains("secret.html"), "{}", got[4]);
 }
 
-/// What the test above is good for: under one configuration a request is asked once.
+/// The counterpart of the test above: without the declaration, one configuration is checked once.
 #[test]
 fn they_are_not_where_it_hangs_on_the_configuration_alone() {
     let got = responses(module::<ByUriUnsaid>(), PATHS);

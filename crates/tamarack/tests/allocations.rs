@@ -1,5 +1,5 @@
-//! A warm connection costs no heap: a thousand GETs of a small file over one keep-alive
-//! connection, on a loop of this process, and not one allocation.
+//! A warm connection does not allocate: a thousand GETs of a small file over one keep-alive
+//! connection, on a loop of this process, without a single allocation.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, unreachable_pub)]
 
 #[path = "../src/cli.rs"]
@@ -27,14 +27,14 @@ use rt::{Acceptor, Loop, Watcher};
 use server::engine::Engine;
 use server::host::Server;
 
-/// Requests that find everything already.
+/// Requests on the warm connection.
 const REQUESTS: usize = 1000;
 /// Requests before them.
 const WARM_UP: usize = 50;
-/// How often they are asked, where a client was held up for so long, as on a busy machine, that its
-/// connection may have given its buffers back and got others.
+/// Attempts, if a busy machine delayed a client for so long that its connection returned its
+/// buffers and got others.
 const TRIES: usize = 3;
-/// The longest that is waited for anything.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of the file.
 const FILE_BYTES: usize = 1024;
@@ -43,15 +43,15 @@ const FILE_BYTES: usize = 1024;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Whether this thread is the loop's.
+    /// Whether this is the loop's thread.
     static COUNTED: Cell<bool> = const { Cell::new(false) };
-    /// Whether its allocations are shown, for who looks for the one that is too much.
+    /// Whether its allocations are printed, for debugging.
     static TRACED: Cell<bool> = const { Cell::new(false) };
 }
 
 struct Counting;
 
-/// Bytes that the loop's thread has allocated and not yet freed.
+/// Bytes that the loop's thread has allocated and not freed.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 
 impl Counting {
@@ -76,11 +76,11 @@ impl Counting {
     }
 }
 
-/// From here on nothing may be allocated.
+/// Whether the connection is warm, so that nothing may be allocated.
 static IS_WARM: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: every call goes to the system's allocator unchanged; the counters need no allocation and
-// have no destructor.
+// SAFETY: every call is passed to the system's allocator unchanged; the counters need no allocation
+// and have no destructor.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -106,7 +106,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A folder with a document that is old enough to be remembered.
+/// A folder with a document that is old enough to be cached.
 fn folder(name: &str) -> PathBuf {
     let root = std::env::temp_dir().join(format!("allocations-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&root);
@@ -134,7 +134,7 @@ fn server(root: &Path, more: &str) -> Arc<Server> {
     loaded.server.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics))
 }
 
-/// Asks `count` times and reads the answers to their ends.
+/// Sends `count` requests and reads the responses to their ends.
 fn ask(stream: &mut TcpStream, path: &str, count: usize) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut bytes = [0; 8192];
@@ -153,7 +153,7 @@ fn ask(stream: &mut TcpStream, path: &str, count: usize) {
     }
 }
 
-/// Allocations of the loop while it answers a connection that is warm.
+/// Allocations of the loop while it serves a warm connection.
 fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
     let connect = || {
         let stream = TcpStream::connect(address).unwrap();
@@ -161,13 +161,13 @@ fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
         stream.set_nodelay(true).unwrap();
         stream
     };
-    // What the first connection leaves behind is found by the second: also lists of the loop that
-    // get their room when a quiet connection's time is over.
+    // The second connection reuses what the first one leaves behind, including lists of the loop
+    // that grow when an idle connection times out.
     let mut first = connect();
     ask(&mut first, path, WARM_UP);
     std::thread::sleep(server::connection::LINGER + Duration::from_millis(100));
     let mut stream = connect();
-    // What follows an answer is done when the client has it, or soon after.
+    // Work after a response is done when the client has it, or soon after.
     let settle = || std::thread::sleep(Duration::from_millis(20));
     let mut warm = || {
         ask(&mut stream, path, WARM_UP);
@@ -189,7 +189,7 @@ fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
     count
 }
 
-/// Bytes for each of many connections that are idle after an answer.
+/// Bytes for each of many connections that are idle after a response.
 fn idle_bytes(address: SocketAddr, path: &str) -> u64 {
     let connect = || {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -256,17 +256,17 @@ fn run(
     counted
 }
 
-/// Connections that are idle.
+/// Idle connections.
 const IDLE: u64 = 1000;
 /// Idle connections before them.
 const IDLE_BEFORE: usize = 100;
-/// The most bytes of heap that one may have.
+/// Most bytes of heap for each.
 const IDLE_BYTES_MAX: u64 = 832;
-/// What the loop's own lists may grow by meanwhile, in bytes: they double at moments that depend on
-/// timing, so runs of the same program differ by up to 20 KB in all.
+/// Bytes that the loop's own lists may grow by. Timing determines when they double, so runs of the
+/// same program differ by up to 20 KB in total.
 const LISTS_BYTES: u64 = 20 * 1024;
 
-/// One test, since the counters are the process's.
+/// A single test, since the counters are global.
 #[test]
 fn a_warm_connection_allocates_nothing() {
     assert_eq!(allocations("plain", "/a.txt", ""), 0, "nothing configured");

@@ -1,4 +1,4 @@
-//! Project chores: `cargo xtask tidy` checks the style, `cargo xtask manual` writes the manual.
+//! Project tasks: `cargo xtask tidy` checks the style, `cargo xtask manual` generates the manual.
 
 mod manual;
 mod tidy;

@@ -1,5 +1,5 @@
-//! The manual that is made, not written: a page per module and the table of what is supported,
-//! both from the program's directive rows and the list of Apache's directives.
+//! Generates the manual: a page per module and the compatibility table, both from the program's
+//! directive rows and the list of Apache's directives.
 
 mod compat;
 mod csv;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Apache's directives: facts read off its manual, checked in.
+/// The list of Apache's directives, extracted from its manual.
 const REFERENCE: &str = "docs/reference/directives.csv";
 
-/// Writes the manual, or with `--check` compares it with what would be written.
+/// Writes the manual, or with `--check` compares it with the generated one.
 ///
 /// # Errors
-/// When the rows can't be had, a file can't be written, or `--check` finds a stale page.
+/// The rows are not available, a file can't be written, or `--check` finds a stale page.
 pub fn run(arguments: &[&str]) -> Result<String, String> {
     let options = Options::parse(arguments)?;
     let root = tree::root();
@@ -49,7 +49,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// The dump of the rows: from the file named, or from the program itself.
+    /// The dump of the rows, from a file or from the program.
     fn rows(&self, root: &Path) -> Result<String, String> {
         if let Some(path) = self.rows {
             return std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
@@ -67,7 +67,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The program: the one that TAMARACK names, else what cargo builds now.
+/// The program: that of the variable TAMARACK, or the one that cargo builds.
 fn program(root: &Path) -> Command {
     if let Some(path) = std::env::var_os("TAMARACK") {
         return Command::new(path);
@@ -123,7 +123,7 @@ fn check(root: &Path, pages: &BTreeMap<PathBuf, String>) -> Result<String, Strin
     Err(format!("stale: {}\nrun `cargo xtask manual` and commit the result", names.join(" ")))
 }
 
-/// Generated pages of modules that are gone.
+/// Generated pages of modules that no longer exist.
 fn leftovers(root: &Path, pages: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root.join("docs/directives")) else { return Vec::new() };
     entries

@@ -1,4 +1,4 @@
-//! Style as a test: each finding names its remedy, and what the tree already owes only shrinks.
+//! Style as a test: each finding names its remedy, and the baseline of old findings only shrinks.
 
 mod baseline;
 mod code;
@@ -12,18 +12,18 @@ use baseline::Baseline;
 use std::fmt;
 use std::path::Path;
 
-/// One breach of a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule's name, as the baseline file spells it.
+    /// The rule's name, as in the baseline file.
     pub rule: &'static str,
     /// Path from the root of the checkout.
     pub path: String,
-    /// One-based line; 0 stands for the file as a whole.
+    /// The line, counted from 1; 0 for the whole file.
     pub line: usize,
-    /// How much the baseline has to bear: 1, or the lines in excess for the length rules.
+    /// The weight in the baseline: 1, or the number of excess lines for length rules.
     pub weight: usize,
-    /// What is wrong and what to do about it.
+    /// The problem and its remedy.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// One text file under examination.
+/// A text file being checked.
 pub struct Source<'a> {
     /// Path from the root of the checkout, with `/` between its parts.
     pub path: &'a str,
@@ -42,21 +42,21 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// A finding in this file.
+    /// Returns a finding in this file.
     pub fn finding(&self, rule: &'static str, line: usize, message: String) -> Finding {
         Finding { rule, path: self.path.to_owned(), line, weight: 1, message }
     }
 
-    /// The part of the name after the last dot, or the empty string.
+    /// The file name after its last dot, or an empty string.
     pub fn extension(&self) -> &str {
         Path::new(self.path).extension().and_then(|word| word.to_str()).unwrap_or("")
     }
 }
 
-/// Checks the whole tree; `--ratchet` also lowers the baseline to what is left.
+/// Checks the whole tree; `--ratchet` also lowers the baseline to the remaining findings.
 ///
 /// # Errors
-/// The findings, one a line, when there are more than the baseline bears.
+/// The findings, one per line, that the baseline does not cover.
 pub fn run(arguments: &[&str]) -> Result<String, String> {
     let ratchet = match arguments {
         [] => false,

@@ -1,4 +1,4 @@
-//! The files of the checkout, as git knows them.
+//! The files of the checkout, as listed by git.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,7 @@ pub fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
 
-/// Every file that is tracked, or new and not ignored, as paths relative to the root.
-///
-/// # Errors
-/// When git can't be run or the folder is no checkout.
+/// Every file that is tracked, or new and not ignored, relative to the root.
 pub fn files(root: &Path) -> Result<Vec<PathBuf>, String> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

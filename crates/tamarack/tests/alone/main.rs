@@ -1,5 +1,5 @@
-//! What can only be seen while nobody else uses the CPUs: cargo runs this after (or before) the
-//! other tests, not beside them.
+//! Tests that need idle CPUs. Cargo runs them before or after the other tests, not at the same
+//! time.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../serving/client.rs"]
@@ -24,12 +24,12 @@ use site::Site;
 
 /// Busy threads on the CPU of one loop.
 const HOGS: usize = 3;
-/// Clients, and what each waits between two requests: the other CPU has time left over.
+/// Clients, and their pause between requests: the other CPU has time left.
 const CLIENTS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(8);
-/// How often it is looked whether it has come, and whether there is reason for it.
+/// The interval of checks.
 const LOOK: Duration = Duration::from_millis(250);
-/// So many looks in a row with reason are enough.
+/// Consecutive checks with a reason to adapt after which the test fails.
 const ENOUGH: u32 = 40;
 
 /// Programs that keep a CPU busy until they are dropped.
@@ -55,7 +55,7 @@ impl Drop for Hogs {
     }
 }
 
-/// The masks of all loops' threads.
+/// The affinity masks of all loops' threads.
 fn masks(site: &Site) -> Vec<String> {
     let mut masks = Vec::new();
     for child in site.children() {
@@ -73,7 +73,7 @@ fn masks(site: &Site) -> Vec<String> {
     masks
 }
 
-/// How much of its time a CPU had nothing to do since the last call.
+/// The idle share of a CPU since the last call.
 struct Idle {
     cpu: String,
     last: (u64, u64),
@@ -96,17 +96,17 @@ impl Idle {
     }
 }
 
-/// What came of serving for a while.
+/// The outcome of serving for a while.
 #[derive(Debug, PartialEq, Eq)]
 enum Came {
     It,
-    /// It did not come though there was reason for it long enough.
+    /// Nothing happened, although there was reason for long enough.
     Nothing,
-    /// Somebody else uses the machine: there was no reason.
+    /// Other programs use the machine, so there was no reason.
     NoReason,
 }
 
-/// Serves clients that are in no hurry until it `is_so`, or has had reason to for [`ENOUGH`].
+/// Serves slow clients until `is_so`, or until there was reason for [`ENOUGH`] checks.
 fn serve_until(
     site: &Site,
     is_so: impl Fn() -> bool,

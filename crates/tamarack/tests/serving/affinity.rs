@@ -1,5 +1,5 @@
-//! Which CPUs loops and the others run on, seen from outside: masks in /proc, and what the error
-//! log says of decisions.
+//! The CPUs that loops and other threads run on, observed from outside: masks in /proc, and
+//! decisions in the error log.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use crate::client::Client;
 use crate::site::Site;
 
-/// What one needs to see decisions.
+/// The log level that shows decisions.
 const TOLD: &str = "LogLevel warn mpm:debug";
 
 /// The CPUs that the tests may use.
@@ -22,7 +22,7 @@ fn allowed() -> Vec<usize> {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap()).collect()
 }
 
-/// A CPU of its own for each of two loops, or `None` where there is only one.
+/// Two CPUs, one for each of two loops, or `None` if there is only one.
 fn two() -> Option<[usize; 2]> {
     match allowed()[..] {
         [one, other, ..] => Some([one, other]),
@@ -44,7 +44,7 @@ fn mask(of: &str) -> String {
     status(of, "Cpus_allowed_list")
 }
 
-/// The threads of the serving processes whose names begin so, as `PID/task/TID`.
+/// The threads of the serving processes with this prefix of their names, as `PID/task/TID`.
 fn threads(site: &Site, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for child in site.children() {
@@ -58,13 +58,13 @@ fn threads(site: &Site, name: &str) -> Vec<String> {
     found
 }
 
-/// The masks of all threads of serving processes, by their names, but of those in `without`.
+/// The masks of all threads of serving processes by name, except those in `without`.
 fn all_masks(site: &Site, without: &[String]) -> Vec<(String, String)> {
     let all = threads(site, "").into_iter().filter(|thread| !without.contains(thread));
     all.map(|thread| (status(&thread, "Name"), mask(&thread))).collect()
 }
 
-/// Binds a thread, as `taskset -p` does.
+/// Binds a thread like `taskset -p`.
 fn bind(thread: i32, cpus: &[usize]) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu).unwrap());
@@ -78,7 +78,7 @@ fn loops(site: &Site) -> Vec<String> {
     masks
 }
 
-/// Waits until there are as many loops as `masks`, which are theirs.
+/// Waits until the loops have exactly these masks.
 fn wait_for_masks(site: &Site, masks: &[&str]) {
     site.wait_until("loops with their masks", || loops(site) == masks);
 }
@@ -88,7 +88,7 @@ fn loops_are_bound_and_nobody_else() {
     let Some([one, other]) = two() else { return };
     let whole = mask("self");
     let mut site = Site::new("bound");
-    // Who adapts lets a loop go where the machine is busy.
+    // If adaptation is on, a loop may migrate on a busy machine.
     site.configure(&format!(
         "CPUAffinity {one},{other}\nCPUAffinityAdapt Off\nCustomLog \"|/bin/cat\" common\n{TOLD}"
     ));
@@ -99,7 +99,7 @@ fn loops_are_bound_and_nobody_else() {
     for thread in threads(&site, "orders") {
         assert_eq!(mask(&thread), whole);
     }
-    // The reader of the piped log, a child of the supervisor.
+    // The reader of the piped log is a child of the supervisor.
     let mut reader = None;
     site.wait_until("the reader", || {
         let children = site.children();
@@ -109,7 +109,7 @@ fn loops_are_bound_and_nobody_else() {
     assert_eq!(mask(&reader.unwrap().to_string()), whole);
     site.wait_for_line(&format!("is bound to CPU {other}"));
 
-    // A restart without it takes no stop.
+    // A restart without it needs no stop.
     site.configure("CPUAffinity Off");
     site.restart_gracefully();
     site.wait_until("loops are free", || {
@@ -123,7 +123,7 @@ fn a_mask_from_outside_is_kept_to() {
     let Some([_, other]) = two() else { return };
     let mut site = Site::new("outside");
     site.configure(TOLD);
-    // A thread of its own: what it starts has its mask.
+    // A separate thread, since its mask is inherited by what it starts.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut set = CpuSet::new();
@@ -156,7 +156,7 @@ fn every_thread_follows_a_mask_that_changes_but_who_was_bound_by_others() {
         all_masks(&site, without).iter().all(|(name, mask)| at_home(name, mask))
     };
     site.wait_until("threads at home", || are_home(&[]));
-    // Somebody binds a loop and the main thread of its process.
+    // Another program binds a loop and the main thread of its process.
     let is_at_other = |thread: &String| mask(thread) == other.to_string();
     let serving = threads(&site, "loop-").into_iter().find(is_at_other).unwrap();
     let process = serving.split('/').next().unwrap();
@@ -169,7 +169,7 @@ fn every_thread_follows_a_mask_that_changes_but_who_was_bound_by_others() {
     bind(site.supervisor().as_raw(), &[other]);
     site.wait_until("all on one CPU", || {
         let masks = all_masks(&site, &bound);
-        // A loop and its process's two other threads, and one of the process that was bound.
+        // A loop, its process's two other threads, and one of the process that was bound.
         masks.len() >= 4 && masks.iter().all(|(_, mask)| *mask == other.to_string())
     });
     assert!(are_left(), "{:?}", all_masks(&site, &[]));
@@ -264,13 +264,13 @@ fn bound_loops_do_not_migrate() {
     assert_eq!(migrations().unwrap() - before, 0, "in 2000 requests");
 }
 
-/// One of two children is stopped, and so will not turn: the other gets all connections.
+/// One of two children is stopped, so that it does not turn: the other gets all connections.
 fn gets_nothing_new(site: &Site, stopped: Pid) {
     site.wait_for_line("is stalled; new connections are routed elsewhere");
     for _ in 0..20 {
         assert_eq!(site.get("/index.html").status, 200);
     }
-    // Awake again, or replaced.
+    // It continues, unless it has been replaced.
     let _ = kill(stopped, Signal::SIGCONT);
     site.wait_for_line("turns again and gets new connections");
 }
@@ -294,7 +294,7 @@ fn a_loop_that_never_turned_gets_nothing_new() {
     site.start();
     let first = site.children();
     kill(first[0], Signal::SIGKILL).unwrap();
-    // Its successor is stopped as soon as it is there, most likely before its first turn.
+    // Its successor is stopped as soon as it exists, most likely before its first turn.
     let mut newborn = None;
     site.wait_until("a successor", || {
         newborn = site.children().into_iter().find(|child| !first.contains(child));
@@ -303,14 +303,14 @@ fn a_loop_that_never_turned_gets_nothing_new() {
     gets_nothing_new(&site, newborn.unwrap());
 }
 
-/// A cgroup of the first version, or the second, with the CPU controller. Removed when it goes.
+/// A cgroup of version 1 or 2 with the CPU controller. Removed when dropped.
 struct Group {
     path: PathBuf,
     is_unified: bool,
 }
 
 impl Group {
-    /// `None` where this process may make none.
+    /// Returns `None` if this process may not create one.
     fn new() -> Option<Group> {
         let name = format!("tamarack-test-{}", std::process::id());
         let root = PathBuf::from("/sys/fs/cgroup");
@@ -324,7 +324,7 @@ impl Group {
         group.path.join("cpu.max").exists().then_some(group)
     }
 
-    /// Periods in which its processes ran, and those in which they had used up their time.
+    /// Periods in which its processes ran, and those in which they were throttled.
     fn periods(&self) -> [u64; 2] {
         let text = fs::read_to_string(self.path.join("cpu.stat")).unwrap();
         ["nr_periods", "nr_throttled"].map(|name| {
@@ -333,7 +333,7 @@ impl Group {
         })
     }
 
-    /// Gives it a quota, in ms of 100 ms.
+    /// Sets a quota, in ms per 100 ms.
     fn limit(&self, quota_ms: Option<u32>) {
         let us = quota_ms.map(|ms| (ms * 1000).to_string());
         let (file, text) = match self.is_unified {
@@ -346,7 +346,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes are gone, or going.
+        // Its processes have ended, or are ending.
         for _ in 0..50 {
             if fs::remove_dir(&self.path).is_ok() {
                 return;
@@ -356,7 +356,8 @@ impl Drop for Group {
     }
 }
 
-/// Serves for a while without using up its time: bound to one of two CPUs it would have half of it.
+/// Serves for a while without being throttled: bound to one of two CPUs it would have half of the
+/// quota.
 fn assert_not_throttled(site: &Site, group: &Group) {
     const PERIODS: u64 = 10;
     let [before, throttled_before] = group.periods();
@@ -366,7 +367,7 @@ fn assert_not_throttled(site: &Site, group: &Group) {
         group.periods()[0] >= before + PERIODS
     });
     let [periods, throttled] = group.periods();
-    // Starting takes more than a loop has; this client does not.
+    // Starting takes more time than a loop has; this client does not.
     let (periods, throttled) = (periods - before, throttled - throttled_before);
     assert!(throttled <= 1 + periods / 100, "{throttled} of {periods}");
 }
@@ -388,7 +389,7 @@ fn under_a_quota_nobody_is_bound_and_its_end_is_noticed() {
     within = Command::new("/bin/sh");
     within.arg("-c").arg(script).arg(&group.path).arg(crate::site::PROGRAM).args(arguments);
     site.start_by(within);
-    // One CPU's worth of time is one loop's, in however many processes; it may use it anywhere.
+    // One CPU's worth of time means one loop, in any number of processes, on any CPU.
     let children = site.children().len();
     site.wait_until("loops", || children > 0 && children == loops(&site).len());
     assert!(loops(&site).iter().all(|mask| *mask == whole), "{:?}", loops(&site));

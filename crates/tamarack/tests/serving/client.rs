@@ -1,11 +1,10 @@
-//! A client that sees every byte: one connection, requests one after the other.
+//! A client that sees every byte: one connection, with sequential requests.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long an answer, or anything else that is waited for, may take: much more than it does, for
-/// machines that have other things to do.
+/// The longest wait for a response or any other event: far more than usual, for busy machines.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to the server.
@@ -15,12 +14,12 @@ pub struct Client {
     received: Vec<u8>,
 }
 
-/// What a connection is read from and written to: a socket, or TLS over one.
+/// The transport of a connection: a socket, or TLS over one.
 trait Stream: Read + Write + Send {}
 
 impl<S: Read + Write + Send> Stream for S {}
 
-/// What came for one request.
+/// The response to one request.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -37,7 +36,7 @@ impl Answer {
         })
     }
 
-    /// Whether the server closes after it.
+    /// Whether the server closes the connection after it.
     pub fn closes(&self) -> bool {
         self.field("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
@@ -56,7 +55,7 @@ impl Client {
         Ok(Client { stream: Box::new(socket.try_clone()?), socket, received: Vec::new() })
     }
 
-    /// The same, over what `wrap` makes of the socket.
+    /// Like [`Client::connect`], over the stream that `wrap` returns.
     pub fn connect_over<S: Read + Write + Send + 'static>(
         port: u16,
         wrap: impl FnOnce(TcpStream) -> io::Result<S>,
@@ -66,7 +65,7 @@ impl Client {
         Ok(Client { stream, socket, received: Vec::new() })
     }
 
-    /// Its own port.
+    /// The client's port.
     pub fn port(&self) -> u16 {
         self.socket.local_addr().unwrap().port()
     }
@@ -76,7 +75,7 @@ impl Client {
         self.stream.flush()
     }
 
-    /// Sends a GET without waiting for the answer.
+    /// Sends a GET without waiting for the response.
     pub fn ask(&mut self, path: &str) -> io::Result<()> {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
     }
@@ -86,7 +85,7 @@ impl Client {
         self.answer()
     }
 
-    /// Reads an answer with a Content-Length, in chunks without trailers, or without a body.
+    /// Reads a response with a Content-Length, in chunks without trailers, or without a body.
     pub fn answer(&mut self) -> io::Result<Answer> {
         let end = loop {
             if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -112,7 +111,7 @@ impl Client {
         Ok(Answer { body, ..answer })
     }
 
-    /// Takes chunks up to the last one, which is empty.
+    /// Reads chunks up to the last one, which is empty.
     fn chunks(&mut self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
@@ -134,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Reads until there are so many bytes that nobody has taken yet.
+    /// Reads until this many bytes are buffered.
     pub fn wait_for_bytes(&mut self, count: usize) -> io::Result<()> {
         while self.received.len() < count {
             self.receive()?;
@@ -142,12 +141,12 @@ impl Client {
         Ok(())
     }
 
-    /// Whether the server has closed, having sent no more.
+    /// Whether the server has closed the connection without sending more.
     pub fn is_closed(&mut self) -> bool {
         self.received.is_empty() && matches!(self.stream.read(&mut [0]), Ok(0))
     }
 
-    /// Waits no longer than this for an answer.
+    /// Sets the longest wait for a response.
     pub fn give_up_after(&self, time: Duration) {
         self.socket.set_read_timeout(Some(time)).unwrap();
     }

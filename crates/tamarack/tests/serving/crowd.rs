@@ -1,5 +1,5 @@
-//! A crowd of logins whose passwords are made to be slow: more than the pool has threads and room
-//! for. Files that are not in memory are sent all the same.
+//! More logins with slow passwords than the pool has threads and queue for. Files that are not
+//! cached are served nevertheless.
 
 use std::fs::{self, File};
 use std::time::Duration;
@@ -9,12 +9,11 @@ use crate::memory::Memory;
 use crate::others::assert_serves_others;
 use crate::site::Site;
 
-/// More than wait for one kind of work at most (1024), and those that are being worked on.
+/// More than the queue for one kind of work (1024) and the threads together.
 const LOGINS: usize = 1200;
-/// A file that is read in several steps when it is not in memory.
+/// A file that is read in several steps if it is not in the page cache.
 const COLD_BYTES: usize = 4 << 20;
-/// What the process may have more in memory than before: its connections, and a few files that are
-/// sent.
+/// Most additional memory of the process: its connections, and a few files that are being sent.
 const MEMORY_MAX_KB: u64 = 64 << 10;
 
 fn start() -> Site {
@@ -57,7 +56,7 @@ fn slow_logins_hold_up_no_files() {
         let response = site.get("/cold");
         assert_eq!((response.status, response.body.len()), (200, COLD_BYTES));
     });
-    // The pool's refusal is a 500, a verdict on the password a 401.
+    // The pool's refusal is a 500, a wrong password a 401.
     let (mut refused, mut judged) = (0, 0);
     site.wait_until("responses of both kinds", || {
         for client in &mut crowd {

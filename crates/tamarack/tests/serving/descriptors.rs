@@ -1,4 +1,4 @@
-//! A process without descriptors.
+//! A process that has run out of descriptors.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::client::Client;
 use crate::site::{PROGRAM, Site};
 
-/// Descriptors that the server may have.
+/// The limit of descriptors.
 const LIMIT: u32 = 64;
-/// How often each loop says that they are used up (FULL_TOLD_EVERY).
+/// The interval at which each loop logs this (FULL_TOLD_EVERY).
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 #[test]
@@ -25,7 +25,7 @@ fn it_recovers_when_descriptors_were_used_up() {
     }
     const LINE: &str = "AH20003";
     site.wait_for_line(LINE);
-    // Those that were let in are served: descriptors are left for files.
+    // Accepted connections are served: descriptors remain for files.
     site.write("htdocs/new.txt", "new\n");
     let mut answered = 0;
     site.wait_until("answers", || {
@@ -39,7 +39,7 @@ fn it_recovers_when_descriptors_were_used_up() {
         answered >= LIMIT / 4
     });
     assert!(!site.error_log().contains("Too many open files"), "{}", site.error_log());
-    // The line is not repeated all the time; a busy machine takes longer.
+    // The line is not repeated constantly; a busy machine takes longer.
     let times = 1 + began.elapsed().as_secs() / TOLD_EVERY.as_secs();
     assert!((site.count_lines(LINE) as u64) < 10 * times, "{times}: {}", site.error_log());
     drop(clients);

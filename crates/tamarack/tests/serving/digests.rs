@@ -1,4 +1,4 @@
-//! Digests of files that are too large to be hashed beside other work of a loop.
+//! Digests of files that are too large to be hashed on a loop.
 
 use std::fs::File;
 
@@ -6,9 +6,9 @@ use crate::memory::Memory;
 use crate::others::assert_serves_others;
 use crate::site::Site;
 
-/// A sparse file: it has no blocks and is read at the speed of memory.
+/// A sparse file, which has no blocks and is read at the speed of memory.
 const LARGE_BYTES: u64 = 4 << 30;
-/// What the process may have more in memory than before: a few slices, not the file.
+/// Most additional memory of the process: a few slices, not the file.
 const MEMORY_MAX_KB: u64 = 64 << 10;
 
 fn hashing_holds_up_no_others(name: &str, lines: &str) {
@@ -54,7 +54,7 @@ fn digests_that_are_remembered_follow_the_file() {
     let tag = |text: &str| {
         site.write("htdocs/page", text);
         let mut last = String::new();
-        // It is remembered when it has not changed for a second.
+        // The digest is cached once the file has not changed for a second.
         for wait_ms in [0, 1500, 0] {
             std::thread::sleep(std::time::Duration::from_millis(wait_ms));
             let response = site.get("/page?");

@@ -1,4 +1,5 @@
-//! CoreDumpDirectory: where children live, and whether the kernel may write their memory there.
+//! CoreDumpDirectory: the working directory of children, and whether the kernel may dump their
+//! memory.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -13,14 +14,13 @@ use crate::site::{PROGRAM, Site, is_root};
 /// The user that children become.
 const USER: &str = "www-data";
 
-/// Whether the kernel may write its memory: otherwise what it tells of the process is root's
-/// (proc(5)).
+/// Whether the kernel may dump its memory; otherwise its files in /proc belong to root (proc(5)).
 fn is_dumpable(pid: Pid, user: u32) -> bool {
     fs::metadata(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.uid() == user)
 }
 
-/// A server whose dumps may be as long as a beginning is, where that is allowed, and whose children
-/// are not root. Where tests have no root they can't change: then they are who the tests are.
+/// Starts a server whose limit on core dumps is a small size if allowed, and whose children are not
+/// root. Without root, children run as the user of the tests.
 fn start(name: &str) -> (Site, String, u32) {
     let mut site = Site::new(name);
     let (mut lines, mut user) = (String::new(), nix::unistd::geteuid().as_raw());
@@ -47,7 +47,7 @@ fn children_live_in_the_directory_for_dumps() {
     assert!(!site.children().iter().any(lives_there));
     let of_changed_users = fs::read_to_string("/proc/sys/fs/suid_dumpable").unwrap_or_default();
     if is_root() && of_changed_users.trim() != "1" {
-        // One that was forked a moment ago is still on its way.
+        // A child that was forked a moment ago is not ready yet.
         site.wait_until("no dumps without the directive", || {
             site.children().into_iter().all(|pid| !is_dumpable(pid, user))
         });
@@ -69,7 +69,7 @@ fn children_live_in_the_directory_for_dumps() {
     let full = format!("AH00051: {said}, possible coredump in {}", site.path("dumps").display());
     let is_dumped = site.count_lines(&full) == 1;
     assert_eq!(site.count_lines(&format!("AH00052: {said}")), usize::from(!is_dumped));
-    // Where dumps go elsewhere, to a program or another folder, none is here.
+    // If dumps go to a program or another folder, there is none here.
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     if is_dumped && !pattern.starts_with(['|', '/', '@']) {
         assert!(fs::read_dir(&dumps).unwrap().next().is_some(), "{}", site.error_log());

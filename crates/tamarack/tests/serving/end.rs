@@ -1,4 +1,4 @@
-//! How it ends: with downloads under way, and without its supervisor.
+//! The end of a server: with downloads in progress, and without its supervisor.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -31,7 +31,7 @@ fn site_with_large_file(name: &str) -> Site {
     site
 }
 
-/// A client whose answer has begun, and is not read any further for the moment.
+/// A client whose response has begun, and which has stopped reading.
 fn downloading(site: &Site) -> Client {
     let mut client = site.client();
     client.ask("/large").unwrap();
@@ -45,8 +45,7 @@ fn a_graceful_stop_lets_downloads_finish_in_time() {
     assert!(limits.any(finishes_within), "this machine is too slow for this test");
 }
 
-/// Whether a download was finished before a graceful stop had its time; false where this machine is
-/// too slow.
+/// Whether a download finishes before a graceful stop times out; false if this machine is too slow.
 fn finishes_within(limit: Duration) -> bool {
     let mut site = site_with_large_file("graceful-stop");
     site.configure(&format!("GracefulShutdownTimeout {}\n", limit.as_secs()));
@@ -54,7 +53,7 @@ fn finishes_within(limit: Duration) -> bool {
     let mut deaf = downloading(&site);
     let mut slow = downloading(&site);
     let mut began = Instant::now();
-    // Clients that come meanwhile are refused in the end, which is theirs to bear.
+    // Clients that connect meanwhile may be refused in the end.
     let seen = under_load(&site, 5, || {
         site.wait_until("load", || site.get("/").status == 200);
         began = Instant::now();
@@ -92,7 +91,7 @@ fn a_process_alone_ends_gracefully_too() {
         site.start_by(command);
         let mut slow = downloading(&site);
         site.signal(Signal::SIGWINCH);
-        // Nobody waits for a server that takes no more connections.
+        // Clients need not wait for a server that accepts no connections.
         site.wait_until("the port is closed", || Client::connect(site.port).is_err());
         assert_eq!(slow.answer().unwrap().body.len(), LARGE, "{mpm}");
         drop(slow);
@@ -163,12 +162,12 @@ fn children_finish_without_their_supervisor(mpm: &str) {
     assert!(!idle.get("/").unwrap().closes());
     let mut slow = downloading(&site);
     kill(supervisor, Signal::SIGKILL).unwrap();
-    // Until it is dead, if not yet reaped, another start finds it running.
+    // Until the process is dead, even if not reaped, another start finds it running.
     site.wait_until("its death", || {
         let stat = fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
     });
-    // The port is free for another start at once, while the download goes on.
+    // Another start can bind the port at once, while the download continues.
     site.wait_until("another start", || site.run(&["-k", "start"]).status.success());
     site.wait_for_line("AH00098");
     assert_eq!(site.get("/").status, 200);

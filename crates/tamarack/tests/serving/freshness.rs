@@ -1,4 +1,4 @@
-//! What is on disk is what is answered: the request after a change sees the change.
+//! Freshness: the request after a change on disk sees the change.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -8,16 +8,16 @@ use crate::client::{Client, PATIENCE};
 use crate::is_long;
 use crate::site::Site;
 
-/// Writes and questions of a run.
+/// Writes and requests of a run.
 const ROUNDS: usize = 10_000;
-/// The same where nobody asked for long tests.
+/// The same without long tests.
 const ROUNDS_SHORT: usize = 2_000;
 
 fn rounds() -> usize {
     if is_long() { ROUNDS } else { ROUNDS_SHORT }
 }
 
-/// A fixed time long ago: neither size nor time tells one content from the other.
+/// Sets a fixed time in the past: neither size nor time distinguish the contents.
 fn make_old(file: &File) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_640_995_200);
     file.set_modified(time).unwrap();
@@ -35,13 +35,13 @@ fn a_file_that_is_written_again_and_again() {
     let path = site.path("htdocs/a.txt");
     for number in 0..rounds() {
         fs::write(&path, text(number)).unwrap();
-        // Every other version claims to be as old as the one before it.
+        // Every other version has the time of the one before it.
         if number % 2 == 0 {
             make_old(&File::options().write(true).open(&path).unwrap());
         }
         assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
         if number % 8 == 0 {
-            // Now it may come from memory.
+            // Now it may come from the cache.
             assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
             assert_eq!(client.get("/a.txt").unwrap().text(), text(number));
         }
@@ -75,7 +75,7 @@ fn a_file_that_is_written_by_another_name() {
     site.write("htdocs/a.txt", &text(0));
     fs::hard_link(site.path("htdocs/a.txt"), site.path("elsewhere/b.txt")).unwrap();
     site.start();
-    // What is younger than a second is not kept anyway.
+    // Files younger than a second are not cached anyway.
     std::thread::sleep(Duration::from_millis(1100));
     let mut client = site.client();
     for _ in 0..4 {
@@ -121,7 +121,7 @@ fn requests_that_came_after_a_change_see_it_though_they_are_pipelined() {
     }
 }
 
-/// What `.htaccess` makes of the answer's type.
+/// The response's type, which `.htaccess` sets.
 fn type_of(client: &mut Client, path: &str) -> String {
     let answer = client.get(path).unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -167,7 +167,7 @@ fn a_wrong_htaccess_is_an_error_until_it_is_mended() {
     site.start();
     let file = site.path("htdocs/.htaccess");
     for _ in 0..20 {
-        // An answer with 500 ends its connection.
+        // A 500 ends its connection.
         let mut client = site.client();
         assert_eq!(client.get("/index.html").unwrap().status, 200);
         fs::write(&file, "Frobnicate On\n").unwrap();
@@ -227,7 +227,7 @@ fn a_symbolic_link_that_points_elsewhere() {
             assert_eq!(client.get("/link/a.txt").unwrap().text(), format!("{name}\n"));
         }
     }
-    // Behind the link, too.
+    // Behind the link as well.
     for number in 0..20 {
         fs::write(site.path("two/a.txt"), text(number)).unwrap();
         fs::write(site.path("one/a.txt"), text(number)).unwrap();

@@ -1,4 +1,4 @@
-//! Shapes that are full, or nearly so: who comes then waits, it is said, and it is counted.
+//! Shapes at or near their limit: new connections wait, and this is logged and counted.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::metrics::metrics;
 use crate::shapes::{ask_at_once, start};
 use crate::site::Site;
 
-/// A place that tells how often a shape was full.
+/// A location with the count of times that a shape was full.
 const METRICS: &str = "LoadModule status_module modules/mod_status.so\n\
     <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
-/// What [`full_after`] admits.
+/// The number of requests that [`full_after`] admits.
 const ADMITTED: usize = 2 * (1 + 2);
 
-/// Whether it is counted that the shape was full.
+/// Whether the count says that the shape was full.
 fn is_counted_as_full(site: &Site) -> bool {
     metrics(site)["tamarack_events_total{event=\"shape_full\"}"] >= 1.0
 }
 
-/// Two connections are all that `mpm` may have: a third waits until one of them is over.
+/// `mpm` allows two connections: a third waits until one of them ends.
 fn is_full(name: &str, mpm: &str, limits: &str, number: &str) {
     let site = start(name, mpm, &format!("{limits}{METRICS}"));
     let mut busy = ask_at_once(&site, 2);
@@ -37,7 +37,7 @@ fn is_full(name: &str, mpm: &str, limits: &str, number: &str) {
     // Once a minute, however often it happens.
     assert_eq!(site.count_lines(number), 1, "{}", site.error_log());
     drop((busy, third));
-    // It is counted where somebody waits when the supervisor looks, which it does once a second.
+    // It is counted if a connection waits when the supervisor checks, once a second.
     site.wait_until("a count", || {
         is_counted_as_full(&site) || {
             let busy = ask_at_once(&site, 2);
@@ -63,7 +63,7 @@ fn a_full_worker_queues_and_says_so() {
     is_full("worker-full", "worker", limits, "AH00286: server reached MaxRequestWorkers");
 }
 
-/// A client whose request is on its way, and stays so.
+/// A client whose request is in progress, and remains so.
 fn busy(site: &Site) -> Client {
     let mut client = site.client();
     client.send(b"GET / HTTP/1.1\r\nHost: local").unwrap();
@@ -89,7 +89,7 @@ fn a_nearly_full_worker_says_so() {
     clients.extend(ask_at_once(&site, 1));
     let mut fifth = site.client();
     fifth.ask("/").unwrap();
-    // That one has been said does not keep the other from being said.
+    // One message does not suppress the other.
     site.wait_for_line("AH00286");
     drop(clients);
     assert_eq!(fifth.answer().unwrap().status, 200);
@@ -98,17 +98,17 @@ fn a_nearly_full_worker_says_so() {
     assert_eq!(site.count_lines("AH00287"), 1, "{}", site.error_log());
 }
 
-/// `(AsyncRequestWorkerFactor + 1) × MaxRequestWorkers` requests at the same time.
+/// `(AsyncRequestWorkerFactor + 1) × MaxRequestWorkers` simultaneous requests.
 #[test]
 fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     let limits = "ThreadsPerChild 2\nMaxRequestWorkers 2\nAsyncRequestWorkerFactor 2\n\
                   MinSpareThreads 2\n";
     let site = start("admission", "loop", &format!("{limits}{METRICS}"));
-    // One after the other: a loop that was held up would see many requests at the same time.
+    // Sequentially: a delayed loop would see many requests at the same time.
     let idle: Vec<Client> = (0..3 * ADMITTED).flat_map(|_| ask_at_once(&site, 1)).collect();
     assert_eq!(site.count_lines("MaxRequestWorkers"), 0, "{}", site.error_log());
     let mut clients: Vec<Client> = (0..ADMITTED - 2).map(|_| busy(&site)).collect();
-    // The next to come sees them, once they have been read; and the one after it is answered.
+    // The next connection sees them, once they have been read, and the one after it is served.
     site.wait_until("a word", || {
         assert_eq!(site.get("/").status, 200);
         site.count_lines("AH10159: server is within MinSpareThreads of MaxRequestWorkers") == 1
@@ -116,7 +116,8 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     assert_eq!(site.count_lines("AH00484"), 0, "{}", site.error_log());
     assert!(!is_counted_as_full(&site));
     clients.extend([busy(&site), busy(&site)]);
-    // Somebody has to come for it to be seen, and who comes before they have been read is answered.
+    // A new connection triggers the check; one that comes before the others have been read is
+    // served.
     site.wait_until("a full loop", || {
         let mut next = site.client();
         next.ask("/").unwrap();
@@ -135,8 +136,8 @@ fn event_admits_so_many_requests_and_any_number_of_idle_connections() {
     drop(idle);
 }
 
-/// A loop that admits [`ADMITTED`] requests at a time, and listens at `addresses` beside its own;
-/// and a client that is there already.
+/// A loop that admits [`ADMITTED`] simultaneous requests, and listens on `addresses` in addition to
+/// its own; and a client that is already connected.
 fn full_after(name: &str, addresses: &[u16]) -> (Site, Client) {
     let listen: String =
         addresses.iter().map(|port| format!("Listen 127.0.0.1:{port}\n")).collect();
@@ -148,7 +149,7 @@ fn full_after(name: &str, addresses: &[u16]) -> (Site, Client) {
     (site, known)
 }
 
-/// How many connections have sent a part of a request, as one says that is there already.
+/// The number of connections that have sent a part of a request, as reported to a connected client.
 fn reading(known: &mut Client) -> usize {
     let text = known.get("/metrics").unwrap().text();
     let mut lines = text.lines();
@@ -176,7 +177,7 @@ fn a_full_loop_takes_no_more_at_any_address() {
         assert!(client.answer().is_err(), "it is one more than may be");
         client.give_up_after(PATIENCE);
     }
-    // Those that are there already are answered.
+    // Existing connections are served.
     assert_eq!(reading(&mut known), ADMITTED);
     finish(clients);
     late.iter_mut().for_each(|client| assert_eq!(client.answer().unwrap().status, 200));
@@ -199,7 +200,7 @@ fn of_many_that_come_at_once_no_more_are_taken_than_may_be() {
 
 #[test]
 fn threads_that_wait_count_as_idle_all_the_time() {
-    // All of them are to be in reserve: one that does not count would be seen.
+    // All of them count as spare: one that does not would be noticed.
     let limits = "StartServers 1\nThreadsPerChild 64\nMaxRequestWorkers 64\nMinSpareThreads 64\n";
     let site = start("worker-idle", "worker", limits);
     sleep(Duration::from_millis(3500));

@@ -1,12 +1,12 @@
-//! Clients that go away in the middle.
+//! Clients that disconnect early.
 
 use std::time::{Duration, Instant};
 
 use crate::site::Site;
 
-/// What a server waits for a client to close (SECONDS_TO_LINGER).
+/// The server's lingering close (SECONDS_TO_LINGER).
 const LINGER: Duration = Duration::from_secs(2);
-/// A busy machine may take long for anything, now and then.
+/// Attempts, since a busy machine may be slow at times.
 const TRIES: usize = 5;
 
 #[test]
@@ -21,7 +21,7 @@ fn what_a_client_left_is_not_seen_by_the_next() {
     for _ in 0..20 {
         let mut gone = site.client();
         gone.send(&b"GET /one.txt HTTP/1.1\r\nHost: gone\r\n\r\n".repeat(300)).unwrap();
-        // Answers that nobody has read make the kernel send a reset.
+        // Unread responses make the kernel send a reset.
         drop(gone);
     }
     for _ in 0..20 {
@@ -55,7 +55,7 @@ fn a_client_that_does_not_close_keeps_no_process_from_the_next() {
         begin.elapsed() < LINGER
     });
     assert!(is_fast, "the process waited for the first client");
-    // It is not forgotten: when its time is over it is closed, though nobody else has come.
+    // It is closed when its time is over, even without further connections.
     let mut slow = seen_off();
     std::thread::sleep(LINGER + Duration::from_secs(1));
     site.wait_until("the end of the slow one", || slow.send(b"GET").is_err());

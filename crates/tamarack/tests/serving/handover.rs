@@ -1,4 +1,4 @@
-//! Two loops in one process: what one of them has too much of goes to the other.
+//! Two loops in one process: excess work migrates from one to the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use crate::load::SetWhenDropped;
 use crate::site::Site;
 use crate::tls::Tls;
 
-/// One process, which tells of itself. Its CPUs are those of the tests.
+/// One process with status pages. Its CPUs are those of the tests.
 const ONE_PROCESS: &str = "StartServers 1\nLogLevel warn mpm:debug\nTimeout 60\n\
     <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n";
 /// Connections that begin on one loop.
 const TOGETHER: usize = 16;
-/// The same, and the one that asks.
+/// The same, and the control connection.
 const ALL: f64 = TOGETHER as f64 + 1.0;
-/// How many are tried to have them there; half of all go to each loop.
+/// The most attempts to get them there; half of all connections go to each loop.
 const TRIED_MOST: usize = 400;
-/// How long the loops may take to share what they have.
+/// The longest time for the loops to balance.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Whether two loops are planned; with one CPU there is only one.
+/// Whether two loops are planned; on one CPU there is only one.
 fn has_two_loops() -> bool {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
     let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap()).count();
@@ -37,7 +37,7 @@ fn has_two_loops() -> bool {
 
 fn start(name: &str, more: &str) -> Site {
     let mut site = Site::new(name);
-    // More than two loops would share what two do.
+    // With more than two loops, the load would be spread over all of them.
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
     let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap());
     let two: Vec<String> = cpus.take(2).map(|cpu| cpu.to_string()).collect();
@@ -49,7 +49,7 @@ fn start(name: &str, more: &str) -> Site {
     site
 }
 
-/// What stands in a file: another text for each connection.
+/// The contents of a file: different for each connection.
 fn text(number: usize) -> String {
     format!("the text of {number}\n").repeat(number + 1)
 }
@@ -61,7 +61,7 @@ fn metrics(client: &mut Client) -> BTreeMap<String, f64> {
     samples.map(|(key, value)| (key.to_owned(), value.parse().unwrap())).collect()
 }
 
-/// How many connections each loop has.
+/// The number of connections of each loop.
 fn spread(client: &mut Client) -> [f64; 2] {
     spread_of(&metrics(client))
 }
@@ -72,7 +72,7 @@ fn spread_of(metrics: &BTreeMap<String, f64>) -> [f64; 2] {
     [of(0), of(1)]
 }
 
-/// Connections that moved, that came from another loop, and that were handed over.
+/// Connections that migrated, that arrived from another loop, and that were handed over.
 fn gone(metrics: &BTreeMap<String, f64>) -> [f64; 3] {
     let total = |what: &str| metrics[&format!("tamarack_connections_{what}_total")];
     ["moved", "taken_over", "handed_over"].map(total)
@@ -88,7 +88,7 @@ fn together(
     let mut before = spread(control);
     for _ in 0..TRIED_MOST {
         let mut client = connect();
-        // It has been accepted when it has been answered.
+        // Once it has a response, it was accepted.
         assert_eq!(client.get("/0.txt").unwrap().text(), text(0));
         let now = spread(control);
         let at = usize::from(now[1] > before[1]);
@@ -102,7 +102,7 @@ fn together(
     panic!("{} and {} connections", found[0].len(), found[1].len());
 }
 
-/// Asks on all `clients` as fast as they are answered, until `is_over`; every answer has to be the
+/// Sends requests on all `clients` without pause until `is_over`; every response must be the
 /// client's own.
 fn ask_all(clients: &mut [Client], first: usize, is_over: &AtomicBool, answers: &AtomicU64) {
     while !is_over.load(Ordering::Relaxed) {
@@ -116,7 +116,7 @@ fn ask_all(clients: &mut [Client], first: usize, is_over: &AtomicBool, answers: 
     }
 }
 
-/// Waits, with clients at work, until `is_so`.
+/// Waits, with busy clients, until `is_so`.
 fn wait_until(site: &Site, what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
@@ -125,12 +125,12 @@ fn wait_until(site: &Site, what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Connections that all began on one loop share both in the end, and nobody notices.
+/// Connections that all began on one loop use both in the end, without an effect on clients.
 fn connections_in_use_move(site: &Site, connect: impl Fn() -> Client) {
     let mut control = connect();
     control.give_up_after(PATIENCE);
     let (at, mut clients) = together(&mut control, connect, TOGETHER);
-    // Those that were on the other loop are closed as soon as that sees it.
+    // Those on the other loop are closed as soon as that notices it.
     site.wait_until("the others are closed", || spread(&mut control).iter().sum::<f64>() == ALL);
     let (is_over, answers) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -139,7 +139,8 @@ fn connections_in_use_move(site: &Site, connect: impl Fn() -> Client) {
             let (is_over, answers) = (&is_over, &answers);
             scope.spawn(move || ask_all(clients, group * (TOGETHER / 4), is_over, answers));
         }
-        // Both: while they were collected, one may have been counted for the other loop.
+        // Both conditions, since a connection may have been counted for the other loop while the
+        // counts were collected.
         wait_until(site, "a fourth of them have moved", || {
             let now = metrics(&mut control);
             let fourth = (TOGETHER / 4) as f64;
@@ -150,7 +151,7 @@ fn connections_in_use_move(site: &Site, connect: impl Fn() -> Client) {
     for (number, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.get(&format!("/{number}.txt")).unwrap().text(), text(number));
     }
-    // One that is on its way is counted by one side.
+    // A connection in transit is counted by one side only.
     site.wait_until("what has left has arrived", || {
         let now = metrics(&mut control);
         let [moved, taken, handed] = gone(&now);
@@ -181,15 +182,15 @@ fn tls_connections_move_as_well() {
     }
 }
 
-/// Requests one after the other on one connection, without a pause between two of them, until
-/// `is_over`: the loop is never done with it.
+/// Sends sequential requests on one connection without a pause, until `is_over`: the loop never
+/// finishes with it.
 fn pipeline(client: &mut Client, is_over: &AtomicBool) {
     const AT_ONCE: usize = 64;
     let request = "GET /0.txt HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(AT_ONCE);
     client.give_up_after(PATIENCE);
     client.send(request.as_bytes()).unwrap();
     while !is_over.load(Ordering::Relaxed) {
-        // Before the last answers have come there are the next requests.
+        // Send the next requests before the last responses have arrived.
         client.send(request.as_bytes()).unwrap();
         for _ in 0..AT_ONCE {
             assert_eq!(client.answer().unwrap().text(), text(0));

@@ -1,5 +1,5 @@
-//! An `.htaccess` that is large, that is written all the time, and whose time lies in the future:
-//! it is never known to be settled.
+//! An `.htaccess` that is large, constantly rewritten, and dated in the future, so that it never
+//! counts as settled.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use crate::memory::resident_kb;
 use crate::others::assert_serves_others;
 use crate::site::Site;
 
-/// About so long is the file, bytes.
+/// The approximate length of the file in bytes.
 const FILE_BYTES: usize = 880 * 1024;
-/// By so much may a server with it grow, KiB: what its loops keep of it, what the pool's threads
-/// parse just now, and what the allocator holds back.
+/// Most growth of the server in KiB: the loops' caches, files that the pool's threads are parsing,
+/// and memory that the allocator retains.
 const GROWTH_MAX_KB: u64 = 192 << 10;
-/// How often it is asked.
+/// The number of requests.
 const REQUESTS: usize = 300;
 
 /// A text of [`FILE_BYTES`] that differs for each number.
@@ -23,7 +23,7 @@ fn text(number: usize) -> String {
     format!("Header set X-Number {number}\n") + &line.repeat(FILE_BYTES / line.len())
 }
 
-/// Writes it as a whole or not at all, with a time that is a year ahead.
+/// Writes it atomically, with a time that is a year ahead.
 fn write(site: &Site, number: usize) {
     let (new, name) = (site.path("new"), site.path("htdocs/folder/.htaccess"));
     fs::write(&new, text(number)).unwrap();
@@ -46,7 +46,7 @@ fn one_from_the_future_holds_up_no_others() {
     let site = start("future");
     let number = AtomicUsize::new(0);
     assert_serves_others(&site, || {
-        // Another target each time: the response to one that is known is not made again.
+        // A different target each time: the response for a known target is cached.
         let number = number.fetch_add(1, Ordering::Relaxed);
         assert_eq!(site.get(&format!("/folder/a.txt?{number}")).status, 200);
     });
@@ -75,7 +75,7 @@ fn memory_has_a_bound_however_often_it_is_asked_or_written() {
     }
     for number in 1..REQUESTS / 4 {
         write(&site, number);
-        // Each target holds on to the configuration that it was answered under.
+        // Each target refers to the configuration of its response.
         let answer = site.get(&format!("/folder/a.txt?{number}"));
         assert_eq!(answer.field("X-Number"), Some(number.to_string().as_str()));
     }
@@ -84,7 +84,7 @@ fn memory_has_a_bound_however_often_it_is_asked_or_written() {
     site.assert_serves();
 }
 
-/// Patterns of a few letters that take 32 KB each: more than one file may take together.
+/// Short patterns that take 32 KB each: together more than one file may take.
 #[test]
 fn one_that_takes_too_much_memory_is_an_error_with_its_line() {
     const PATTERNS: usize = 14_000;

@@ -1,4 +1,4 @@
-//! Very many connections that do nothing.
+//! Very many idle connections.
 
 use std::fs;
 
@@ -11,16 +11,16 @@ use crate::site::Site;
 
 /// Idle connections.
 const CONNECTIONS: usize = 10_000;
-/// The same where nobody asked for long tests.
+/// The same without long tests.
 const CONNECTIONS_SHORT: usize = 3_000;
-/// The most memory that one may take, bytes.
+/// Most bytes of memory for each.
 const BYTES_EACH_MAX: usize = 1536;
-/// What the process may grow by beside: its pools, and pages that are used in part.
+/// Other growth of the process in bytes: its pools, and partly used pages.
 const BYTES_BESIDE: usize = 2 * 1024 * 1024;
-/// Descriptors that both sides need for other things.
+/// Descriptors that both sides need for other purposes.
 const OTHER_DESCRIPTORS: u64 = 200;
 
-/// What a process has for itself, bytes.
+/// The private memory of a process in bytes.
 fn private_memory(pid: Pid) -> usize {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let lines = text.lines().filter(|line| line.starts_with("Private_"));
@@ -29,8 +29,8 @@ fn private_memory(pid: Pid) -> usize {
     kib * 1024
 }
 
-/// As many connections as are `wanted`, or as there are descriptors for: the limit is raised as far
-/// as that goes. A client here has two of them, and two tests may want as many at the same time.
+/// The `wanted` number of connections, or fewer if descriptors are scarce; raises the limit as far
+/// as possible. Each client takes two of them here, and two tests may run at the same time.
 pub fn connections_possible(wanted: usize) -> usize {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
@@ -45,12 +45,12 @@ fn many_idle_connections_cost_little() {
     site.configure("KeepAliveTimeout 300\n");
     site.start();
     let memory = || site.children().into_iter().map(private_memory).sum::<usize>();
-    // The first ones warm pools and caches up.
+    // The first ones warm up pools and caches.
     let mut clients: Vec<Client> = open(&site, 100);
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let before = memory();
     clients.extend(open(&site, count - 100));
-    // Buffers go back after a second of silence.
+    // Buffers are returned after a second of inactivity.
     let mut grown = 0;
     site.wait_until("little memory for each", || {
         grown = memory().saturating_sub(before);
@@ -64,7 +64,7 @@ fn many_idle_connections_cost_little() {
     site.assert_serves();
 }
 
-/// Connections that have had one answer each.
+/// Connections that have had one response each.
 fn open(site: &Site, count: usize) -> Vec<Client> {
     (0..count)
         .map(|_| {

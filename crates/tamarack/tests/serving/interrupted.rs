@@ -1,4 +1,4 @@
-//! Processes of prefork hear of changed files by a signal, which may come at any moment.
+//! Signals notify processes of prefork of changed files at any moment.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ fn site(name: &str, more: &str) -> Site {
     site
 }
 
-/// Sends a serving thread the signal of a changed file, time and again, while `run` runs.
+/// Sends a serving thread the signal of a changed file repeatedly while `run` runs.
 fn under_signals<R>(site: &Site, pause: Duration, run: impl FnOnce() -> R) -> R {
     let threads: Vec<Pid> = site.children().into_iter().flat_map(serving_threads).collect();
     assert_eq!(threads.len(), 1);

@@ -1,4 +1,4 @@
-//! Names that lead to FIFOs, sockets and devices, wherever a folder's owner can put one.
+//! Names that lead to FIFOs, sockets and devices, wherever a folder's owner can create one.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +11,9 @@ use crate::memory::Memory;
 use crate::others::assert_serves_others;
 use crate::site::Site;
 
-/// More than all threads of all kinds that a process has for work that blocks.
+/// More than all of a process's threads for blocking work.
 const REQUESTS: usize = 100;
-/// What the process may have more in memory than before: an endless device is not read.
+/// Most additional memory of the process: an endless device is not read.
 const MEMORY_MAX_KB: u64 = 64 << 10;
 
 const MODULES: &str = "LoadModule dir_module x\nLoadModule mime_module x\n\
@@ -40,7 +40,7 @@ fn login(site: &Site, path: &str) -> u16 {
     client.answer().unwrap().status
 }
 
-/// A folder whose `.htaccess` asks for a password out of `file`.
+/// A folder whose `.htaccess` requires a password from `file`.
 fn protect(site: &Site, folder: &str, file: &str) {
     fs::create_dir(site.path(&format!("htdocs/{folder}"))).unwrap();
     let root = site.root.display();
@@ -78,7 +78,7 @@ fn a_fifo_as_password_file_holds_up_no_login_in_worker() {
     logins_go_on_beside_a_fifo("worker");
 }
 
-/// Everything that a request opens by a name, given as a FIFO, a socket and an endless device.
+/// Every file that a request opens by name, replaced by a FIFO, a socket and an endless device.
 #[test]
 fn every_name_may_lead_to_no_regular_file() {
     let mut site = start("event");
@@ -132,7 +132,7 @@ fn every_name_may_lead_to_no_regular_file() {
     site.assert_serves();
 }
 
-/// An `.htaccess` that is none: as in Apache its folder is closed.
+/// As in Apache, an `.htaccess` that is not a regular file closes its folder.
 #[test]
 fn an_irregular_htaccess_closes_its_folder() {
     let mut site = start("event");

@@ -1,5 +1,5 @@
-//! A process that is killed every second under load: who loses a request, and how soon there is
-//! another.
+//! A process is killed every second under load: which requests are lost, and when its replacement
+//! comes.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,25 +16,25 @@ use crate::client::{Client, PATIENCE};
 use crate::load::{Seen, at_once, under_load_by};
 use crate::site::Site;
 
-/// How often a process is killed, at least and at most.
+/// The least and the largest number of kills.
 const KILLS: usize = 5;
 const KILLS_MAX: usize = 3 * KILLS;
 const PAUSE: Duration = Duration::from_secs(1);
-/// Clients that ask all the time.
+/// Clients that send requests constantly.
 const CONNECTIONS: usize = 10;
-/// Clients that come at once when a process has just died.
+/// Clients that connect just after a process has died.
 const NEWCOMERS: usize = 32;
-/// How long after a death another process is forked, at most.
+/// The longest time from a death to the fork of the replacement.
 const REPLACED_WITHIN: Duration = Duration::from_millis(100);
-/// More between two looks at a server than this, and the machine has held the test up.
+/// A longer interval between two checks means that the machine delayed the test.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// One death and what followed.
+/// A death and its replacement.
 #[derive(Debug)]
 struct Replacement {
-    /// From the death to the fork of another process; forks are known to 10 ms.
+    /// From the death to the fork of the replacement; fork times have a resolution of 10 ms.
     took: Duration,
-    /// For how long the machine did not let this test, or the supervisor, go on meanwhile.
+    /// How long the machine delayed this test or the supervisor meanwhile.
     held_up: Duration,
 }
 
@@ -49,8 +49,8 @@ fn a_process_killed_every_second_is_replaced_at_once() {
     let mut site = Site::new("killed");
     site.start();
     let mut replacements: Vec<Replacement> = Vec::new();
-    // One in five may be late: on a machine with other things to do, a disk or a hypervisor may
-    // hold the supervisor up where nobody sees it.
+    // One in five may be late: on a busy machine, a disk or a hypervisor may delay the supervisor
+    // unnoticed.
     let are_late = |all: &[Replacement]| {
         all.iter().filter(|replacement| replacement.is_late()).count() * KILLS > all.len()
     };
@@ -65,14 +65,14 @@ fn a_process_killed_every_second_is_replaced_at_once() {
     println!("{replacements:?}");
     assert!(!are_late(&replacements), "{replacements:#?}\n{}", site.error_log());
     let failures = seen.failures.into_inner();
-    assert!(failures > 0, "nobody was connected to those that were killed");
+    assert!(failures > 0, "the killed processes had no connections");
     assert!(seen.answers.into_inner() > failures);
     let killed = site.count_lines("exit signal Killed");
     assert_eq!(killed, replacements.len(), "{}", site.error_log());
     site.assert_serves();
 }
 
-/// A client that has time: a busy kernel may take long to reap a process, and its successor comes
+/// Connects patiently: a busy kernel may take long to reap a process, and its successor comes only
 /// then.
 fn connect(port: u16) -> io::Result<Client> {
     let client = Client::connect(port)?;
@@ -80,8 +80,8 @@ fn connect(port: u16) -> io::Result<Client> {
     Ok(client)
 }
 
-/// Kills the process with most connections. They fail, and nobody else, not even who comes when it
-/// is dead.
+/// Kills the process with the most connections. Only those fail, and not even clients that connect
+/// after its death.
 fn kill_the_busiest(site: &Site, seen: &Seen) -> Replacement {
     let (victim, connections) = busiest(site);
     let failures = || seen.failures.load(Ordering::Relaxed);
@@ -92,7 +92,7 @@ fn kill_the_busiest(site: &Site, seen: &Seen) -> Replacement {
     let died = since_boot();
     let (mut looked, mut held_up, mut forked) = (Instant::now(), Duration::ZERO, None);
     scope(|scope| {
-        // They wait in the queues of a process that is gone, and its successor serves them.
+        // They wait in the queues of the dead process, and its successor serves them.
         let newcomers = scope.spawn(|| at_once(site.port, NEWCOMERS));
         site.wait_until("another process", || {
             held_up += looked.elapsed().saturating_sub(LOOK);
@@ -104,7 +104,7 @@ fn kill_the_busiest(site: &Site, seen: &Seen) -> Replacement {
         let failures = newcomers.join().unwrap();
         assert!(failures.is_empty(), "{failures:#?}");
     });
-    // All have come back, and have counted what they lost before.
+    // All have reconnected, and have counted their losses.
     busiest(site);
     let failed = failures() - failed;
     assert!(failed <= connections, "{failed} failures, {connections} connections were cut");
@@ -114,7 +114,7 @@ fn kill_the_busiest(site: &Site, seen: &Seen) -> Replacement {
     }
 }
 
-/// The process with most connections, and how many these are, once all clients are connected.
+/// The process with the most connections and their number, once all clients are connected.
 fn busiest(site: &Site) -> (Pid, u64) {
     let mut busiest = None;
     site.wait_until("all clients are connected", || {
@@ -128,9 +128,9 @@ fn busiest(site: &Site) -> (Pid, u64) {
     (pid, count as u64)
 }
 
-/// How many connections a process has: sockets of the site's port among its descriptors.
+/// The number of connections of a process: sockets of the site's port among its descriptors.
 fn connections(site: &Site, pid: Pid) -> usize {
-    /// `TCP_ESTABLISHED`, as /proc/net/tcp has it.
+    /// `TCP_ESTABLISHED` in /proc/net/tcp.
     const ESTABLISHED: &str = "01";
     let port = format!(":{:04X}", site.port);
     let shown = fs::read_to_string("/proc/net/tcp").unwrap();
@@ -145,8 +145,8 @@ fn connections(site: &Site, pid: Pid) -> usize {
     links.filter(|link| link.to_str().is_some_and(|link| sockets.contains(link))).count()
 }
 
-/// Whether its parent has been told that it is dead: its other threads are gone, and the first is
-/// left for that. A thread that ends is dead before it is gone, and may wait for a CPU meanwhile.
+/// Whether its parent has been notified of the death: only the first thread remains, as a zombie. A
+/// thread that ends is dead before it is gone, and may wait for a CPU meanwhile.
 fn is_dead(pid: Pid) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let stats: Vec<String> = threads
@@ -168,7 +168,7 @@ fn started(pid: Pid) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// How long a process has waited for a CPU; nothing where the kernel doesn't tell.
+/// How long a process has waited for a CPU; zero if the kernel does not report it.
 fn queued(pid: Pid) -> Duration {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let waited = text.split_whitespace().nth(1).and_then(|word| word.parse().ok());

@@ -1,5 +1,5 @@
-//! The configurations that others ship (tests/layouts): they start with nothing edited but paths,
-//! addresses and the user.
+//! The configurations of distributions (tests/layouts): they start with only paths, addresses and
+//! the user edited.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ use crate::tls::{KEYS, Tls};
 
 const LAYOUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/layouts");
 
-/// A layout in a folder of its own, and the server that runs on it.
+/// A layout in its own folder, and its server.
 struct Layout {
     root: PathBuf,
     server_root: PathBuf,
@@ -73,7 +73,7 @@ impl Layout {
         command
     }
 
-    /// What `-t` says; it has to find no error.
+    /// The output of `-t`, which must find no error.
     fn check(&self) -> String {
         let output = self.command().arg("-t").output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -111,7 +111,7 @@ impl Layout {
         Client::connect(self.port).unwrap().get(path).unwrap()
     }
 
-    /// What every layout answers, whatever is in it.
+    /// The checks that every layout must pass.
     fn assert_serves(&self, page: &str) {
         let answer = self.get(page);
         assert_eq!(answer.status, 200);
@@ -133,7 +133,7 @@ impl Drop for Layout {
     }
 }
 
-/// The names for `User` and `Group`: children of root are others, others stay who they are.
+/// The values of `User` and `Group`: if the supervisor is root, its children change the user.
 fn who() -> (String, String) {
     if Uid::effective().is_root() {
         return ("www-data".to_owned(), "www-data".to_owned());
@@ -143,7 +143,7 @@ fn who() -> (String, String) {
     (user.name, group.name)
 }
 
-/// Lines of the check that say that something is not here.
+/// The number of lines that report a missing feature.
 fn count(said: &str, number: &str) -> usize {
     said.lines().filter(|line| line.contains(number)).count()
 }
@@ -156,7 +156,7 @@ fn the_layout_of_the_source_distribution_starts_with_every_module() {
         let name = server::module::ErasedModule::name(*module);
         layout.read("conf/httpd.conf").contains(&format!("\nLoadModule {name} "))
     });
-    // With cgid, which a condition loads.
+    // Including cgid, which a condition loads.
     assert_eq!(count(&said, "AH20120"), missing.count() + 1, "{said}");
     assert!(count(&said, "AH20120") > 80, "{said}");
     assert!(said.contains("AH20121: ProxyHTMLLinks has no effect"), "{said}");

@@ -1,4 +1,4 @@
-//! No processes, no descriptors, no memory.
+//! Lack of processes, descriptors, and memory.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -11,12 +11,12 @@ use crate::client::Client;
 use crate::site::{PROGRAM, Site, copy_program, is_root};
 use crate::tls::Tls;
 
-/// A busy machine may take long for anything, now and then.
+/// Attempts, since a busy machine may be slow at times.
 const TRIES: usize = 5;
-/// A user that no other process has: the limit on processes counts all of a user's.
+/// A user without other processes: the limit on processes counts all of a user's.
 const USER: u32 = 54_321;
 
-/// Sets a soft limit of the running supervisor. Only a process of the same user may.
+/// Sets a soft limit of the running supervisor, which requires the same user.
 fn limit(site: &Site, user: Option<u32>, which: &str) {
     let mut command = Command::new("prlimit");
     command.args(["--pid", &site.supervisor().to_string(), which]);
@@ -27,7 +27,7 @@ fn limit(site: &Site, user: Option<u32>, which: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Starts the server as an ordinary user, whom limits on processes concern.
+/// Starts the server as an ordinary user, to whom limits on processes apply.
 fn start_as_user(site: &mut Site) {
     let mut command = site.command();
     if is_root() {
@@ -51,12 +51,12 @@ fn it_serves_when_no_process_can_be_started() {
     let children = site.children();
     kill(children[0], Signal::SIGKILL).unwrap();
     site.wait_for_line(LINE);
-    // What is left serves, unless that was all.
+    // The remaining processes serve, if there are any.
     if children.len() > 1 {
         site.restart_gracefully();
         assert_eq!(site.count_lines("still serving the old one"), 1, "{}", site.error_log());
     }
-    // It is tried again and again, and said once a minute.
+    // It is retried repeatedly, and logged once a minute.
     assert!(site.count_lines(LINE) <= 3, "{}", site.error_log());
     limit(&site, Some(USER), "--nproc=1000:");
     site.wait_until("a new child", || site.children().len() == children.len());
@@ -70,10 +70,11 @@ fn a_child_that_could_take_no_orders_does_not_serve() {
     assert!((0..TRIES).any(|_| children_without_orders_end()), "they had to be killed");
 }
 
-/// Starts children that can't have a thread for orders: whether they end before they are killed.
+/// Starts children that can't create the thread for orders: whether they end before they are
+/// killed.
 fn children_without_orders_end() -> bool {
     let site = Site::new("no-orders");
-    // Threads that serve have a size of their own, for all others there is no memory.
+    // Serving threads have a size of their own; there is no memory for other threads.
     let shape = "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\nThreadStackSize 1048576";
     site.configure(shape);
     let mut command = site.command();
@@ -106,7 +107,7 @@ fn prefork_serves_with_those_that_there_are() {
     };
     site.wait_until("one of them has a process", || answered() > 0);
     assert!(answered() < 6, "all have a process");
-    // Those that wait are served as soon as there are processes again, or others have gone.
+    // Waiting clients are served as soon as there are processes again, or others have disconnected.
     limit(&site, Some(USER), "--nproc=1000:");
     site.wait_until("processes for all", || site.children().len() >= 6);
     drop(clients);

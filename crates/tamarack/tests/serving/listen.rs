@@ -1,5 +1,5 @@
-//! What a `Listen` line's protocol means to the kernel: whether a connection that says nothing
-//! comes to a process.
+//! The effect of a `Listen` line's protocol in the kernel: whether a silent connection reaches a
+//! process.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use crate::free_port::free_port;
 use crate::load::wait_for_their_end;
 use crate::site::Site;
 
-/// One process with one loop: it accepts in the order in which clients come.
+/// One process with one loop: it accepts in the order of connections.
 const ONE_LOOP: &str = "LoadModule mpm_loop_module modules/mod_mpm_loop.so\n\
     LoadModule dir_module modules/mod_dir.so\n\
     LoadModule authz_core_module modules/mod_authz_core.so\n";
-/// The kernel hands a silent connection over all the same after 31 seconds. A look that took longer
-/// than this says nothing.
+/// The kernel passes a silent connection on after 31 seconds anyway. A check that took longer than
+/// this is inconclusive.
 const LOOK_MAX: Duration = Duration::from_secs(20);
-/// How often it is looked, where looks take too long.
+/// Attempts, if checks take too long.
 const LOOKS: usize = 10;
 
 #[test]
@@ -27,7 +27,7 @@ fn silent_connections_wait_in_the_kernel_where_accept_filter_says_so() {
     let listen = format!("Listen 127.0.0.1:{tls} https\nListen 127.0.0.1:{other} Nntp\n");
     site.configure(&format!("{ONE_LOOP}{listen}"));
     site.start();
-    // By protocol, http, https and another: whether silent connections are held back.
+    // By protocol, http, https and another: whether silent connections are deferred.
     for (lines, held_back) in [
         ("", [true, true, false]),
         ("AcceptFilter http none\n", [false, true, false]),
@@ -50,7 +50,7 @@ fn is_held_back(port: u16) -> bool {
     for _ in 0..LOOKS {
         let begun = Instant::now();
         let mut silent = Client::connect(port).unwrap();
-        // When who came later has its answer, who came before has been accepted.
+        // Once a later connection has its response, the earlier one has been accepted.
         assert_eq!(Client::connect(port).unwrap().get("/").unwrap().status, 200);
         let is_held_back = !is_accepted(port, silent.port());
         let took = begun.elapsed();
@@ -62,8 +62,8 @@ fn is_held_back(port: u16) -> bool {
     panic!("the machine is too busy");
 }
 
-/// Whether the server has a descriptor of a client's connection: the kernel gives its socket an
-/// inode with it.
+/// Whether the server has a descriptor of a client's connection: only then the kernel gives its
+/// socket an inode.
 fn is_accepted(port: u16, client: u16) -> bool {
     let ends = format!(" 0100007F:{port:04X} 0100007F:{client:04X} ");
     let shown = fs::read_to_string("/proc/net/tcp").unwrap();

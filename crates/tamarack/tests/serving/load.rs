@@ -11,15 +11,15 @@ use nix::unistd::Pid;
 use crate::client::{Client, PATIENCE};
 use crate::site::Site;
 
-/// So many failures are shown.
+/// Most failures that are shown.
 const REASONS_MAX: usize = 5;
 
-/// What the clients of [`under_load`] saw.
+/// The outcome of the clients of [`under_load`].
 #[derive(Default)]
 pub struct Seen {
     pub answers: AtomicU64,
     pub failures: AtomicU64,
-    /// What the first failures were.
+    /// The first failures.
     reasons: Mutex<Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ impl Seen {
         }
     }
 
-    /// Requests were answered, and none failed.
+    /// Asserts that requests were answered, and none failed.
     pub fn assert_all_answered(&self, site: &Site) {
         let reasons = self.reasons.lock().unwrap();
         assert!(reasons.is_empty(), "{reasons:#?}\n{}", site.error_log());
@@ -40,14 +40,14 @@ impl Seen {
     }
 }
 
-/// Runs `what` while clients ask over keep-alive connections, each again as soon as it has its
-/// answer. A connection that the server closes after an answer is made anew; every other end is a
-/// failure.
+/// Runs `what` while clients send requests over keep-alive connections, each as soon as it has its
+/// response. A connection that the server closes after a response is opened again; every other end
+/// is a failure.
 pub fn under_load(site: &Site, connections: usize, what: impl FnOnce()) -> Seen {
     under_load_by(site, connections, Client::connect, |_| what())
 }
 
-/// The same for clients of another kind. What they have seen so far is known meanwhile.
+/// The same for another kind of client. The outcome so far is available meanwhile.
 pub fn under_load_by(
     site: &Site,
     connections: usize,
@@ -57,7 +57,7 @@ pub fn under_load_by(
     let seen = Seen::default();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Also when `what` panics: the scope would wait for the clients for ever.
+        // Even if `what` panics: the scope would wait for the clients forever.
         let _end = SetWhenDropped(&is_over);
         for _ in 0..connections {
             scope.spawn(|| ask_until(site.port, &connect, &seen, &is_over));
@@ -69,7 +69,7 @@ pub fn under_load_by(
     seen
 }
 
-/// Ends what goes on beside, also when a test fails meanwhile.
+/// Ends concurrent work, even if a test fails meanwhile.
 pub struct SetWhenDropped<'a>(pub &'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
@@ -103,16 +103,16 @@ fn ask_until(
             }
             other => seen.failed(format!("{other:?}")),
         }
-        // So that the tests' own threads leave a processor to the server.
+        // Leaves a CPU to the server.
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// `count` clients connect at once and ask, each on a connection of its own: what went wrong.
+/// `count` clients connect at once, and send a request on a connection each. Returns the failures.
 pub fn at_once(port: u16, count: usize) -> Vec<String> {
     let ask = || {
         let answer = Client::connect(port).and_then(|mut client| {
-            // Where the only process has died, its successor comes when the kernel has reaped it.
+            // If the only process has died, its successor comes when the kernel has reaped it.
             client.give_up_after(3 * PATIENCE);
             client.get("/")
         });
@@ -127,7 +127,7 @@ pub fn at_once(port: u16, count: usize) -> Vec<String> {
     })
 }
 
-/// Waits until children of the old generation, which accept for a moment longer, have gone.
+/// Waits until children of the old generation have ended, which accept for a moment longer.
 pub fn wait_for_their_end(site: &Site, old: &[Pid]) {
     let have_gone = || site.children().iter().all(|child| !old.contains(child));
     site.wait_until("the old children have gone", have_gone);

@@ -30,11 +30,11 @@ fn a_full_device_stops_the_log_and_not_the_serving() {
     site.assert_serves();
 }
 
-/// A small file system in memory; unmounted when it goes.
+/// A small tmpfs, unmounted when dropped.
 struct Mount(std::path::PathBuf);
 
 impl Mount {
-    /// `None` where mounting is not allowed.
+    /// Returns `None` if mounting is not allowed.
     fn new(at: std::path::PathBuf) -> Option<Mount> {
         let mut command = Command::new("mount");
         command.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&at);
@@ -64,7 +64,7 @@ fn a_full_disk_stops_the_logs_until_there_is_room() {
     for _ in 0..REQUESTS {
         assert_eq!(client.get("/").unwrap().status, 200);
     }
-    // A restart opens the logs anew, and can't tell of it.
+    // A restart reopens the logs, and can't log the failure.
     let before = site.children();
     site.signal(Signal::SIGUSR1);
     site.wait_until("a new child", || site.children().iter().any(|new| !before.contains(new)));
@@ -78,7 +78,7 @@ fn a_full_disk_stops_the_logs_until_there_is_room() {
     site.wait_until("a line", || log().len() > before);
 }
 
-/// The process whose command line has `text`, among the children of `parent`.
+/// The child of `parent` whose command line contains `text`.
 fn child_with(parent: Pid, text: &str) -> Option<Pid> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     children.split_whitespace().find_map(|pid| {
@@ -93,8 +93,8 @@ fn a_reader_that_dies_is_started_again() {
     let mut site = Site::new("reader");
     let file = site.path("logs/piped");
     let reader = site.path("reader.sh");
-    // By the shell's name: the file itself, held open for writing by a program that another test
-    // starts in this moment, could not be executed.
+    // Run by the shell: the script itself could not be executed while a program that another test
+    // starts holds it open for writing.
     site.write("reader.sh", &format!("exec cat >> {}\n", file.display()));
     site.configure(&format!("CustomLog \"|/bin/sh {}\" \"%U\"\n", reader.display()));
     site.start();
@@ -140,7 +140,7 @@ fn no_line_is_lost_when_readers_are_started_anew() {
 fn readers_end_with_the_server() {
     let site = Site::new("readers-end");
     let file = site.path("logs/piped");
-    // SIGTERM comes to who has not read to the end after two seconds.
+    // A reader that has not read to the end after two seconds gets SIGTERM.
     let tell = format!("/bin/sh -c 'trap : TERM; cat; echo over' >> {}", file.display());
     let error = site.path("logs/errors");
     let keep = format!("/bin/sh -c 'trap : TERM; cat; echo over' >> {}", error.display());

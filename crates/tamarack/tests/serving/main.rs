@@ -1,8 +1,9 @@
-//! The built program, started as its users start it, and treated badly: restarts under load, killed
-//! children, slow clients, full disks, no descriptors, files that change between two requests.
+//! The built program, started as by its users, under adverse conditions: restarts under load,
+//! killed children, slow clients, full disks, no descriptors, files that change between two
+//! requests.
 //!
-//! Everything is on loopback, in folders under the temporary directory, on ports that nobody
-//! uses. `TAMARACK_LONG=1` makes the long ones as long as they should be before a release.
+//! Everything is on loopback, in folders under the temporary directory, and on unused ports.
+//! `TAMARACK_LONG=1` extends the long tests to the length required before a release.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod client;
@@ -53,7 +54,7 @@ mod tls;
 mod upgrade;
 mod variables;
 
-/// Whether the long tests are wanted long.
+/// Whether long tests are requested.
 fn is_long() -> bool {
     std::env::var_os("TAMARACK_LONG").is_some()
 }

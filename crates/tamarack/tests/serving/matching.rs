@@ -1,4 +1,4 @@
-//! Regular expressions that take long: who waits for them, and what the log says.
+//! Regular expressions that take long: which requests wait for them, and the log.
 
 use std::fs;
 use std::thread;
@@ -21,7 +21,7 @@ fn start(name: &str, more: &str) -> Site {
     site
 }
 
-/// A path with a query that begins with so many times `a`.
+/// A path with a query that begins with `count` times `a`.
 fn path(begin: &str, count: usize) -> String {
     format!("{begin}{}!", "a".repeat(count))
 }
@@ -37,7 +37,7 @@ fn a_match_beyond_all_limits_holds_up_no_others() {
 
 #[test]
 fn many_of_them_at_once_hold_up_no_others() {
-    // Of three kinds: before the file is known, by its name, and on the way out.
+    // Three kinds: before the file is known, by its name, and in the output.
     let site = start(
         "many",
         "SetEnvIf Request_URI \"^/(a+)+$\" slow\nRedirectMatch 302 \"^/b/(a+)+$\" /\n\
@@ -94,7 +94,7 @@ fn many_patterns_on_one_field_hold_up_no_others() {
 
 #[test]
 fn a_request_with_too_many_of_them_is_refused() {
-    // Each alone is decided, by another pattern.
+    // Each alone can be decided, by a different pattern.
     let conditions: String = (0..80)
         .map(|number| {
             format!(

@@ -1,4 +1,4 @@
-//! How much memory the serving processes take.
+//! The memory of the serving processes.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 
 use crate::site::Site;
 
-/// What they had in memory when it began, KiB.
+/// Their resident memory at the beginning, in KiB.
 pub struct Memory(u64);
 
 impl Memory {
@@ -14,14 +14,14 @@ impl Memory {
         Memory(resident_kb(site))
     }
 
-    /// Asserts that they have never had more than `max_kb` above that.
+    /// Asserts that their peak is at most `max_kb` above that.
     pub fn assert_peak_below(&self, site: &Site, max_kb: u64) {
         let grown = sum_kb(site, "VmHWM:").saturating_sub(self.0);
         assert!(grown < max_kb, "{grown} KiB");
     }
 }
 
-/// What they have in memory now, KiB.
+/// Their present resident memory in KiB.
 pub fn resident_kb(site: &Site) -> u64 {
     sum_kb(site, "VmRSS:")
 }

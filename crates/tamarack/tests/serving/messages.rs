@@ -1,5 +1,5 @@
-//! How what is wrong with a configuration is shown: with the source line at a terminal, in Apache's
-//! lines anywhere else.
+//! The format of configuration errors: with the source line at a terminal, otherwise as Apache's
+//! lines.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use crate::site::Site;
 
-/// Two directives that do not exist, one of them nearly, and a module that is not here.
+/// Two unknown directives, one of them nearly correct, and a missing module.
 fn broken() -> Site {
     let site = Site::new("messages");
     site.configure(
@@ -21,13 +21,13 @@ fn last_line(site: &Site) -> usize {
     std::fs::read_to_string(site.path("httpd.conf")).unwrap().lines().count()
 }
 
-/// What `-t` writes to a terminal.
+/// The output of `-t` to a terminal.
 fn at_a_terminal(site: &Site) -> String {
     let terminal = nix::pty::openpty(None, None).unwrap();
     let mut command = site.command();
     command.arg("-t").stdout(Stdio::null()).stderr(terminal.slave);
     let mut child = command.spawn().unwrap();
-    // The terminal ends when its last writer has gone.
+    // The terminal closes with its last writer.
     drop(command);
     let mut said = Vec::new();
     let mut master = File::from(terminal.master);

@@ -1,5 +1,5 @@
-//! What the server tells of itself: metrics that outlive processes, the page in a browser, old
-//! generations on the status page.
+//! The server's own reports: metrics that outlive processes, the page in a browser, old generations
+//! on the status page.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use crate::client::{Client, PATIENCE};
 use crate::load::wait_for_their_end;
 use crate::site::Site;
 
-/// Places that show what the server tells of itself.
+/// Locations of the server's reports.
 const PLACES: &str = "StartServers 2\n\
     <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n\
     <Location /live>\n  SetHandler tamarack-status\n</Location>\n\
     <Location /status>\n  SetHandler server-status\n</Location>\n\
     <Location /closed>\n  SetHandler tamarack-metrics\n  Require ip 192.0.2.1\n</Location>\n";
 
-/// How long a browser may take on a busy machine.
+/// The longest time for a browser on a busy machine.
 const BROWSER_PATIENCE: Duration = Duration::from_secs(180);
 
 #[test]
@@ -29,7 +29,7 @@ fn counters_never_go_back_when_children_die_and_generations_change() {
     site.start();
     (0..20).for_each(|_| assert_eq!(site.get("/").status, 200));
     assert_eq!(site.get("/none").status, 404);
-    // An answer is counted when it has been sent, so its client may be quicker.
+    // A response is counted after it has been sent, so its client may be quicker.
     let of = |class: &str| {
         let key = format!("tamarack_host_requests_total{{host=\"localhost\",class=\"{class}\"}}");
         metrics(&site)[&key]
@@ -51,7 +51,7 @@ fn counters_never_go_back_when_children_die_and_generations_change() {
     let second = metrics(&site);
     assert_not_less(&first, &second);
 
-    // A host before the one that there was: its counters are its own.
+    // A host before the existing one: its counters are its own.
     let other = "<VirtualHost *>\n  ServerName other.example:80\n</VirtualHost>\n\
                  <VirtualHost *>\n  ServerName localhost\n</VirtualHost>\n";
     site.configure(&format!("{PLACES}{other}"));
@@ -103,8 +103,8 @@ fn slow_old_generations_show_and_never_block_new_ones() {
         let found = text.lines().find_map(|line| line.strip_prefix(name));
         found.unwrap_or_else(|| panic!("{name} in {text}")).trim().to_owned()
     };
-    // Two may have the same process: then there are fewer.
-    site.wait_until("the slow ones are told of, and alike", || {
+    // Two of them may be in the same process, which makes fewer.
+    site.wait_until("the slow requests are reported alike", || {
         let numbers = site.get("/status?auto").text();
         let page = site.get("/status").text();
         let stopping: usize = line(&numbers, "Stopping:").parse().unwrap();
@@ -150,8 +150,8 @@ fn the_page_comes_alive_in_a_browser() {
     assert!(!dom.contains("id=\"rate\">–<"), "no rate after several samples:\n{dom}");
 }
 
-/// A connection that has had an answer and stays open: the generation before takes what comes
-/// early, and closes it.
+/// A connection that has had a response and stays open. The previous generation accepts early
+/// connections, and closes them.
 fn kept_client(site: &Site) -> Client {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -173,7 +173,7 @@ pub fn metrics(site: &Site) -> BTreeMap<String, f64> {
     samples.map(|(key, value)| (key.to_owned(), value.parse().unwrap())).collect()
 }
 
-/// Every counter that is not a single loop's is at least what it was.
+/// Asserts that every counter, except those of single loops, is at least what it was.
 fn assert_not_less(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) {
     let is_counter = |key: &str| {
         let name = key.split('{').next().unwrap_or_default();
@@ -195,7 +195,7 @@ fn browser() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The page as it is after some seconds of its own time.
+/// The page after some seconds of its own time.
 fn dom(browser: &PathBuf, site: &Site, address: &str) -> String {
     let said = site.path("dom");
     let mut child = Command::new(browser)

@@ -1,14 +1,14 @@
-//! A name server that says nothing.
+//! A name server that does not respond.
 
 use std::net::UdpSocket;
 use std::process::Command;
 
 use crate::site::{PROGRAM, Site, is_root};
 
-/// An address of this machine that nobody else listens at, and where name servers are asked.
+/// An unused local address for the name server.
 const NAME_SERVER: &str = "127.0.73.53";
 
-/// Whether processes may have a file system of their own here.
+/// Whether processes may have a mount namespace of their own.
 fn may_mount(site: &Site) -> bool {
     let mount = format!("mount --bind {} /etc/resolv.conf", site.path("resolv.conf").display());
     let tried = Command::new("unshare").args(["-m", "sh", "-c", &mount]).output();
@@ -55,7 +55,7 @@ fn who_waits_for_a_name_is_shown_so() {
     assert!(!letters().contains('D'), "{}", letters());
     let mut named = site.client();
     named.ask("/named").unwrap();
-    // It is asked, and says nothing.
+    // It is queried, and does not respond.
     server.set_read_timeout(Some(crate::client::PATIENCE)).unwrap();
     server.recv(&mut [0; 512]).unwrap();
     let shown = letters();

@@ -1,4 +1,4 @@
-//! What systemd is told (`Type=notify`).
+//! Notifications to systemd (`Type=notify`).
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use crate::client::PATIENCE;
 use crate::site::Site;
 
-/// The next message, by its lines.
+/// The next message as lines.
 fn message(socket: &UnixDatagram) -> io::Result<Vec<String>> {
     let mut bytes = [0; 4096];
     let count = socket.recv(&mut bytes)?;
@@ -43,7 +43,7 @@ fn systemd_is_told() {
     let again = wait_for(&socket, "READY=1");
     assert!(again.contains(&main_pid), "{again:?}");
 
-    // A configuration that can't be used ends the reload, too.
+    // An invalid configuration ends the reload as well.
     site.configure("Frobnicate On");
     site.restart_gracefully();
     wait_for(&socket, "RELOADING=1");

@@ -1,5 +1,5 @@
-//! OpenSSL's own client and responder, against the server: tickets under a key that several
-//! servers share, stapled responses, clients whose certificates a responder is asked about.
+//! OpenSSL's own client and responder against the server: tickets under a key that several servers
+//! share, stapled responses, and client certificates that are checked with a responder.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use crate::load::wait_for_their_end;
 use crate::site::Site;
 use crate::tls::{KEYS, Tls};
 
-/// What `openssl s_client` shows of one request and its answer.
+/// The output of `openssl s_client` for one request.
 fn ask(port: u16, arguments: &[&str]) -> String {
     let mut client = Command::new("openssl")
         .args(["s_client", "-connect", &format!("127.0.0.1:{port}"), "-ign_eof"])
@@ -21,7 +21,7 @@ fn ask(port: u16, arguments: &[&str]) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A client that was refused may be gone before it is written to.
+    // A refused client may have ended before it is written to.
     let _ = client.stdin.take().unwrap().write_all(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let output = client.wait_with_output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
@@ -31,7 +31,7 @@ fn is_answered(shown: &str) -> bool {
     shown.contains("200 OK") && shown.contains("hello")
 }
 
-/// Restarts, and waits until nobody is left who has the keys of before.
+/// Restarts, and waits until all processes with the old keys have ended.
 fn restart(site: &Site) {
     let old = site.children();
     site.restart_gracefully();
@@ -60,7 +60,7 @@ fn servers_with_one_ticket_key_file_resume_each_others_sessions() {
     }
     restart(&second);
     assert!(ask(second.port, &["-tls1_3", "-sess_in", session]).contains("Reused, "));
-    // All 48 bytes count.
+    // All 48 bytes are significant.
     for place in [0, 16, 47] {
         let mut other = fs::read(&key).unwrap();
         other[place] ^= 1;
@@ -82,7 +82,7 @@ fn groups_of_the_key_exchange_are_those_of_the_configuration() {
         let shown = ask(site.port, &["-tls1_3", "-groups", group]);
         assert_eq!(is_answered(&shown), is_offered, "{group}: {shown}");
     }
-    // In TLS 1.2 the client's list is for the certificate's key as well, which is of P-256.
+    // In TLS 1.2 the client's list also applies to the certificate's key, which is P-256.
     let shown = ask(site.port, &["-tls1_2", "-groups", "P-256:P-384"]);
     assert!(shown.contains("secp384r1") && is_answered(&shown), "{shown}");
     site.configure(&format!("{lines}SSLOpenSSLConfCmd Groups prime256v1\n"));
@@ -144,7 +144,8 @@ fn a_ticket_key_file_that_is_too_short_is_said_with_its_line() {
     assert!(said.contains(&what), "{said}");
 }
 
-/// `openssl ocsp`, until it goes: it knows the server and alice as good, and one as revoked.
+/// `openssl ocsp`, until it is dropped: the server and alice are good, and one certificate is
+/// revoked.
 struct Responder {
     child: Child,
     port: u16,
@@ -189,7 +190,7 @@ impl Drop for Responder {
     }
 }
 
-/// A certificate's serial number as OpenSSL's index has it.
+/// A certificate's serial number as in OpenSSL's index.
 fn serial(name: &str) -> String {
     let output = Command::new("openssl")
         .args(["x509", "-noout", "-serial", "-in", &format!("{KEYS}/{name}.pem")])
@@ -214,7 +215,7 @@ fn what_the_responder_says_is_stapled() {
         shown.contains("OCSP Response Status: successful") && shown.contains("Cert Status: good")
     };
     site.wait_until("a staple", || is_stapled(&ask(site.port, &["-status"])));
-    // Each process asks the responder itself: another one may not have its answer yet.
+    // Each process queries the responder itself: another one may not have its response yet.
     site.wait_until("one with TLS 1.2", || is_stapled(&ask(site.port, &["-status", "-tls1_2"])));
 }
 
@@ -241,7 +242,7 @@ fn a_responder_is_asked_about_clients() {
         assert!(!refused.contains("HTTP/1.1 ") && !refused.contains("hello"), "{refused}");
     }
     site.wait_for_line("AH02039: Certificate Verification: certificate revoked");
-    // Who can't be asked about is not let in.
+    // A client is refused if the responder can't be queried.
     drop(responder);
     let unknown = by("alice", "-tls1_3");
     assert!(!is_answered(&unknown), "{unknown}");

@@ -1,4 +1,4 @@
-//! How long other clients wait while one of them, or a document, does its worst.
+//! The delay of other clients during one client's or document's worst behaviour.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use crate::site::Site;
 
-/// So many clients ask meanwhile, each on a connection of its own.
+/// Clients that send requests meanwhile, each on its own connection.
 const CLIENTS: usize = 16;
-/// How long they ask, at least; a fault that takes longer is seen to its end.
+/// The shortest time of measurement; a longer fault is measured to its end.
 const MEASURED: Duration = Duration::from_secs(2);
-/// Between two requests of a client: they are not to be each other's load.
+/// The pause between a client's requests, which are not meant to cause load.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The slowest response may take so long, or [`TIMES`] what it takes without the fault.
+/// The limit for the slowest response, or [`TIMES`] the slowest without the fault.
 const SLOWEST: Duration = Duration::from_millis(100);
 const TIMES: u32 = 2;
-/// A busy machine may stand still for longer, now and then, but not each time.
+/// Attempts: a busy machine may stall for longer at times, but not each time.
 const TRIES: usize = 5;
 
-/// Asserts that the server serves others while `fault` runs again and again: the slowest response
-/// to one of [`CLIENTS`] clients comes within [`SLOWEST`], or within [`TIMES`] the slowest without
-/// the fault where that is longer.
+/// Asserts that the server serves others while `fault` runs repeatedly: the slowest response to one
+/// of [`CLIENTS`] clients arrives within [`SLOWEST`], or if that is longer within [`TIMES`] the
+/// slowest without the fault.
 pub fn assert_serves_others(site: &Site, mut fault: impl FnMut()) {
     let mut seen = Vec::new();
     while seen.len() < TRIES {
@@ -34,11 +34,11 @@ pub fn assert_serves_others(site: &Site, mut fault: impl FnMut()) {
     panic!("the slowest responses without the fault and with it: {seen:?}\n{}", site.error_log());
 }
 
-/// The slowest response while `meanwhile` runs, again and again until enough has been measured.
+/// The slowest response while `meanwhile` runs, repeatedly until enough has been measured.
 pub fn slowest_response(site: &Site, mut meanwhile: impl FnMut()) -> Duration {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Also when `meanwhile` panics: the scope would wait for the clients for ever.
+        // Even if `meanwhile` panics: the scope would wait for the clients forever.
         let over = Over(&is_over);
         let ask = || slowest_of_one(site, &is_over);
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(ask)).collect();
@@ -86,7 +86,7 @@ fn a_server_that_holds_others_up_is_noticed() {
         children.iter().for_each(|pid| kill(*pid, Signal::SIGCONT).unwrap());
         thread::sleep(PAUSE);
     });
-    // A client may have asked shortly before.
+    // A client may have sent its request shortly before.
     assert!(slowest >= HELD / 2, "{slowest:?}");
     site.assert_serves();
 }

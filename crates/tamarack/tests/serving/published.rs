@@ -1,4 +1,4 @@
-//! The pools of a published study of Apache, word for word, under its thousand connections.
+//! The pools of a published study of Apache, verbatim, under its thousand connections.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::idle::connections_possible;
 use crate::metrics::metrics;
 use crate::site::Site;
 
-/// What the study said of event (Apache 2.4.37 on 8 CPUs, 2022). The lab measures it:
+/// The study's configuration of event (Apache 2.4.37 on 8 CPUs, 2022). The lab measures it:
 /// `lab/experiments/p1-keepalive.toml`.
 const STUDY: &str = "StartServers 8\n\
     ServerLimit 100\n\
@@ -19,18 +19,17 @@ const STUDY: &str = "StartServers 8\n\
     KeepAlive On\n\
     MaxKeepAliveRequests 0\n\
     KeepAliveTimeout 50\n";
-/// Its clients.
+/// The study's number of clients.
 const CONNECTIONS: usize = 1000;
-/// How often each of them asks.
+/// Requests of each of them.
 const ROUNDS: usize = 5;
-/// Half of what the server lets a connection be idle: on a machine that stands still for longer a
-/// client begins anew.
+/// Half of the server's keep-alive timeout: if the machine stalls for longer, a client reconnects.
 const IDLE_MAX: Duration = Duration::from_secs(25);
 
-/// What each child of a configuration without `User` says as root: the study names no user.
+/// The message of each child that stays root without `User`: the study names no user.
 const STAYS_ROOT: &str = "AH02155";
 
-/// A connection, and when it had its last answer.
+/// A connection, and the time of its last response.
 struct Kept {
     client: Client,
     answered: Instant,
@@ -42,7 +41,7 @@ impl Kept {
     }
 }
 
-/// All ask before the first of them reads its answer.
+/// All send their requests before the first response is read.
 fn ask_all(site: &Site, all: &mut [Kept]) {
     for kept in all.iter_mut() {
         if kept.answered.elapsed() > IDLE_MAX {

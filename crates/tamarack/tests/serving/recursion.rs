@@ -1,4 +1,4 @@
-//! Folders that make work without end: what asks the server itself, which asks again, and listings.
+//! Folders that cause endless work: subrequests that cause subrequests in turn, and listings.
 
 use std::fs;
 
@@ -10,8 +10,8 @@ use crate::site::Site;
 const TERMS: usize = 8;
 /// The most bytes that one request may write to the error log: a few lines, not one per look-up.
 const LOG_BYTES_MAX: usize = 4096;
-/// What the process may have more in memory than before: part of what its caches may hold, however
-/// deep the folders go.
+/// Most additional memory of the process: a part of the limit of its caches, however deep the
+/// folders are.
 const MEMORY_MAX_KB: u64 = 128 << 10;
 
 fn start(name: &str) -> Site {
@@ -24,7 +24,7 @@ fn start(name: &str) -> Site {
     site
 }
 
-/// Folders `a` and `b`, in each of which every file asks for files of the other.
+/// Folders `a` and `b`: every file in each of them looks up files of the other.
 fn ask_each_other(site: &Site, ask: impl Fn(&str, usize) -> String) {
     for (own, other) in [("a", "b"), ("b", "a")] {
         fs::create_dir_all(site.path(&format!("htdocs/{own}"))).unwrap();

@@ -1,4 +1,4 @@
-//! Graceful restarts, and logs that are moved away.
+//! Graceful restarts, and rotated logs.
 
 use std::fs;
 use std::thread;
@@ -9,15 +9,15 @@ use nix::sys::signal::Signal;
 use crate::load::{under_load, wait_for_their_end};
 use crate::site::Site;
 
-/// Restarts in a row, one a second.
+/// Consecutive restarts, one a second.
 const RESTARTS: usize = 20;
 const PAUSE: Duration = Duration::from_secs(1);
-/// Every so many restarts, the configuration can't be used.
+/// The interval of restarts whose configuration is invalid.
 const BROKEN_EVERY: usize = 5;
-/// Keep-alive connections at the same time.
+/// Simultaneous keep-alive connections.
 const CONNECTIONS: usize = 50;
 
-/// The configuration of a restart, counted from 1: the shape changes with the eighth, and with the
+/// The configuration of a restart, counted from 1: the shape changes with the eighth and the
 /// fifteenth.
 fn configuration(number: usize) -> String {
     let mpm = match number {
@@ -53,7 +53,7 @@ fn no_request_fails_when_restarted_under_load() {
     assert_eq!(site.count_lines("Invalid command 'Frobnicate'"), broken);
     assert_eq!(site.count_lines("still serving the old one"), broken);
     assert_eq!(site.count_lines("resuming normal operations"), 1 + RESTARTS - broken);
-    // Every shape has served, and said so with its own number.
+    // Every shape has served, and logged its own number.
     let served = ["AH00489", "AH00292", "AH00163"].map(|number| site.count_lines(number));
     let valid = |numbers: std::ops::RangeInclusive<usize>| {
         numbers.filter(|number| !number.is_multiple_of(BROKEN_EVERY)).count()
@@ -70,14 +70,14 @@ fn an_idle_connection_is_answered_after_a_restart() {
     assert!(!client.get("/").unwrap().closes());
     let old = site.children();
     site.restart_gracefully();
-    // The line is written before the old children are told.
+    // The line is written before the old children are notified.
     site.wait_until("an answer that is the last", || {
         let answer = client.get("/").unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.closes()
     });
     assert!(client.is_closed());
-    // With its last connection the old generation goes.
+    // The old generation ends with its last connection.
     drop(client);
     wait_for_their_end(&site, &old);
 }
@@ -98,7 +98,7 @@ fn a_new_configuration_serves_after_a_restart() {
     site.signal(Signal::SIGHUP);
     let is_back = || site.count_lines("resuming normal operations") == 3;
     site.wait_until("a restart", is_back);
-    // What they accept until they hear of it ends with them.
+    // Connections that they accept before the notification end with them.
     wait_for_their_end(&site, &old);
     assert_eq!(site.get("/").text(), "other\n");
 }
@@ -131,7 +131,7 @@ fn remarks_at_a_restart_are_lines_of_the_log() {
     let mut site = Site::new("remarks");
     site.configure("StartServers 0");
     site.start();
-    // At start as Apache says it, and no line of a log.
+    // At startup verbatim as in Apache, and not as a log line.
     assert_eq!(site.count_lines("AH00517: WARNING: StartServers of 0 not allowed"), 1);
     site.restart_gracefully();
     site.wait_for_line("AH00518: StartServers of 0 not allowed, increasing to 1");

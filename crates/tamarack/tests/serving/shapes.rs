@@ -1,4 +1,4 @@
-//! Prefork, worker, loop: processes that come and go, a shape that changes, what numbers ask for.
+//! Prefork, worker, loop: processes that come and go, changes of the shape, and configured numbers.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -13,9 +13,9 @@ use crate::client::{Client, PATIENCE};
 use crate::load::{at_once, under_load, wait_for_their_end};
 use crate::site::{PROGRAM, Site, is_root};
 
-/// How long a shape may take to shrink: one process more each second, then twice as many.
+/// The longest time for a shape to shrink: one more process each second, then twice as many.
 const SHRINK_PATIENCE: Duration = Duration::from_secs(90);
-/// The lines that choose an MPM.
+/// The lines for an MPM.
 fn shape(mpm: &str, more: &str) -> String {
     format!(
         "LoadModule mpm_{mpm}_module modules/mod_mpm_{mpm}.so\n\
@@ -31,7 +31,7 @@ pub fn start(name: &str, mpm: &str, more: &str) -> Site {
     site
 }
 
-/// So many clients ask at the same time, on connections that stay open.
+/// `count` clients send a request at the same time, on connections that stay open.
 pub fn ask_at_once(site: &Site, count: usize) -> Vec<Client> {
     let mut clients: Vec<Client> = (0..count).map(|_| site.client()).collect();
     for client in &mut clients {
@@ -61,7 +61,7 @@ fn prefork_has_a_process_for_everybody_who_comes_at_once() {
         sleep(Duration::from_millis(50));
     }
     let left = site.children().len();
-    assert!((5..=10).contains(&left), "{left} processes for nobody");
+    assert!((5..=10).contains(&left), "{left} processes without clients");
     assert_eq!(site.get("/").status, 200);
 }
 
@@ -81,18 +81,18 @@ fn worker_starts_processes_when_threads_run_short() {
     }
     assert!(site.children().len() <= 2);
     assert_eq!(site.get("/").status, 200);
-    // The supervisor has slept all the time: it looks once a second, and when it is told to.
+    // The supervisor has slept all the time: it wakes once a second, and for signals.
     assert!(cpu_ticks(site.supervisor()) - started < 100);
 }
 
-/// The CPU time of a process, hundredths of a second (proc_pid_stat(5): utime and stime).
+/// The CPU time of a process in hundredths of a second (proc_pid_stat(5): utime and stime).
 fn cpu_ticks(pid: Pid) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields = text.rsplit_once(") ").unwrap().1;
     fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
-/// Listening sockets on the site's port.
+/// The number of listening sockets on the site's port.
 fn listening(site: &Site) -> usize {
     let shown = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let address = format!(" 0100007F:{:04X} 00000000:0000 0A ", site.port);
@@ -148,7 +148,7 @@ fn no_request_fails_when_the_shape_changes() {
 
 #[test]
 fn loop_is_one_process_with_one_loop() {
-    // Whatever event's numbers ask for.
+    // Whatever the numbers for event.
     let site = start("one-loop", "loop", "StartServers 4\nThreadsPerChild 8\n");
     let children = site.children();
     assert_eq!(children.len(), 1);
@@ -157,7 +157,7 @@ fn loop_is_one_process_with_one_loop() {
     let loops =
         threads.filter(|task| name(task.path()).is_ok_and(|name| name.starts_with("loop-")));
     assert_eq!(loops.count(), 1);
-    // It has many connections all the same.
+    // Nevertheless it handles many connections.
     let mut clients = ask_at_once(&site, 200);
     for client in &mut clients {
         assert_eq!(client.get("/").unwrap().status, 200);
@@ -174,7 +174,7 @@ fn a_killed_process_is_replaced_in_every_shape() {
         let victim = children[0];
         nix::sys::signal::kill(victim, Signal::SIGKILL).unwrap();
         let failures = at_once(site.port, 32);
-        // Who was being accepted by it in that moment may have been lost.
+        // A connection that was being accepted at that moment may have been lost.
         assert!(failures.len() <= 1, "{mpm}: {failures:#?}");
         site.wait_until("its end", || !site.children().contains(&victim));
         site.wait_until("a successor", || site.children().len() >= children.len());
@@ -188,7 +188,7 @@ fn a_process_that_has_served_enough_is_replaced() {
     let limits = "StartServers 2\nMinSpareServers 1\nMaxConnectionsPerChild 3\n";
     let site = start("served-enough", "prefork", limits);
     let first = site.children();
-    // Who is woken first gets all connections until its successor is there, however many come.
+    // The first process to wake gets all connections until its successor exists, however many come.
     site.wait_until("those that began have gone", || {
         assert_eq!(site.get("/").status, 200);
         site.children().iter().all(|child| !first.contains(child))
@@ -217,7 +217,7 @@ fn sockets_come_from_systemd() {
         let mut site = Site::new(name);
         site.configure(&shape(mpm, ""));
         let listener = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
-        // A connection that came before there was a server.
+        // A connection that precedes the server.
         let mut early = site.client();
         early.ask("/").unwrap();
         let start = |site: &mut Site| {
@@ -233,7 +233,7 @@ fn sockets_come_from_systemd() {
         drop(early);
         site.restart_gracefully();
         site.assert_serves();
-        // Systemd listens on, for the next start.
+        // Systemd continues to listen, for the next start.
         site.signal(Signal::SIGWINCH);
         assert!(site.ended_within(PATIENCE), "{mpm}: {}", site.error_log());
         let mut early = site.client();
@@ -255,7 +255,7 @@ fn children_live_in_their_own_root() {
             "User www-data\nGroup www-data\nChrootDir {root}\nDocumentRoot /htdocs\n\
              <Directory />\nAllowOverride None\n</Directory>\n"
         );
-        // Inside, the documents have other names than outside.
+        // Inside the root, the documents have other names than outside.
         site.configure(&shape(mpm, &more));
         site.start_by({
             let mut command = site.command();
@@ -263,7 +263,7 @@ fn children_live_in_their_own_root() {
             command
         });
         assert_eq!(site.get("/index.html").text(), "hello\n", "{mpm}: {}", site.error_log());
-        // One that was forked a moment ago, as a reserve, is still on its way.
+        // A spare child that was forked a moment ago may not be ready yet.
         site.wait_until("children in their root", || {
             let seen = |child| std::fs::read_link(format!("/proc/{child}/root"));
             site.children().into_iter().all(|c| seen(c).is_ok_and(|at| at.as_os_str() == &*root))
@@ -281,11 +281,11 @@ fn buffers_have_the_sizes_that_were_asked_for() {
     let filter = ["-tnmH", "state", "established", "sport", "=", &port];
     let Ok(shown) = Command::new("ss").args(filter).output() else { return };
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    // The kernel doubles what is asked for, for its own needs.
+    // The kernel doubles the requested size, for its own needs.
     assert!(shown.contains("rb65536") && shown.contains("tb131072"), "{shown}");
 }
 
-/// Bytes of the stacks of a process: mappings right above a guard (proc_pid_maps(5)).
+/// Sizes of the stacks of a process: mappings right above a guard (proc_pid_maps(5)).
 fn stacks(pid: Pid) -> Vec<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mappings: Vec<(u64, u64, &str)> = text
@@ -305,9 +305,9 @@ fn stacks(pid: Pid) -> Vec<u64> {
 
 #[test]
 fn threads_have_stacks_of_the_size_that_was_asked_for() {
-    // No size that anything else has, and whole pages of any machine.
+    // A unique size, and a multiple of any machine's page size.
     const SIZE: u64 = 21 * 64 * 1024;
-    // A guard, of a page at most, may be a part of it.
+    // A guard of at most a page may be a part of it.
     const LEAST: u64 = SIZE - 64 * 1024;
     const THREADS: usize = 8;
     let limits = format!("StartServers 1\nThreadsPerChild {THREADS}\nMinSpareThreads 1\n");

@@ -1,4 +1,4 @@
-//! A folder with a configuration, documents and logs, and the server that runs on it.
+//! A folder with a configuration, documents and logs, and its server.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::free_port::free_port;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tamarack");
 
-/// A site of its own port. Its server is stopped, and its folder removed, when it goes.
+/// A site with its own port. Dropping it stops its server and removes its folder.
 pub struct Site {
     pub root: PathBuf,
     pub port: u16,
@@ -27,7 +27,7 @@ pub struct Site {
 
 impl Site {
     pub fn new(name: &str) -> Site {
-        // Two tests may give the same name, and run at the same time.
+        // Two tests may use the same name at the same time.
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let (made, process) = (MADE.fetch_add(1, Ordering::Relaxed), std::process::id());
         let root = std::env::temp_dir().join(format!("tamarack-{name}-{process}-{made}"));
@@ -42,10 +42,10 @@ impl Site {
         site
     }
 
-    /// Writes the configuration, as a whole or not at all.
+    /// Writes the configuration atomically.
     pub fn configure(&self, more: &str) {
         let (root, port) = (self.root.display(), self.port);
-        // No client's time is over because a busy machine holds it up.
+        // No client times out because a busy machine delays it.
         let patient = "Timeout 300\nKeepAliveTimeout 300\n<IfModule reqtimeout_module>\n  \
                        RequestReadTimeout header=0\n</IfModule>\n";
         let text = format!(
@@ -71,7 +71,7 @@ impl Site {
         self.as_program(PROGRAM)
     }
 
-    /// The same for a copy of the program, or a program that runs it.
+    /// Likewise for a copy of the program, or a program that runs it.
     pub fn as_program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.arg("-d").arg(&self.root).args(["-f", "httpd.conf"]).stdin(Stdio::null());
@@ -125,12 +125,12 @@ impl Site {
         self.wait_until(text, || self.error_log().contains(text));
     }
 
-    /// How often the error log has `text`.
+    /// The number of lines with `text` in the error log.
     pub fn count_lines(&self, text: &str) -> usize {
         self.error_log().lines().filter(|line| line.contains(text)).count()
     }
 
-    /// Sends SIGUSR1 and waits until it has been carried out, or refused.
+    /// Sends SIGUSR1 and waits until the restart is complete or refused.
     pub fn restart_gracefully(&self) {
         const ENDS: [&str; 2] = ["resuming normal operations", "still serving the old one"];
         let ends = || ENDS.iter().map(|end| self.count_lines(end)).sum::<usize>();
@@ -140,8 +140,7 @@ impl Site {
     }
 
     pub fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        // Of a busy machine's kernel it is known that it lets a supervisor wait for half a minute
-        // until a dead child is reaped.
+        // A busy kernel may take half a minute until a supervisor can reap a dead child.
         let end = Instant::now() + 3 * PATIENCE;
         while !is_so() {
             if Instant::now() > end {
@@ -157,7 +156,7 @@ impl Site {
         Client::connect(self.port).unwrap()
     }
 
-    /// Asks once, on a connection of its own.
+    /// Sends one request on its own connection.
     pub fn get(&self, path: &str) -> crate::client::Answer {
         self.client().get(path).unwrap()
     }
@@ -174,7 +173,7 @@ impl Site {
         false
     }
 
-    /// The server still runs, and answers.
+    /// Asserts that the server runs and responds.
     pub fn assert_serves(&mut self) {
         if let Some(child) = &mut self.child {
             assert!(child.try_wait().unwrap().is_none(), "it ended:\n{}", self.error_log());
@@ -209,8 +208,9 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Copies the program to where another user may run it. A process of its own writes it: one that
-/// another test starts meanwhile would hold it open for writing, and nobody could execute it.
+/// Copies the program to a place where another user may run it. A separate process writes it: a
+/// program that another test starts meanwhile would hold it open for writing, so that it could not
+/// be executed.
 pub fn copy_program(to: &Path) {
     assert!(Command::new("cp").arg(PROGRAM).arg(to).status().unwrap().success());
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();

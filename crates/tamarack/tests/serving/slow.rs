@@ -1,4 +1,4 @@
-//! Clients that take their time.
+//! Slow clients.
 
 use std::io;
 use std::thread;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::client::PATIENCE;
 use crate::site::Site;
 
-/// A busy machine may take long for anything, now and then.
+/// Attempts, since a busy machine may be slow at times.
 const TRIES: usize = 5;
-/// How often another client is served beside those that do not read, at least.
+/// The least number of responses for another client beside those that do not read.
 const SERVED_LEAST: usize = 40;
 
 #[test]
@@ -40,8 +40,8 @@ fn a_client_that_is_too_slow_is_told_so() {
     site.assert_serves();
 }
 
-/// Clients that are too slow, and one that is not. An error, too, where they were held up for
-/// longer than they have.
+/// Clients that are too slow, and one that is not. Also an error if the machine delayed them for
+/// longer than their timeout.
 fn are_told_that_they_are_slow(site: &Site) -> io::Result<()> {
     let began = Instant::now();
     let mut slow: Vec<_> = (0..20).map(|_| site.client()).collect();
@@ -61,7 +61,7 @@ fn are_told_that_they_are_slow(site: &Site) -> io::Result<()> {
     for client in &mut slow {
         assert_eq!(client.answer()?.status, 408);
     }
-    // Who has not even said what it wants is told nothing, as in Apache.
+    // As in Apache, a client that has sent nothing gets no response.
     if !silent.is_closed() {
         return Err(io::Error::other("the silent one is not closed, or was told something"));
     }
@@ -84,7 +84,7 @@ fn a_client_that_does_not_read_holds_nobody_up() {
     }
     let end = Instant::now() + Duration::from_secs(4);
     let mut other = site.client();
-    // Timeout counts for its first request, too.
+    // Timeout applies to its first request as well.
     site.wait_until("another client is served", || {
         let is_served = other.get("/").is_ok_and(|answer| answer.status == 200);
         if !is_served {
@@ -99,10 +99,10 @@ fn a_client_that_does_not_read_holds_nobody_up() {
         waits.push(began.elapsed());
         thread::sleep(Duration::from_millis(50));
     }
-    // Most of them: a busy machine may hold up one or the other.
+    // Most of them: a busy machine may delay some.
     waits.sort_unstable();
     assert!(waits[waits.len() / 2] < Duration::from_millis(500), "{waits:?}");
-    // Timeout is over: what was queued comes, and then the end.
+    // After Timeout, queued data arrives, followed by the end.
     for client in &mut deaf {
         let cut = client.answer();
         assert!(cut.is_err(), "{cut:?}");

@@ -1,5 +1,5 @@
-//! Makes a thread of the running program spin, without a place in the program made for it: a
-//! tracer catches the thread that received a request and points it to a jump to itself.
+//! Makes a thread of the running program spin without special code in the program: a tracer stops
+//! the thread that received a request, and points it to a jump to itself.
 
 use std::fs;
 use std::thread::sleep;
@@ -16,11 +16,11 @@ use crate::site::Site;
 
 /// `jmp` to itself, in the two lowest bytes of a word.
 const SPIN: libc::c_long = 0xfeeb;
-/// The instructions that [`SPIN`] replaces, out of a word.
+/// The part of a word that [`SPIN`] replaces.
 const SPIN_MASK: libc::c_long = 0xffff;
 
-/// Makes the thread of `process` that receives the next request spin. The tracer ends before this
-/// function does: the watchdog leaves a process alone that is being traced.
+/// Makes the thread of `process` that receives the next request spin. The tracer detaches before
+/// this function returns: the watchdog ignores a process that is being traced.
 pub fn spin_on_request(site: &Site, process: Pid, ask: impl FnOnce()) {
     let threads = serving_threads(process);
     assert!(!threads.is_empty(), "{}", site.error_log());
@@ -47,7 +47,7 @@ pub fn spin_on_request(site: &Site, process: Pid, ask: impl FnOnce()) {
     }
 }
 
-/// The threads of the process that serve, by their names.
+/// The serving threads of the process, by name.
 fn serving_threads(process: Pid) -> Vec<Pid> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let serves = |path: &std::path::Path| {
@@ -58,14 +58,14 @@ fn serving_threads(process: Pid) -> Vec<Pid> {
     tasks.map(|task| Pid::from_raw(task.file_name().to_str().unwrap().parse().unwrap())).collect()
 }
 
-/// Stops a thread, wherever it is. It is stopped already where it has just come to a system call.
+/// Stops a thread anywhere. If it has just reached a system call, it is stopped already.
 fn interrupt(thread: Pid) {
     ptrace::interrupt(thread).unwrap();
     waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap();
 }
 
-/// Whether the thread stands behind a system call that has received bytes. From any other place it
-/// goes on to the next one.
+/// Whether the thread is stopped after a system call that has received bytes. From any other place
+/// it continues to the next one.
 fn has_received(thread: Pid) -> bool {
     let flags = WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
     let signal = match waitpid(thread, Some(flags)).unwrap() {
@@ -87,20 +87,20 @@ fn has_received(thread: Pid) -> bool {
     false
 }
 
-/// Writes the jump where the program began, and where it never comes back to, and lets the thread
-/// go on there.
+/// Writes the jump over the program's entry point, which is never executed again, and lets the
+/// thread continue there.
 fn point_to_spin(thread: Pid, entry: u64) {
     let place = entry as AddressType;
     let word = ptrace::read(thread, place).unwrap();
     ptrace::write(thread, place, (word & !SPIN_MASK) | SPIN).unwrap();
     let mut registers = ptrace::getregs(thread).unwrap();
     registers.rip = entry;
-    // No system call is begun again in its place.
+    // Do not restart a system call there.
     registers.orig_rax = u64::MAX;
     ptrace::setregs(thread, registers).unwrap();
 }
 
-/// The address of the program's first instruction, of which the kernel keeps a note.
+/// The address of the program's first instruction, from the auxiliary vector.
 fn entry_point(process: Pid) -> u64 {
     let notes = fs::read(format!("/proc/{process}/auxv")).unwrap();
     let words: Vec<u64> =

@@ -1,5 +1,5 @@
-//! Processes that hang, in every shape: one that does nothing any more, one that does not come to
-//! an end, and those that only seem to.
+//! Stalled processes in every shape: one that is stopped, one in an endless loop, and those that
+//! only appear stalled.
 
 use std::fs;
 use std::thread;
@@ -16,15 +16,16 @@ use crate::site::Site;
 use crate::spin::spin_on_request;
 
 const LINE: &str = "AH20020";
-/// What who only waits gets instead of two seconds, so that a busy machine alone is not enough.
+/// The limit for threads that only wait, instead of two seconds, so that a busy machine alone does
+/// not exceed it.
 const WAITS_STALL: Duration = Duration::from_secs(4);
 
 /// Stops a process, and waits until none of its threads runs: on a busy machine it takes a moment
-/// until one of them sees the signal, and a loop accepts what it can meanwhile.
+/// until a thread sees the signal, and a loop accepts connections meanwhile.
 pub fn stop(site: &Site, pid: Pid) {
     kill(pid, Signal::SIGSTOP).unwrap();
     site.wait_until("every thread stands still", || {
-        // The watchdog may have been quicker: a process that is dead stands still, too.
+        // The watchdog may have been quicker: a dead process is stopped, too.
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
         threads.flatten().all(|thread| {
             let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
@@ -33,8 +34,8 @@ pub fn stop(site: &Site, pid: Pid) {
     });
 }
 
-/// A server of this shape whose processes may hang for two seconds. It has room for `clients` in
-/// prefork and worker, and one process in every other shape.
+/// Starts a server of this shape whose processes may stall for two seconds. It has room for
+/// `clients` in prefork and worker, and one process in every other shape.
 fn start_with(name: &str, mpm: &str, clients: usize, more: &str) -> (Site, Pid) {
     let mut site = Site::new(&format!("{name}-{mpm}"));
     let limits = match mpm {
@@ -61,7 +62,7 @@ fn start_with(name: &str, mpm: &str, clients: usize, more: &str) -> (Site, Pid) 
     (site, first)
 }
 
-/// The same with one process only, so that nobody but a successor can take its place.
+/// Likewise with a single process, which only a successor can replace.
 fn start(name: &str, mpm: &str, more: &str) -> (Site, Pid) {
     let clients = if mpm == "prefork" { 1 } else { 2 };
     let (site, child) = start_with(name, mpm, clients, more);
@@ -69,7 +70,7 @@ fn start(name: &str, mpm: &str, more: &str) -> (Site, Pid) {
     (site, child)
 }
 
-/// The process stops, and is replaced by one that serves whoever came meanwhile.
+/// The process stops; its replacement serves the clients that came meanwhile.
 fn a_stopped_child_is_replaced(mpm: &str) {
     let (mut site, still) = start("still", mpm, "");
     let supervisor = site.supervisor();
@@ -89,7 +90,7 @@ fn a_stopped_child_is_replaced(mpm: &str) {
     site.assert_serves();
 }
 
-/// A request that does not come to an end: its process is replaced.
+/// A request that never ends: its process is replaced.
 #[cfg(target_arch = "x86_64")]
 fn a_spinning_child_is_replaced(mpm: &str) {
     let (mut site, spins) = start("spins", mpm, "");
@@ -99,7 +100,7 @@ fn a_spinning_child_is_replaced(mpm: &str) {
     let said = format!("{LINE}: child pid {spins}: ");
     assert_eq!(site.count_lines(&said), 1, "{}", site.error_log());
     assert!(site.error_log().contains(" s of CPU meanwhile); replacing it"));
-    // Another loop of it, which had accepted one just then, is not given for ever.
+    // Another loop of the process, which had just accepted a connection, is ended as well.
     site.wait_until("a response", || {
         site.client().get("/").is_ok_and(|response| response.status == 200)
     });
@@ -155,13 +156,13 @@ fn a_spinning_process_of_prefork_is_replaced() {
 /// The cost of a password that is checked at once.
 const QUICK_COST: u32 = 8;
 
-/// A line for a password of bcrypt that takes as long as its cost says, and is always wrong.
+/// A line with a bcrypt password that takes as long as its cost, and is always wrong.
 fn slow_password(cost: u32) -> String {
     format!("slow:$2y${cost:02}${}{}\n", "abcdefghijklmnopqrstuu", "a".repeat(31))
 }
 
-/// Threads of one connection each: one that reads its request byte by byte, one whose client reads
-/// slowly, one that is idle, one whose client's password takes seconds to check.
+/// Threads with one connection each: one that reads its request byte by byte, one whose client
+/// reads slowly, one that is idle, one whose password takes seconds to check.
 fn who_waits_or_does_a_long_job_does_not_hang(mpm: &str) {
     let secret = "<Location /secret>\nAuthType Basic\nAuthName x\nAuthUserFile passwords\n\
                   Require valid-user\n</Location>\nSendBufferSize 4096\n";
@@ -218,7 +219,7 @@ fn a_server_that_was_suspended_goes_on() {
     site.configure("LoopStallTimeout 2\n");
     site.start();
     let (supervisor, children) = (site.supervisor(), site.children());
-    // The supervisor is the first to stop and the last to go on: it never sees the others stand.
+    // The supervisor stops first and continues last: it never sees the others stopped.
     let all = || children.iter().copied().chain([supervisor]);
     all().rev().for_each(|pid| kill(pid, Signal::SIGSTOP).unwrap());
     std::thread::sleep(Duration::from_secs(4));

@@ -1,4 +1,4 @@
-//! Starting and stopping: detached, as an ordinary user, on a port that is taken; orders.
+//! Starting and stopping: detached, as an ordinary user, on a port in use; signals.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,10 +12,10 @@ use nix::unistd::{Gid, Group, Uid, User};
 use crate::client::Client;
 use crate::site::{PROGRAM, Site, copy_program, is_root};
 
-/// A busy machine may take long for anything, now and then.
+/// Attempts, since a busy machine may be slow at times.
 const TRIES: usize = 3;
 
-/// The user and group of nobody special.
+/// An unprivileged user and group.
 const NOBODY: u32 = 65534;
 
 fn out(output: &Output) -> String {
@@ -33,7 +33,7 @@ fn it_detaches_and_obeys_orders() {
     assert!(none.status.success(), "{none:?}");
     assert_eq!(out(&none), "httpd (no pid file) not running\n");
 
-    // Standard output and error close with the parent: a daemon that held them would hang here.
+    // Standard output and error close with the parent: a daemon that held them would block here.
     let started = site.run(&["-k", "start"]);
     assert!(started.status.success(), "{started:?}");
     assert_eq!((out(&started), err(&started)), (String::new(), String::new()));
@@ -117,7 +117,7 @@ fn it_runs_as_an_ordinary_user() {
         for path in ["", "logs", "htdocs"] {
             std::os::unix::fs::chown(site.path(path), Some(NOBODY), Some(NOBODY)).unwrap();
         }
-        // Names of a user and a group are no obstacle to who can't become them.
+        // The names of a user and a group do not matter to a process that can't change to them.
         site.configure("User www-data\nGroup www-data\n");
     }
     site.start_by(command);
@@ -139,7 +139,7 @@ fn what_needs_no_configuration_needs_none() {
             let took = began.elapsed();
             assert!(output.status.success() && err(&output).is_empty(), "{output:?}");
             assert!(out(&output).contains(word), "{flag}: {}", out(&output));
-            // Milliseconds; the rest is for a machine that is busy with other things.
+            // Usually milliseconds; the limit allows for a busy machine.
             took < Duration::from_secs(5)
         });
         assert!(is_fast, "{flag} takes seconds");
@@ -209,7 +209,7 @@ fn a_folder_is_served_without_configuration() {
     assert_eq!(err(&wrong), "tamarack serve: /nowhere: No such file or directory\n");
 }
 
-/// What a process of root makes of `User` and `Group`: never silently a child that is root.
+/// The effect of `User` and `Group` on a root process: never a silent root child.
 #[test]
 fn children_of_root_are_root_only_with_an_alert() {
     if !is_root() {

@@ -1,4 +1,4 @@
-//! TLS over restarts, and keys that need a pass phrase.
+//! TLS across restarts, and keys with a pass phrase.
 
 use std::fs;
 use std::io::{self, Write};
@@ -58,7 +58,7 @@ impl Tls {
         Client::connect_over(port, |socket| self.stream(socket))
     }
 
-    /// Asks once: the answer's status, and whether a session was resumed.
+    /// Sends one request: returns the status, and whether a session was resumed.
     pub fn get(&self, port: u16) -> (u16, bool) {
         let mut is_resumed = false;
         let mut client = Client::connect_over(port, |socket| {
@@ -97,7 +97,7 @@ fn no_request_fails_when_restarted_under_tls() {
     assert_eq!(tls.get(site.port), (200, true), "sessions outlive their processes");
 }
 
-/// Starts the server at a terminal that `script` makes, where the pass phrase is typed.
+/// Starts the server at a terminal created by `script`, where the pass phrase is typed.
 fn start_at_terminal(site: &Site, typed: &str) -> String {
     let (root, said) = (site.root.display(), site.path("logs/terminal"));
     let mut terminal = Command::new("script")
@@ -128,7 +128,7 @@ fn a_pass_phrase_is_asked_for_once() {
         return;
     }
     site.configure(&Tls::configuration("server-encrypted.key"));
-    // Nobody is there to ask.
+    // There is no terminal to ask at.
     let without = site.run(&["-t"]);
     assert!(without.status.success(), "a check needs no key: {without:?}");
     let shown = start_at_terminal(&site, &format!("wrong\n{PASS_PHRASE}\n"));
@@ -140,7 +140,7 @@ fn a_pass_phrase_is_asked_for_once() {
     site.restart_gracefully();
     assert_eq!(site.count_lines("resuming normal operations"), 2, "{}", site.error_log());
     assert_eq!(tls.get(site.port).0, 200);
-    // Another executable gets it from this one, and hands it on again.
+    // Another executable gets the key from this one, and hands it on in turn.
     let pipes = pipes_of(&site);
     for taken in 1..=2 {
         let old = site.children();
@@ -150,7 +150,7 @@ fn a_pass_phrase_is_asked_for_once() {
         assert_eq!(tls.get(site.port).0, 200);
     }
     assert_eq!(pipes_of(&site), pipes, "what it came by is closed");
-    // A key that nobody has typed a phrase for stays closed, and it is said what can be done.
+    // A key without a typed pass phrase stays closed, and the message names the remedy.
     fs::copy(format!("{KEYS}/server-encrypted.key"), site.path("other.key")).unwrap();
     fs::OpenOptions::new()
         .append(true)

@@ -11,33 +11,33 @@ use crate::load::{under_load, wait_for_their_end};
 use crate::site::{PROGRAM, Site};
 use crate::tls::Tls;
 
-/// Keep-alive connections at the same time.
+/// Simultaneous keep-alive connections.
 const CONNECTIONS: usize = 50;
 /// Bytes of a file that takes a while.
 const LARGE: usize = 48 << 20;
-/// A directive that the configuration has, and what it is called in an executable without it.
+/// A directive of the configuration, and its name in an executable that lacks it.
 const RENAMED: [&[u8]; 2] = [b"MaxKeepAliveRequests", b"MaxKeepAliveRequestz"];
 
-/// Puts a program where the server's executable is, as a package manager does: under another name
-/// first, then in the place of what is there. A process of its own writes it, so that no program
-/// that this one starts meanwhile holds it open for writing.
+/// Installs a program over the server's executable like a package manager: under another name, then
+/// renamed. A separate process writes it, so that no program started meanwhile holds it open for
+/// writing.
 fn install(site: &Site, program: &Path) {
     let (new, executable) = (site.path("tamarack.new"), site.path("tamarack"));
     if fs::hard_link(program, &new).is_err() {
         let copied = Command::new("cp").arg(program).arg(&new).status().unwrap();
         assert!(copied.success());
     }
-    // Of two names of one file, which a link makes, a rename would leave both.
+    // A rename would leave both names of a hard-linked file.
     let _ = fs::remove_file(&executable);
     fs::rename(new, executable).unwrap();
 }
 
-/// A script in the executable's place.
+/// Installs a script as the executable.
 fn install_script(site: &Site, text: &str) {
     install(site, &program(site, "script", text.as_bytes()));
 }
 
-/// A program of the site's own. As with [`install`], another process writes it.
+/// Installs a program for the site. As with [`install`], another process writes it.
 fn program(site: &Site, name: &str, bytes: &[u8]) -> PathBuf {
     let (written, copy) = (site.path(&format!("{name}.written")), site.path(name));
     fs::write(&written, bytes).unwrap();
@@ -47,7 +47,7 @@ fn program(site: &Site, name: &str, bytes: &[u8]) -> PathBuf {
     copy
 }
 
-/// Starts an executable of the site's own in the foreground.
+/// Starts the site's own executable in the foreground.
 fn start(site: &mut Site) {
     install(site, Path::new(PROGRAM));
     let command = site.as_program(site.path("tamarack"));
@@ -59,7 +59,7 @@ fn order(site: &Site, word: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Orders an upgrade and waits until it is over: whether the new executable took over.
+/// Orders an upgrade and waits for its end; returns whether the new executable took over.
 fn upgrade(site: &Site) -> bool {
     const ENDS: [&str; 3] = ["has taken over", "AH20011", "AH20015"];
     let ends = || ENDS.iter().map(|end| site.count_lines(end)).sum::<usize>();
@@ -95,13 +95,13 @@ fn another_executable_takes_over_without_a_failed_request() {
     assert_eq!(download.answer().unwrap().body.len(), LARGE, "what was under way is finished");
     drop(download);
     wait_for_their_end(&site, &old);
-    // It is a server as every other: it restarts, refuses what is wrong, and ends.
+    // It is an ordinary server: it restarts, refuses invalid configurations, and stops.
     site.restart_gracefully();
     site.configure("Frobnicate On");
     site.restart_gracefully();
     site.assert_serves();
     site.configure("");
-    // By its word: the one that asks finds the server by the pid file, which is locked as before.
+    // By the command: `-k upgrade` finds the server by the pid file, which is locked as before.
     let before = site.count_lines("has taken over");
     order(&site, "upgrade");
     site.wait_until("an upgrade", || site.count_lines("has taken over") > before);
@@ -162,7 +162,7 @@ fn what_was_not_tried_does_not_take_over() {
     let (next, executable) = (site.path("next"), site.path("tamarack"));
     site.write("next", "#!/bin/sh\nexit 1\n");
     fs::set_permissions(&next, fs::Permissions::from_mode(0o755)).unwrap();
-    // While it is on trial another comes to its place.
+    // While it is on trial, another executable replaces it.
     let (next, executable) = (next.display(), executable.display());
     install_script(&site, &format!("#!/bin/sh\nmv {next} {executable}\nexec {PROGRAM} \"$@\"\n"));
     assert!(!upgrade(&site), "{}", site.error_log());
@@ -184,7 +184,7 @@ fn an_upgrade_that_is_asked_for_during_another_follows_it() {
         ),
     );
     site.signal(Signal::SIGUSR2);
-    // Before that the shell might read what comes to the script's place.
+    // Any earlier, the shell might read the replacement of the script.
     site.wait_until("the first", || site.path("tried").exists());
     install(&site, Path::new(PROGRAM));
     site.signal(Signal::SIGUSR2);
@@ -199,7 +199,7 @@ fn an_upgrade_that_is_asked_for_during_another_follows_it() {
 fn an_executable_that_comes_to_nothing_gives_back() {
     let mut site = Site::new("upgrade-back");
     start(&mut site);
-    // One that is good at its trial, and as the successor lacks a directive.
+    // An executable that succeeds on trial, and lacks a directive as the successor.
     let mut bytes = fs::read(PROGRAM).unwrap();
     let places: Vec<usize> = bytes
         .windows(RENAMED[0].len())
@@ -233,11 +233,11 @@ fn an_executable_that_comes_to_nothing_gives_back() {
 fn without_any_configuration_the_old_processes_serve() {
     let site = Site::new("upgrade-adrift");
     install(&site, Path::new(PROGRAM));
-    // Started by the word for a restart: the successor, which has it too, is to serve.
+    // Started with the argument for a restart: the successor, which also has it, must serve.
     let mut command = site.as_program(site.path("tamarack"));
     assert!(command.args(["-k", "graceful"]).output().unwrap().status.success());
     site.wait_for_line("resuming normal operations");
-    // The successor finds a configuration that nobody can use, and so does its predecessor.
+    // The successor finds an invalid configuration, and so does its predecessor.
     install_script(
         &site,
         &format!(

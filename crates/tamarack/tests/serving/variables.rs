@@ -7,14 +7,14 @@ use crate::memory::Memory;
 use crate::others::assert_serves_others;
 use crate::site::Site;
 
-/// More folders and names than 16 bits count.
+/// More folders and names than a 16-bit number counts.
 const FOLDERS: usize = 70;
 const NAMES: usize = 1000;
-/// What each loop may have more in memory than before: its caches of parsed files and of merged
-/// configurations (32 MB and 64 MB), and a file that is being parsed.
+/// Most additional memory of each loop: its caches of parsed files and merged configurations (32 MB
+/// and 64 MB), and a file that is being parsed.
 const MEMORY_MAX_KB: u64 = 128 << 10;
 
-/// Makes a folder whose pages have a field for the last of its own names.
+/// Creates a folder whose pages have a field for the last of its own names.
 fn make_folder(site: &Site, folder: usize) {
     fs::create_dir(site.path(&format!("htdocs/{folder}"))).unwrap();
     site.write(&format!("htdocs/{folder}/page"), "page\n");

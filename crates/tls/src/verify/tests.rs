@@ -180,7 +180,7 @@ fn a_check_needs_lists() {
     assert!(Mode::parse("maybe").is_err());
 }
 
-/// `openssl ca` writes lists of version 1 unless it is told otherwise.
+/// `openssl ca` writes lists of version 1 by default.
 #[test]
 fn lists_of_version_1() {
     let folder = std::env::temp_dir().join(format!("tls-crl-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! docs/compat.md: every module and directive of Apache 2.4, and what this server makes of it.
+//! docs/compat.md: every module and directive of Apache 2.4, and its state in this server.
 
 use super::csv::Reference;
 use super::page::{NOTE, anchor, cell};
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Modules that Apache has on other systems only.
 const ELSEWHERE: [&str; 4] = ["mod_isapi", "mod_nw_ssl", "mod_privileges", "mpm_netware"];
-/// A directive of the list that is under a common heading and belongs to one of them.
+/// A directive of the list under a common heading, which belongs to one of the modules.
 const STRAY: &str = "StartThreads";
 
-/// Renders the page: what is missing, what is here, a table per module, then all from A to Z.
+/// Renders the page: missing modules, implemented ones, a table per module, and the index.
 pub fn render(dump: &Dump, reference: &[Reference]) -> String {
     let lines = lines(dump, reference);
     let mut modules: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Line<'_> {
 
 const OTHER_SYSTEMS: &str = "Apache has it on other systems only";
 
-/// What a reader wants to know first.
+/// The summary.
 fn overview(
     dump: &Dump,
     modules: &BTreeMap<&str, Vec<&Line>>,
@@ -117,10 +117,10 @@ fn overview(
     )
 }
 
-/// How wide a list is, columns.
+/// The width of a list in columns.
 const WIDTH: usize = 98;
 
-/// A list on lines of its own.
+/// Wraps a list.
 fn wrapped(list: &str) -> String {
     let mut out = String::new();
     let mut column = WIDTH;
@@ -138,7 +138,7 @@ fn wrapped(list: &str) -> String {
     out
 }
 
-/// The modules that are not here, with their directives.
+/// The missing modules with their directives.
 fn absent(modules: &BTreeMap<&str, Vec<&Line>>, missing: &BTreeSet<&str>) -> String {
     let mut out = "\n## Modules that are not here yet\n\nA directive in italics is read without \
                    effect.\n\n| module | directives |\n|---|---|\n"
@@ -161,7 +161,7 @@ fn absent(modules: &BTreeMap<&str, Vec<&Line>>, missing: &BTreeSet<&str>) -> Str
     out + &elsewhere
 }
 
-/// Apache's directives under Apache's modules, then those that only this server has.
+/// Apache's directives by Apache's modules, followed by those that only this server has.
 fn lines<'a>(dump: &'a Dump, reference: &'a [Reference]) -> Vec<Line<'a>> {
     let inert: Vec<&String> = dump.missing.iter().flat_map(|one| &one.inert).collect();
     let mut lines: Vec<Line> = reference
@@ -181,14 +181,14 @@ fn lines<'a>(dump: &'a Dump, reference: &'a [Reference]) -> Vec<Line<'a>> {
     lines
 }
 
-/// The row of the same module, else of the same name: Apache's MPM directives stand under
-/// `mpm_common` in its manual and in a module of their own here.
+/// The row of the same module, or else of the same name: Apache's manual lists MPM directives under
+/// `mpm_common`, whereas each belongs to a module here.
 fn find<'a>(rows: &'a [Row], module: &str, name: &str) -> Option<&'a Row> {
     let named = || rows.iter().filter(|row| same_name(&row.name, name));
     named().find(|row| row.module == module).or_else(|| named().next())
 }
 
-/// Directive names are compared without case, sections with or without their brackets.
+/// Compares directive names ignoring case and the brackets of sections.
 fn same_name(one: &str, other: &str) -> bool {
     let bare = |name: &'_ str| name.trim_matches(['<', '>']).to_ascii_lowercase();
     bare(one) == bare(other)

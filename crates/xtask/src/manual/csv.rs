@@ -1,6 +1,6 @@
-//! The list of Apache's directives: comma-separated, fields in double quotes where they need it.
+//! The list of Apache's directives: comma-separated, with quoted fields.
 
-/// One directive of Apache's manual.
+/// A directive of Apache's manual.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reference {
     /// `mod_alias`, `core`, or an MPM's name.
@@ -14,7 +14,7 @@ pub struct Reference {
 /// Reads the list; the first line names the columns.
 ///
 /// # Errors
-/// When a column is missing.
+/// A column is missing.
 pub fn reference(text: &str) -> Result<Vec<Reference>, String> {
     let mut lines = records(text).into_iter();
     let heading = lines.next().unwrap_or_default();

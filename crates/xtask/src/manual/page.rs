@@ -3,11 +3,11 @@
 use super::row::{Row, State};
 use std::collections::BTreeMap;
 
-/// Says in each generated file where it comes from.
+/// The note at the head of each generated file.
 pub const NOTE: &str =
     "<!-- Made by `cargo xtask manual` from the directive rows: edit those. -->\n";
 
-/// A module's page: a heading, then each directive with its facts.
+/// A module's page: a heading, and each directive with its properties.
 pub fn render(module: &str, rows: &[&Row]) -> String {
     let mut page = format!("{NOTE}\n# {module}\n\n");
     if let Some(file) = rows.iter().map(|row| &row.file).find(|file| !file.is_empty()) {
@@ -57,7 +57,7 @@ fn directive(row: &Row) -> String {
     text
 }
 
-/// The usage line. Rows may hold the arguments alone, and a section's name without brackets.
+/// The usage line. Rows may hold only the arguments, and a section's name without brackets.
 fn usage(row: &Row) -> String {
     let syntax = row.syntax.trim();
     if syntax.starts_with(row.name.as_str()) || syntax.starts_with('<') {
@@ -80,12 +80,12 @@ fn contexts(row: &Row) -> String {
     row.contexts.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// Text that is safe in a heading and in a table's cell.
+/// Escapes text for headings and table cells.
 pub fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('>', "&gt;").replace('\n', " ")
 }
 
-/// The anchor that Markdown renderers give a heading.
+/// A heading's anchor in Markdown renderers.
 pub fn anchor(heading: &str) -> String {
     heading
         .to_lowercase()

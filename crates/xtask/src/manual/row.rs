@@ -1,4 +1,4 @@
-//! Directive rows as the program prints them: one JSON object a line.
+//! Directive rows as the program prints them: one JSON object per line.
 
 use serde_json::Value;
 
@@ -7,18 +7,19 @@ use serde_json::Value;
 pub enum State {
     /// Works as in Apache.
     Done,
-    /// Works in part; the note says what does not.
+    /// Works in part; the note says what is missing.
     Partial,
-    /// Is an error on purpose; the note says why.
+    /// Is deliberately an error; the note says why.
     Refused,
-    /// Is read and has no effect, because what it tunes is not here; the note says what.
+    /// Is read without effect, because the feature that it configures does not exist here; the note
+    /// names it.
     Accepted,
-    /// Known by name and reported as missing.
+    /// Is known by name and reported as missing.
     NotYet,
 }
 
 impl State {
-    /// The word in the tables, and in the rows.
+    /// The word in tables and rows.
     pub fn word(self) -> &'static str {
         match self {
             State::Done => "done",
@@ -41,32 +42,32 @@ impl State {
     }
 }
 
-/// One directive.
+/// A directive.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
     /// As written in a configuration; sections with their angle brackets.
     pub name: String,
     /// `mod_alias`, or `core`.
     pub module: String,
-    /// Where it is written, from the root of the checkout.
+    /// The source file, from the root of the checkout.
     pub file: String,
-    /// Where it may stand.
+    /// The allowed contexts.
     pub contexts: Vec<String>,
-    /// The AllowOverride class, empty where it can't stand in an .htaccess.
+    /// The AllowOverride class; empty if the directive is not allowed in .htaccess.
     pub override_class: String,
-    /// The default, empty when there is none.
+    /// The default; empty if there is none.
     pub default: String,
     /// The arguments, with or without the name before them.
     pub syntax: String,
-    /// What it does, in Markdown.
+    /// The description in Markdown.
     pub doc: String,
     /// How far it is supported.
     pub state: State,
-    /// What is missing, or why it is refused.
+    /// The missing part, or the reason for a refusal.
     pub note: String,
 }
 
-/// A module of Apache that is not here yet.
+/// A module of Apache that is not implemented yet.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
     /// `mod_rewrite`
@@ -75,22 +76,22 @@ pub struct Missing {
     pub inert: Vec<String>,
 }
 
-/// What the program prints of itself.
+/// The program's dump.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// The directives that are here.
+    /// The implemented directives.
     pub rows: Vec<Row>,
-    /// The modules that are here, by the names of Apache's manual.
+    /// The implemented modules, by the names of Apache's manual.
     pub here: Vec<String>,
-    /// The modules that are not.
+    /// The missing modules.
     pub missing: Vec<Missing>,
 }
 
-/// Reads the dump.
+/// Parses the dump.
 ///
 /// # Errors
-/// A line that is no JSON object, lacks a name, module or state, or a name that comes twice in
-/// one module.
+/// A line is not a JSON object, or lacks a name, module or state; or a name occurs twice in one
+/// module.
 pub fn parse(text: &str) -> Result<Dump, String> {
     let mut dump = Dump::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -108,7 +109,7 @@ pub fn parse(text: &str) -> Result<Dump, String> {
         let row = parse_row(&value).map_err(wrong)?;
         let is_same = |other: &Row| other.name == row.name && other.module == row.module;
         if dump.rows.iter().any(is_same) {
-            return Err(wrong(format!("{} comes twice in {}", row.name, row.module)));
+            return Err(wrong(format!("{} occurs twice in {}", row.name, row.module)));
         }
         dump.rows.push(row);
     }

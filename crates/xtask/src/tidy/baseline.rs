@@ -1,10 +1,10 @@
-//! What the tree already owes. A line is `weight rule path`; lines may only shrink and go.
+//! The old findings. A line is `weight rule path`; lines may only shrink and disappear.
 
 use super::Finding;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where the baseline lies, from the root of the checkout.
+/// The path of the baseline from the root of the checkout.
 pub const PATH: &str = "crates/xtask/tidy.baseline";
 
 const HEADER: &str = "\
@@ -20,11 +20,11 @@ pub struct Baseline {
     weights: BTreeMap<Key, usize>,
 }
 
-/// A comparison of what was found with what is borne.
+/// A comparison of the findings with the baseline.
 pub struct Verdict<'a> {
-    /// Findings of each file and rule whose weight grew.
+    /// Findings of each file and rule whose weight increased.
     pub new: Vec<&'a Finding>,
-    /// Baseline lines that are too generous now.
+    /// Baseline lines that exceed the findings.
     pub slack: Vec<Key>,
 }
 
@@ -36,10 +36,10 @@ impl Verdict<'_> {
 }
 
 impl Baseline {
-    /// Reads the file; one that is missing bears nothing.
+    /// Reads the file; a missing one is empty.
     ///
     /// # Errors
-    /// A line that is not `weight rule path`.
+    /// A line is not `weight rule path`.
     pub fn read(path: &Path) -> Result<Self, String> {
         Self::parse(&std::fs::read_to_string(path).unwrap_or_default())
     }
@@ -58,7 +58,7 @@ impl Baseline {
         Ok(Self { weights })
     }
 
-    /// Splits the findings into borne and new, and names the lines that can be lowered.
+    /// Splits the findings into old and new ones, and names the lines that can be lowered.
     pub fn compare<'a>(&self, findings: &'a [Finding]) -> Verdict<'a> {
         let found = totals(findings);
         let borne = |key: &Key| self.weights.get(key).copied().unwrap_or(0);
@@ -73,7 +73,7 @@ impl Baseline {
         }
     }
 
-    /// The baseline with every weight lowered to what was found; it gains no line.
+    /// The baseline with every weight lowered to the findings; it gains no line.
     pub fn lowered(&self, findings: &[Finding]) -> Self {
         let found = totals(findings);
         let lower = |(key, &weight): (&Key, &usize)| {
@@ -86,7 +86,7 @@ impl Baseline {
     /// Writes the file.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// The file can't be written.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         let mut text = HEADER.to_owned();
         for ((rule, file), weight) in &self.weights {

@@ -3,13 +3,13 @@
 use super::mask::{Masked, item_end, line_of};
 use super::{Finding, Source};
 
-/// Lines of one Rust file, its tests not counted.
+/// Most lines of a Rust file without its tests.
 const FILE_LINES_MAX: usize = 400;
-/// Lines of one function, from its `fn` to its closing brace.
+/// Most lines of a function, from `fn` to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Characters of one line.
+/// Most characters of a line.
 const LINE_WIDTH_MAX: usize = 100;
-/// Crates that may hold `unsafe`, and a test with an allocator that counts, which can't do without.
+/// Crates that may contain `unsafe`, and a test that requires it for its counting allocator.
 const UNSAFE_PLACES: [&str; 5] = [
     "crates/rt/",
     "crates/pcre/",
@@ -17,10 +17,10 @@ const UNSAFE_PLACES: [&str; 5] = [
     "crates/python/",
     "crates/tamarack/tests/allocations.rs",
 ];
-/// Calls that open what a name leads to, and wait there when it leads to a FIFO.
+/// Calls that open a name, and block if it leads to a FIFO.
 const OPENS: [&str; 5] =
     ["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "fs::open("];
-/// Places that open files of the system or of their own, and those that write.
+/// Files that open system files or their own, and those that write.
 const OPEN_PLACES: [&str; 12] = [
     "crates/regular/",
     "crates/xtask/",
@@ -35,11 +35,11 @@ const OPEN_PLACES: [&str; 12] = [
     "crates/tamarack/src/startup.rs",
     "crates/tls/src/local.rs",
 ];
-/// Calls that panic; the part before the bar is looked for, `expect` only on a literal message,
-/// because parsers have an `expect` of their own.
+/// Calls that panic. `expect` counts only with a literal message, because parsers have an `expect`
+/// of their own.
 const PANICS: [&str; 5] = [".unwrap()", ".expect(\"", "panic!(", "todo!(", "unimplemented!("];
 
-/// Runs every rule of this file on one source.
+/// Runs every rule of this file on a source.
 pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     let all_tests = is_test_file(source.path);
     file_length(source, masked, all_tests, findings);
@@ -52,7 +52,7 @@ pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a file holds nothing but tests.
+/// Whether a file contains only tests.
 pub fn is_test_file(path: &str) -> bool {
     path.starts_with("tests/")
         || path.starts_with("fuzz/")
@@ -127,15 +127,15 @@ fn unsafe_code(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
                            move the call there behind a safe function";
             findings.push(source.finding("unsafe-place", line + 1, message.to_owned()));
         } else if !has_safety_note(&lines, line) {
-            let message = "say above it, after `// SAFETY:`, why this is sound \
-                           (`# Safety` in the doc comment of an unsafe fn)";
+            let message = "state above it, after `// SAFETY:`, why this is sound (`# Safety` in \
+                the doc comment of an unsafe fn)";
             findings.push(source.finding("unsafe-safety", line + 1, message.to_owned()));
         }
     }
 }
 
-/// `#[unsafe(no_mangle)]`, `unsafe extern` and `unsafe fn(…)` as a type claim nothing here; the
-/// conditions of an `unsafe fn` that is not public are its trait's or stand at its blocks.
+/// `#[unsafe(no_mangle)]`, `unsafe extern` and `unsafe fn(…)` as a type make no claim here; the
+/// conditions of a private `unsafe fn` are its trait's or stand at its blocks.
 fn claims_nothing(code: &str, start: usize) -> bool {
     let after = code.get(start + "unsafe".len()..).unwrap_or("").trim_start();
     let is_public = code.get(..start).unwrap_or("").trim_end().ends_with("pub");
@@ -158,7 +158,7 @@ fn has_safety_note(lines: &[&str], line: usize) -> bool {
     comment.any(|text| text.contains("SAFETY:") || text.contains("# Safety"))
 }
 
-/// Whether a line closes a statement or opens a block, so that a note above it is not ours.
+/// Whether a line ends a statement or opens a block, so that a comment above it does not apply.
 fn ends_statement(text: &str) -> bool {
     text.is_empty() || text.ends_with([';', '{', '}', ','])
 }
@@ -173,8 +173,8 @@ fn panics(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
             }
             let call = needle.trim_end_matches(['(', ')', '"']);
             let message = format!(
-                "`{call}` can take a child down: return an error, or make the state a type \
-                 in which it can't happen"
+                "`{call}` can kill a child: return an error, or make the state a type in which it \
+                 can't happen"
             );
             findings.push(source.finding("no-panic", line + 1, message));
         }
@@ -193,15 +193,15 @@ fn opens(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
                 continue;
             }
             let message = format!(
-                "`{needle}…)` waits where the name leads to a FIFO or a device: \
-                 use `regular::open` or `regular::read`"
+                "`{needle}…)` blocks if the name leads to a FIFO or a device: use `regular::open` \
+                 or `regular::read`"
             );
             findings.push(source.finding("open-regular", line + 1, message));
         }
     }
 }
 
-/// Byte offsets at which `word` stands as a whole word.
+/// Byte offsets of `word` as a whole word.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(start, _)| start).filter(move |&start| {
         let next = code.as_bytes().get(start + word.len());

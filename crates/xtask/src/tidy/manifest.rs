@@ -1,8 +1,8 @@
-//! Rules on Cargo.toml: every dependency is justified where it is declared, and only there.
+//! Rules on Cargo.toml: every dependency is justified where it is declared, and declared once.
 
 use super::{Finding, Source};
 
-/// Runs the rules on one manifest; other TOML files pass.
+/// Runs the rules on a manifest; other TOML files pass.
 pub fn check(source: &Source, findings: &mut Vec<Finding>) {
     match source.path {
         "Cargo.toml" => justified(source, findings),
@@ -13,7 +13,7 @@ pub fn check(source: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
-/// In the workspace's table a comment stands above each crate; one comment may serve a run of
+/// In the workspace's table, a comment must precede each crate; one comment may cover adjacent
 /// crates that share their first word (`rustls`, `rustls-pki-types`).
 fn justified(source: &Source, findings: &mut Vec<Finding>) {
     let mut inside = false;
@@ -29,7 +29,7 @@ fn justified(source: &Source, findings: &mut Vec<Finding>) {
             let family = name.split(['-', '_']).next().unwrap_or(name);
             let own = value.contains("path =");
             if !own && !comment && explained != Some(family) {
-                let message = format!("say in a comment above what `{name}` is needed for");
+                let message = format!("state in a comment above why `{name}` is needed");
                 findings.push(source.finding("dependency-justified", number + 1, message));
             }
             explained = Some(family);
@@ -38,7 +38,7 @@ fn justified(source: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Members take their versions and lints from the workspace.
+/// Members must inherit versions and lints from the workspace.
 fn inherited(source: &Source, findings: &mut Vec<Finding>) {
     let mut inside = false;
     for (number, line) in source.text.lines().enumerate() {
@@ -51,8 +51,8 @@ fn inherited(source: &Source, findings: &mut Vec<Finding>) {
         }
     }
     if source.path.starts_with("crates/") && !source.text.contains("[lints]\nworkspace = true") {
-        let message = "add `[lints]` with `workspace = true`, so that missing_docs and \
-                       unsafe_code hold here too";
+        let message = "add `[lints]` with `workspace = true`, so that missing_docs and unsafe_code \
+            apply here too";
         findings.push(source.finding("lints-inherited", 0, message.to_owned()));
     }
 }

@@ -1,14 +1,14 @@
-//! Rust source with comments and literals blanked, so that rules see code and nothing else.
+//! Blanks comments and literals of Rust source, so that rules see only code.
 
-/// Source of the same length and the same lines as the original.
+/// Source with the length and lines of the original.
 pub struct Masked {
-    /// Comments, and what stands between the quotes of literals, are spaces.
+    /// The code, with comments and the contents of literals replaced by spaces.
     pub code: String,
-    /// For each line (from 0) whether it belongs to a test.
+    /// For each line (from 0), whether it belongs to a test.
     pub test_lines: Vec<bool>,
 }
 
-/// Blanks comments and literals and marks the items under `#[cfg(test)]` and `#[test]`.
+/// Blanks comments and literals, and marks the items under `#[cfg(test)]` and `#[test]`.
 pub fn mask(text: &str) -> Masked {
     let code = blank(text.as_bytes());
     let code = String::from_utf8(code).unwrap_or_default();
@@ -16,7 +16,7 @@ pub fn mask(text: &str) -> Masked {
     Masked { code, test_lines }
 }
 
-/// The opposite of [`Masked::code`]: comments and literals, with all else blanked.
+/// The opposite of [`Masked::code`]: only comments and literals.
 pub fn prose(text: &str, masked: &Masked) -> String {
     let pairs = text.bytes().zip(masked.code.bytes());
     let keep = |(byte, code): (u8, u8)| if byte == code && byte != b'\n' { b' ' } else { byte };
@@ -78,7 +78,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The lengths of a raw string's opening, closing and whole, when one starts here.
+/// The lengths of a raw string's opening, closing and whole, if one starts here.
 fn raw_string(text: &[u8], at: usize) -> Option<(usize, usize, usize)> {
     let after_word = at > 0 && text.get(at - 1).is_some_and(|&byte| is_word(byte));
     if after_word || text.get(at) != Some(&b'r') && !is_prefixed_raw(text, at) {
@@ -113,7 +113,7 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// A character literal's length; a lifetime's is 1, its quote alone.
+/// A character literal's length; for a lifetime 1, its quote.
 fn character(rest: &[u8]) -> usize {
     if rest.get(1) == Some(&b'\\') {
         return quoted(rest, b'\'');
@@ -148,7 +148,7 @@ fn test_lines(code: &str) -> Vec<bool> {
     marks
 }
 
-/// Where the item that begins after `from` ends: its closing brace, or its semicolon.
+/// The end of the item that begins after `from`: its closing brace or semicolon.
 pub fn item_end(code: &str, from: usize) -> usize {
     let mut braces = 0_usize;
     let mut brackets = 0_usize;
@@ -170,7 +170,7 @@ pub fn item_end(code: &str, from: usize) -> usize {
     code.len()
 }
 
-/// The zero-based line of a byte offset.
+/// The line of a byte offset, counted from 0.
 pub fn line_of(code: &str, offset: usize) -> usize {
     code.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
 }

@@ -1,16 +1,16 @@
-//! Rules on every text file: white space, length, names, and words that do not belong; and on
-//! comments, messages and documents, phrases that are not idiomatic English.
+//! Rules on every text file: white space, length, names, and discouraged words; and on unidiomatic
+//! phrases in comments, messages and documents.
 
 use super::{Finding, Source};
 use std::path::Path;
 
-/// Lines of any file that people are meant to read.
+/// Most lines of a file for human readers.
 const ANY_FILE_LINES_MAX: usize = 800;
-/// Files that hold data or somebody else's text.
+/// Files that contain data or third-party text.
 const DATA: [&str; 8] = ["lock", "csv", "types", "json", "svg", "baseline", "pem", "test"];
-/// Names that say nothing of what is inside.
+/// Meaningless file names.
 const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "misc"];
-/// Words that promise, postpone or apologise, and what to do with each.
+/// Words that promise, postpone or apologise, and their remedies.
 const WORDS: [(&str, &str); 7] = [
     ("TODO", "do it, or write what is missing into docs/ under its name"),
     ("FIXME", "fix it, or write what is missing into docs/ under its name"),
@@ -38,7 +38,7 @@ const PHRASES: [(&str, &str); 14] = [
     ("came to nothing", "write `failed`"),
 ];
 
-/// Runs every rule of this file on one source.
+/// Runs every rule of this file on a source.
 pub fn check(source: &Source, root: &Path, findings: &mut Vec<Finding>) {
     names(source, findings);
     if is_data(source) {
@@ -66,7 +66,7 @@ fn is_data(source: &Source) -> bool {
         || DATA.contains(&source.extension())
 }
 
-/// Made from the directive rows: long where the rows are many.
+/// Whether the file is generated from the directive rows, of which there are many.
 fn is_generated(source: &Source) -> bool {
     source.path == "docs/compat.md" || source.path.starts_with("docs/directives/")
 }
@@ -75,7 +75,10 @@ fn names(source: &Source, findings: &mut Vec<Finding>) {
     for part in source.path.split('/') {
         let stem = part.split('.').next().unwrap_or(part);
         if EMPTY_NAMES.contains(&stem) {
-            let message = format!("`{part}` says nothing: what is used twice lives with its noun");
+            let message = format!(
+                "`{part}` is a meaningless name: code that is used twice belongs \
+                to its noun"
+            );
             findings.push(source.finding("empty-name", 0, message));
         }
     }
@@ -114,7 +117,7 @@ fn words(source: &Source, root: &Path, findings: &mut Vec<Finding>) {
 }
 
 /// Finds [`PHRASES`] in `prose`: the text of a document, or a program's comments and literals with
-/// all else blanked.
+/// everything else blanked.
 pub fn idiom(source: &Source, prose: &str, findings: &mut Vec<Finding>) {
     if is_data(source) || is_generated(source) || source.path == "crates/xtask/src/tidy/prose.rs" {
         return;

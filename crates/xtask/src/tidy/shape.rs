@@ -1,10 +1,10 @@
-//! The one shape of source files: a heading, and for modules the order that rule 3 names.
+//! The uniform shape of source files: a heading, and for modules the order in rule 3.
 
 use super::code::is_test_file;
 use super::mask::Masked;
 use super::{Finding, Source};
 
-/// Runs the rules on one Rust file.
+/// Runs the rules on a Rust file.
 pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     if !is_test_file(source.path) {
         heading(source, findings);
@@ -17,12 +17,13 @@ pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
 fn heading(source: &Source, findings: &mut Vec<Finding>) {
     let first = source.text.lines().find(|line| !line.starts_with("#!")).unwrap_or("");
     if !first.starts_with("//!") {
-        let message = "begin with a `//!` line that says what the file is".to_owned();
+        let message = "begin with a `//!` line that describes the file".to_owned();
         findings.push(source.finding("heading", 1, message));
     }
 }
 
-/// `crates/modules/src/FAMILY/mod_NAME.rs`, or `mod_NAME/mod.rs` where a module is a folder.
+/// Whether the path is `crates/modules/src/FAMILY/mod_NAME.rs`, or `mod_NAME/mod.rs` for a module
+/// in a folder.
 fn is_module(path: &str) -> bool {
     let Some(inside) = path.strip_prefix("crates/modules/src/") else { return false };
     let parts: Vec<&str> = inside.split('/').collect();
@@ -49,7 +50,7 @@ fn module(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
             findings.push(source.finding("module-shape", 0, message));
         }
         _ => {
-            let message = "the module's `pub struct` stands first, then its `impl Module`";
+            let message = "the module's `pub struct` comes first, then its `impl Module`";
             findings.push(source.finding("module-shape", 0, message.to_owned()));
         }
     }
