@@ -1,4 +1,4 @@
-//! Chunked bodies: in pieces as at once; what is encoded decodes.
+//! Chunked bodies: decoding in pieces equals decoding at once; encoded bodies decode.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(decode(&encoded, step, strict), Ok((bytes.to_vec(), true)));
 });
 
-/// The body and whether it ended, or the status of the error.
+/// The body and whether it is complete, or the status of the error.
 fn decode(bytes: &[u8], step: usize, strict: bool) -> Result<(Vec<u8>, bool), u16> {
     let limits = HeadLimits { line_bytes: 200, field_bytes: 60, fields: 4 };
     let mut decoder = Decoder::new(limits, strict);

@@ -1,4 +1,4 @@
-//! The configuration language: lines, words, conditions, macros and sections of any text.
+//! The configuration language: lines, words, conditions, macros and sections of arbitrary text.
 #![no_main]
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use conf::{Arg, BStr, Defines, Diagnostic, Host, Macros, Node, Tree, read_htaccess};
 use libfuzzer_sys::fuzz_target;
 
-/// Knows what does not start with `n`, so that conditions come out either way.
+/// A host that knows all names that do not start with `n`, so that conditions have both outcomes.
 struct Server;
 
 impl Host for Server {
@@ -38,7 +38,7 @@ fuzz_target!(|text: &[u8]| {
     }
 });
 
-/// Every span starts on a line of its text, and no word is longer than its arguments.
+/// Checks that every span starts on a line of its text, and no word is longer than its arguments.
 fn check(tree: &Tree, nodes: &[Node]) {
     for node in nodes {
         assert!(tree.sources.line(node.span).is_some(), "{node:?}");

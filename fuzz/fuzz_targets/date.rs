@@ -1,4 +1,4 @@
-//! Dates: a date that was read is written so that it reads the same.
+//! Dates: a parsed date, formatted and parsed again, is the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Expressions: any text is parsed or refused at a place in it; what is parsed has a value.
+//! Expressions: any text is parsed, or refused at a position in it; a parsed expression has a
+//! value.
 #![no_main]
 
 use std::net::IpAddr;

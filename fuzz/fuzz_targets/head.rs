@@ -1,4 +1,4 @@
-//! Request heads: in pieces as at once, and all later checks of the head without a panic.
+//! Request heads: parsing in pieces equals parsing at once; later checks never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Ranges lie inside the body and sum up to no more than it; conditions never panic.
+//! Ranges lie inside the body and do not exceed it in total; conditions never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Regular expressions: machine code, the interpreter and the counted match decide alike, groups
-//! included, as far as they decide. The first line is the pattern, the rest the subject.
+//! Regular expressions: machine code, the interpreter and the counted match have the same outcome
+//! and groups, unless undecided. The first line is the pattern, the rest the subject.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use pcre::{Captures, Flags, MAX_SUBSTITUTION_BYTES, Matched, Regex, Watch, substitute};
 
-/// Longer patterns say nothing new, and take long to compile.
+/// Longer patterns find nothing new, and take long to compile.
 const PATTERN_BYTES: usize = 512;
-/// How long the counted match tries.
+/// The time limit of the counted match.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 fuzz_target!(|input: &[u8]| {

@@ -1,5 +1,5 @@
-//! Targets and paths: the parts come from the whole, normalising is idempotent and never leaves
-//! the root, escaping is undone by unescaping.
+//! Targets and paths: the parts come from the whole, normalising is idempotent and never leaves the
+//! root, and unescaping reverses escaping.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,41 +1,41 @@
-//! Bytes from the server → one answer: interim heads, head, body, trailers. Strict: what does not
-//! keep to its own framing is told, not repaired.
+//! Parses bytes from the server into a response: interim heads, head, body, trailers. Violations of
+//! its own framing are reported, not repaired.
 
 use crate::client::{Client, Fill};
 use crate::stall::Deadline;
 
-/// One answer of a server.
+/// A response of a server.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// 1xx heads before the final one.
     pub interim: Vec<Head>,
-    /// `None`: an HTTP/0.9 answer, which has only a body, or no answer at all.
+    /// `None`: an HTTP/0.9 response, which has only a body, or no response at all.
     pub head: Option<Head>,
-    /// Without chunking.
+    /// The body without chunking.
     pub body: Vec<u8>,
-    /// Fields after a chunked body.
+    /// The fields after a chunked body.
     pub trailers: Vec<(String, Vec<u8>)>,
-    /// What is wrong with the framing, in words.
+    /// A framing error in words.
     pub broken: Option<String>,
 }
 
 /// Status line and fields.
 #[derive(Debug, Default, Clone)]
 pub struct Head {
-    /// As received, without the line end.
+    /// The line as received, without its line end.
     pub status_line: Vec<u8>,
     /// In order.
     pub fields: Vec<(String, Vec<u8>)>,
 }
 
 impl Head {
-    /// The first field of a name.
+    /// The first field with this name.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let mut found = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.as_slice())
     }
 
-    /// Replaces the value of each field of a name.
+    /// Replaces the value of each field with this name.
     pub fn set(&mut self, name: &str, value: Vec<u8>) {
         for (known, old) in &mut self.fields {
             if known.eq_ignore_ascii_case(name) {
@@ -51,8 +51,8 @@ impl Head {
     }
 }
 
-/// Reads the answer to a request with this method. `None`: nothing came before the end of the
-/// connection or the deadline.
+/// Reads the response to a request with this method. `None` if nothing arrived before the end of
+/// the connection or the deadline.
 pub fn read(client: &mut Client, method: &str, deadline: Deadline) -> Option<Answer> {
     let mut answer = Answer::default();
     loop {

@@ -1,4 +1,5 @@
-//! Our end of a connection: sends what the test says, byte for byte, and reads with a deadline.
+//! The client's end of a connection: sends the bytes of the test verbatim, and reads with a
+//! deadline.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -18,29 +19,29 @@ const READ_CHUNK_BYTES: usize = 64 * 1024;
 /// How the server's side of the connection ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// In order: FIN, and in TLS the notice before it.
+    /// Orderly: FIN, and in TLS close_notify before it.
     Closed,
     /// TLS without close_notify.
     Cut,
-    /// A TLS alert, by its name.
+    /// A TLS alert, by name.
     Alert(String),
 }
 
-/// What one more read brought.
+/// The result of a read.
 #[derive(Debug, PartialEq)]
 pub enum Fill {
     /// Bytes, appended to the buffer.
     More,
-    /// Nothing more will come.
+    /// The end of the connection.
     End,
     /// The deadline passed.
     Timeout,
 }
 
-/// A connection with what was read and not yet used.
+/// A connection with its unprocessed input.
 pub struct Client {
     stream: Stream,
-    /// Received bytes from the first unused one.
+    /// Received bytes, from the first unprocessed one.
     pub buffer: Vec<u8>,
     /// Set once the server has closed.
     pub end: Option<End>,
@@ -52,17 +53,17 @@ enum Stream {
 }
 
 impl Client {
-    /// Connects as the words of the `with` line say. A failed handshake is an `end`, not an error.
+    /// Connects by the options of the `with` line. A failed handshake is an `end`, not an error.
     pub fn connect(options: &[String], place: &Place, tls: &Tls) -> Result<Client, String> {
         let value =
             |key: &str| options.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         let to = place.fill_text(value("to").unwrap_or("127.0.0.1:@PORT@"));
-        let to: SocketAddr = to.parse().map_err(|_| format!("to={to} is no address"))?;
+        let to: SocketAddr = to.parse().map_err(|_| format!("to={to} is not an address"))?;
         let say = |e: std::io::Error| format!("connect to {to}: {e}");
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).map_err(say)?;
         if let Some(from) = value("from") {
             let from = format!("{from}:0").parse::<SocketAddr>();
-            let from = from.map_err(|_| "from= needs an IPv4 address".to_owned())?;
+            let from = from.map_err(|_| "from= requires an IPv4 address".to_owned())?;
             socket.bind(&from.into()).map_err(say)?;
         }
         socket.connect_timeout(&to.into(), CONNECT_LIMIT).map_err(say)?;
@@ -86,7 +87,7 @@ impl Client {
         Ok(Client { stream, buffer: Vec::new(), end })
     }
 
-    /// What the handshake came to, as shown in a recording; `None` in plain TCP.
+    /// The outcome of the handshake, as recorded; `None` in plain TCP.
     pub fn session(&self, tls: &Tls) -> Option<String> {
         match &self.stream {
             Stream::Tls(stream) => Some(tls::describe(&stream.conn, tls)),
@@ -94,7 +95,8 @@ impl Client {
         }
     }
 
-    /// Sends all of it. A server that has closed already is no error: its answer may be waiting.
+    /// Sends all bytes. If the server has already closed, that is not an error: its response may be
+    /// waiting.
     pub fn send(&mut self, bytes: &[u8]) {
         let sent = match &mut self.stream {
             Stream::Plain(socket) => socket.write_all(bytes),
@@ -103,7 +105,7 @@ impl Client {
         drop(sent);
     }
 
-    /// Says that we send no more.
+    /// Closes the sending side.
     pub fn half_close(&mut self) {
         let socket = match &mut self.stream {
             Stream::Plain(socket) => socket,
@@ -116,7 +118,7 @@ impl Client {
         let _ = socket.shutdown(Shutdown::Write);
     }
 
-    /// Reads once, until `deadline` at the latest.
+    /// Reads once, at most until `deadline`.
     pub fn fill(&mut self, deadline: Deadline) -> Fill {
         if self.end.is_some() {
             return Fill::End;

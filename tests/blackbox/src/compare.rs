@@ -1,22 +1,22 @@
-//! What was expected against what came, line by line.
+//! Compares expected and actual lines.
 
-/// How strictly lines are held against each other.
+/// The strictness of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// A connection's answers: the order of fields does not matter, `*` is any value, and a canned
-    /// body only has to be there.
+    /// Responses of a connection: the order of fields is ignored, `*` matches any value, and a
+    /// canned body must only exist.
     Answer,
-    /// Logs of Tamarack: the order does not matter. A line is written when its answer has left, so
-    /// that the next connection, on another thread, may write before it.
+    /// Logs of Tamarack: the order is ignored. A line is written after its response is sent, so the
+    /// next connection, on another thread, may be logged first.
     Log,
-    /// Logs and commands of the program that was recorded: equal.
+    /// Logs and commands of the recorded program: equal.
     Exact,
-    /// Commands on Tamarack: as `Exact` where the command succeeds; where it fails, and on
-    /// standard error, each recorded line has to appear, in this order.
+    /// Commands on Tamarack: as `Exact` if the command succeeds; if it fails, and on standard
+    /// error, each recorded line must appear, in this order.
     Output,
 }
 
-/// `None` when they agree, else both sides as a coloured difference.
+/// `None` if they agree, otherwise both sides as a coloured difference.
 pub fn difference(expected: &[String], got: &[String], rule: Rule) -> Option<String> {
     let agree = match rule {
         Rule::Log => sorted(expected) == sorted(got),
@@ -46,7 +46,7 @@ fn line_agrees(expected: &str, got: &str) -> bool {
         })
 }
 
-/// Sorts the fields of each head by name; fields of one name keep their order.
+/// Sorts the fields of each head by name; fields with the same name keep their order.
 fn in_order(mut lines: Vec<String>) -> Vec<String> {
     let mut start = 0;
     while start < lines.len() {
@@ -62,7 +62,7 @@ fn in_order(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// An answer whose body is not to be held against another's.
+/// Excludes the body of a response from comparison.
 pub fn ignore_body(lines: &mut Vec<String>) {
     let before = lines.len();
     lines.retain(|line| !is_body(line));
@@ -81,8 +81,8 @@ fn is_body(line: &str) -> bool {
     line.starts_with('|') || line.starts_with("body ")
 }
 
-/// Both sides of an answer whose body is one of the server's own pages: any body will do, and its
-/// length is not told by both in the same cases.
+/// Both sides of a response whose body is one of the server's own pages: any body matches, and one
+/// side may have a length that the other lacks.
 fn without_canned(expected: &[String], got: &[String]) -> (Vec<String>, Vec<String>) {
     if !expected.iter().any(|line| line == "body canned") {
         return (expected.to_vec(), got.to_vec());
@@ -114,7 +114,7 @@ fn appear_in_order(expected: &[String], got: &[String]) -> bool {
     expected.iter().all(|line| rest.any(|other| other == line))
 }
 
-/// Lines of both sides in the expected order: `-` is missing, `+` should not be there.
+/// Lines of both sides in the expected order: `-` is missing, `+` is unexpected.
 fn show(expected: &[String], got: &[String]) -> String {
     let mut text = String::new();
     let extra = |line: &String| format!("      {}\n", green(&format!("+ {line}")));
@@ -133,7 +133,7 @@ fn show(expected: &[String], got: &[String]) -> String {
     text
 }
 
-/// Red, unless `NO_COLOR` is set.
+/// Red text, unless `NO_COLOR` is set.
 pub fn red(text: &str) -> String {
     coloured("31", text)
 }

@@ -1,7 +1,7 @@
-//! How bytes stand in a test file: ASCII as it is, everything else as `\xNN`.
+//! The notation of bytes in a test file: ASCII verbatim, everything else as `\xNN`.
 
-/// Writes bytes as one line of a test file. A space at the end becomes `\x20`, because editors
-/// strip it.
+/// Formats bytes as a line of a test file. A space at the end becomes `\x20`, because editors strip
+/// it.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for (at, &byte) in bytes.iter().enumerate() {
@@ -18,7 +18,7 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads what [`escape`] writes, and `\{TEXT*N}`: the text N times over.
+/// Parses the notation of [`escape`], and `\{TEXT*N}`: the text N times.
 pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -26,7 +26,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
         bytes.extend_from_slice(&rest.as_bytes()[..at]);
         rest = &rest[at + 1..];
         let Some(kind) = rest.chars().next() else {
-            return Err(format!("a lone backslash ends {text:?}"));
+            return Err(format!("a single backslash ends {text:?}"));
         };
         rest = &rest[kind.len_utf8()..];
         match kind {
@@ -37,7 +37,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
             'x' => {
                 let digits = rest.get(..2).ok_or_else(|| format!("\\x is cut off in {text:?}"))?;
                 let byte = u8::from_str_radix(digits, 16);
-                bytes.push(byte.map_err(|_| format!("\\x{digits} is no byte in {text:?}"))?);
+                bytes.push(byte.map_err(|_| format!("\\x{digits} is not a byte in {text:?}"))?);
                 rest = &rest[2..];
             }
             '{' => rest = repeat(rest, &mut bytes)?,
@@ -48,11 +48,11 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The body of `\{TEXT*N}`, after the brace; answers what follows it.
+/// Parses the body of `\{TEXT*N}`, after the brace, and returns the rest.
 fn repeat<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
     let end = text.find('}').ok_or("\\{ without }")?;
-    let (unit, times) = text[..end].rsplit_once('*').ok_or("\\{TEXT*N} lacks its *")?;
-    let times: usize = times.parse().map_err(|_| "\\{TEXT*N}: N is no number")?;
+    let (unit, times) = text[..end].rsplit_once('*').ok_or("\\{TEXT*N} requires a *")?;
+    let times: usize = times.parse().map_err(|_| "\\{TEXT*N}: N is not a number")?;
     let unit = unescape(unit)?;
     for _ in 0..times {
         bytes.extend_from_slice(&unit);

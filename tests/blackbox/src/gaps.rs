@@ -1,4 +1,4 @@
-//! Failures that are known and told: a list that can only get shorter.
+//! Known failures: a list that only shrinks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 pub struct Gaps(BTreeSet<String>);
 
 impl Gaps {
-    /// One name a line; empty lines and `#` comments are left out.
+    /// Reads one name per line; empty lines and `#` comments are skipped.
     pub fn load(path: &Path) -> Result<Gaps, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let names = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -20,7 +20,7 @@ impl Gaps {
         self.0.contains(name)
     }
 
-    /// Gaps that no case has the name of.
+    /// Gaps without a case of that name.
     pub fn not_among<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<&str> {
         let names: BTreeSet<&str> = names.collect();
         self.0.iter().map(String::as_str).filter(|gap| !names.contains(gap)).collect()

@@ -1,6 +1,6 @@
-//! The tests that are data: test files, the servers that they are put to, and what came back.
+//! The tests that are data: test files, the servers that they run against, and the responses.
 //!
-//! The program `blackbox` runs the files; `compare` makes new ones.
+//! The program `blackbox` runs the files; `compare` creates new ones.
 
 pub mod answer;
 pub mod client;

@@ -1,8 +1,8 @@
 //! `blackbox`: the tests that are data.
 //!
 //! ```text
-//! blackbox record [FILTER…]   ask the installed apache2, write its answers into the files
-//! blackbox check  [FILTER…]   do the recordings still hold for the installed apache2?
+//! blackbox record [FILTER…]   asks the installed apache2, writes its responses into the files
+//! blackbox check  [FILTER…]   do the recordings still match the installed apache2?
 //! blackbox run    [FILTER…]   does Tamarack do the same?  --expect-gaps FILE,
 //!                             --mpm NAME: under another MPM than event
 //! ```
@@ -22,7 +22,7 @@ use blackbox::run::{Case, Mode, run_file};
 use blackbox::testfile::{self, TestFile};
 use blackbox::{place, watcher};
 
-/// Files that run at the same time. Most of a file's time is waiting.
+/// Files that run at the same time, most of which wait most of the time.
 const WORKERS: usize = 6;
 
 fn main() -> ExitCode {
@@ -79,7 +79,7 @@ fn start() -> Result<bool, String> {
     let good = report(&cases, &gaps, filters.is_empty());
     println!("{version}, {:.1} s", started.elapsed().as_secs_f64());
     if other_version {
-        println!("recorded from {}: differences are told, not counted", recorded.trim());
+        println!("recorded from {}: differences are reported, not counted", recorded.trim());
     }
     Ok(good || other_version)
 }
@@ -95,7 +95,7 @@ fn load_all(tests: &Path, filters: &[String]) -> Result<Vec<TestFile>, String> {
             files.push(testfile::load(&path, tests)?);
         }
     }
-    if files.is_empty() { Err("no test file has such a name".into()) } else { Ok(files) }
+    if files.is_empty() { Err("no test file has this name".into()) } else { Ok(files) }
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
@@ -154,8 +154,8 @@ fn run_all(
     Ok(cases)
 }
 
-/// Prints failures and the summary; whether all is as it should be. `whole`: all files ran, so
-/// a gap that did not show up is gone.
+/// Prints failures and the summary, and returns whether all is as expected. `whole`: all files ran,
+/// so a gap that did not appear is closed.
 fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
     let (mut passed, mut failed, mut known) = (0, 0, 0);
     let mut requests = 0;
@@ -165,7 +165,7 @@ fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
             (None, false) => passed += 1,
             (None, true) => {
                 failed += 1;
-                let red = red("now passes, take it off the list of gaps");
+                let red = red("now passes, remove it from the list of gaps");
                 println!("{red} {}", case.name);
             }
             (Some(_), true) => known += 1,
@@ -178,7 +178,7 @@ fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
     let lost =
         if whole { gaps.not_among(cases.iter().map(|case| case.name.as_str())) } else { vec![] };
     for name in &lost {
-        println!("{} {name}", red("no such case, take it off the list of gaps"));
+        println!("{} {name}", red("no such case, remove it from the list of gaps"));
     }
     failed += lost.len();
     if known > 0 {

@@ -1,16 +1,16 @@
-//! Text of a test file → [`TestFile`].
+//! Parses the text of a test file into a [`TestFile`].
 
 use crate::escape::unescape;
 use crate::testfile::{Block, Change, Connection, Entry, Item, Step, TestFile};
 
-/// Methods that may stand in small letters with their target: short for a raw request.
+/// Methods that may be written in lower case with their target, as a shorthand for a raw request.
 const SHORTHANDS: [&str; 7] = ["get", "head", "post", "put", "delete", "options", "trace"];
 
 /// An error with its line number, counted from one.
 pub type ParseError = (usize, String);
 
-/// Reads a test file. Each line that a person wrote is kept in the `source` of its item, so that
-/// the file can be written again with new recordings.
+/// Parses a test file. Each hand-written line is kept in the `source` of its item, so that the file
+/// can be written again with new recordings.
 pub fn parse(text: &str) -> Result<TestFile, ParseError> {
     let mut parser = Parser::default();
     parser.file.ports = 1;
@@ -23,11 +23,11 @@ pub fn parse(text: &str) -> Result<TestFile, ParseError> {
 #[derive(Default)]
 struct Parser {
     file: TestFile,
-    /// Which indented block of the preamble is being read.
+    /// The indented block of the preamble that is being read.
     indented: Indented,
     /// Comments and empty lines that may belong to the next item.
     pending: Vec<String>,
-    /// Whether lines now stand under `differs because`.
+    /// Whether the current lines are below `differs because`.
     in_differs: bool,
     /// Whether the last line was part of a recording.
     after_recorded: bool,
@@ -88,13 +88,13 @@ impl Parser {
             "tree" => self.indented = Indented::Tree,
             "modules" => self.file.modules = rest.split_whitespace().map(str::to_owned).collect(),
             "needs" => self.file.needs.push(rest.to_owned()),
-            "ports" => self.file.ports = rest.parse().map_err(|_| "ports needs a number")?,
+            "ports" => self.file.ports = rest.parse().map_err(|_| "ports requires a number")?,
             "mask" => {
                 let (pattern, with) =
                     rest.split_once(" => ").ok_or("mask PATTERN => REPLACEMENT")?;
                 self.file.masks.push((pattern.to_owned(), with.to_owned()));
             }
-            _ => return Err(format!("{word:?} is not known here")),
+            _ => return Err(format!("unknown word {word:?}")),
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Parser {
 
     fn start_item(&mut self, word: &str, line: &str) -> Result<(), String> {
         if self.file.items.is_empty() {
-            // The file's own comment is the preamble's, not the first item's.
+            // The file's own comment belongs to the preamble, not to the first item.
             let split = self.pending.iter().rposition(String::is_empty).map_or(0, |at| at + 1);
             let own = if self.file.preamble.is_empty() { self.pending.len() } else { split };
             self.file.preamble.extend(self.pending.drain(..own));
@@ -156,7 +156,7 @@ impl Parser {
         let item = match word {
             "connection" => {
                 if rest.is_empty() {
-                    return Err("a connection needs a title".into());
+                    return Err("a connection requires a title".into());
                 }
                 Item::Connection(Connection { source, title: rest, ..Connection::default() })
             }
@@ -199,7 +199,7 @@ impl Parser {
         self.written_line(word, line)
     }
 
-    /// A line of a connection or command that a person wrote.
+    /// Parses a hand-written line of a connection or command.
     fn written_line(&mut self, word: &str, line: &str) -> Result<(), String> {
         let pending: Vec<String> = self.pending.drain(..).filter(|line| !line.is_empty()).collect();
         if word == "with" {
@@ -232,7 +232,9 @@ impl Parser {
         let head_ended = block.source.last().is_some_and(|line| line == ">");
         match word {
             ">" if head_ended && line.contains(" HTTP/1.") => {
-                return Err("a second request in one: put `request` or `pipelined` before".into());
+                return Err(
+                    "a second request in one: insert `request` or `pipelined` before it".into()
+                );
             }
             ">" | ">-" => {
                 let mut bytes = unescape(line.get(word.len() + 1..).unwrap_or(""))?;
@@ -255,7 +257,7 @@ impl Parser {
                 let text = line.get(word.len() + 1..).unwrap_or("");
                 block.assertions.push((word == "contains", text.to_owned()));
             }
-            _ => return Err(format!("{word:?} is not known here")),
+            _ => return Err(format!("unknown word {word:?}")),
         }
         block.source.push(line.to_owned());
         Ok(())
@@ -281,14 +283,14 @@ impl Parser {
             Some(Item::Command(block) | Item::Log(block)) => Some(block),
             _ => None,
         };
-        block.ok_or_else(|| "a line that belongs to no request".into())
+        block.ok_or_else(|| "a line outside a request".into())
     }
 }
 
 fn change(line: &str) -> Result<Change, String> {
     let mut words = line.splitn(3, ' ');
     let (word, path, rest) = (words.next(), words.next(), words.next());
-    let path = path.ok_or("a change needs a path")?.to_owned();
+    let path = path.ok_or("a change requires a path")?.to_owned();
     Ok(match word {
         Some("write") => Change::Write(path, unescape(rest.unwrap_or(""))?),
         Some("rename") => Change::Rename(path, rest.ok_or("rename FROM TO")?.to_owned()),
@@ -308,9 +310,9 @@ impl Block {
         }
     }
 
-    /// `get /path` and its like: written out as the raw request it stands for.
+    /// Expands `get /path` and similar to a raw request.
     fn shorthand(&mut self, line: &str) -> Result<(), String> {
-        let (method, target) = line.split_once(' ').ok_or("a method needs its target")?;
+        let (method, target) = line.split_once(' ').ok_or("a method requires a target")?;
         let lines =
             [format!("> {} {target} HTTP/1.1", method.to_uppercase()), "> Host: localhost".into()];
         for line in lines {
@@ -323,7 +325,7 @@ impl Block {
         Ok(())
     }
 
-    /// `+ Name: value` under a shorthand: goes before the empty line; `Host` replaces Host.
+    /// `+ Name: value` below a shorthand: inserts it before the empty line; `Host` replaces Host.
     fn shorthand_header(&mut self, header: &str) -> Result<(), String> {
         let Some(">") = self.source.last().map(String::as_str) else {
             return Err("+ only follows a shorthand request".into());

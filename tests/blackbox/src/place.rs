@@ -1,5 +1,5 @@
-//! Where a test file lives while it runs: a folder of its own with the file tree, the
-//! configuration, and ports that nobody else has.
+//! The environment of a test file while it runs: a folder with the file tree and the configuration,
+//! and ports that are otherwise unused.
 
 use std::fs;
 use std::io::Write;
@@ -14,35 +14,35 @@ use socket2::{Domain, Socket, Type};
 
 use crate::testfile::{Change, Entry, TestFile};
 
-/// Ports are taken from here up: five digits each, so that lengths do not change, and below the
-/// range that the kernel hands out by itself.
+/// The lowest port: all have five digits, so that lengths do not change, and are below the kernel's
+/// ephemeral range.
 const FIRST_PORT: u16 = 11_000;
 const LAST_PORT: u16 = 32_000;
-/// 2022-01-01T00:00:00Z, the age of every file that names no other.
+/// 2022-01-01T00:00:00Z, the default modification time of files.
 const DEFAULT_MTIME_S: u64 = 1_640_995_200;
 
-/// The MPM of test files that do not name one themselves: mpm_event if nothing is said.
+/// The MPM of test files that do not name one; by default mpm_event.
 pub static MPM: OnceLock<String> = OnceLock::new();
 
-/// What the names of all folders begin with.
+/// The prefix of all folders' names.
 pub const FOLDERS: &str = "/tmp/blackbox.";
 
 static NEXT_PLACE: AtomicU32 = AtomicU32::new(0);
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 
-/// A folder and ports for one run of one test file. The folder goes away with it.
+/// A folder and ports for a run of a test file. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Place {
-    /// Always of the same length, because paths show in bodies.
+    /// Always of the same length, because bodies contain paths.
     pub root: PathBuf,
     /// PORT, PORT2, …
     pub ports: Vec<u16>,
-    /// The file says under which MPM it runs.
+    /// Whether the file names its MPM.
     names_mpm: bool,
 }
 
 impl Place {
-    /// Makes the folder, the tree and the configuration.
+    /// Creates the folder, the tree and the configuration.
     pub fn build(file: &TestFile, certificates: &Path) -> Result<Place, String> {
         let number = NEXT_PLACE.fetch_add(1, Ordering::Relaxed);
         let root = PathBuf::from(format!("{}{number:05}", prefix()));
@@ -143,8 +143,8 @@ impl Place {
         Ok(content)
     }
 
-    /// Modes, owners and times last: writing into a folder changes its time, and a mode can close
-    /// it.
+    /// Sets modes, owners and times last: writing into a folder changes its time, and a mode may
+    /// close it.
     fn settle(&self, file: &TestFile) -> std::io::Result<()> {
         let mut folders = vec![self.root.join("htdocs")];
         for entry in file.tree.iter().rev() {
@@ -187,7 +187,7 @@ impl Place {
         }
     }
 
-    /// `@ROOT@`, `@PORT@` … → what they are this time.
+    /// Replaces `@ROOT@`, `@PORT@` and so on by their values.
     pub fn fill_text(&self, text: &str) -> String {
         let mut text = text.replace("@ROOT@", &self.root.display().to_string());
         for (name, port) in self.port_names() {
@@ -196,7 +196,7 @@ impl Place {
         text
     }
 
-    /// The same for bytes that go out.
+    /// The same for bytes to send.
     pub fn fill_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.fill_text(text).into_bytes(),
@@ -204,13 +204,13 @@ impl Place {
         }
     }
 
-    /// What they are this time → `@ROOT@`, `@PORT@` ….
+    /// Replaces the values by `@ROOT@`, `@PORT@` and so on.
     pub fn unfill(&self, text: &str) -> String {
         let mut text = text.replace(&self.root.display().to_string(), "@ROOT@");
         for (name, port) in self.port_names() {
             text = replace_number(&text, &port, &name);
         }
-        // As recorded, where the files run under another MPM.
+        // As recorded, if the files run under another MPM.
         match MPM.get().filter(|_| !self.names_mpm) {
             Some(mpm) => text.replace(mpm.as_str(), "mpm_event").replace("AH00292", "AH00489"),
             None => text,
@@ -234,7 +234,7 @@ impl Drop for Place {
     }
 }
 
-/// What the names of this process's folders begin with.
+/// The prefix of the names of this process's folders.
 pub fn prefix() -> String {
     format!("{FOLDERS}{:07}.", std::process::id() % 10_000_000)
 }
@@ -245,7 +245,7 @@ pub fn remove(root: &Path) {
     let _ = fs::remove_dir_all(root);
 }
 
-/// `number` → `name`, but not where it is a part of a longer number, of a time for instance.
+/// Replaces `number` by `name`, except as a part of a longer number such as a time.
 fn replace_number(text: &str, number: &str, name: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -271,7 +271,7 @@ fn set_time(path: &Path, seconds: Option<u64>) -> std::io::Result<()> {
     fs::File::open(path)?.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Folders that a test closed have to be opened before they can be removed.
+/// Makes folders accessible that a test closed, so that they can be removed.
 fn open_up(folder: &Path) -> std::io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     for entry in fs::read_dir(folder)? {
@@ -283,7 +283,7 @@ fn open_up(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A folder with all that is in it; links stay links.
+/// Copies a folder with its contents; links stay links.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -301,7 +301,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// `YYYY-MM-DDThh:mm:ss` (UTC) → seconds since 1970.
+/// Converts `YYYY-MM-DDThh:mm:ss` (UTC) to seconds since 1970.
 fn parse_time(text: &str) -> Option<u64> {
     let numbers: Vec<i64> =
         text.split(['-', 'T', ':']).map(|part| part.parse().ok()).collect::<Option<_>>()?;
@@ -315,7 +315,7 @@ fn parse_time(text: &str) -> Option<u64> {
     u64::try_from(days * 86_400 + hour * 3_600 + minute * 60 + second).ok()
 }
 
-/// A port that could be bound a moment ago.
+/// A port that could be bound just now.
 fn free_port() -> u16 {
     let span = LAST_PORT - FIRST_PORT;
     let offset = u16::try_from(std::process::id().wrapping_mul(97) % u32::from(span)).unwrap_or(0);
@@ -328,9 +328,9 @@ fn free_port() -> u16 {
     }
 }
 
-/// Whether a server could bind the port. The socket that finds out never listens: a program that
-/// another thread starts meanwhile holds a copy of it until it is executed, and a copy that
-/// listened would keep the server from its port.
+/// Whether a server could bind the port. The socket of this check never listens: a program that
+/// another thread starts meanwhile holds a copy of it until it is executed, and a listening copy
+/// would keep the server from its port.
 fn is_free(port: u16) -> bool {
     let bound = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| {
         socket.set_reuse_address(true)?;

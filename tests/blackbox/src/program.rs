@@ -1,4 +1,4 @@
-//! The two programs: the real Apache that recordings come from, and Tamarack.
+//! The two programs: the real Apache, the source of recordings, and Tamarack.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::place::Place;
 use crate::stall::Deadline;
 
-/// Where Debian keeps Apache's modules. Tamarack knows them by name alone.
+/// The folder of Debian's Apache modules. Tamarack knows them by name alone.
 pub const MODULES: &str = "/usr/lib/apache2/modules";
 const APACHE: &str = "/usr/sbin/apache2";
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -20,7 +20,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 const COMMAND_LIMIT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(4);
 
-/// Which server is asked.
+/// A server program.
 #[derive(Debug, Clone)]
 pub enum Program {
     /// The installed apache2.
@@ -30,7 +30,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// `TAMARACK` from the environment, else the newer of target/release and target/debug.
+    /// The program in `TAMARACK` of the environment, or the newer of target/release and
+    /// target/debug.
     pub fn tamarack(tests: &Path) -> Result<Program, String> {
         if let Some(path) = std::env::var_os("TAMARACK") {
             return Ok(Program::Tamarack(path.into()));
@@ -43,7 +44,7 @@ impl Program {
         newest.map(Program::Tamarack).ok_or_else(|| "no tamarack: build it or set TAMARACK".into())
     }
 
-    /// Whether this is what recordings are made from.
+    /// Whether recordings are made from this program.
     pub fn is_apache(&self) -> bool {
         matches!(self, Program::Apache)
     }
@@ -56,7 +57,7 @@ impl Program {
         }
     }
 
-    /// First line of `-v`.
+    /// The first line of `-v`.
     pub fn version(&self) -> Result<String, String> {
         let output = self.command().arg("-v").output();
         let output = output.map_err(|e| format!("{}: {e}", self.path().display()))?;
@@ -116,7 +117,7 @@ impl Program {
     }
 }
 
-/// A server that runs. Dropping it kills it.
+/// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -124,7 +125,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Ends it in order; an error when it had died, does not stop, or panicked on the way.
+    /// Stops it in order. An error means that it had died, does not stop, or has panicked.
     pub fn stop(mut self) -> Result<(), String> {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Err(format!("the server died ({status}):\n{}", self.complaints()));
@@ -140,7 +141,8 @@ impl Server {
         }
     }
 
-    /// CPU time that its threads have had, and have waited for: it stands still in one that sleeps.
+    /// CPU time that its threads have had or waited for, which does not grow while all of them
+    /// sleep.
     pub fn work(&self) -> Duration {
         let tasks = format!("/proc/{}/task", self.child.id());
         let nanoseconds = |task: std::fs::DirEntry| {
@@ -171,7 +173,7 @@ impl Drop for Server {
     }
 }
 
-/// Ends a server that a command left behind, if its PidFile names a process of this place.
+/// Stops a server that a command left behind, if its PidFile names a process of this place.
 pub fn end_detached(place: &Place) {
     let Ok(text) = std::fs::read_to_string(place.root.join("run/httpd.pid")) else {
         return;

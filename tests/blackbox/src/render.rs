@@ -1,8 +1,9 @@
-//! An answer → the lines of a test file, with what can't be the same twice replaced.
+//! Formats a response as lines of a test file, with varying parts replaced.
 //!
-//! What is replaced, and nothing else: `Date` and `Server` (`*`); the length of compressed bodies
-//! and of the server's own error pages (`*`); the folder and the ports of the run; the boundary of
-//! multipart bodies; the order inside `Allow`; dates in log lines; and the file's own masks.
+//! The following is replaced, and nothing else: `Date` and `Server` (`*`); the length of compressed
+//! bodies and of the server's own error pages (`*`); the folder and the ports of the run; the
+//! boundary of multipart bodies; the order inside `Allow`; dates in log lines; and the file's own
+//! masks.
 
 use std::io::Read;
 
@@ -12,16 +13,16 @@ use crate::answer::{Answer, Head};
 use crate::escape::escape;
 use crate::place::Place;
 
-/// Longer bodies stand in the file as a hash.
+/// Longer bodies are shown as a hash.
 const BODY_SHOWN_BYTES: usize = 6 * 1024;
-/// How Apache's own pages begin; own error pages are not compared.
+/// The beginning of Apache's own pages; such error pages are not compared.
 const CANNED: &[u8] = b"<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.01//EN\" \
     \"http://www.w3.org/TR/html4/strict.dtd\">\n<html><head>\n<title>";
-/// A mask that leaves this in a line of a body or a log takes the whole line away.
+/// A mask with this result deletes the whole line of a body or a log.
 const DELETED: &str = "<deleted>";
 const BOUNDARY: &str = "BOUNDARY";
 
-/// Times of access logs; times, processes and client ports of error logs.
+/// Times in access logs; times, processes and client ports in error logs.
 const BUILT_IN_MASKS: [(&str, &str); 3] = [
     (r"\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}(:[0-9]{2}){3} [+-][0-9]{4}\]", "[TIME]"),
     (
@@ -34,14 +35,14 @@ const BUILT_IN_MASKS: [(&str, &str); 3] = [
     (r"\[client ([0-9a-f.:\[\]]+):[0-9]+\]", "[client $1:PORT]"),
 ];
 
-/// Turns answers, outputs and logs into lines.
+/// Formats responses, outputs and logs as lines.
 pub struct Renderer<'a> {
     place: &'a Place,
     masks: Vec<(Regex, String)>,
 }
 
 impl<'a> Renderer<'a> {
-    /// With the masks of a test file.
+    /// Returns a renderer with the masks of a test file.
     pub fn new(place: &'a Place, masks: &[(String, String)]) -> Result<Self, String> {
         let compile = |(pattern, with): &(String, String)| -> Result<_, String> {
             Ok((Regex::new(pattern).map_err(|e| e.to_string())?, with.clone()))
@@ -56,7 +57,7 @@ impl<'a> Renderer<'a> {
         Ok(Renderer { place, masks: compiled })
     }
 
-    /// Heads, body and trailers of an answer.
+    /// Formats heads, body and trailers of a response.
     pub fn answer(&self, answer: &Answer) -> Vec<String> {
         let mut lines = Vec::new();
         for head in &answer.interim {
@@ -86,7 +87,7 @@ impl<'a> Renderer<'a> {
             let mut head = head.clone();
             if let Some(boundary) = &boundary {
                 body = replace(&body, boundary, BOUNDARY.as_bytes());
-                // Apache's boundary is a number without leading zeros, so that lengths vary.
+                // Apache's boundary is a number without leading zeros, so lengths vary.
                 if head.field("Content-Length") == Some(answer.body.len().to_string().as_bytes()) {
                     head.set("Content-Length", body.len().to_string().into_bytes());
                 }
@@ -138,7 +139,7 @@ impl<'a> Renderer<'a> {
         self.text(body, lines);
     }
 
-    /// Text as `| ` lines.
+    /// Formats text as `| ` lines.
     pub fn text(&self, text: &[u8], lines: &mut Vec<String>) {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
             let shown = match line.strip_suffix(b"\n") {
@@ -153,7 +154,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// What a command said and how it ended; its name before a message is taken away.
+    /// Formats a command's output and exit status; its name before a message is removed.
     pub fn output(&self, output: &std::process::Output, path: &str) -> Vec<String> {
         let program = path.rsplit('/').next().unwrap_or(path);
         let code = output.status.code().map_or("signal".to_owned(), |code| code.to_string());
@@ -184,15 +185,14 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Apache's own page, or the head of one: its wording and length are the server's own.
+/// Whether this is one of the server's own pages, or its head: their wording and length may differ.
 fn is_canned(head: &Head, body: &[u8]) -> bool {
     let html = head.field("Content-Type").is_some_and(|kind| kind.starts_with(b"text/html"));
     let unchanged = head.status() < 300 || head.field("Last-Modified").is_some();
     html && !unchanged && body.is_empty() || body.starts_with(CANNED) && head.status() >= 300
 }
 
-/// The methods of `Allow` in the order of the alphabet: Apache's order is that of a hash table with
-/// a random seed.
+/// Sorts the methods of `Allow`: Apache's order is that of a hash table with a random seed.
 fn sorted(value: &[u8]) -> String {
     let text = escape(value);
     let mut methods: Vec<&str> = text.split(',').map(str::trim).collect();

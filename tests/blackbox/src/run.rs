@@ -1,4 +1,4 @@
-//! One test file against one program: set up, ask, write down, compare.
+//! Runs a test file against a program: sets it up, sends requests, and records or compares.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::stall::{self, Deadline};
 use crate::testfile::{Block, Connection, Item, Step, TestFile};
 use crate::tls::Tls;
 
-/// How long an answer may take.
+/// The time limit for a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// How long a connection has to stay quiet to count as open: when nothing is known about it, when
-/// the recording says open, and when the server has announced the close or the recording says so.
+/// How long a connection has to stay quiet to count as open: if nothing is known about it, if the
+/// recording says open, and if the server has announced the close or the recording says closed.
 const OPEN_UNKNOWN: Duration = Duration::from_millis(200);
 const OPEN_EXPECTED: Duration = Duration::from_millis(30);
 const CLOSE_EXPECTED: Duration = Duration::from_secs(20);
-/// Log lines are written after the last byte has left.
+/// Log lines are written after the last byte is sent.
 const LOG_SETTLES: Duration = Duration::from_millis(60);
-/// How long the server is left alone while a line of a log is missing.
+/// How long to wait for a missing line of a log.
 const LOG_LIMIT: Duration = Duration::from_secs(10);
-/// What the case is called that the server ended in order.
+/// The name of the case that the server stops in order.
 const END: &str = ": the server's end";
-/// How often a file is run at most, when the machine stood still each time.
+/// Most runs of a file, if the machine stalled each time.
 const RUNS_MAX: u32 = 5;
 
-/// One connection, command or log check.
+/// A connection, command or log check.
 #[derive(Debug)]
 pub struct Case {
     /// `area/name: title`.
     pub name: String,
-    /// Requests or commands in it.
+    /// The number of requests or commands in it.
     pub requests: usize,
-    /// What is wrong.
+    /// The failure.
     pub failure: Option<String>,
 }
 
@@ -50,18 +50,18 @@ impl Case {
     }
 }
 
-/// What the recordings are held against.
+/// What recordings are compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// Write down what the real server does.
+    /// Record the real server.
     Record,
-    /// Recordings against the real server.
+    /// Compare the recordings with the real server.
     Check,
-    /// Tamarack against the recordings and its own marked differences.
+    /// Compare Tamarack with the recordings and its marked differences.
     Run,
 }
 
-/// Runs a file. In [`Mode::Record`] its recordings are replaced.
+/// Runs a file. [`Mode::Record`] replaces its recordings.
 pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path) -> Vec<Case> {
     let before = file.clone();
     let mut ask = || {
@@ -73,17 +73,17 @@ pub fn run_file(file: &mut TestFile, program: &Program, mode: Mode, tests: &Path
     for _ in 1..RUNS_MAX {
         let is_chance = match &result {
             Ok(cases) if cases.iter().all(Case::is_good) => break,
-            // No server dies of a busy machine. Of Apache's prefork in one process it is known that
-            // it may wait for itself in its handler of SIGTERM, which no recording is about.
+            // No server may die because of a busy machine, except that Apache's prefork with one
+            // process may deadlock in its SIGTERM handler, which no recording is about.
             Ok(cases) if cases.iter().any(Case::is_of_the_end) => program.is_apache(),
             Ok(_) => stall::count() > stalls,
-            // Another program took the port between our look at it and the server's.
+            // Another program took the port between our check and the server's bind.
             Err(failure) => failure.contains("Address already in use"),
         };
         if !is_chance {
             break;
         }
-        println!("run again, by chance it could have failed: {}", before.name);
+        println!("run again, because this failure may be a coincidence: {}", before.name);
         stalls = stall::count();
         result = ask();
     }
@@ -159,7 +159,7 @@ impl<'a> Session<'a> {
         Ok(cases)
     }
 
-    /// Waits until the logs say what they are to say, while the server may still write.
+    /// Waits until the logs have the expected lines, while the server may still write.
     fn wait_for_logs(&self, renderer: &Renderer) {
         let end = Deadline::after(LOG_LIMIT);
         loop {
@@ -252,7 +252,7 @@ impl<'a> Session<'a> {
         client.send(&bytes);
     }
 
-    /// Whether the server leaves the connection open after the last answer.
+    /// Whether the server leaves the connection open after the last response.
     fn end(&self, client: &mut Client, answer: Option<&Answer>, block: &Block) -> String {
         let recorded = |word: &str| {
             let expected = expected(block, self.mode);
@@ -317,7 +317,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Compares, or writes down.
+    /// Compares or records.
     fn judge(
         &self,
         block: &mut Block,
@@ -330,7 +330,7 @@ impl<'a> Session<'a> {
         for (must, text) in &block.assertions {
             if shown.contains(text.as_str()) != *must {
                 let word = if *must { "contains" } else { "lacks" };
-                failure.push_str(&format!("      not so: {word} {text}\n"));
+                failure.push_str(&format!("      does not hold: {word} {text}\n"));
             }
         }
         match self.mode {
@@ -364,7 +364,7 @@ fn limit() -> Deadline {
     Deadline::after(ANSWER_LIMIT)
 }
 
-/// How an item is called in results.
+/// The name of an item in results.
 fn title(file: &TestFile, item: &Item) -> String {
     let title = match item {
         Item::Connection(connection) => connection.title.clone(),
@@ -386,7 +386,7 @@ fn method(block: &Block) -> String {
     String::from_utf8_lossy(&word.copied().collect::<Vec<u8>>()).into_owned()
 }
 
-/// Words of a command line; quotes of both kinds hold spaces together.
+/// Splits a command line into words; quotes of both kinds enclose spaces.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,21 +1,21 @@
-//! Whether the machine stands still. Some answers depend on when a request comes (KeepAliveTimeout,
-//! RequestReadTimeout): what is seen while nobody gets a CPU says nothing about the server.
+//! Detects stalls of the machine. Some responses depend on the time of a request (KeepAliveTimeout,
+//! RequestReadTimeout): observations during a stall are no evidence about the server.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the watch looks at the clock.
+/// The interval at which the watch reads the clock.
 const TICK: Duration = Duration::from_millis(10);
-/// A tick that comes so late is a stall: a tenth of what the shortest of the tests' timeouts is.
+/// A tick as late as this is a stall: a tenth of the shortest timeout in the tests.
 const LATE: Duration = Duration::from_millis(70);
 
-/// The watch's looks at the clock, and those that came too late.
+/// The number of ticks, and of late ones.
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static STALLS: AtomicU64 = AtomicU64::new(0);
 
-/// A time limit that leaves out what the machine stood still: it ends when the clock says so, and
-/// the watch has looked as often as it does in that time.
+/// A time limit that excludes stalls: it ends when the time is over, and the watch has ticked as
+/// often as it does in that time.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     clock: Instant,
@@ -23,7 +23,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The limit, from now.
+    /// Returns a limit that begins now.
     pub fn after(limit: Duration) -> Deadline {
         watch();
         let ticks = u64::try_from(limit.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX);
@@ -31,7 +31,7 @@ impl Deadline {
         Deadline { clock: Instant::now() + limit, tick }
     }
 
-    /// How long it lasts at least; `None` when it is over.
+    /// The least remaining time; `None` if it is over.
     pub fn left(&self) -> Option<Duration> {
         let by_clock = self.clock.saturating_duration_since(Instant::now());
         let ticks = self.tick.saturating_sub(TICKS.load(Ordering::Relaxed));
@@ -40,7 +40,7 @@ impl Deadline {
     }
 }
 
-/// Looks at the clock from now on, on a thread of its own, as long as the process lives.
+/// Reads the clock on a thread of its own, for the life of the process.
 fn watch() {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| drop(std::thread::spawn(look)));
@@ -57,10 +57,10 @@ fn look() {
     }
 }
 
-/// How often the machine has stood still up to now.
+/// The number of stalls so far.
 pub fn count() -> u64 {
     watch();
-    // A stall that has just ended is known after the watch's next look.
+    // A stall that has just ended is known after the next tick.
     std::thread::sleep(2 * TICK);
     STALLS.load(Ordering::Relaxed)
 }

@@ -1,32 +1,32 @@
-//! A test file as it stands on disk: what to set up, what to send, what came back.
+//! A test file: setup, requests and recorded responses.
 //!
 //! The format is described in tests/README.md. [`parse`] reads it; [`TestFile::to_text`] writes it
-//! back with every line that a person wrote kept as it was.
+//! back with every hand-written line unchanged.
 
 use std::path::{Path, PathBuf};
 
-/// One `.test` or `.cli` file.
+/// A `.test` or `.cli` file.
 #[derive(Debug, Clone, Default)]
 pub struct TestFile {
     /// `area/name`, as shown in results.
     pub name: String,
-    /// Where it stands.
+    /// The path of the file.
     pub path: PathBuf,
     /// All lines before the first item, as written.
     pub preamble: Vec<String>,
     /// Modules to load, without `mod_` (mpm_event is always there).
     pub modules: Vec<String>,
-    /// How many plain ports are listened on (PORT, PORT2 …).
+    /// The number of plain ports (PORT, PORT2 …).
     pub ports: usize,
-    /// Whether the configuration stands alone, without the base.
+    /// Whether the configuration is used alone, without the base.
     pub bare: bool,
     /// `needs root` (the tree has other owners) or a path: skipped without it.
     pub needs: Vec<String>,
-    /// What the server is to read.
+    /// The configuration.
     pub config: String,
     /// The folder to build under the root.
     pub tree: Vec<Entry>,
-    /// Patterns and what stands in their place, on both sides of the comparison.
+    /// Patterns and their replacements, for both sides of the comparison.
     pub masks: Vec<(String, String)>,
     /// Connections, commands and log checks in order.
     pub items: Vec<Item>,
@@ -34,7 +34,7 @@ pub struct TestFile {
     pub trailer: Vec<String>,
 }
 
-/// One entry of the file tree.
+/// An entry of the file tree.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Path under the root; a folder ends in `/`.
@@ -47,7 +47,7 @@ pub struct Entry {
     pub content: Vec<u8>,
 }
 
-/// What a test file makes happen, one after the other.
+/// An action or check of a test file.
 #[derive(Debug, Clone)]
 pub enum Item {
     /// A TCP or TLS connection with its requests.
@@ -65,63 +65,63 @@ pub enum Item {
 pub struct Connection {
     /// Lines as written, from the comments above to the last option.
     pub source: Vec<String>,
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// Words of the `with` line: tls, sni=…, to=…, from=….
     pub options: Vec<String>,
-    /// In order.
+    /// Requests in order.
     pub requests: Vec<Block>,
 }
 
-/// Written lines with what was recorded for them.
+/// Hand-written lines with their recording.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
     /// Lines as written.
     pub source: Vec<String>,
     /// For a command or a log: the rest of its first line.
     pub argument: String,
-    /// Sent in the same write as the request before.
+    /// Whether it is sent in the same write as the request before.
     pub pipelined: bool,
-    /// What to do, in order.
+    /// The steps in order.
     pub steps: Vec<Step>,
     /// `contains TEXT` (true) and `lacks TEXT` (false), about the body or output.
     pub assertions: Vec<(bool, String)>,
-    /// `ignore-body`: that there is one is all that counts.
+    /// `ignore-body`: the body must only exist.
     pub ignore_body: bool,
-    /// What the real server did.
+    /// The recording of the real server.
     pub recorded: Vec<String>,
-    /// Reason and expectation where Tamarack differs on purpose.
+    /// Reason and expectation of a deliberate difference.
     pub differs: Option<(String, Vec<String>)>,
 }
 
-/// One thing that a request does on its connection.
+/// A step of a request.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Send these bytes (already unescaped, placeholders not yet filled).
     Send(Vec<u8>),
-    /// Wait so many milliseconds.
+    /// Wait for this many milliseconds.
     Pause(u64),
-    /// Close our sending side.
+    /// Close the sending side.
     HalfClose,
-    /// Wait for an interim answer or any byte.
+    /// Wait for an interim response or any byte.
     WaitInterim,
-    /// Change a file under the root before what follows is sent.
+    /// Change a file under the root before the next step.
     Change(Change),
 }
 
 /// A change of the tree while the server runs.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// `write PATH CONTENT`: in place, with the age that all files have.
+    /// `write PATH CONTENT`: in place, with the default modification time.
     Write(String, Vec<u8>),
-    /// `remove PATH`: a file, or a folder with all that is in it.
+    /// `remove PATH`: a file, or a folder with its contents.
     Remove(String),
     /// `rename FROM TO`.
     Rename(String, String),
 }
 
 impl TestFile {
-    /// The file again, with what is recorded now.
+    /// The text of the file with the current recordings.
     pub fn to_text(&self) -> String {
         let mut lines: Vec<&str> = self.preamble.iter().map(String::as_str).collect();
         let separate = |lines: &mut Vec<&str>| {
@@ -175,7 +175,7 @@ impl TestFile {
 }
 
 impl TestFile {
-    /// What of its needs is not there.
+    /// The first unmet need.
     pub fn missing(&self) -> Option<&str> {
         let there = |need: &&String| match need.as_str() {
             "root" => rustix::process::geteuid().is_root(),
@@ -196,7 +196,7 @@ impl Item {
     }
 }
 
-/// Reads a test file from disk; `root` is the tests folder that names are relative to.
+/// Reads a test file from disk. Names are relative to `root`, the tests folder.
 pub fn load(path: &Path, root: &Path) -> Result<TestFile, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let relative = path.strip_prefix(root).unwrap_or(path).with_extension("");

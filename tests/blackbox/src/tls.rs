@@ -1,4 +1,4 @@
-//! TLS on our side: which names, versions and certificates a test offers, and what came of it.
+//! TLS of the client: the names, versions and certificates that a test offers, and the outcome.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,12 +13,12 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 const SESSIONS: usize = 32;
 
-/// The certificates of tests/tls and the sessions of one test file.
+/// The certificates of tests/tls, and the sessions of a test file.
 pub struct Tls {
     /// DER → file name without `.pem`.
     names: BTreeMap<Vec<u8>, String>,
     folder: std::path::PathBuf,
-    /// One configuration for each set of options: rustls resumes only within one.
+    /// A configuration for each set of options: rustls resumes only within one.
     configs: Mutex<BTreeMap<String, Arc<ClientConfig>>>,
 }
 
@@ -100,7 +100,7 @@ fn value<'a>(options: &'a [String], key: &str) -> Option<&'a str> {
     options.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// Version, suite, ALPN, certificate and whether the session was resumed, in one line.
+/// Version, suite, ALPN, certificate, and whether the session was resumed, in one line.
 pub fn describe(connection: &ClientConnection, tls: &Tls) -> String {
     let version = connection.protocol_version().map_or("none".into(), |v| format!("{v:?}"));
     let suite = connection.negotiated_cipher_suite();
@@ -114,7 +114,7 @@ pub fn describe(connection: &ClientConnection, tls: &Tls) -> String {
     format!("{version} {suite} alpn={alpn} certificate={certificate} chain={chain} {kind}")
 }
 
-/// Takes any certificate, but checks that the server holds its key.
+/// Accepts any certificate, but verifies that the server holds its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,5 +1,5 @@
-//! Servers end with their runner, however that ends. A destructor does not run in a program that is
-//! killed, and what it started lives on and writes its logs. So a process of its own holds the end
+//! Ends servers with their runner, however that ends. Destructors do not run in a process that is
+//! killed, and its children would live on and write logs. So a separate process holds the read end
 //! of a pipe that the runner never writes to: when the pipe closes, it ends all processes that name
 //! a folder of the runner, and removes the folders.
 
@@ -13,20 +13,20 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 
 use crate::place::{self, remove};
 
-/// First argument of the process that waits for the runner's end; the second is what the names of
-/// the runner's folders begin with.
+/// The first argument of the process that waits for the runner's end; the second is the prefix of
+/// the runner's folders.
 const WORD: &str = "--after-the-runner";
-/// How often processes are looked for until none is left, and how long apart.
+/// Most searches for remaining processes, and the interval.
 const LOOKS_MAX: u32 = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// No file of a test is longer, logs included: a server that reaches it gets an error or a signal.
+/// Most bytes of a test's file, including logs: a server that reaches it gets an error or a signal.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The process that waits. Dropping it ends it, when all servers should have ended.
+/// The waiting process. Dropping it ends it; by then all servers should have ended.
 #[derive(Debug)]
 pub struct Watcher(Child);
 
-/// Starts it, and limits the size of files; `None` in the process itself, after its work.
+/// Starts it, and limits the size of files; returns `None` in the process itself, after its work.
 pub fn start() -> Result<Option<Watcher>, String> {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some(WORD) {
@@ -36,7 +36,7 @@ pub fn start() -> Result<Option<Watcher>, String> {
     let say = |e: std::io::Error| format!("watcher: {e}");
     let mut command = Command::new(std::env::current_exe().map_err(say)?);
     command.args([WORD, &place::prefix()]).current_dir("/");
-    // What ends the runner with all of its group is not to end the watcher.
+    // A signal to the runner's process group must not end the watcher.
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let watcher = Watcher(command.spawn().map_err(say)?);
@@ -53,12 +53,13 @@ impl Drop for Watcher {
     }
 }
 
-/// Waits for the end of the runner whose folders begin so, and ends what it left.
+/// Waits for the end of the runner with this prefix of folders, and ends the processes that it
+/// left.
 fn clean_up_after(prefix: &str) {
     if !prefix.starts_with(place::FOLDERS) {
         return;
     }
-    // A child of the runner holds the pipe, too, until it is executed: none escapes.
+    // A child of the runner holds the pipe as well, until it is executed: none escapes.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     for _ in 0..LOOKS_MAX {
         let left = processes(prefix);
@@ -80,7 +81,7 @@ fn clean_up_after(prefix: &str) {
     }
 }
 
-/// Other processes with the text in their command line.
+/// Other processes with this text in their command line.
 fn processes(text: &str) -> Vec<Pid> {
     let of = |entry: std::fs::DirEntry| {
         let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;

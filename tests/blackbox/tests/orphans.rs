@@ -1,4 +1,4 @@
-//! A runner that is killed leaves no server and no folder.
+//! A killed runner leaves neither servers nor folders.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// A server that has started, does not answer, and does not listen to SIGTERM.
+/// A server that has started, does not respond, and ignores SIGTERM.
 const SERVER: &str = "#!/bin/sh
 [ \"$1\" = -v ] && { echo 'Server version: none'; exit; }
 trap '' TERM
@@ -18,7 +18,7 @@ mv run/httpd.new run/httpd.pid
 while :; do sleep 0.1; done
 ";
 
-/// Far more than it takes: for a machine that does much else.
+/// Far more than usual, for busy machines.
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
@@ -36,7 +36,7 @@ fn a_killed_runner_leaves_nothing() {
     kill_process_group(Pid::from_child(&runner), Signal::KILL).expect("it runs");
     runner.wait().expect("it was killed");
 
-    // The command line of a process that has ended is empty, or the process is gone.
+    // The command line of an ended process is empty, or the process is gone.
     let command = Path::new("/proc").join(pid.trim()).join("cmdline");
     let is_there = || fs::read(&command).is_ok_and(|words| !words.is_empty());
     wait_for(|| (!is_there()).then_some(()));

@@ -1,9 +1,9 @@
-//! What values are made from: the random numbers and what the site has to offer.
+//! The source of values: random numbers, and the contents of the site.
 
 use crate::random::Random;
 use crate::site::{Content, File};
 
-/// Patterns as they stand in directives, without quotes.
+/// Patterns as in directives, without quotes.
 pub const PATTERNS: [&str; 33] = [
     r"\.txt$",
     r"^/d",
@@ -40,23 +40,23 @@ pub const PATTERNS: [&str; 33] = [
     r"([^.]+)\.([^.]+)$",
 ];
 
-/// A path as a word in quotes.
+/// A path as a quoted word.
 pub fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\"))
 }
 
-/// A maker of values: of names, paths, patterns and words.
+/// A generator of values: names, paths, patterns and words.
 pub struct Choice {
-    /// Where everything random comes from.
+    /// The source of randomness.
     pub random: Random,
     /// Paths of all files and folders as a client names them, unescaped.
     pub paths: Vec<String>,
-    /// Folders of `htdocs`, each with its slash at the end; the first is `/`.
+    /// Folders of `htdocs`, each with a trailing slash; the first is `/`.
     pub folders: Vec<String>,
 }
 
 impl Choice {
-    /// What can be said about these files.
+    /// Returns a generator of values about these files.
     pub fn new(random: Random, files: &[File]) -> Choice {
         let mut choice = Choice { random, paths: Vec::new(), folders: vec!["/".to_owned()] };
         for file in files {
@@ -71,13 +71,13 @@ impl Choice {
         choice
     }
 
-    /// One of a few words.
+    /// One of the words.
     pub fn one(&mut self, words: &[&'static str]) -> &'static str {
         let at = self.random.below(words.len());
         words.get(at).copied().unwrap_or_default()
     }
 
-    /// The same, for a value.
+    /// The same as a value.
     pub fn word(&mut self, words: &[&'static str]) -> String {
         self.one(words).to_owned()
     }
@@ -89,7 +89,7 @@ impl Choice {
         picked.join(" ")
     }
 
-    /// A path as a client names it, of a file or a folder that is there, or nearly.
+    /// A path as a client names it, of an existing file or folder, or nearly.
     pub fn path(&mut self) -> String {
         match self.random.below(10) {
             0 => self.word(&["/", "/al/", "/al/a.txt", "/r", "/r/x", "/loc", "/nope", "/al2"]),
@@ -99,7 +99,7 @@ impl Choice {
         }
     }
 
-    /// A folder of the file system, in quotes.
+    /// A quoted folder of the file system.
     pub fn folder(&mut self) -> String {
         let folder = match self.random.below(8) {
             0 => "/out".to_owned(),
@@ -124,7 +124,7 @@ impl Choice {
     pub fn pattern(&mut self) -> String {
         let pattern = self.one(&PATTERNS);
         match self.random.below(3) {
-            // A doubled backslash is one without quotes too.
+            // A doubled backslash is a single one without quotes, too.
             0 | 1 if pattern.contains(r"\\") => pattern.to_owned(),
             0 if !pattern.contains(' ') => pattern.to_owned(),
             1 if !pattern.contains(' ') && !pattern.contains('\'') => format!("'{pattern}'"),
@@ -132,7 +132,7 @@ impl Choice {
         }
     }
 
-    /// A shell pattern of a file's name, or the name.
+    /// A shell pattern for a file's name, or the name.
     pub fn glob(&mut self) -> String {
         match self.random.below(3) {
             0 => format!("\"{}\"", self.name()),

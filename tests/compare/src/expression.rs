@@ -73,7 +73,7 @@ const LITERALS: [&str; 16] = [
 ];
 
 impl Choice {
-    /// A whole expression that is true or false, without quotes around it.
+    /// A whole boolean expression, without quotes around it.
     pub fn expression(&mut self, depth: usize) -> String {
         let inner = depth.saturating_sub(1);
         match self.random.below(if depth == 0 { 9 } else { 14 }) {
@@ -117,7 +117,7 @@ impl Choice {
         }
     }
 
-    /// What holds for some requests and for others does not.
+    /// A condition that is true for some requests and false for others.
     fn likely(&mut self) -> String {
         self.word(&[
             "%{REQUEST_METHOD} == 'GET'",
@@ -137,7 +137,7 @@ impl Choice {
     }
 
     fn file_test(&mut self) -> String {
-        // A look-up that asks for itself ends Apache where it has no guard: few of these.
+        // A recursive look-up crashes Apache where it has no guard: few of these.
         let test = match self.random.below(20) {
             0 => self.one(&["-F", "-U", "-A"]),
             _ => self.one(&["-f", "-d", "-e", "-s", "-L", "-h", "-x"]),
@@ -153,7 +153,7 @@ impl Choice {
         format!("{test} '{of}'")
     }
 
-    /// A word of an expression: a variable, a function, a literal or several of them.
+    /// A word of an expression: a variable, a function, a literal, or several of them.
     fn operand(&mut self, depth: usize) -> String {
         match self.random.below(if depth == 0 { 8 } else { 11 }) {
             0..=4 => format!("%{{{}}}", self.one(VARIABLES)),
@@ -164,7 +164,7 @@ impl Choice {
         }
     }
 
-    /// A text with variables in it, as `expr=` values take it.
+    /// A text with variables, for `expr=` values.
     pub fn template(&mut self) -> String {
         let mut text = self.word(&["", "v", "a b", "-"]);
         for _ in 0..1 + self.random.below(2) {

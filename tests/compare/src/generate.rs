@@ -1,4 +1,4 @@
-//! Random sites with requests to them.
+//! Generates random sites with requests.
 
 use crate::choice::Choice;
 use crate::random::Random;
@@ -11,12 +11,12 @@ use crate::tree;
 pub const SITES: u64 = 10;
 /// Requests to each.
 const REQUESTS: usize = 50;
-/// One in so many is long where a rule's pattern is costly.
+/// The interval of long requests, if a rule has a costly pattern.
 const LONG_EVERY: usize = 5;
-/// How deep sections stand in each other.
+/// Deepest nesting of sections.
 const DEPTH_MAX: usize = 3;
 
-/// All cases of one start of the servers. A seed and a number fix them.
+/// All cases of one start of the servers. A seed and a number determine them.
 pub fn batch(seed: u64, number: u64) -> Vec<Case> {
     let mut choice = Choice::new(Random::part(seed, number), &[]);
     let mut global = Vec::new();
@@ -96,7 +96,7 @@ fn htaccess(choice: &mut Choice) -> File {
     tree::made(format!("htdocs{folder}.htaccess"), Content::Htaccess(nodes))
 }
 
-/// A section that asks for a login which can succeed: the directives belong together.
+/// A section with a login that can succeed: these directives belong together.
 fn login(choice: &mut Choice) -> Option<Node> {
     let mut inner = vec![
         Node::directive("AuthType", "Basic"),
@@ -118,7 +118,7 @@ fn login(choice: &mut Choice) -> Option<Node> {
     }
 }
 
-/// Some directives and sections for a place.
+/// Some directives and sections for a context.
 fn nodes(choice: &mut Choice, place: u8, depth: usize, most: usize) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::new();
     for _ in 0..1 + choice.random.below(most) {
@@ -139,7 +139,7 @@ fn nodes(choice: &mut Choice, place: u8, depth: usize, most: usize) -> Vec<Node>
     out
 }
 
-/// A directive of a place, with a line that it can't do without.
+/// A directive for a context, with a line that it requires.
 fn directive(choice: &mut Choice, place: u8) -> Option<Node> {
     let fits = |row: &&Row| row.places & place != 0;
     let rows: Vec<&Row> = rows::rows().filter(fits).collect();
@@ -153,7 +153,7 @@ fn quoted_expression(choice: &mut Choice) -> String {
     format!("\"{}\"", choice.expression(depth))
 }
 
-/// A section that may stand in this place, with what may stand in it.
+/// A section for this context, with contents.
 fn section(choice: &mut Choice, place: u8, depth: usize) -> Node {
     let kind = match place {
         _ if place & (GLOBAL | HOST) != 0 => choice.random.below(15),
@@ -181,7 +181,7 @@ fn section(choice: &mut Choice, place: u8, depth: usize) -> Node {
         _ if place & (GLOBAL | HOST) == 0 => ("If", quoted_expression(choice), place),
         _ => outer_section(choice),
     };
-    // In the host's `<If>` the words of a directory's section apply.
+    // In the host's `<If>`, the words of a directory's section apply.
     let inner = if inner & (GLOBAL | HOST) != 0 && name == "If" { SECTION } else { inner };
     let mut children = nodes(choice, inner, depth - 1, 4);
     if inner & SECTION != 0 && choice.random.percent(15) {
@@ -193,7 +193,7 @@ fn section(choice: &mut Choice, place: u8, depth: usize) -> Node {
     Node::section(name, words, children)
 }
 
-/// A directive that shows in most responses that its section applies, and in which order.
+/// A directive that makes most responses show that its section applies, and in which order.
 fn mark(choice: &mut Choice) -> Node {
     let what = match choice.random.below(4) {
         0 => "set X-Where",
@@ -203,7 +203,7 @@ fn mark(choice: &mut Choice) -> Node {
     Node::directive("Header", format!("{what} {}", choice.one(&["a", "b", "c", "d", "e"])))
 }
 
-/// Rules of a section that join those of others, or say how and have none of their own.
+/// Rules of a section that merge with others, or only the kind of merging.
 fn merging(choice: &mut Choice) -> Vec<Node> {
     let mut nodes = vec![Node::directive("AuthMerging", choice.one(&["And", "Or", "Or", "Off"]))];
     if choice.random.percent(70) {
@@ -212,7 +212,8 @@ fn merging(choice: &mut Choice) -> Vec<Node> {
     nodes
 }
 
-/// Rules of a folder, and two sections of a later walk of which the second says how they join.
+/// Rules of a folder, and two sections of a later walk, the second of which sets the kind of
+/// merging.
 fn joined(choice: &mut Choice) -> Vec<Node> {
     let (name, words) = match choice.random.below(3) {
         0 => ("Files", "*"),
@@ -238,7 +239,7 @@ fn joined(choice: &mut Choice) -> Vec<Node> {
     ]
 }
 
-/// A rule by a pattern that takes many steps, or much stack, for a long subject.
+/// A rule with a pattern that takes many steps, or much stack, for a long subject.
 fn costly(choice: &mut Choice) -> Node {
     let denied = vec![Node::directive("Require", "all denied")];
     if choice.random.percent(25) {
@@ -251,12 +252,12 @@ fn costly(choice: &mut Choice) -> Node {
     Node::section("If", format!("\"%{{{of}}} {sign} m#{pattern}#\""), denied)
 }
 
-/// What a `<Files>` is for: often all files, and with them the folders that a request names.
+/// The argument of a `<Files>`: often all files, and with them the folders that a request names.
 fn of_all_files(choice: &mut Choice) -> String {
     if choice.random.percent(40) { choice.word(&["*", "\"*\"", "\"\""]) } else { choice.glob() }
 }
 
-/// A section that stands in a server alone.
+/// A section that is allowed only in a server.
 fn outer_section(choice: &mut Choice) -> (&'static str, String, u8) {
     match choice.random.below(10) {
         0..=2 => ("Directory", choice.folder(), SECTION),
@@ -276,7 +277,7 @@ fn outer_section(choice: &mut Choice) -> (&'static str, String, u8) {
     }
 }
 
-/// Some directives without a section among them.
+/// Some directives without sections.
 fn directives(choice: &mut Choice, place: u8, most: usize) -> Vec<Node> {
     let count = 1 + choice.random.below(most);
     (0..count).filter_map(|_| directive(choice, place)).collect()
@@ -300,7 +301,7 @@ fn location(choice: &mut Choice) -> String {
     }
 }
 
-/// `<RequireAll>` and its like, with providers in it; only in the first may one be negative.
+/// `<RequireAll>` or similar with providers; only the first may be negative.
 fn container(choice: &mut Choice, depth: usize, around: &str) -> Node {
     let name = match around {
         "RequireAll" => choice.one(&["RequireAny", "RequireNone"]),

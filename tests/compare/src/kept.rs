@@ -1,4 +1,4 @@
-//! A case → a test file, ready to be kept.
+//! Converts a case to a test file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,8 +12,8 @@ use blackbox::testfile::{Entry, TestFile};
 use crate::pair::Signature;
 use crate::site::{Case, Content, Node, Request, Seat};
 
-/// The text of a test file that shows the difference, recorded from Apache and seen to fail on
-/// Tamarack; an error where it can't be shown so.
+/// The text of a test file that shows the difference, recorded from Apache and verified to fail on
+/// Tamarack; an error if that does not reproduce it.
 pub fn test_file(
     case: &Case,
     signature: &Signature,
@@ -33,7 +33,7 @@ pub fn test_file(
     Err(format!("{failure}\n{}", text(case, signature, Seat::Host(0), modules)))
 }
 
-/// Records the text and runs it on Tamarack, where it has to fail.
+/// Records the text and runs it on Tamarack, where it must fail.
 fn verified(text: &str, tamarack: &Program, tests: &Path) -> Result<String, String> {
     let mut file = parse(text).map_err(|(line, what)| format!("line {line}: {what}\n{text}"))?;
     "found".clone_into(&mut file.name);
@@ -50,7 +50,7 @@ fn verified(text: &str, tamarack: &Program, tests: &Path) -> Result<String, Stri
     }
 }
 
-/// The modules that the case's directives come from, and those that others need.
+/// The modules of the case's directives, and those that others require.
 fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
     let mut names = BTreeSet::new();
     case.site.walk(&mut |node| {
@@ -127,7 +127,7 @@ fn entry_text(entry: &Entry) -> String {
     text
 }
 
-/// Lines of the head as they are, the body without a line's end.
+/// The lines of the head verbatim, and the body without a line end.
 fn request_text(request: &Request, seat: Seat) -> String {
     let bytes = request.bytes(seat);
     let head = bytes.len() - request.body.len();
@@ -143,7 +143,7 @@ fn request_text(request: &Request, seat: Seat) -> String {
     text
 }
 
-/// What would have to be there for a site's `.htaccess` files, for the list of what was found.
+/// The directives of a case, including those of its `.htaccess` files, for the list of findings.
 pub fn directives(case: &Case) -> Vec<String> {
     let mut names = Vec::new();
     case.site.walk(&mut |node| names.push(node.name.clone()));

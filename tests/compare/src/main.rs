@@ -1,11 +1,11 @@
-//! `compare`: random sites and requests, put to the installed apache2 and to Tamarack.
+//! `compare`: sends random requests for random sites to the installed apache2 and to Tamarack.
 //!
 //! ```text
 //! compare [--seed N] [--seconds N | --rounds N] [--report]
 //! ```
 //!
-//! What differs is shrunk and printed as a test file. `--report` ends well in any case. The same
-//! seed makes the same sites; only how many rounds there is time for depends on the machine.
+//! Differences are shrunk and printed as a test file. `--report` always exits with 0. The same seed
+//! gives the same sites; only the number of rounds depends on the machine.
 
 mod choice;
 mod expression;
@@ -32,7 +32,7 @@ use blackbox::watcher;
 
 use run::{Limit, Run};
 
-/// How long it runs if nothing else is said.
+/// The default time limit.
 const SECONDS: u64 = 60;
 
 fn main() -> ExitCode {
@@ -58,7 +58,7 @@ fn start() -> Result<bool, String> {
     while let Some(argument) = arguments.next() {
         let mut number = || -> Result<u64, String> {
             let value = arguments.next().unwrap_or_default();
-            value.parse().map_err(|_| format!("{argument} needs a number"))
+            value.parse().map_err(|_| format!("{argument} requires a number"))
         };
         match argument.as_str() {
             "--seed" => seed = number()?,

@@ -1,4 +1,4 @@
-//! The pair of servers: Apache and Tamarack on the same files, asked the same.
+//! The pair of servers: Apache and Tamarack with the same files and requests.
 
 use std::path::{Path, PathBuf};
 
@@ -11,41 +11,41 @@ use blackbox::tls::Tls;
 use crate::site::{Case, Node, Seat};
 use crate::talk::talk_all;
 
-/// How often a start is tried again, while other programs take the ports.
+/// Most attempts to start, while other programs take the ports.
 const STARTS_MAX: usize = 5;
 
-/// What is asked: real servers, or those of a test of the shrinker.
+/// The servers: real ones, or those of a test of the shrinker.
 pub trait Servers {
-    /// Serves all cases at once, sends all requests, and says what came. All cases have the same
-    /// global nodes.
+    /// Serves all cases at once, sends all requests, and returns the results. All cases have the
+    /// same global nodes.
     fn ask(&mut self, cases: &[Case]) -> Vec<Verdict>;
 }
 
-/// What came of one case.
+/// The result of a case.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    /// Whether Apache and Tamarack took the configuration, where one of them did not.
+    /// Whether Apache and Tamarack accepted the configuration, if one of them did not.
     pub refused: Option<(bool, bool)>,
-    /// What the first that refused it said.
+    /// The message of the first that refused it.
     pub reason: String,
-    /// One for each request.
+    /// One exchange for each request.
     pub exchanges: Vec<Exchange>,
     /// A server that died or panicked.
     pub end: Option<String>,
 }
 
-/// One request's responses, as lines of a test file.
+/// The responses to a request, as lines of a test file.
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
-    /// What Apache sent.
+    /// Apache's response.
     pub apache: Vec<String>,
-    /// What Tamarack sent.
+    /// Tamarack's response.
     pub tamarack: Vec<String>,
-    /// Where they differ and no rule wants it.
+    /// The difference, if no rule allows it.
     pub signature: Option<Signature>,
 }
 
-/// What kind a difference is: a smaller case has to show the same kind.
+/// The kind of a difference: a smaller case must show the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
     /// Apache's status line, or what it did instead.
@@ -57,11 +57,11 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Where two responses differ.
+    /// The difference of two responses.
     pub fn new(apache: &[String], tamarack: &[String]) -> Signature {
         let first = |lines: &[String]| lines.first().cloned().unwrap_or_default();
         if first(apache) != first(tamarack) {
-            // Two statuses say enough: all else differs with them.
+            // Different statuses suffice: everything else differs with them.
             let parts = vec!["status".to_owned()];
             return Signature { apache: first(apache), tamarack: first(tamarack), parts };
         }
@@ -92,7 +92,7 @@ impl std::fmt::Display for Signature {
     }
 }
 
-/// The field's name, or what else the line of a response is about.
+/// The field's name, or the part of the response that the line belongs to.
 fn part(line: &str) -> String {
     match line.strip_prefix("< ") {
         Some(field) => field.split(':').next().unwrap_or_default().to_ascii_lowercase(),
@@ -102,7 +102,7 @@ fn part(line: &str) -> String {
 }
 
 impl Verdict {
-    /// The difference at one request; that of the start or the end counts for each.
+    /// The difference at a request; one at the start or end counts for each.
     pub fn at(&self, request: usize) -> Option<Signature> {
         let word = |ok: bool| if ok { "accepts" } else { "refuses" }.to_owned();
         if let Some((apache, tamarack)) = self.refused {
@@ -123,11 +123,11 @@ impl Verdict {
     }
 }
 
-/// The installed Apache, and Tamarack or nothing.
+/// The installed Apache, and optionally Tamarack.
 #[derive(Clone)]
 pub struct Pair {
     apache: Program,
-    /// The server under test; `None` asks Apache alone.
+    /// The server under test; `None` uses Apache alone.
     pub tamarack: Option<Program>,
     modules: Vec<String>,
     certificates: PathBuf,
@@ -139,9 +139,9 @@ struct Refusal {
     reason: String,
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Side {
-    // It is dropped before its folder is.
+    // Dropped before its folder.
     /// The process.
     pub server: Server,
     /// Its folder and its ports.
@@ -149,7 +149,7 @@ pub struct Side {
 }
 
 impl Pair {
-    /// Tamarack as `blackbox` finds it.
+    /// Uses the same Tamarack as `blackbox`.
     pub fn new(tests: &Path, modules: &[&str]) -> Result<Pair, String> {
         Ok(Pair {
             apache: Program::Apache,
@@ -176,7 +176,7 @@ impl Pair {
         file
     }
 
-    /// Starts a server. The second has no tree: its configuration names the first one's.
+    /// Starts a server. The second has no tree: its configuration refers to the first one's.
     fn start(&self, program: &Program, file: &TestFile) -> Result<Side, String> {
         let mut failure = String::new();
         for _ in 0..STARTS_MAX {
@@ -214,12 +214,12 @@ impl Pair {
             }
         };
         let mut verdicts = talk_all(cases, &apache, Some(&tamarack));
-        // A request that ends Apache, with all others, says nothing about Tamarack.
+        // A request that crashes Apache, together with all others, is no evidence about Tamarack.
         if Client::connect(&[], &apache.place, &Tls::new(Path::new(""))).is_err() {
             let reason = "\nApache died".to_owned();
             return Err(Refusal { took: (false, false), reason });
         }
-        // Apache is killed when it is dropped: its way to an orderly end takes long.
+        // Apache is killed when it is dropped: an orderly stop takes long.
         if let Err(failure) = tamarack.server.stop() {
             for verdict in &mut verdicts {
                 verdict.end = Some(failure.clone());
@@ -237,7 +237,7 @@ impl Servers for Pair {
                 let verdict = Verdict { refused: Some(took), reason, ..Verdict::default() };
                 vec![verdict; cases.len()]
             }
-            // One of them is refused: which, is found by halves.
+            // One of them is refused: bisection finds it.
             Err(_) => {
                 let (one, other) = cases.split_at(cases.len() / 2);
                 let mut verdicts = self.ask(one);

@@ -1,4 +1,4 @@
-//! Random numbers that a seed fixes: the same seed makes the same sites and requests everywhere.
+//! Random numbers from a seed: the same seed gives the same sites and requests everywhere.
 
 /// SplitMix64: small, fast, and good enough to choose test cases.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ impl Random {
         Random { state: seed }
     }
 
-    /// A sequence of its own for a part of the work, so that parts do not depend on each other.
+    /// A sequence for a part of the work, so that parts are independent.
     pub fn part(seed: u64, number: u64) -> Random {
         let mut parent = Random::new(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         Random::new(parent.next())
@@ -32,18 +32,18 @@ impl Random {
         usize::try_from(self.next() % end).unwrap_or(0)
     }
 
-    /// True in so many of a hundred cases.
+    /// True with a chance in per cent.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    /// One of them; the default if there is none.
+    /// One of the choices, or the default if there is none.
     pub fn pick<T: Clone + Default>(&mut self, choices: &[T]) -> T {
         let at = self.below(choices.len());
         choices.get(at).cloned().unwrap_or_default()
     }
 
-    /// The index of one weight, chosen in proportion to it.
+    /// The index of a weight, chosen in proportion to it.
     pub fn weighted(&mut self, weights: impl Iterator<Item = usize> + Clone) -> usize {
         let mut left = self.below(weights.clone().sum());
         for (at, weight) in weights.enumerate() {

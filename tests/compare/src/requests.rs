@@ -1,9 +1,9 @@
-//! Random requests to a site: valid ones most of the time, and with every escaping.
+//! Generates random requests to a site: mostly valid, and with every kind of escaping.
 
 use crate::choice::Choice;
 use crate::site::Request;
 
-/// The Etag and the time of files that name no other time.
+/// The Last-Modified time of files without an explicit time.
 const TIME: &str = "Sat, 01 Jan 2022 00:00:00 GMT";
 
 const METHODS: [&str; 14] = [
@@ -11,7 +11,7 @@ const METHODS: [&str; 14] = [
     "DELETE", "TRACE",
 ];
 
-/// One request.
+/// A request.
 pub fn request(choice: &mut Choice) -> Request {
     let mut request = Request {
         method: method(choice),
@@ -62,7 +62,7 @@ fn host(choice: &mut Choice, request: &mut Request) {
     request.fields.push(("Host".to_owned(), host.as_bytes().to_vec()));
 }
 
-/// A path of the site with an escaping, a change or more behind it.
+/// A path of the site, with escapes, a change, or a suffix.
 pub fn target(choice: &mut Choice) -> Vec<u8> {
     let mut path = choice.path();
     match choice.random.below(24) {
@@ -107,7 +107,7 @@ pub fn target(choice: &mut Choice) -> Vec<u8> {
     target
 }
 
-/// Percent-escapes what has to be, and sometimes what need not.
+/// Percent-escapes necessary bytes, and sometimes others.
 fn escaped(choice: &mut Choice, path: &str) -> Vec<u8> {
     let eager = if choice.random.percent(8) { 30 } else { 0 };
     let mut out = Vec::new();
@@ -126,7 +126,7 @@ fn escaped(choice: &mut Choice, path: &str) -> Vec<u8> {
     out
 }
 
-/// Puts something odd somewhere into the path.
+/// Inserts something odd into the path.
 fn mangle(choice: &mut Choice, target: &mut Vec<u8>) {
     let odd = choice.one(&[
         "/", "//", "/./", "/../", "/%2e%2e/", "/%2e/", "%2F", "%2f", "%00", "%", "%zz", "%5c",
@@ -144,7 +144,7 @@ fn mangle(choice: &mut Choice, target: &mut Vec<u8>) {
     target.splice(at..end, odd.bytes());
 }
 
-/// What is long for a regular expression: more than its first stack takes.
+/// A long subject for a regular expression: more than its first stack holds.
 fn long(choice: &mut Choice) -> Vec<u8> {
     let unit = choice.one(&["a", "/a", "x", "ab", "?a"]);
     let end = choice.one(&["", "evil", "Bad", "/x", "!evil"]);
@@ -213,7 +213,7 @@ fn field(choice: &mut Choice, request: &mut Request) {
     add(request, name, value);
 }
 
-/// One condition more: what several of them come to is a matter of its own.
+/// Adds a condition: the combination of several is a test of its own.
 fn condition(choice: &mut Choice, request: &mut Request) {
     let (name, value) = match choice.random.below(5) {
         0 => ("If-None-Match", tag(choice)),
@@ -224,7 +224,7 @@ fn condition(choice: &mut Choice, request: &mut Request) {
     add(request, name, value);
 }
 
-/// Only lists may come twice; a second Host or Authorization is another matter.
+/// Only lists may occur twice; a second Host or Authorization is a different case.
 fn add(request: &mut Request, name: &str, value: String) {
     if name == "Accept" || !request.fields.iter().any(|(known, _)| known == name) {
         request.fields.push((name.to_owned(), value.into_bytes()));
@@ -293,7 +293,7 @@ fn range(choice: &mut Choice) -> String {
 }
 
 fn login(choice: &mut Choice) -> String {
-    // alice:test, bob:test, alice:wrong, carol:test, and what can't be read.
+    // alice:test, bob:test, alice:wrong, carol:test, and unparsable values.
     choice.word(&[
         "Basic YWxpY2U6dGVzdA==",
         "Basic YWxpY2U6dGVzdA==",

@@ -1,5 +1,5 @@
-//! The directives that sites are made of: a table, one row for each way to write one. A module
-//! that comes to Tamarack adds rows here.
+//! The directives of sites: a table with a row for each way to write one. Add rows here for new
+//! modules.
 
 pub mod access;
 mod core;
@@ -8,16 +8,16 @@ mod metadata;
 
 use crate::choice::Choice;
 
-/// What a directive has its part in, for the statistics.
+/// The phase that a directive affects, for the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// URL → file.
+    /// URL to file.
     Name,
-    /// Sections, overrides and links: what applies.
+    /// Sections, overrides and links: the configuration in force.
     Walk,
     /// By address, host or environment.
     Access,
-    /// Who asks, and may they.
+    /// Authentication and authorisation.
     Login,
     /// Media type, language, coding.
     Type,
@@ -45,24 +45,24 @@ pub const HTACCESS: u8 = 8;
 pub const LOCATION: u8 = 16;
 /// Everywhere.
 pub const ALL: u8 = GLOBAL | HOST | SECTION | HTACCESS;
-/// Everywhere but in sections.
+/// Everywhere except in sections.
 pub const SERVER: u8 = GLOBAL | HOST;
 /// In sections and `.htaccess` files.
 pub const DIRECTORY: u8 = SECTION | HTACCESS;
 
-/// One way to write a directive.
+/// A way to write a directive.
 pub struct Row {
-    /// The module that it comes from, `core` for what is always there.
+    /// Its module; `core` for built-in directives.
     pub module: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Which phase it has a part in.
+    /// The phase that it affects.
     pub phase: Phase,
-    /// Where it may stand.
+    /// The contexts in which it is allowed.
     pub places: u8,
     /// How often it is chosen.
     pub weight: usize,
-    /// Makes what follows the name.
+    /// Generates the text after the name.
     pub words: fn(&mut Choice) -> String,
 }
 
@@ -78,7 +78,7 @@ const fn row(
     Row { module, name, phase, places, weight, words }
 }
 
-/// Modules that all sites have.
+/// The modules of all sites.
 pub const MODULES: [&str; 20] = [
     "access_compat",
     "alias",

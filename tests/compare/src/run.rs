@@ -1,4 +1,4 @@
-//! A run: rounds of sites on two threads, what they found, and the statistics.
+//! A run: rounds of sites on two threads, their findings, and the statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use crate::sample::Sample;
 use crate::shrink::shrink;
 use crate::site::Case;
 
-/// Rounds at the same time.
+/// Simultaneous rounds.
 const WORKERS: usize = 2;
-/// One round in so many has a site looked at for what decided its responses.
+/// The interval of rounds in which a site is sampled for the directives that decided its responses.
 const SAMPLE_EVERY: u64 = 8;
-/// How many differences of one kind are looked at, and how many of all kinds are shrunk.
+/// Most differences of a kind that are examined, and most of all kinds that are shrunk.
 const KIND_MAX: usize = 20;
 const SHRUNK_MAX: usize = 40;
 
-/// When a run ends.
+/// The limit of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
-    /// After this time.
+    /// A time.
     Time(Duration),
-    /// After so many rounds: the same on every machine.
+    /// A number of rounds: the same on every machine.
     Rounds(u64),
 }
 
-/// One run of the program.
+/// A run of the program.
 pub struct Run {
     seed: u64,
     limit: Limit,
@@ -47,21 +47,21 @@ pub struct Run {
 
 #[derive(Default)]
 struct Results {
-    /// By status of Apache.
+    /// Responses by Apache's status.
     statuses: BTreeMap<String, usize>,
-    /// Configurations that both refuse, by what Apache says of them.
+    /// Configurations that both refuse, by Apache's message.
     refused: BTreeMap<String, usize>,
     sample: Sample,
-    /// Kinds of differences, with how often each came up.
+    /// Kinds of differences, and how often each occurred.
     kinds: BTreeMap<Signature, usize>,
-    /// What was shrunk: kind and directives, so that the same is told once.
+    /// The kinds and directives already shrunk, so that each is reported once.
     told: BTreeSet<(Signature, Vec<String>)>,
     findings: usize,
     fleeting: usize,
 }
 
 impl Run {
-    /// With the installed apache2 and the newest Tamarack.
+    /// Uses the installed apache2 and the newest Tamarack.
     pub fn new(seed: u64, limit: Limit, tests: &Path) -> Result<Run, String> {
         let pair = Pair::new(tests, &MODULES)?;
         Ok(Run {
@@ -76,7 +76,7 @@ impl Run {
         })
     }
 
-    /// Runs all rounds and prints what came; how many differences were found.
+    /// Runs all rounds, prints the results, and returns the number of differences.
     pub fn go(&self) -> Result<usize, String> {
         let began = Instant::now();
         println!("compare: seed {}, {:?}", self.seed, self.limit);
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// Remembers the first round with a difference.
+    /// Records the first round with a difference.
     fn note(&self, number: u64) -> bool {
         self.first.fetch_min(number, Ordering::Relaxed);
         true
@@ -199,7 +199,7 @@ impl Run {
         if *count > KIND_MAX || results.findings >= SHRUNK_MAX {
             return false;
         }
-        // A site that has all of what was found before shows the same again.
+        // A site with all directives of an earlier finding shows the same again.
         let names = kept::directives(case);
         let has_all = |(told, needed): &(Signature, Vec<String>)| {
             told.covers(signature) && needed.iter().all(|name| names.contains(name))
@@ -219,7 +219,7 @@ impl Run {
         let mut shown = case.clone();
         shown.requests.truncate(at + 1);
         let Some(small) = shrink(&shown, signature, pair) else {
-            // It may need what another site of the round did to the server.
+            // It may depend on what another site of the round did to the server.
             let again = pair.ask(cases).iter().any(|verdict| verdict.at(at).is_some());
             let word = if again { "with all sites of the round alone" } else { "not again" };
             println!("round {number}: a difference that shows {word}: {signature}");
@@ -258,7 +258,7 @@ impl Run {
     }
 }
 
-/// The error in what a server said at its start, without where it stands.
+/// The error in a server's startup message, without its location.
 fn reason(said: &str) -> String {
     let mut lines = said.lines().skip(1).filter(|line| !line.starts_with("AH00558"));
     let first = lines.next().unwrap_or_default();

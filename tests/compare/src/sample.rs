@@ -1,5 +1,5 @@
-//! What decided a response: how often each directive and phase had a part, found by leaving one
-//! directive out and asking Apache again.
+//! What decided a response: omits one directive at a time and asks Apache again, to find how often
+//! each directive and phase has an effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,16 @@ use crate::rows::{self, Phase};
 use crate::shrink::{parts, without};
 use crate::site::Case;
 
-/// How many directives of a site are left out, one at a time.
+/// Most directives of a site that are omitted, one at a time.
 const VARIANTS_MAX: usize = 40;
 
-/// Counts over all sites that were looked at.
+/// Counts over all sampled sites.
 #[derive(Debug, Default)]
 pub struct Sample {
-    /// By directive: in how many sites it stood, and in how many it changed a response.
+    /// By directive: the number of sites that contained it, and of those in which it changed a
+    /// response.
     pub directives: BTreeMap<String, (usize, usize)>,
-    /// By phase: how many responses a directive of it changed.
+    /// By phase: the number of responses that one of its directives changed.
     pub phases: BTreeMap<Phase, usize>,
 }
 
@@ -44,7 +45,7 @@ impl Sample {
         }
     }
 
-    /// What was counted elsewhere.
+    /// Adds other counts.
     pub fn add(&mut self, other: Sample) {
         for (name, (sites, decided)) in other.directives {
             let count = self.directives.entry(name).or_default();
@@ -62,7 +63,7 @@ impl Sample {
         for (phase, count) in &self.phases {
             text.push_str(&format!("  {phase:?} {count}\n"));
         }
-        text.push_str("directives: sites where it decided a response, of those looked at\n");
+        text.push_str("directives: sites in which it decided a response, of those sampled\n");
         let mut line = String::new();
         for (name, (sites, decided)) in &self.directives {
             let item = format!("  {name} {decided}/{sites}");
@@ -75,7 +76,7 @@ impl Sample {
         text + &line + "\n"
     }
 
-    /// Directives that never decided anything, though they stood in several sites.
+    /// Directives that never had an effect, although several sites contained them.
     pub fn idle(&self) -> Vec<&str> {
         let idle = |&(_, &(sites, decided)): &(&String, &(usize, usize))| sites > 3 && decided == 0;
         self.directives.iter().filter(idle).map(|(name, _)| name.as_str()).collect()
@@ -95,7 +96,7 @@ fn variants(case: &Case) -> (Vec<String>, Vec<Case>) {
         }
         let after = directive_names(&variant);
         if after.len() < before.len() && variant.site.files.len() == case.site.files.len() {
-            // What stands first where they part is what was left out.
+            // The first node at which they differ is the omitted one.
             let at = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
             names.extend(before.get(at).cloned());
             variants.push(variant);
@@ -113,7 +114,7 @@ fn directive_names(case: &Case) -> Vec<String> {
     names
 }
 
-/// Responses name their host.
+/// Replaces a response's own host name.
 fn own_name(lines: &[String]) -> Vec<String> {
     let plain = |line: &String| match line.find(".test") {
         Some(at) if at >= 3 => line.replace(line.get(at - 3..at + 5).unwrap_or_default(), "HOST"),

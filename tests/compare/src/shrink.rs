@@ -1,7 +1,7 @@
-//! A difference → the smallest case that still shows it.
+//! Shrinks a difference to the smallest case that still shows it.
 //!
-//! Many smaller cases are asked in one start of the servers, each as a virtual host of its own, so
-//! that a round costs little more than one case does.
+//! Many smaller cases are tried in one start of the servers, each as a virtual host, so that a
+//! round costs little more than a single case.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use crate::pair::{Servers, Signature};
 use crate::simplify;
 use crate::site::{Case, Content, Node};
 
-/// How many cases are asked at once.
+/// Cases that are tried at once.
 const AT_ONCE: usize = 48;
-/// How many rounds a case gets at most.
+/// Most rounds for a case.
 const ROUNDS_MAX: usize = 200;
 
 /// The smallest case found whose last request shows the difference.
 pub fn shrink(case: &Case, signature: &Signature, servers: &mut dyn Servers) -> Option<Case> {
     let mut shrinker = Shrinker { signature: signature.clone(), servers, rounds: 0 };
     let mut best = case.clone();
-    // The last request alone, where what came before has no part in it.
+    // The last request alone, if earlier ones do not matter.
     if let Some(last) = case.requests.last() {
         let alone = Case { requests: vec![last.clone()], site: case.site.clone() };
         match shrinker.first_that_shows(vec![alone]) {
@@ -45,7 +45,7 @@ struct Shrinker<'a> {
 }
 
 impl Shrinker<'_> {
-    /// Which of the cases show the difference. They may differ in what is global.
+    /// Which of the cases show the difference. Their global parts may differ.
     fn show(&mut self, cases: &[Case]) -> Vec<bool> {
         let mut shown = Vec::with_capacity(cases.len());
         let same = |one: &Case, other: &Case| one.site.global == other.site.global;
@@ -72,7 +72,7 @@ impl Shrinker<'_> {
         None
     }
 
-    /// Takes away what the difference does not need, in ever smaller pieces.
+    /// Removes parts that the difference does not need, in ever smaller pieces.
     fn remove(&mut self, mut best: Case) -> Case {
         let mut size = parts(&best).div_ceil(2);
         while size > 0 && self.rounds <= ROUNDS_MAX {
@@ -93,7 +93,7 @@ impl Shrinker<'_> {
                 size /= 2;
                 continue;
             }
-            // All at once where they do not need each other, else as many as can go.
+            // All at once if they are independent, otherwise as many as possible.
             let together = needless.iter().flat_map(|piece| piece.iter().copied()).collect();
             let mut next = vec![without(&best, &together)];
             if let (true, Some(half)) = (needless.len() > 3, needless.get(..needless.len() / 2)) {
@@ -111,14 +111,14 @@ impl Shrinker<'_> {
     }
 }
 
-/// How many parts a case has that can be taken away.
+/// The number of removable parts of a case.
 pub fn parts(case: &Case) -> usize {
     let mut counter = Cutter { at: 0, cut: &BTreeSet::new() };
     counter.case(case);
     counter.at
 }
 
-/// The case without some of its parts, numbered in the order in which they stand.
+/// The case without some of its parts, numbered in order.
 pub fn without(case: &Case, cut: &BTreeSet<usize>) -> Case {
     Cutter { at: 0, cut }.case(case)
 }
@@ -182,8 +182,8 @@ mod tests {
     use crate::pair::{Exchange, Servers, Signature, Verdict};
     use crate::site::{Case, Node, Request};
 
-    /// A pair of servers with one planted difference: a site with `IndexOptions` somewhere inside
-    /// a `<Directory>`, and a request with `%2e` and a Range.
+    /// A pair of servers with a planted difference: a site with `IndexOptions` inside a
+    /// `<Directory>`, and a request with `%2e` and a Range.
     struct Planted;
 
     fn signature() -> Signature {

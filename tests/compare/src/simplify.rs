@@ -1,8 +1,8 @@
-//! Simpler forms of a case, where nothing can be taken away any more.
+//! Simpler forms of a case from which nothing can be removed.
 
 use crate::site::{Case, Content, Node, Request};
 
-/// Cases that are a little simpler, the boldest first.
+/// Slightly simpler cases, the boldest first.
 pub fn candidates(case: &Case) -> Vec<Case> {
     let mut out = Vec::new();
     let Some(last) = case.requests.last() else {
@@ -48,7 +48,7 @@ pub fn candidates(case: &Case) -> Vec<Case> {
     out
 }
 
-/// A request with another method or version, or with less in its target and its fields.
+/// A request with another method or version, or with a shorter target or fields.
 fn simpler_requests(request: &Request) -> Vec<Request> {
     let mut out = Vec::new();
     let mut with = |change: &dyn Fn(&mut Request)| {
@@ -98,7 +98,7 @@ fn shorter(text: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// Nodes with one section replaced by what is in it, or with fewer words in one place.
+/// Nodes with one section replaced by its contents, or with fewer words in one place.
 fn simpler_nodes(nodes: &[Node]) -> Vec<Vec<Node>> {
     let mut out = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -138,7 +138,7 @@ fn fewer_words(words: &str) -> Vec<String> {
                 .map(|(_, piece)| *piece)
                 .collect();
             let mut left = left.join(separator);
-            // The quotes of the whole stay.
+            // The outer quotes stay.
             if words.starts_with('"') && words.ends_with('"') {
                 left = format!("\"{}\"", left.trim_matches('"'));
             }

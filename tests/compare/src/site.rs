@@ -1,39 +1,39 @@
-//! What is made at random and shrunk: a site (files and configuration) and requests to it.
+//! What is generated and shrunk: a site (files and configuration) and requests to it.
 
 use blackbox::testfile::Entry;
 
-/// A directive, or a section with what stands in it.
+/// A directive, or a section with its contents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The directive's name, or the section's without its bracket.
     pub name: String,
-    /// All that follows the name, as it is written.
+    /// The text after the name, as written.
     pub words: String,
-    /// `None`: a directive.
+    /// The contents; `None` for a directive.
     pub children: Option<Vec<Node>>,
 }
 
-/// One entry of the site's folder.
+/// An entry of the site's folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
-    /// Under the site's folder; a folder ends in `/`.
+    /// The path under the site's folder; a folder ends in `/`.
     pub path: String,
-    /// What it is.
+    /// The contents.
     pub content: Content,
     /// Options of the tree in test files: mode, mtime, uid.
     pub options: Vec<(String, String)>,
 }
 
-/// What an entry of the folder is.
+/// The contents of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A folder.
     Folder,
-    /// A symbolic link to this.
+    /// A symbolic link with this target.
     Link(String),
     /// A file with this text.
     Text(String),
-    /// A file with so many bytes of numbered text.
+    /// A file with this many bytes of numbered text.
     Size(usize),
     /// A gzip file of this text.
     Gzip(String),
@@ -48,40 +48,40 @@ pub struct Site {
     pub global: Vec<Node>,
     /// In the virtual host.
     pub config: Vec<Node>,
-    /// The site's folder: `htdocs/` is what it serves.
+    /// The site's folder; `htdocs/` is its document root.
     pub files: Vec<File>,
 }
 
-/// One request.
+/// A request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// GET, HEAD ….
     pub method: String,
-    /// As it stands in the request line.
+    /// The target as in the request line.
     pub target: Vec<u8>,
     /// `HTTP/1.1`; an empty one is HTTP/0.9.
     pub version: String,
-    /// In order; `@HOST@` stands for the site's name.
+    /// Fields in order; `@HOST@` stands for the site's name.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// What follows the head.
+    /// The bytes after the head.
     pub body: Vec<u8>,
 }
 
-/// A site and what is sent to it, on one connection while it lasts.
+/// A site and requests to it, on one connection as long as it lasts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Case {
-    /// What is served.
+    /// The site.
     pub site: Site,
-    /// In order.
+    /// The requests in order.
     pub requests: Vec<Request>,
 }
 
-/// Where a site stands in a configuration.
+/// The position of a site in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Seat {
-    /// The main server has it; its folder is the root.
+    /// The main server; its folder is the root.
     Main,
-    /// A virtual host with a name and a folder by its number.
+    /// A virtual host whose name and folder have this number.
     Host(usize),
 }
 
@@ -96,7 +96,7 @@ impl Node {
         Node { name: name.to_owned(), words: words.into(), children: Some(children) }
     }
 
-    /// Calls `see` with each node, the outer before the inner.
+    /// Calls `see` with each node, outer ones first.
     pub fn walk<'a>(nodes: &'a [Node], see: &mut impl FnMut(&'a Node)) {
         for node in nodes {
             see(node);
@@ -125,7 +125,7 @@ impl Node {
 }
 
 impl Seat {
-    /// The name that requests ask for.
+    /// The host name in requests.
     pub fn host(self) -> String {
         match self {
             Seat::Main => "localhost".to_owned(),
@@ -133,7 +133,7 @@ impl Seat {
         }
     }
 
-    /// The site's folder under the root, empty or with its slash.
+    /// The site's folder under the root: empty or with a trailing slash.
     fn prefix(self) -> String {
         match self {
             Seat::Main => String::new(),
@@ -151,7 +151,7 @@ impl Seat {
 }
 
 impl Site {
-    /// The site's part of the configuration, without what is global.
+    /// The site's part of the configuration, without the global part.
     pub fn config(&self, seat: Seat) -> String {
         let text = match seat {
             Seat::Main => Node::text(&self.config, 0),
@@ -195,7 +195,7 @@ impl Site {
         tree
     }
 
-    /// Every directive and section, those of the `.htaccess` files too.
+    /// Visits every directive and section, including those of `.htaccess` files.
     pub fn walk<'a>(&'a self, see: &mut impl FnMut(&'a Node)) {
         Node::walk(&self.global, see);
         Node::walk(&self.config, see);
@@ -206,7 +206,7 @@ impl Site {
         }
     }
 
-    /// Owners can be changed by root alone: for others the files keep theirs.
+    /// Removes owners, which only root can change.
     pub fn without_owners(&mut self) {
         for file in &mut self.files {
             file.options.retain(|(key, _)| key != "uid");
@@ -219,7 +219,7 @@ fn entry(path: String) -> Entry {
 }
 
 impl Request {
-    /// What goes over the wire.
+    /// The bytes of the request.
     pub fn bytes(&self, seat: Seat) -> Vec<u8> {
         let mut bytes = self.method.clone().into_bytes();
         bytes.push(b' ');

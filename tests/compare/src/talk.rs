@@ -1,4 +1,4 @@
-//! The requests that both servers get, and their responses.
+//! Sends requests to both servers and reads their responses.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::pair::{Exchange, Side, Signature, Verdict};
 use crate::site::{Case, Request, Seat};
 use crate::wanted;
 
-/// How long a server may sleep over a request, and how often this time it may work on it.
+/// How long a server may sleep during a request; it may work on it for a multiple of this.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(4);
 const WORKING_MAX: u32 = 15;
-/// How long a connection stays quiet that counts as open, and how long the other server has to
-/// close where one has.
+/// How long a connection must stay quiet to count as open, and how long the other server has to
+/// close if one did.
 const OPEN: Duration = Duration::from_millis(2);
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
-/// Statuses after which a connection may end although the response does not say so.
+/// Statuses after which a connection may end although the response does not announce it.
 const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
-/// Sends each case's requests, and says what came.
+/// Sends each case's requests, and returns the results.
 pub fn talk_all(cases: &[Case], apache: &Side, tamarack: Option<&Side>) -> Vec<Verdict> {
     let mut sides = Vec::new();
     for side in std::iter::once(apache).chain(tamarack) {
@@ -42,7 +42,7 @@ fn talk(case: &Case, seat: Seat, sides: &[(&Side, Renderer)]) -> Verdict {
     let mut verdict = Verdict::default();
     for request in &case.requests {
         let mut lines = exchange(request, seat, sides, &mut clients, &tls);
-        // A connection may have ended without a word after the response before.
+        // The connection may have ended silently after the previous response.
         if lines.iter().any(|lines| lines.first().is_some_and(|line| line == "= no answer")) {
             clients.iter_mut().for_each(|client| *client = None);
             lines = exchange(request, seat, sides, &mut clients, &tls);
@@ -58,7 +58,7 @@ fn talk(case: &Case, seat: Seat, sides: &[(&Side, Renderer)]) -> Verdict {
     verdict
 }
 
-/// One request to all sides, the responses as lines.
+/// Sends a request to all sides, and returns the responses as lines.
 fn exchange(
     request: &Request,
     seat: Seat,
@@ -98,7 +98,7 @@ fn exchange(
     lines
 }
 
-/// Reads a response; whether it is the connection's last.
+/// Reads a response, and returns whether it is the connection's last.
 fn response(
     request: &Request,
     client: &mut Client,
@@ -121,7 +121,7 @@ fn response(
     (lines, ends)
 }
 
-/// Waits for the first bytes while the server works on them, or would if it got a CPU.
+/// Waits for the first bytes while the server works on them, or would if it got CPU time.
 fn wait(client: &mut Client, server: &Server) {
     for _ in 0..WORKING_MAX {
         let before = server.work();
@@ -140,7 +140,7 @@ fn announces_close(answer: &Answer) -> bool {
     answer.head.as_ref().is_none_or(|head| head.field("Connection").is_some_and(close))
 }
 
-/// Whether a server may close after this response although it did not say so.
+/// Whether a server may close after this response without announcing it.
 fn may_close(request: &Request, lines: &[Vec<String>]) -> bool {
     let is_last = |lines: &Vec<String>| {
         let status = lines.first().and_then(|line| line.split(' ').nth(2));
@@ -149,7 +149,7 @@ fn may_close(request: &Request, lines: &[Vec<String>]) -> bool {
     request.version != "HTTP/1.1" || !request.body.is_empty() || lines.iter().any(is_last)
 }
 
-/// Looks whether the servers have closed, and adds a line where only one has.
+/// Checks whether the servers have closed, and adds a line if only one has.
 fn ends(clients: &mut [Option<Client>], lines: &mut [Vec<String>]) -> bool {
     let mut is_closed = |wait: Duration| -> Vec<bool> {
         let end = Deadline::after(wait);
@@ -160,7 +160,7 @@ fn ends(clients: &mut [Option<Client>], lines: &mut [Vec<String>]) -> bool {
     };
     let mut closed = is_closed(OPEN);
     if closed.iter().any(|&closed| closed) && !closed.iter().all(|&closed| closed) {
-        // Where they differ already, how they end says no more.
+        // If they already differ, their ends add no information.
         let is_same = lines.first() == lines.last();
         closed = is_closed(if is_same { CLOSE_LIMIT } else { OPEN });
         if !closed.iter().all(|&closed| closed) {

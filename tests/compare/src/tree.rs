@@ -1,9 +1,9 @@
-//! The random folder of a site.
+//! Generates the random folder of a site.
 
 use crate::random::Random;
 use crate::site::{Content, File};
 
-/// Names of files that lie in many folders, with what is in them.
+/// Names of files in many folders, with their contents.
 const NAMES: [&str; 40] = [
     "a.txt",
     "b.html",
@@ -50,17 +50,17 @@ const NAMES: [&str; 40] = [
 const FOLDERS: [&str; 10] =
     ["d/", "d/sub/", "docs/", "UP/", ".git/", "e f/", "d/sub/deep/", "d.txt/", "private/", "en/"];
 
-/// Type maps are read by the handler `type-map` alone.
+/// Only the handler `type-map` reads type maps.
 const TYPE_MAP: &str = "URI: page\n\nURI: page.html.en\nContent-type: text/html\n\
     Content-language: en\n\nURI: page.html.de\nContent-type: text/html;qs=0.8\n\
     Content-language: de\n";
 
-/// Password and group files, for all sites the same: alice's password is `test`, bob's too.
+/// Password and group files, the same for all sites: the password of alice and bob is `test`.
 const USERS: &str =
     "alice:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\nbob:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n";
 const GROUPS: &str = "staff: alice\nall: alice bob\n";
 
-/// Files, folders and links of a site; `.htaccess` files come later.
+/// Files, folders and links of a site; `.htaccess` files are added later.
 pub fn tree(random: &mut Random) -> Vec<File> {
     let mut files = vec![text("auth/users", USERS), text("auth/groups", GROUPS)];
     let mut folders = vec![String::new()];
@@ -119,7 +119,7 @@ fn add(files: &mut Vec<File>, random: &mut Random, path: String) {
     files.push(file);
 }
 
-/// A link to a file or a folder, inside and outside, whole and broken, of several owners.
+/// A link to a file or a folder, inside and outside, whole and broken, with various owners.
 fn link(files: &mut Vec<File>, random: &mut Random, folders: &[String]) {
     let folder = random.pick(folders);
     let name: &str = random.pick(&["l.txt", "link", "l", "index.html", "sub.html"]);

@@ -1,27 +1,27 @@
-//! Differences that are wanted. Each rule names the line of docs/refused.md or of tests/README.md
-//! that it stands for; whatever no rule names is a finding.
+//! Allowed differences. Each rule quotes the line of docs/refused.md or of tests/README.md that
+//! allows it; every other difference is a finding.
 //!
-//! What "What is not compared" in tests/README.md lists is left out by `blackbox` itself, when it
+//! `blackbox` itself leaves out what "What is not compared" in tests/README.md lists, when it
 //! renders and compares responses.
 
 use blackbox::compare::{Rule, difference};
 
 use crate::site::Request;
 
-/// One wanted difference.
+/// An allowed difference.
 struct Wanted {
-    /// The line that says so, word for word.
+    /// The line that allows it, verbatim.
     cites: &'static str,
     applies: fn(&Request, &[String], &[String]) -> bool,
 }
 
-/// All of them.
+/// All allowed differences.
 const WANTED: [Wanted; 1] = [Wanted {
     cites: "`Date` and `Server`; wording of the server's own error pages and their Content-Length",
     applies: differ_in_signature,
 }];
 
-/// A listing's last line names the server, as `Server` does.
+/// A listing's last line names the server, as does `Server`.
 fn differ_in_signature(_: &Request, apache: &[String], tamarack: &[String]) -> bool {
     let is_plain = |line: &&String| {
         !line.starts_with("| <address>") && !line.starts_with("< Content-Length: ")
@@ -33,7 +33,7 @@ fn differ_in_signature(_: &Request, apache: &[String], tamarack: &[String]) -> b
         && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
 }
 
-/// The line that wants this difference.
+/// The line that allows this difference.
 pub fn rule(request: &Request, apache: &[String], tamarack: &[String]) -> Option<&'static str> {
     let wanted = WANTED.iter().find(|wanted| (wanted.applies)(request, apache, tamarack));
     wanted.map(|wanted| wanted.cites)

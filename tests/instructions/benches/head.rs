@@ -1,4 +1,4 @@
-//! A request's head: split, checked, framed; then its host and its path, as the server takes them.
+//! A request's head: parsed, checked and framed, followed by its host and path, as in the server.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
@@ -32,7 +32,7 @@ Accept-Encoding: gzip, deflate, br, zstd\r\n\
 Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n\
 \r\n";
 
-/// What a connection keeps from request to request, warm after the first.
+/// The state that a connection keeps between requests, warm after the first.
 struct Warm {
     bytes: &'static [u8],
     parser: HeadParser,
@@ -53,11 +53,11 @@ fn warm(bytes: &'static [u8]) -> Warm {
         methods: MethodRegistry::new(),
         limits: HeadLimits::default(),
     };
-    assert!(take(&mut warm), "the head is good");
+    assert!(take(&mut warm), "the head is valid");
     warm
 }
 
-/// Takes the head as the server does; whether all of it was good.
+/// Processes the head as the server does; returns whether it is valid.
 fn take(warm: &mut Warm) -> bool {
     warm.parser.reset();
     warm.head.clear();

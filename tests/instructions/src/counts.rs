@@ -1,16 +1,17 @@
-//! What the request path took when it was last looked at. A benchmark fails above its limit; who
-//! makes the path shorter stores the new number here, who makes it longer says why in the commit.
+//! The instruction counts of the request path. A benchmark fails above its limit: a change that
+//! shortens the path stores the new number here; one that lengthens it gives the reason in its
+//! commit.
 //!
-//! Counted in the profile of `optimised.toml`. With another compiler or processor they are shown
-//! and not judged.
+//! Counted with the profile of `optimised.toml`. With another compiler or processor the counts are
+//! shown but not checked.
 
-/// The compiler's version, and the processor.
+/// The compiler's version and the processor.
 pub const COUNTED_WITH: &str = "1.95.0 x86_64";
 
-/// Instructions for wrk's head, and host and path after it.
+/// Instructions for wrk's head, including host and path.
 pub const HEAD_WRK: u64 = 2_608;
 
-/// Instructions for a browser's head of 14 fields, and host and path after it.
+/// Instructions for a browser's head of 14 fields, including host and path.
 pub const HEAD_BROWSER: u64 = 11_775;
 
 /// Instructions for a connection of [`FEW`] requests: the loop's start, the accept, the long way
@@ -33,10 +34,10 @@ pub const CONNECTION_RANGE: u64 = 37_940_000;
 /// 304 by If-None-Match.
 pub const CONNECTION_NOT_MODIFIED: u64 = 33_070_000;
 
-/// 404 of one name.
+/// 404 for a fixed name.
 pub const CONNECTION_MISSING: u64 = 33_530_000;
 
-/// 301 of a folder without its slash.
+/// 301 for a folder without its slash.
 pub const CONNECTION_FOLDER: u64 = 33_040_000;
 
 /// The requests of a short connection.

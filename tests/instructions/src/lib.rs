@@ -1,5 +1,5 @@
-//! How many instructions a request takes, counted by callgrind: a guard that does not mind a busy
-//! machine. The benchmarks are in benches/, what they may take in [`counts`].
+//! The number of instructions of a request, counted by callgrind: a guard that is independent of
+//! the machine's load. The benchmarks are in benches/, the limits in [`counts`].
 
 pub mod counts;
 pub mod rig;

@@ -1,4 +1,4 @@
-//! A server in this process, on the thread of the caller, and its client on another thread.
+//! A server in this process, on the caller's thread, and its client on another thread.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -63,14 +63,15 @@ impl Heads {
     }
 }
 
-/// The file that is asked for, bytes.
+/// Length of the requested file.
 const FILE_BYTES: usize = 1024;
 
-/// Between two requests: long enough for the server to fall asleep, so that each request is one
-/// turn of its loop. Without it the client is now faster, now slower than the next receive.
+/// The pause between requests: long enough for the server to sleep, so that each request is one
+/// turn of its loop. Without it the client is sometimes faster, sometimes slower than the next
+/// receive.
 const PAUSE: Duration = Duration::from_micros(700);
 
-/// How old the file is; one that was just written is not kept in memory.
+/// The file's age; a file that was just written is not cached.
 const FILE_AGE: Duration = Duration::from_secs(3600);
 
 /// A server that is ready to start, and a client that waits for it.
@@ -82,11 +83,11 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A server with all modules active and a client that will ask `requests` times on one
-    /// connection.
+    /// Returns a server with all modules active, and a client that will send `requests` requests on
+    /// one connection.
     ///
     /// # Errors
-    /// Files and sockets that can't be made; a configuration that is not understood.
+    /// Files and sockets can't be created, or the configuration is invalid.
     pub fn new(requests: u32, heads: Heads) -> io::Result<Rig> {
         let folder = folder()?;
         let server = Arc::new(read(&folder)?);
@@ -99,7 +100,7 @@ impl Rig {
     /// Serves the client's connection to its end.
     ///
     /// # Errors
-    /// What the loop or the accept gives.
+    /// Those of the loop and the accept.
     pub fn serve(self) -> io::Result<Served> {
         let Rig { folder, server, listener, client } = self;
         let (scoreboard, slot) = Scoreboard::of_one_loop()?;
@@ -115,17 +116,17 @@ impl Rig {
     }
 }
 
-/// What is left when the server has ended.
+/// The result, after the server has ended.
 pub struct Served {
     folder: PathBuf,
     client: JoinHandle<io::Result<u64>>,
 }
 
 impl Served {
-    /// The bytes that the client got. Takes the folder away.
+    /// The number of bytes that the client received. Removes the folder.
     ///
     /// # Errors
-    /// What the client met.
+    /// Those of the client.
     pub fn finish(self) -> io::Result<u64> {
         let received = self.client.join().map_err(|_| io::ErrorKind::Other)?;
         std::fs::remove_dir_all(&self.folder)?;
@@ -133,8 +134,8 @@ impl Served {
     }
 }
 
-/// A folder with the file and the configuration, where file watches can be trusted: in memory if
-/// the system has such a folder, since the temporary one may be on an overlay.
+/// Creates a folder with the file and the configuration, where file watches are reliable: in memory
+/// if the system has such a folder, since the temporary one may be on an overlay.
 fn folder() -> io::Result<PathBuf> {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
@@ -144,7 +145,7 @@ fn folder() -> io::Result<PathBuf> {
     std::fs::write(&file, vec![b'x'; FILE_BYTES])?;
     let file = std::fs::File::options().write(true).open(file)?;
     file.set_modified(SystemTime::now() - FILE_AGE)?;
-    // Extended status notes a request once a millisecond: its count would hang on the clock.
+    // Extended status notes a request once a millisecond, so the count would depend on the clock.
     let text = format!(
         "ServerRoot {folder}\nServerName localhost\nListen 127.0.0.1:8080\n\
          DocumentRoot {folder}/htdocs\nErrorLog {folder}/error.log\nLogLevel crit\n\
@@ -156,7 +157,7 @@ fn folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Reads the configuration as `tamarack` does for one that names no module.
+/// Reads the configuration as `tamarack` does for one without LoadModule.
 fn read(folder: &Path) -> io::Result<Server> {
     let registry = Arc::new(Registry::new(modules::all()));
     let options = conf::Options { server_root: folder.into(), ..conf::Options::default() };
@@ -170,7 +171,7 @@ fn read(folder: &Path) -> io::Result<Server> {
     })
 }
 
-/// A host where every module is active.
+/// A host in which every module is active.
 struct Everything(Arc<Registry>);
 
 impl conf::Host for Everything {
@@ -187,7 +188,8 @@ impl conf::Host for Everything {
     }
 }
 
-/// Asks `requests` times, each time when the answer before is there in full; the bytes received.
+/// Sends `requests` requests, each after the complete response to the one before; returns the bytes
+/// received.
 fn ask(address: SocketAddr, requests: u32, heads: Heads) -> io::Result<u64> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -201,7 +203,7 @@ fn ask(address: SocketAddr, requests: u32, heads: Heads) -> io::Result<u64> {
     Ok(total)
 }
 
-/// Receives one response: its head, and as much as that announces.
+/// Receives a response: its head and the announced length.
 fn response(stream: &mut TcpStream, buffer: &mut [u8; 4096], status: &str) -> io::Result<usize> {
     let mut length = 0;
     loop {
@@ -222,7 +224,7 @@ fn response(stream: &mut TcpStream, buffer: &mut [u8; 4096], status: &str) -> io
     }
 }
 
-/// The bytes of the body that a head announces.
+/// The length of the body that a head announces.
 fn announced(head: &str) -> usize {
     let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
     length.and_then(|length| length.parse().ok()).unwrap_or(0)

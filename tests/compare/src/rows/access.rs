@@ -1,4 +1,4 @@
-//! Access control: addresses, logins, and what joins them.
+//! Access control: addresses, logins, and their combination.
 
 use super::Phase::{Access, Login};
 use super::{DIRECTORY, Row, SECTION, row};
@@ -39,7 +39,7 @@ pub const ROWS: &[Row] = &[
     row("access_compat", "Deny", Access, DIRECTORY, 6, from),
 ];
 
-/// What a `Require` asks for, inside containers too.
+/// The arguments of a `Require`, inside containers too.
 pub fn require(choice: &mut Choice) -> String {
     // A negative one alone is refused.
     let not = if choice.random.percent(1) { "not " } else { "" };

@@ -1,4 +1,4 @@
-//! The core: what applies where, protocol, tags and the server's own pages.
+//! The core: sections, protocol, tags and the server's own pages.
 
 use super::Phase::{Error, Filter, Fixup, Handler, Name, Protocol, Type, Walk};
 use super::{ALL, DIRECTORY, GLOBAL, HOST, Row, SECTION, SERVER, row};

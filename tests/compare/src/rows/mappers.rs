@@ -1,4 +1,4 @@
-//! URL → file: aliases, redirects, index files, negotiation, listings, types.
+//! URL to file: aliases, redirects, index files, negotiation, listings, types.
 
 use super::Phase::{Handler, Name, Type};
 use super::{ALL, DIRECTORY, GLOBAL, HOST, LOCATION, Row, SECTION, SERVER, row};

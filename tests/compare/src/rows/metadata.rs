@@ -48,7 +48,7 @@ pub const ROWS: &[Row] = &[
     }),
 ];
 
-/// A field's name that responses may have.
+/// Names of response fields.
 const FIELDS: [&str; 18] = [
     "X-A",
     "X-B",
