@@ -1,9 +1,11 @@
 //! Lines of password and group files, and words of a line.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use bstr::ByteSlice;
 use conf::word;
 use rustix::io::Errno;
 use server::log::Level;
@@ -22,6 +24,9 @@ pub struct Lines<R> {
     from: R,
     limit: usize,
 }
+
+/// The [`Lines`] of a text in memory, borrowed from it but for those that were joined.
+pub struct TextLines<'t>(Lines<&'t [u8]>);
 
 /// Opens a file of lines.
 ///
@@ -100,6 +105,42 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
+impl<'t> TextLines<'t> {
+    /// The lines of `text`, none longer than `limit` bytes.
+    pub fn new(text: &'t [u8], limit: usize) -> TextLines<'t> {
+        TextLines(Lines::new(text, limit))
+    }
+
+    fn logical(&mut self) -> Option<Cow<'t, [u8]>> {
+        let text = self.0.from;
+        if let Some(end) = text.find_byte(b'\n').filter(|end| *end <= self.0.limit) {
+            let (line, rest) = text.split_at(end);
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.last() != Some(&b'\\') {
+                self.0.from = rest.get(1..).unwrap_or_default();
+                return Some(Cow::Borrowed(line));
+            }
+        }
+        self.0.logical().map(Cow::Owned)
+    }
+}
+
+impl<'t> Iterator for TextLines<'t> {
+    type Item = Cow<'t, [u8]>;
+
+    fn next(&mut self) -> Option<Cow<'t, [u8]>> {
+        loop {
+            let line = match self.logical()? {
+                Cow::Borrowed(line) => Cow::Borrowed(cut(line)),
+                Cow::Owned(line) => Cow::Owned(cut(&line).to_vec()),
+            };
+            if !line.is_empty() && line.first() != Some(&b'#') {
+                return Some(line);
+            }
+        }
+    }
+}
+
 /// Trims blanks at both ends.
 fn cut(line: &[u8]) -> &[u8] {
     let line = line.get(word::blanks(line)..).unwrap_or_default();
@@ -162,5 +203,18 @@ mod tests {
         assert_eq!(words(b"a \"\" b").count(), 1);
         assert_eq!(until(b"a::b", b':'), (&b"a"[..], &b"b"[..]));
         assert_eq!(until(b"a", b':'), (&b"a"[..], &b""[..]));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_of_a_text_are_those_of_a_file(
+            text in "([a:# ]|\\\\|\r|\n|\\\\\n|\r\n){0,40}",
+            limit in 0_usize..9,
+        ) {
+            let of_file: Vec<Vec<u8>> = Lines::new(text.as_bytes(), limit).collect();
+            let of_text: Vec<Vec<u8>> =
+                TextLines::new(text.as_bytes(), limit).map(Cow::into_owned).collect();
+            proptest::prop_assert_eq!(of_text, of_file);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_auth_basic.html>
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use conf::Arg;
@@ -18,7 +19,9 @@ use server::request::Request;
 use super::expression::Expression;
 use super::line::until;
 use super::mod_authn_core::{auth_type, realm};
-use super::provider::{AUTHN, Authn, AuthnProvider, CHALLENGE, Challenge, Login, RealmHash};
+use super::provider::{
+    AUTHN, Authn, AuthnProvider, CHALLENGE, Challenge, Login, Pending, RealmHash,
+};
 
 /// `mod_auth_basic.c`
 pub struct AuthBasic;
@@ -165,6 +168,9 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answe
         return Answer::status(401);
     };
     request.user = Some(login.user.clone());
+    if let Some(found) = ask_at_once(cx.dir, request, &login) {
+        return Answer::Now(conclude(cx.dir, request, &login, found));
+    }
     Answer::Wait(Box::pin(async move {
         let found = ask_providers(cx.dir, request, &login, &realm).await;
         conclude(cx.dir, request, &login, found)
@@ -219,6 +225,24 @@ fn decode(text: &[u8]) -> Login {
     }
 }
 
+/// What the providers say, if none has to wait for it: a login that comes again and again costs no
+/// future.
+fn ask_at_once(dir: &Dir, request: &mut Request, login: &Login) -> Option<Authn> {
+    if dir.use_md5.or(false) {
+        return None;
+    }
+    let default = if dir.providers.is_empty() { Some(default_provider(request)?) } else { None };
+    let named = dir.providers.iter().map(|of| &of.provider);
+    for provider in named.chain(default.as_deref()) {
+        match provider.check_password(request, login) {
+            Pending::Now(Authn::UserNotFound) => {}
+            Pending::Now(found) => return Some(found),
+            Pending::Wait(_) => return None,
+        }
+    }
+    Some(Authn::UserNotFound)
+}
+
 async fn ask_providers(dir: &Dir, request: &mut Request, login: &Login, realm: &[u8]) -> Authn {
     let digest = dir.use_md5.or(false).then(|| {
         let text = [&login.user, &b":"[..], realm, b":", &login.password].concat();
@@ -234,13 +258,15 @@ async fn ask_providers(dir: &Dir, request: &mut Request, login: &Login, realm: &
         }
         return found;
     }
-    let engine = request.engine.clone();
-    let hooks = &engine.server.registry.hooks;
-    let Some(provider) = hooks.provider::<AuthnProvider>(AUTHN, DEFAULT_PROVIDER) else {
+    let Some(provider) = default_provider(request) else {
         request.log::<AuthBasic>(Level::Error, 1616, format_args!("No Authn provider configured"));
         return Authn::GeneralError;
     };
     ask_one((*provider).clone(), DEFAULT_PROVIDER, request, login, realm, &digest).await
+}
+
+fn default_provider(request: &Request) -> Option<Arc<AuthnProvider>> {
+    request.engine.server.registry.hooks.provider(AUTHN, DEFAULT_PROVIDER)
 }
 
 async fn ask_one(

@@ -3,11 +3,12 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_authn_file.html>
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::Arg;
-use rt::Work;
+use rt::{PoolError, Work};
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::Hooks;
@@ -16,8 +17,8 @@ use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
 
-use super::line::{self, PASSWORD_LINE_LIMIT, until};
-use super::password;
+use super::line::{self, PASSWORD_LINE_LIMIT, TextLines, until};
+use super::password::{self, verified};
 use super::provider::{AUTHN, Authenticate, Authn, AuthnProvider, Login, Pending, RealmHash};
 
 /// `mod_authn_file.c`
@@ -38,6 +39,7 @@ impl Module for AuthnFile {
 
     fn hooks(hooks: &mut Hooks<'_, AuthnFile>) {
         hooks.provider::<AuthnProvider>(AUTHN, "file", Arc::new(PasswordFile));
+        hooks.every_second(|engine| verified::forget_old(engine.handle.clock().now_ms()));
     }
 }
 
@@ -64,23 +66,10 @@ impl Authenticate for PasswordFile {
         login: &'r Login,
     ) -> Pending<'r, Authn> {
         let Some(file) = configured(request) else { return Pending::Now(Authn::GeneralError) };
-        let (user, password) = (login.user.clone(), login.password.clone());
-        Pending::Wait(Box::pin(async move {
-            let path = file.clone();
-            let pool = request.engine.handle.blocking().clone();
-            let found = pool.run(Work::Login, move || compare(&path, &user, &password)).await;
-            match found {
-                Ok(Ok(found)) => found,
-                Ok(Err(why)) => {
-                    unreadable(request, 1620, &file, &why);
-                    Authn::GeneralError
-                }
-                Err(why) => {
-                    request.log::<AuthnFile>(Level::Error, 20100, format_args!("{why}"));
-                    Authn::GeneralError
-                }
-            }
-        }))
+        match at_once(request, &file, login) {
+            AtOnce::Decided(found) => Pending::Now(found),
+            known => Pending::Wait(Box::pin(compare(request, login, file, known))),
+        }
     }
 
     fn realm_hash<'r>(
@@ -92,6 +81,12 @@ impl Authenticate for PasswordFile {
         let Some(file) = configured(request) else {
             return Some(Pending::Now(RealmHash::GeneralError));
         };
+        if let Some((_, text)) = request.engine.content(file.as_os_str().as_bytes()) {
+            let mut lines = TextLines::new(&text, PASSWORD_LINE_LIMIT);
+            let found = lines.find_map(|line| digest_in(&line, user, realm).map(<[u8]>::to_vec));
+            let found = found.map_or(RealmHash::UserNotFound, RealmHash::Found);
+            return Some(Pending::Now(found));
+        }
         let (user, realm) = (user.to_vec(), realm.to_vec());
         Some(Pending::Wait(Box::pin(async move {
             let path = file.clone();
@@ -125,27 +120,94 @@ fn unreadable(request: &Request, number: u32, file: &Path, why: &io::Error) {
     line::log_unopened::<AuthnFile>(request, number, "password file", file, why);
 }
 
-/// Compares with the user's first line.
-fn compare(path: &Path, user: &[u8], given: &[u8]) -> io::Result<Authn> {
-    for line in line::open(path, PASSWORD_LINE_LIMIT)? {
-        let (name, rest) = until(&line, b':');
-        if name == user {
-            let (kept, _) = until(rest, b':');
-            let right = password::is_right(given, kept);
-            return Ok(if right { Authn::Granted } else { Authn::Denied });
-        }
+/// What is known of a login without waiting.
+enum AtOnce {
+    /// All of it.
+    Decided(Authn),
+    /// The user's hash, which the password has to be compared with.
+    Hash(Vec<u8>),
+    /// Nothing: the file has to be read.
+    Unread,
+}
+
+/// Looks a login up in the mirror of the file, and its password among those verified before.
+fn at_once(request: &Request, file: &Path, login: &Login) -> AtOnce {
+    let Some((_, text)) = request.engine.content(file.as_os_str().as_bytes()) else {
+        return AtOnce::Unread;
+    };
+    let found = TextLines::new(&text, PASSWORD_LINE_LIMIT)
+        .find_map(|line| hash_in(&line, &login.user).map(|kept| judge(request, login, kept)));
+    found.unwrap_or(AtOnce::Decided(Authn::UserNotFound))
+}
+
+fn judge(request: &Request, login: &Login, kept: &[u8]) -> AtOnce {
+    let now_ms = request.engine.handle.clock().now_ms();
+    if verified::is_known(&login.password, kept, now_ms) {
+        return AtOnce::Decided(Authn::Granted);
     }
-    Ok(Authn::UserNotFound)
+    AtOnce::Hash(kept.to_vec())
+}
+
+/// Reads the user's hash where that is to be done, and compares the password with it.
+async fn compare(request: &mut Request, login: &Login, file: Arc<PathBuf>, known: AtOnce) -> Authn {
+    let pool = request.engine.handle.blocking().clone();
+    let kept = match known {
+        AtOnce::Decided(found) => return found,
+        AtOnce::Hash(kept) => kept,
+        AtOnce::Unread => {
+            let (path, user) = (file.clone(), login.user.clone());
+            match pool.run(Work::Login, move || hash_of(&path, &user)).await {
+                Ok(Ok(Some(kept))) => kept,
+                Ok(Ok(None)) => return Authn::UserNotFound,
+                Ok(Err(why)) => {
+                    unreadable(request, 1620, &file, &why);
+                    return Authn::GeneralError;
+                }
+                Err(why) => return no_thread(request, &why),
+            }
+        }
+    };
+    let clock = request.engine.handle.clock();
+    if verified::is_known(&login.password, &kept, clock.now_ms()) {
+        return Authn::Granted;
+    }
+    let (password, hash) = (login.password.clone(), kept.clone());
+    match pool.run(Work::Login, move || password::is_right(&password, &hash)).await {
+        Ok(true) => {
+            verified::remember(&login.password, &kept, clock.now_ms());
+            Authn::Granted
+        }
+        Ok(false) => Authn::Denied,
+        Err(why) => no_thread(request, &why),
+    }
+}
+
+fn no_thread(request: &Request, why: &PoolError) -> Authn {
+    request.log::<AuthnFile>(Level::Error, 20100, format_args!("{why}"));
+    Authn::GeneralError
+}
+
+/// The user's hash: the first line of the user's decides.
+fn hash_of(path: &Path, user: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut lines = line::open(path, PASSWORD_LINE_LIMIT)?;
+    Ok(lines.find_map(|line| hash_in(&line, user).map(<[u8]>::to_vec)))
+}
+
+/// The hash in a line, if that is the user's.
+fn hash_in<'l>(line: &'l [u8], user: &[u8]) -> Option<&'l [u8]> {
+    let (name, rest) = until(line, b':');
+    (name == user).then(|| until(rest, b':').0)
 }
 
 /// The digest of `user:realm:…`.
 fn find_in_realm(path: &Path, user: &[u8], realm: &[u8]) -> io::Result<Option<Vec<u8>>> {
-    for line in line::open(path, PASSWORD_LINE_LIMIT)? {
-        let (name, rest) = until(&line, b':');
-        let (of, rest) = until(rest, b':');
-        if name == user && of == realm {
-            return Ok(Some(until(rest, b':').0.to_vec()));
-        }
-    }
-    Ok(None)
+    let mut lines = line::open(path, PASSWORD_LINE_LIMIT)?;
+    Ok(lines.find_map(|line| digest_in(&line, user, realm).map(<[u8]>::to_vec)))
+}
+
+/// The digest in a line, if that is the user's in the realm.
+fn digest_in<'l>(line: &'l [u8], user: &[u8], realm: &[u8]) -> Option<&'l [u8]> {
+    let (name, rest) = until(line, b':');
+    let (of, rest) = until(rest, b':');
+    (name == user && of == realm).then(|| until(rest, b':').0)
 }

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use server::module::Module;
 use server::request::{FileKind, Request};
 
 use super::expression::Expression;
-use super::line::{self, GROUP_LINE_LIMIT, until, words};
+use super::line::{self, GROUP_LINE_LIMIT, TextLines, until, words};
 use super::mod_authz_user::required;
 use super::provider::{AUTHZ, Authz, AuthzProvider, Requirement};
 
@@ -153,9 +154,15 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
         return Err(Authz::Denied);
     };
     let path = file.clone();
-    let pool = request.engine.handle.blocking().clone();
     let shown = file.display();
-    match pool.run(Work::Login, move || groups_of(&path, &user)).await {
+    let read = match request.engine.content(file.as_os_str().as_bytes()) {
+        Some((_, text)) => Ok(Ok(member_of(TextLines::new(&text, GROUP_LINE_LIMIT), &user))),
+        None => {
+            let pool = request.engine.handle.blocking().clone();
+            pool.run(Work::Login, move || groups_of(&path, &user)).await
+        }
+    };
+    match read {
         Ok(Ok(groups)) if groups.is_empty() => {
             let reason = format_args!("user doesn't appear in group file ({shown}).");
             refused(request, numbers[2], reason);
@@ -187,10 +194,10 @@ fn groups_of(path: &Path, user: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     Ok(member_of(line::open(path, GROUP_LINE_LIMIT)?, user))
 }
 
-fn member_of(lines: impl Iterator<Item = Vec<u8>>, user: &[u8]) -> Vec<Vec<u8>> {
+fn member_of<L: AsRef<[u8]>>(lines: impl Iterator<Item = L>, user: &[u8]) -> Vec<Vec<u8>> {
     let mut groups = Vec::new();
     for line in lines {
-        let (name, members) = until(&line, b':');
+        let (name, members) = until(line.as_ref(), b':');
         if words(members).any(|member| member == user) {
             groups.push(name.trim_ascii_end().to_vec());
         }

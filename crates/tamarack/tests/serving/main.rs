@@ -34,6 +34,7 @@ mod killed;
 mod layouts;
 mod limits;
 mod listen;
+mod logins;
 mod logs;
 mod matching;
 mod messages;

@@ -4,6 +4,7 @@
 
 mod crypt_des;
 mod crypt_md5;
+pub mod verified;
 mod yescrypt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
