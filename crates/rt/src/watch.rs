@@ -19,6 +19,7 @@
 mod block;
 mod events;
 mod generations;
+mod memory;
 mod table;
 mod trust;
 
@@ -26,15 +27,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use block::Block;
+pub use block::{NAME_CLASSES, class_of};
 use events::{Events, RECORD_BYTES_MAX};
-use generations::Generations;
-use table::Table;
+use generations::{GENERATION_WORDS, Generations};
+use memory::{Guard, Memory};
+use table::{TABLE_WORDS, Table};
 pub(crate) use trust::is_watchable;
 
 use crate::dir_notify::DirNotify;
@@ -47,6 +51,11 @@ const EVENT_BUFFER_BYTES: usize = 64 * 1024;
 /// Reads per drain at most: a whole queue of the usual length fits three times. Beyond it, events
 /// arrive faster than they are applied, and everything is invalidated.
 const READS_MAX: u32 = 256;
+
+/// Words of the watch's memory before the table, two cache lines apart: see [`Watcher::word`].
+const HEAD_WORDS: usize = 32;
+const STAMP: usize = 0;
+const DRAINING: usize = 16;
 
 /// The source of file system changes for a loop.
 #[derive(Clone, Copy)]
@@ -71,35 +80,35 @@ pub struct DirWatch {
     life: u64,
 }
 
-/// The watch of one process, shared by its loops.
+/// The watch of one process, shared by its loops, or of several: a process that is forked from the
+/// one that made a watch shares it. Whichever is about to respond reads the events and advances the
+/// generations for all, so that a user needs one inotify instance for all of them.
+///
+/// A process that dies amid a change invalidates everything, and the next one goes on.
 pub struct Watcher {
     fd: OwnedFd,
-    generations: Generations,
-    stamp: AtomicU64,
-    state: Mutex<State>,
-}
-
-struct State {
-    table: Table,
-    events: Box<[u8]>,
+    memory: Memory,
+    /// The limit on watched directories.
+    limit: usize,
+    /// Receives events; used under the memory's lock alone.
+    events: Mutex<Vec<u8>>,
 }
 
 impl Watcher {
-    /// A watch with the default limit. Errors: those of inotify_init1(2); EMFILE means that the
-    /// user's instances are exhausted (128 by default), and everything must be validated by stat.
+    /// A watch with the default limit. Errors: those of inotify_init1(2) and mmap(2); EMFILE means
+    /// that the user's instances are exhausted (128 by default), and everything must be validated
+    /// by stat.
     pub fn new() -> io::Result<Self> {
         Self::with_limit(DIRECTORIES_DEFAULT)
     }
 
     /// A watch of at most `directories` directories.
     pub fn with_limit(directories: usize) -> io::Result<Self> {
-        let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let events = vec![0; EVENT_BUFFER_BYTES].into_boxed_slice();
         Ok(Self {
-            fd,
-            generations: Generations::new(),
-            stamp: AtomicU64::new(0),
-            state: Mutex::new(State { table: Table::new(directories.max(1)), events }),
+            fd: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
+            memory: Memory::new(HEAD_WORDS + TABLE_WORDS + GENERATION_WORDS)?,
+            limit: directories.max(1),
+            events: Mutex::default(),
         })
     }
 
@@ -108,25 +117,29 @@ impl Watcher {
     /// `None` if its events can't be trusted: a network, overlay, FUSE or unknown file system, not
     /// a directory, no permission, or no watches left. Then every use must stat.
     pub fn watch(&self, path: &Path) -> Option<DirWatch> {
-        self.watch_in(&mut self.lock(), path)
+        self.watch_in(&self.lock(), path)
     }
 
-    fn watch_in(&self, state: &mut State, path: &Path) -> Option<DirWatch> {
-        if !is_watchable(path) {
-            return None;
-        }
-        self.make_room(&mut state.table, false);
+    fn watch_in(&self, held: &Guard<'_>, path: &Path) -> Option<DirWatch> {
         let directory = match inotify::add_watch(&self.fd, path, EVENTS) {
             Err(Errno::NOSPC | Errno::NOMEM) => {
-                self.make_room(&mut state.table, true);
+                self.make_room(held, true);
                 inotify::add_watch(&self.fd, path, EVENTS).ok()?
             }
-            // The same inode always has the same descriptor.
             other => other.ok()?,
         };
-        let block = state.table.touch(directory)?;
-        self.generations.ensure(block);
-        Some(DirWatch { block, life: self.generations.load(block.life()) })
+        // The same inode always has the same descriptor.
+        let block = self.table(held).touch(directory).or_else(|| {
+            let block = is_watchable(path).then(|| {
+                self.make_room(held, false);
+                self.table(held).add(directory)
+            });
+            if block.flatten().is_none() {
+                let _ = inotify::remove_watch(&self.fd, directory);
+            }
+            block.flatten()
+        })?;
+        Some(DirWatch { block, life: self.generations().load(block.life()) })
     }
 
     /// The counter of `name` in a watched directory, and its generation, which advances when the
@@ -147,12 +160,32 @@ impl Watcher {
         self.depend_on(directory, directory.block.members())
     }
 
+    /// The generations of all names in a directory, by their class ([`class_of`]): a name that a
+    /// listing made afterwards lacks is missing for as long as that of its class is unchanged.
+    pub fn classes_of(&self, directory: DirWatch) -> Option<[u64; NAME_CLASSES]> {
+        let mut all = [0; NAME_CLASSES];
+        for (class, generation) in all.iter_mut().enumerate() {
+            *generation = self.depend_on(directory, directory.block.class(class)?)?.1;
+        }
+        Some(all)
+    }
+
+    /// The generation of one class of names in a directory.
+    pub fn class_in(&self, directory: DirWatch, class: usize) -> Option<u64> {
+        let generation = self.generations().load(directory.block.class(class)?);
+        self.lives(directory).then_some(generation)
+    }
+
     fn depend_on(&self, directory: DirWatch, slot: u32) -> Option<(WatchId, u64)> {
-        self.generations.depend_on(slot);
-        let generation = self.generations.load(slot);
-        // Read after the generation: both advance before the block becomes another directory's.
-        let lives = self.generations.load(directory.block.life()) == directory.life;
-        lives.then_some((WatchId(slot), generation))
+        self.generations().depend_on(slot);
+        let generation = self.generations().load(slot);
+        self.lives(directory).then_some((WatchId(slot), generation))
+    }
+
+    /// Whether the directory is still watched by its block. To be asked after a generation is read:
+    /// both advance before the block becomes another directory's.
+    fn lives(&self, directory: DirWatch) -> bool {
+        self.generations().load(directory.block.life()) == directory.life
     }
 
     /// [`watch`](Self::watch) and [`whole_of`](Self::whole_of).
@@ -168,103 +201,142 @@ impl Watcher {
     /// The counter of a name with its generation, both read while no drain is under way: a fact
     /// that is verified by the [`stamp`](Self::stamp) afterwards is no older than the generation.
     pub fn watch_name_now(&self, path: &Path, name: &[u8]) -> Option<(WatchId, u64)> {
-        let mut state = self.lock();
-        let directory = self.watch_in(&mut state, path)?;
+        let held = self.lock();
+        let directory = self.watch_in(&held, path)?;
         self.name_in(directory, name)
     }
 
     /// The generation of `id` as of the last drain: one atomic load.
     #[inline]
     pub fn generation(&self, id: WatchId) -> u64 {
-        self.generations.load(id.0)
+        self.generations().load(id.0)
     }
 
     /// A number that advances whenever any generation does: while it is unchanged, all cached facts
     /// stay valid.
     #[inline]
     pub fn stamp(&self) -> u64 {
-        self.stamp.load(Ordering::Acquire)
+        self.word(STAMP).load(Ordering::Acquire)
     }
 
-    /// Applies all events that the kernel queued before this call. One read(2), about 0.25 µs, if
+    /// Applies all events that the kernel queued before this call. One ioctl(2), about 0.2 µs, if
     /// there are none.
     ///
     /// Terminates however fast events arrive: a read that leaves room in the buffer has emptied the
     /// queue, and later events follow the call.
     pub fn drain(&self) {
-        let mut state = self.lock();
-        let State { table, events } = &mut *state;
+        // In this order: events that are no longer queued were read by a drain that was marked
+        // before it read them, and is until they are applied.
+        let is_empty = matches!(rustix::io::ioctl_fionread(&self.fd), Ok(0));
+        if is_empty && self.word(DRAINING).load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let held = self.lock();
+        self.word(DRAINING).store(1, Ordering::SeqCst);
+        self.drain_queue(&held);
+        self.word(DRAINING).store(0, Ordering::SeqCst);
+    }
+
+    fn drain_queue(&self, held: &Guard<'_>) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let mut moved = false;
         for _ in 0..READS_MAX {
-            let (all, more) = self.drain_once(table, events);
+            let (all, more) = self.drain_once(held, &mut events);
             moved |= all;
             if !more {
                 return self.moved(moved);
             }
         }
-        self.generations.bump_all();
-        self.moved(true);
+        self.bump_all(held);
     }
 
     /// Reads once; returns whether anything advanced, and whether older events may remain queued.
-    fn drain_once(&self, table: &mut Table, buffer: &mut [u8]) -> (bool, bool) {
-        let count = match rustix::io::read(&self.fd, &mut *buffer) {
+    fn drain_once(&self, held: &Guard<'_>, buffer: &mut Vec<u8>) -> (bool, bool) {
+        buffer.clear();
+        buffer.reserve_exact(EVENT_BUFFER_BYTES);
+        let count = match rustix::io::read(&self.fd, spare_capacity(buffer)) {
             Ok(count) => count,
             Err(Errno::AGAIN) => return (false, false),
             Err(Errno::INTR) => return (false, true),
             // No other error is documented for an inotify descriptor; if there is one, trust
             // nothing.
             Err(_) => {
-                self.generations.bump_all();
+                self.bump_all(held);
                 return (true, false);
             }
         };
         let mut moved = false;
-        for event in Events(buffer.get(..count).unwrap_or_default()) {
+        for event in Events(buffer) {
             if event.kinds.contains(ReadFlags::QUEUE_OVERFLOW) {
-                self.generations.bump_all();
+                self.bump_all(held);
                 moved = true;
             } else {
-                moved |= table.apply(event.directory, event.kinds, event.name, &self.generations);
+                moved |= self.table(held).apply(
+                    event.directory,
+                    event.kinds,
+                    event.name,
+                    self.generations(),
+                );
             }
         }
-        (moved, count + RECORD_BYTES_MAX > buffer.len())
+        (moved, count + RECORD_BYTES_MAX > EVENT_BUFFER_BYTES)
+    }
+
+    fn bump_all(&self, held: &Guard<'_>) {
+        self.generations().bump_all(self.table(held).blocks());
+        self.moved(true);
     }
 
     fn moved(&self, moved: bool) {
         if moved {
-            self.stamp.fetch_add(1, Ordering::Release);
+            self.word(STAMP).fetch_add(1, Ordering::Release);
         }
     }
 
     /// The number of watched directories.
     pub fn directories(&self) -> usize {
-        self.lock().table.directories()
+        self.table(&self.lock()).directories()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        match self.state.lock() {
-            Ok(state) => state,
-            Err(poisoned) => {
-                // A panic may have interrupted a change: invalidate everything.
-                self.generations.bump_all();
-                self.stamp.fetch_add(1, Ordering::Release);
-                PoisonError::into_inner(poisoned)
+    fn lock(&self) -> Guard<'_> {
+        let (held, is_broken) = self.memory.lock();
+        if is_broken {
+            // A change was interrupted: begin anew.
+            for directory in self.table(&held).reset(self.generations()) {
+                let _ = inotify::remove_watch(&self.fd, directory);
             }
+            self.moved(true);
         }
+        held
     }
 
     /// Drops the least recently used directories if the limit, or the kernel's, is reached.
-    fn make_room(&self, table: &mut Table, needed: bool) {
+    fn make_room(&self, held: &Guard<'_>, needed: bool) {
+        let table = self.table(held);
         let mut moved = false;
         for directory in table.surplus(needed) {
             // The watch is gone already if the directory was deleted.
             let _ = inotify::remove_watch(&self.fd, directory);
-            moved |= table.forget(directory, &self.generations);
+            moved |= table.forget(directory, self.generations());
         }
-        if moved {
-            self.stamp.fetch_add(1, Ordering::Release);
-        }
+        self.moved(moved);
+    }
+
+    /// The table, for the holder of the lock.
+    fn table<'m>(&'m self, _: &'m Guard<'_>) -> Table<'m> {
+        let words = self.memory.words().get(HEAD_WORDS..HEAD_WORDS + TABLE_WORDS);
+        Table::new(words.unwrap_or_default(), self.limit)
+    }
+
+    #[inline]
+    fn generations(&self) -> Generations<'_> {
+        Generations(self.memory.words().get(HEAD_WORDS + TABLE_WORDS..).unwrap_or_default())
+    }
+
+    /// A word of the head.
+    #[inline]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.memory.words()[index]
     }
 }
 
@@ -278,3 +350,6 @@ const EVENTS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
+
+#[cfg(test)]
+mod tests;

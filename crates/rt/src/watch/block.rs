@@ -8,6 +8,9 @@ pub(super) const BLOCK_SLOTS: u32 = 64;
 /// The most directories: 4 MiB of counters.
 pub(super) const BLOCKS_MAX: usize = 8192;
 
+/// The groups of names that share a counter: [`class_of`].
+pub const NAME_CLASSES: usize = (BLOCK_SLOTS - NAMES) as usize;
+
 const WHOLE: u32 = 0;
 const MEMBERS: u32 = 1;
 const LIFE: u32 = 2;
@@ -54,10 +57,21 @@ impl Block {
         self.0 + NAMES + hash(name) % (BLOCK_SLOTS - NAMES)
     }
 
+    /// The counter of one class of names; `None` beyond [`NAME_CLASSES`].
+    pub fn class(self, class: usize) -> Option<u32> {
+        let class = u32::try_from(class).ok().filter(|_| class < NAME_CLASSES)?;
+        Some(self.0 + NAMES + class)
+    }
+
     /// The counters that cached facts depend on.
     pub fn dependents(self) -> impl Iterator<Item = u32> {
         [self.whole(), self.members()].into_iter().chain(self.0 + NAMES..self.0 + BLOCK_SLOTS)
     }
+}
+
+/// The class of a name, below [`NAME_CLASSES`]: names of one class share their counter.
+pub fn class_of(name: &[u8]) -> usize {
+    hash(name) as usize % NAME_CLASSES
 }
 
 /// FNV-1a, folded: names are short, and a collision costs a stat, not a stale response.
@@ -78,8 +92,10 @@ mod tests {
         for name in [&b"a"[..], b".htaccess", b"index.html", b""] {
             let slot = block.name(name);
             assert!(slot >= block.used() && Block::of(slot) == block, "{slot}");
+            assert_eq!(block.class(class_of(name)), Some(slot));
         }
         assert_eq!(block.dependents().count(), 62);
+        assert_eq!(block.class(NAME_CLASSES), None);
         assert_eq!(Block::numbered(u32::try_from(BLOCKS_MAX).unwrap()), None);
     }
 
