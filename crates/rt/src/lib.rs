@@ -12,7 +12,6 @@
 pub mod blocking;
 pub mod blocking_acceptor;
 pub mod clock;
-pub mod dir_notify;
 pub mod file;
 pub mod inbox;
 mod lingering_close;
@@ -32,7 +31,6 @@ pub mod watch;
 pub use blocking::{BlockingLimits, BlockingPool, PoolError, Work};
 pub use blocking_acceptor::{BlockingAcceptor, WakeAll};
 pub use clock::Clock;
-pub use dir_notify::DirNotify;
 pub use inbox::Inbox;
 pub use listener::{AcceptError, Accepted, Acceptor};
 pub use load::Load;

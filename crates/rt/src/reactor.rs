@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 
 use crate::blocking::BlockingPool;
 use crate::clock::Clock;
-use crate::dir_notify::DirNotify;
 use crate::lingering_close::LingeringCloses;
 use crate::load::Load;
 use crate::stream::Scratch;
@@ -44,7 +43,6 @@ pub(crate) struct LoopState {
     pub turn: Turn,
     pub scratch: RefCell<Scratch>,
     pub watcher: Option<Arc<Watcher>>,
-    pub dir_notify: Option<DirNotify>,
     pub blocking: Arc<BlockingPool>,
     /// The thread serves one connection at a time and blocks in its system calls.
     pub in_place: bool,
@@ -115,7 +113,6 @@ pub struct Loop {
     blocking: Option<Arc<BlockingPool>>,
     load: Arc<Load>,
     in_place: bool,
-    hears_directories: bool,
     jobs: Option<&'static AtomicU64>,
 }
 
@@ -129,7 +126,6 @@ impl Loop {
             blocking: None,
             load,
             in_place: false,
-            hears_directories: false,
             jobs: None,
         }
     }
@@ -143,7 +139,7 @@ impl Loop {
         Self::new(name).start(main)
     }
 
-    /// The file watch that [`Handle::drained`] drains; the loops of a process share one.
+    /// The file watch that [`Handle::drained`] drains; the loops of all processes share one.
     pub fn watcher(mut self, watcher: Arc<Watcher>) -> Self {
         self.watcher = Some(watcher);
         self
@@ -166,13 +162,6 @@ impl Loop {
     /// connection, instead of waiting for events of many.
     pub fn in_place(mut self) -> Self {
         self.in_place = true;
-        self
-    }
-
-    /// The thread watches directories by [`DirNotify`], if there is no watcher and the system
-    /// supports it.
-    pub fn hears_directories(mut self) -> Self {
-        self.hears_directories = true;
         self
     }
 
@@ -208,7 +197,6 @@ impl Loop {
             timers: Timers::default(),
             turn: Turn::default(),
             scratch: RefCell::new(Scratch::default()),
-            dir_notify: self.hears_directories.then(|| DirNotify::new().ok()).flatten(),
             watcher: self.watcher,
             blocking: self.blocking.unwrap_or_default(),
             in_place: self.in_place,
@@ -316,11 +304,7 @@ impl Handle {
     /// The source of file system changes for this loop.
     #[inline]
     pub fn witness(&self) -> Witness<'_> {
-        match (&self.state.watcher, &self.state.dir_notify) {
-            (Some(watcher), _) => Witness::Watcher(watcher),
-            (None, Some(notify)) => Witness::DirNotify(notify),
-            (None, None) => Witness::Nobody,
-        }
+        self.state.watcher.as_deref().map_or(Witness::Nobody, Witness::Watcher)
     }
 
     /// Polls the lingering closes; returns whether any remain.

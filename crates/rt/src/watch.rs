@@ -1,4 +1,4 @@
-//! The file watch of a process: a fact cached from the file system is valid for as long as the
+//! The file watch: a fact cached from the file system is valid for as long as the
 //! generations it was derived from do not change.
 //!
 //! A directory entry is watched as a pair: "name X in directory D" advances only by events for X
@@ -39,9 +39,7 @@ use events::{Events, RECORD_BYTES_MAX};
 use generations::{GENERATION_WORDS, Generations};
 use memory::{Guard, Memory};
 use table::{TABLE_WORDS, Table};
-pub(crate) use trust::is_watchable;
-
-use crate::dir_notify::DirNotify;
+use trust::is_watchable;
 
 /// The default limit on watched directories; the least recently used are dropped first. Linux
 /// allows each user between ten thousand and a million, depending on memory.
@@ -60,10 +58,8 @@ const DRAINING: usize = 16;
 /// The source of file system changes for a loop.
 #[derive(Clone, Copy)]
 pub enum Witness<'h> {
-    /// The watch of the process.
+    /// The file watch.
     Watcher(&'h Watcher),
-    /// The directories that the thread watches by itself.
-    DirNotify(&'h DirNotify),
     /// None: every use must stat.
     Nobody,
 }

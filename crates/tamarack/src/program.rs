@@ -8,6 +8,7 @@ use modules::ssl::mod_ssl;
 use mpm::logfile::LogOpener;
 use mpm::order::{Sent, ServerOrder};
 use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Secrets, Settings, Shared};
+use rt::Watcher;
 use server::host::Server;
 use server::log::LogLevels;
 use server::sinks::Target;
@@ -22,6 +23,9 @@ struct Tamarack {
     source: Source,
     serving: Option<(u32, Arc<Server>)>,
     next: Option<(u32, Arc<Server>)>,
+    /// The file watch, which all processes share: a user has few inotify instances. Made before the
+    /// first process is forked; `None` if there is no instance left, or no configuration yet.
+    watcher: Option<Arc<Watcher>>,
     /// The findings of the first configuration, which also go into its error log.
     found: String,
 }
@@ -58,8 +62,14 @@ pub fn start_once(name: &str, arguments: &Arguments, mode: Mode) -> i32 {
 
 /// Serves the configuration of `source`.
 pub fn run(name: &str, source: Source, mode: Mode) -> i32 {
-    let mut program =
-        Tamarack { name: name.to_owned(), source, serving: None, next: None, found: String::new() };
+    let mut program = Tamarack {
+        name: name.to_owned(),
+        source,
+        serving: None,
+        next: None,
+        watcher: None,
+        found: String::new(),
+    };
     mpm::run(&mut program, mode)
 }
 
@@ -161,6 +171,9 @@ impl Program for Tamarack {
         server.share(shared).map_err(LoadFailure::new)?;
         let settings = settings::of(&server).map_err(LoadFailure::new)?;
         self.next = Some((generation, server));
+        if self.watcher.is_none() {
+            self.watcher = Watcher::new().ok().map(Arc::new);
+        }
         Ok(settings)
     }
 
@@ -191,7 +204,7 @@ impl Program for Tamarack {
         self.next = None;
         self.serving = Some((child.generation, server.clone()));
         use_error_log(&server);
-        child::run(server, child)
+        child::run(server, child, self.watcher.take())
     }
 
     fn log(&mut self, level: Level, number: u32, text: &str) {

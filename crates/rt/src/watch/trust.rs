@@ -25,7 +25,7 @@ const LOCAL_TYPES: &[u32] = &[
 const CASE_FOLDED: u32 = 0x4000_0000;
 
 /// Whether every change of a name in the directory at `path` is reported under that name.
-pub(crate) fn is_watchable(path: &Path) -> bool {
+pub(super) fn is_watchable(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let Ok(directory) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
     let Ok(status) = rustix::fs::fstatfs(&directory) else { return false };

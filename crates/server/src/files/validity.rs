@@ -1,12 +1,10 @@
-//! Whether what was found in the file system once still stands there: by the file watch, or where
-//! there is none by looking again. In prefork, which has none, a process looks once, and again when
-//! it hears of changes ([`rt::DirNotify`]); where the user's inotify instances are used up, and on
-//! file systems that tell nothing, each request looks.
+//! Whether what was found in the file system once still stands there: by the file watch, or by
+//! another look for each request where the user's inotify instances are used up.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 
-use rt::{DirNotify, WatchId, Witness};
+use rt::{WatchId, Witness};
 use rustix::io::Errno;
 
 use crate::files::path;
@@ -15,9 +13,6 @@ use crate::request::{FileInfo, FileKind};
 /// Something that changed a moment ago can change again without a trace in its times, which are as
 /// coarse as the kernel's clock: it is not relied upon before it is so old, µs.
 const SETTLED_US: u64 = 1_000_000;
-
-/// Where directories were forgotten while others were added, it is tried once more.
-const LISTEN_TRIES: usize = 2;
 
 /// What a request has looked at on its way.
 #[derive(Clone, Default)]
@@ -50,17 +45,7 @@ pub enum Basis {
     Looked {
         /// At each path.
         looks: Vec<Look>,
-        /// Whether changes are heard of.
-        told: Option<Told>,
     },
-}
-
-/// Changes of all that was looked at are heard of.
-pub struct Told {
-    /// The thread's [`DirNotify::epoch`] when that began.
-    epoch: u64,
-    /// Its stamp when everything was last found as it was: while that stands still, it is.
-    stamp: Cell<Option<u64>>,
 }
 
 impl Basis {
@@ -69,8 +54,7 @@ impl Basis {
     pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
         let watcher = match witness {
             Witness::Watcher(watcher) => watcher,
-            Witness::DirNotify(notify) => return Basis::look_at(paths, Told::of(notify, paths)),
-            Witness::Nobody => return Basis::look_at(paths, None),
+            Witness::Nobody => return Basis::look_at(paths),
         };
         let mut watches = Vec::with_capacity(paths.len());
         for path in paths {
@@ -83,11 +67,9 @@ impl Basis {
         Some(Basis::Watched { watches, stamp: Cell::new(u64::MAX) })
     }
 
-    fn look_at(paths: &[Vec<u8>], told: Option<Told>) -> Option<Basis> {
+    fn look_at(paths: &[Vec<u8>]) -> Option<Basis> {
         let looks: Option<Vec<Look>> = paths.iter().map(|path| Look::at(path)).collect();
-        let looks = looks?;
-        let told = told.filter(|_| !looks.iter().any(Look::has_other_names));
-        Some(Basis::Looked { looks, told })
+        Some(Basis::Looked { looks: looks? })
     }
 
     /// Whether everything is as it was: in the watch, as of the last drain.
@@ -104,12 +86,7 @@ impl Basis {
                 }
                 fresh
             }
-            (Basis::Looked { looks, told: Some(told) }, Witness::DirNotify(notify)) => {
-                told.is_fresh(notify, || looks.iter().all(Look::is_unchanged))
-            }
-            (Basis::Looked { looks, .. }, Witness::DirNotify(_) | Witness::Nobody) => {
-                looks.iter().all(Look::is_unchanged)
-            }
+            (Basis::Looked { looks }, Witness::Nobody) => looks.iter().all(Look::is_unchanged),
             _ => false,
         }
     }
@@ -118,14 +95,14 @@ impl Basis {
     pub fn is_settled(&self, now_us: u64) -> bool {
         match self {
             Basis::Watched { .. } => true,
-            Basis::Looked { looks, .. } => looks.iter().all(|look| look.is_settled(now_us)),
+            Basis::Looked { looks } => looks.iter().all(|look| look.is_settled(now_us)),
         }
     }
 
     /// Leaves out what `file`, which is one of the paths, tells by itself: it is reached through
     /// the directories above it, whose looks it would fail to be if they were gone or others.
     pub fn leave_to(&mut self, file: &[u8], links_matter: bool) {
-        let Basis::Looked { looks, .. } = self else { return };
+        let Basis::Looked { looks } = self else { return };
         if links_matter || !looks.iter().any(|look| look.path.to_bytes() == file) {
             return;
         }
@@ -141,45 +118,10 @@ impl Basis {
     pub fn bytes(&self) -> usize {
         match self {
             Basis::Watched { watches, .. } => watches.len() * size_of::<(WatchId, u64)>(),
-            Basis::Looked { looks, .. } => {
+            Basis::Looked { looks } => {
                 looks.iter().map(|look| size_of::<Look>() + look.path.to_bytes().len()).sum()
             }
         }
-    }
-}
-
-impl Told {
-    /// Begins to listen at the directories of `paths`; `None` where one does not tell.
-    fn of(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
-        (0..LISTEN_TRIES).find_map(|_| Told::listen(notify, paths))
-    }
-
-    fn listen(notify: &DirNotify, paths: &[Vec<u8>]) -> Option<Told> {
-        let epoch = notify.epoch();
-        // Twice: a directory that was exchanged before those above it told of that is another by
-        // the second time.
-        for path in paths.iter().chain(paths) {
-            let (directory, _) = path::split(path)?;
-            if !notify.watch(path::as_path(directory)) {
-                return None;
-            }
-        }
-        // Others are gone where there were too many, or one was not in its place.
-        (notify.epoch() == epoch).then(|| Told { epoch, stamp: Cell::new(None) })
-    }
-
-    /// Whether nothing was heard since the last look, or nothing has changed by another one.
-    fn is_fresh(&self, notify: &DirNotify, is_unchanged: impl Fn() -> bool) -> bool {
-        let now = notify.stamp();
-        if now.is_some() && now == self.stamp.get() {
-            return true;
-        }
-        // Of what nobody tells any more nothing is known.
-        let fresh = self.epoch == notify.epoch() && is_unchanged();
-        if fresh {
-            self.stamp.set(now);
-        }
-        fresh
     }
 }
 
@@ -202,10 +144,6 @@ impl Look {
         let entry = find(&path, false);
         let target = is_odd(&entry).then(|| find(&path, true));
         Some(Look { path, follows: false, entry, target })
-    }
-
-    fn has_other_names(&self) -> bool {
-        self.target.unwrap_or(self.entry).is_ok_and(has_other_names)
     }
 
     fn is_unchanged(&self) -> bool {
@@ -300,9 +238,9 @@ mod tests {
         let paths = folder.paths(&["a", "a/b/", "a/b/.htaccess", "a/b/file"]);
         let mut basis = Basis::of(Witness::Nobody, &paths).unwrap();
         basis.leave_to(&paths[3], true);
-        assert!(matches!(&basis, Basis::Looked { looks, .. } if looks.len() == 4));
+        assert!(matches!(&basis, Basis::Looked { looks } if looks.len() == 4));
         basis.leave_to(&paths[3], false);
-        assert!(matches!(&basis, Basis::Looked { looks, .. } if looks.len() == 2));
+        assert!(matches!(&basis, Basis::Looked { looks } if looks.len() == 2));
         fs::write(folder.0.join("a/b/unrelated"), "").unwrap();
         assert!(basis.is_fresh(Witness::Nobody));
         fs::rename(folder.0.join("a"), folder.0.join("z")).unwrap();

@@ -42,7 +42,9 @@ enum State {
 }
 
 /// Runs the child's loops until it is ordered to end; returns the exit status.
-pub fn run(server: Arc<Server>, child: Child) -> i32 {
+///
+/// `watcher` is the file watch that it shares with all processes; `None` if there is none.
+pub fn run(server: Arc<Server>, child: Child, watcher: Option<Arc<Watcher>>) -> i32 {
     server.call(server.registry.hooks.child_started());
     let (orders, state) = watch::channel(State::Serve);
     let control = child.control.clone();
@@ -59,7 +61,7 @@ pub fn run(server: Arc<Server>, child: Child) -> i32 {
         tell_no_thread(&server, &error);
         return 1;
     }
-    let Some(threads) = start(server, child, &state, &wake_all) else { return 1 };
+    let Some(threads) = start(server, child, watcher, &state, &wake_all) else { return 1 };
     drop(state);
     if !in_place {
         control.report_ready();
@@ -79,13 +81,12 @@ type Thread = JoinHandle<std::io::Result<()>>;
 fn start(
     server: Arc<Server>,
     child: Child,
+    watcher: Option<Arc<Watcher>>,
     state: &watch::Receiver<State>,
     wake_all: &Arc<WakeAll>,
 ) -> Option<Vec<Thread>> {
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
-    let is_alone = in_place && loops.len() == 1;
-    let watcher = watcher(is_alone);
     // In place there is no other connection that blocking work would delay.
     let blocking = blocking_pool(if in_place { 0 } else { settings.blocking_threads.max(1) });
     let starting = Arc::new(AtomicUsize::new(loops.len()));
@@ -112,11 +113,9 @@ fn start(
             thread = thread.stack_size(bytes);
         }
         let mut builder = Loop::new(name).blocking(blocking.clone());
-        builder = match &watcher {
-            Some(watcher) => builder.watcher(watcher.clone()),
-            None if is_alone => builder.hears_directories(),
-            None => builder,
-        };
+        if let Some(watcher) = &watcher {
+            builder = builder.watcher(watcher.clone());
+        }
         let started = if in_place {
             let (reserve, wake_all, starting) =
                 (reserve.clone(), wake_all.clone(), starting.clone());
@@ -150,12 +149,6 @@ fn start(
 fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
     let text = format!("child can't start a thread: {error}");
     server::log::of_process(Some(server), Level::Alert, 20022, &text);
-}
-
-/// The file watch of the process. A user has few inotify instances, so a process with one thread
-/// (`is_alone`) uses directory signals instead.
-fn watcher(is_alone: bool) -> Option<Arc<Watcher>> {
-    if is_alone { None } else { Watcher::new().ok().map(Arc::new) }
 }
 
 /// The pool's threads may run on any CPU, whichever loop starts them.

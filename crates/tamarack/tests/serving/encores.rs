@@ -2,7 +2,7 @@
 //! as long as it is true.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -194,21 +194,6 @@ fn the_second_change_is_seen_like_the_first() {
         write_document(&site, "one", "number 9\n");
         assert_eq!(ask(&mut client, "/one/a.txt").text(), "number 9\n", "{mpm}");
     }
-}
-
-#[test]
-fn a_process_of_prefork_listens_at_the_folders_that_it_serves_from() {
-    let site = site("encore-listens", "prefork", &["one"], "StartServers 1\n");
-    let mut client = site.client();
-    ask_often(&mut client, "/one/a.txt");
-    let folder = fs::metadata(site.path("htdocs/one")).unwrap();
-    let has_open = |pid| {
-        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        files
-            .filter_map(|file| fs::metadata(file.path()).ok())
-            .any(|file| (file.dev(), file.ino()) == (folder.dev(), folder.ino()))
-    };
-    assert!(site.children().into_iter().any(has_open), "dnotify");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const UNSAFE_PLACES: [&str; 5] = [
 const OPENS: [&str; 5] =
     ["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "fs::open("];
 /// Files that open system files or their own, and those that write.
-const OPEN_PLACES: [&str; 12] = [
+const OPEN_PLACES: [&str; 11] = [
     "crates/regular/",
     "crates/xtask/",
     "crates/mpm/src/affinity/",
@@ -30,7 +30,6 @@ const OPEN_PLACES: [&str; 12] = [
     "crates/mpm/src/daemon.rs",
     "crates/mpm/src/logfile.rs",
     "crates/mpm/src/pidfile.rs",
-    "crates/rt/src/dir_notify.rs",
     "crates/tamarack/src/program.rs",
     "crates/tamarack/src/startup.rs",
     "crates/tls/src/local.rs",
