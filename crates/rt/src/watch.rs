@@ -166,21 +166,16 @@ impl Watcher {
         Some(all)
     }
 
-    /// The generation of one class of names in a directory.
-    pub fn class_in(&self, directory: DirWatch, class: usize) -> Option<u64> {
-        let generation = self.generations().load(directory.block.class(class)?);
-        self.lives(directory).then_some(generation)
-    }
-
     fn depend_on(&self, directory: DirWatch, slot: u32) -> Option<(WatchId, u64)> {
         self.generations().depend_on(slot);
         let generation = self.generations().load(slot);
-        self.lives(directory).then_some((WatchId(slot), generation))
+        self.is_watched(directory).then_some((WatchId(slot), generation))
     }
 
-    /// Whether the directory is still watched by its block. To be asked after a generation is read:
-    /// both advance before the block becomes another directory's.
-    fn lives(&self, directory: DirWatch) -> bool {
+    /// Whether the directory is watched still. To be asked after a generation is read: both advance
+    /// before the counters become another directory's.
+    #[inline]
+    pub fn is_watched(&self, directory: DirWatch) -> bool {
         self.generations().load(directory.block.life()) == directory.life
     }
 

@@ -12,7 +12,7 @@ use rt::{Handle, Pool, Witness};
 
 use crate::config::host::Server;
 use crate::core::digest::DigestCache;
-use crate::files::mirror::{FACTS_BYTES_LIMIT, FACTS_BYTES_LIMIT_OF_THREAD, Fact, Files};
+use crate::files::mirror::{Fact, Files};
 use crate::files::path::{self, Entry, StatError};
 use crate::http::cache::resource::{Limits, Resources};
 use crate::http::connection::{Active, MigrationOrder};
@@ -42,8 +42,8 @@ pub struct Engine {
     pub plans: PlanCache,
     /// Parsed `.htaccess` files.
     pub htaccess: HtaccessCache,
-    /// The mirror of the file system.
-    pub files: Files,
+    /// The mirror of the file system, shared by the loops of the process.
+    pub files: Arc<Files>,
     /// Digests of files.
     pub digests: DigestCache,
     /// Files that were answered before.
@@ -204,10 +204,6 @@ fn resource_limits(handle: &Handle) -> Limits {
     if handle.works_in_place() { Limits::THREAD } else { Limits::LOOP }
 }
 
-fn facts_bytes_limit(handle: &Handle) -> usize {
-    if handle.works_in_place() { FACTS_BYTES_LIMIT_OF_THREAD } else { FACTS_BYTES_LIMIT }
-}
-
 impl Engine {
     /// The engine of a loop.
     pub fn new(
@@ -219,7 +215,7 @@ impl Engine {
         Rc::new(Engine {
             plans: PlanCache::new(server.registry.clone(), layer_bytes_limit(&handle)),
             htaccess: HtaccessCache::new(htaccess_bytes_limit(&handle)),
-            files: Files::new(facts_bytes_limit(&handle)),
+            files: server.files.clone(),
             digests: DigestCache::default(),
             resources: Resources::new(resource_limits(&handle)),
             handle,
@@ -251,7 +247,7 @@ impl Engine {
         self.fact(path).map_or_else(|| path::lstat(path), |fact| fact.lstat())
     }
 
-    fn fact(&self, path: &[u8]) -> Option<Rc<Fact>> {
+    fn fact(&self, path: &[u8]) -> Option<Arc<Fact>> {
         let Witness::Watcher(watcher) = self.handle.witness() else { return None };
         self.files.fact(watcher, path)
     }
@@ -260,7 +256,7 @@ impl Engine {
     /// The path is absolute and without dot segments.
     pub fn content(&self, path: &[u8]) -> Option<(FileInfo, Bytes)> {
         let Witness::Watcher(watcher) = self.handle.witness() else { return None };
-        self.files.content(watcher, path, &self.server.contents)
+        self.files.content(watcher, path)
     }
 
     /// A number for a connection, unique in this loop.

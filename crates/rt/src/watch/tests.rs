@@ -156,16 +156,15 @@ fn a_class_moves_with_its_names() {
     let before = watcher.classes_of(directory).unwrap();
     fs::write(folder.0.join("page"), "x").unwrap();
     watcher.drain();
-    for class in 0..NAME_CLASSES {
-        let moved = watcher.class_in(directory, class) != Some(before[class]);
-        assert_eq!(moved, class == class_of(b"page"), "{class}");
+    let now = watcher.classes_of(directory).unwrap();
+    for (class, (before, now)) in before.iter().zip(now).enumerate() {
+        assert_eq!(*before != now, class == class_of(b"page"), "{class}");
     }
-    assert_eq!(watcher.class_in(directory, NAME_CLASSES), None);
     fs::set_permissions(&folder.0, fs::metadata(&folder.0).unwrap().permissions()).unwrap();
     watcher.drain();
     let now = watcher.classes_of(directory).unwrap();
     assert!(before.iter().zip(now).all(|(before, now)| *before != now));
     fs::remove_dir_all(&folder.0).unwrap();
     watcher.drain();
-    assert_eq!((watcher.classes_of(directory), watcher.class_in(directory, 0)), (None, None));
+    assert_eq!((watcher.classes_of(directory), watcher.is_watched(directory)), (None, false));
 }

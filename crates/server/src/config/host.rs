@@ -15,6 +15,7 @@ use crate::config::version;
 use crate::config::vhost::VhostTable;
 use crate::core::CoreServer;
 use crate::files::contents::Contents;
+use crate::files::mirror::Files;
 use crate::log::sinks::Sinks;
 use crate::phases::walk::DirectorySections;
 use crate::request::read_policy::ReadPolicy;
@@ -140,6 +141,8 @@ pub struct Server {
     pub regex_flags: pcre::Flags,
     /// What this process keeps in memory of files.
     pub contents: Contents,
+    /// The mirror of the file system.
+    pub files: Arc<Files>,
 }
 
 impl Server {
@@ -159,6 +162,7 @@ impl Server {
             .collect();
         Server {
             contents: Contents::default(),
+            files: Arc::default(),
             vhosts: VhostTable::new(&hosts),
             has_pre_translate: !registry.hooks.phase(Phase::PreTranslateName).is_empty(),
             registry,

@@ -15,6 +15,7 @@ use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
 use rt::{AcceptError, BlockingLimits, BlockingPool, Handle, Loop, WakeAll, Watcher};
 use server::engine::Engine;
+use server::files::mirror::BYTES_LIMIT_OF_ONE;
 use server::host::Server;
 use server::log::Level;
 use tokio::sync::watch;
@@ -87,6 +88,9 @@ fn start(
 ) -> Option<Vec<Thread>> {
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
+    if in_place && loops.len() == 1 {
+        server.files.limit(BYTES_LIMIT_OF_ONE, BYTES_LIMIT_OF_ONE);
+    }
     // In place there is no other connection that blocking work would delay.
     let blocking = blocking_pool(if in_place { 0 } else { settings.blocking_threads.max(1) });
     let starting = Arc::new(AtomicUsize::new(loops.len()));

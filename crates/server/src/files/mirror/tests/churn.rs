@@ -35,11 +35,16 @@ impl Chance {
 }
 
 /// This thread touches files as a user who may not search every directory, as root may.
-struct OtherUser(Uid);
+pub(super) struct OtherUser(Uid);
 
 impl OtherUser {
-    fn new() -> OtherUser {
+    pub fn new() -> OtherUser {
         OtherUser(setfsuid(Uid::from_raw(65534)))
+    }
+
+    /// The user that the process runs as, for a moment.
+    pub fn root() -> OtherUser {
+        OtherUser(setfsuid(Uid::current()))
     }
 }
 
@@ -87,7 +92,8 @@ fn the_mirror_is_the_file_system_whatever_changes() {
         if seed % 2 == 0 {
             site.watcher = Watcher::with_limit(10).unwrap();
         }
-        let other = Files::new(40_000);
+        let other = Files::default();
+        other.limit(40_000, 40_000);
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut remembered = 0;
         let mut history = Vec::new();
@@ -128,7 +134,7 @@ fn check(files: &Files, watcher: &Watcher, path: &[u8], history: &[String]) -> b
     let parts =
         |found: Result<Entry, _>| found.map(|Entry { info, is_symlink }| (info, is_symlink));
     assert_eq!(parts(fact.lstat()), parts(path::lstat(path)), "lstat {}", context());
-    if let Some((_, content)) = files.content(watcher, path, &Contents::default()) {
+    if let Some((_, content)) = files.content(watcher, path) {
         let real = fs::read(path::as_path(path)).ok();
         assert_eq!(Some(&content[..]), real.as_deref(), "content {}", context());
     }
