@@ -120,14 +120,7 @@ impl Loop {
     /// A loop called `name`, without a watcher and with its own blocking pool.
     pub fn new(name: impl Into<String>) -> Self {
         let load = Arc::default();
-        Self {
-            name: name.into(),
-            watcher: None,
-            blocking: None,
-            load,
-            in_place: false,
-            jobs: None,
-        }
+        Self { name: name.into(), watcher: None, blocking: None, load, in_place: false, jobs: None }
     }
 
     /// Runs `main` to completion in a loop without options, on this thread. Errors: as for `start`.

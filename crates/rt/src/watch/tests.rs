@@ -141,8 +141,7 @@ fn processes_do_not_lose_each_others_events() {
             }
         })
     };
-    let children: Vec<_> =
-        paths.iter().map(|path| child(|| sees_every_write(path))).collect();
+    let children: Vec<_> = paths.iter().map(|path| child(|| sees_every_write(path))).collect();
     for child in children {
         assert!(succeeds(child));
     }

@@ -41,6 +41,7 @@ mod messages;
 mod metrics;
 mod names;
 mod notify;
+mod one_watch;
 mod openssl;
 mod others;
 mod published;

@@ -8,8 +8,6 @@ use crate::files::path::Entry;
 
 mod churn;
 
-
-
 /// A mirror and a watcher over a folder that is removed with the value.
 struct Site {
     folder: PathBuf,
