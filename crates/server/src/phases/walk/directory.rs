@@ -37,7 +37,6 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
         request.log_core(Level::Error, 36, "access failed, the path is too long", None);
         return Err(Stop::Status(403));
     }
-    let ends_in_slash = full.last() == Some(&b'/');
     let mut walk = Walk {
         before: request.layer.clone(),
         layer: request.layer.clone(),
@@ -45,53 +44,15 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
         here: b"/".to_vec(),
         found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
     };
-    let mut rest: &[u8] = full.get(1..).unwrap_or_default();
-    let mut depth = 1;
-    loop {
-        walk.enter_directory(request, depth)?;
-        let (segment, after) = match rest.iter().position(|byte| *byte == b'/') {
-            Some(slash) => (&rest[..slash], &rest[slash..]),
-            None => (rest, &rest[rest.len()..]),
-        };
-        if segment.is_empty() {
-            break;
-        }
-        depth += 1;
-        if depth > SEGMENT_LIMIT {
-            return Err(Stop::Status(403));
-        }
-        walk.here.extend_from_slice(segment);
-        match walk.step(request) {
-            Ok(FileKind::Directory) => {
-                if after.is_empty() && !ends_in_slash {
-                    // `GET /dir`: the directory's own configuration applies, the name keeps its
-                    // shape so that mod_dir can redirect.
-                    walk.here.push(b'/');
-                    walk.enter_directory(request, depth)?;
-                    walk.here.pop();
-                    rest = b"";
-                    break;
-                }
-                walk.here.push(b'/');
-                rest = after.get(1..).unwrap_or_default();
+    match walk.descend(request, &full) {
+        Ok(path_info) => walk.finish(request, path_info),
+        Err(stop) => {
+            if let Stop::Status(_) = stop {
+                walk.leave(request, &full);
             }
-            Ok(kind) => {
-                // Where links are followed Apache does not look at what a segment is, and holds
-                // sections for directories against the file, too.
-                let links = request.core_of(&walk.layer).options.flags().links();
-                if kind != FileKind::None && after.is_empty() && links == Links::Followed {
-                    walk.here.push(b'/');
-                    walk.enter_sections(request, depth);
-                    walk.here.pop();
-                }
-                rest = after;
-                break;
-            }
-            Err(status) => return Err(Stop::Status(status)),
+            Err(stop)
         }
     }
-    let path_info = rest.to_vec();
-    walk.finish(request, path_info)
 }
 
 /// Where the walk stands.
@@ -108,6 +69,63 @@ struct Walk {
 }
 
 impl Walk {
+    /// Goes down to what `full` names; gives back what is left of it.
+    fn descend(&mut self, request: &mut Request, full: &[u8]) -> Result<Vec<u8>, Stop> {
+        let ends_in_slash = full.last() == Some(&b'/');
+        let mut rest: &[u8] = full.get(1..).unwrap_or_default();
+        let mut depth = 1;
+        loop {
+            self.enter_directory(request, depth)?;
+            let (segment, after) = match rest.iter().position(|byte| *byte == b'/') {
+                Some(slash) => (&rest[..slash], &rest[slash..]),
+                None => (rest, &rest[rest.len()..]),
+            };
+            if segment.is_empty() {
+                return Ok(rest.to_vec());
+            }
+            depth += 1;
+            if depth > SEGMENT_LIMIT {
+                return Err(Stop::Status(403));
+            }
+            self.here.extend_from_slice(segment);
+            match self.step(request)? {
+                FileKind::Directory if after.is_empty() && !ends_in_slash => {
+                    // `GET /dir`: the directory's own configuration applies, the name keeps its
+                    // shape so that mod_dir can redirect.
+                    self.here.push(b'/');
+                    self.enter_directory(request, depth)?;
+                    self.here.pop();
+                    return Ok(Vec::new());
+                }
+                FileKind::Directory => {
+                    self.here.push(b'/');
+                    rest = after.get(1..).unwrap_or_default();
+                }
+                kind => {
+                    // Where links are followed Apache does not look at what a segment is, and holds
+                    // sections for directories against the file, too.
+                    let links = request.core_of(&self.layer).options.flags().links();
+                    if kind != FileKind::None && after.is_empty() && links == Links::Followed {
+                        self.here.push(b'/');
+                        self.enter_sections(request, depth);
+                        self.here.pop();
+                    }
+                    return Ok(after.to_vec());
+                }
+            }
+        }
+    }
+
+    /// Tells the request how far the walk came before it failed: to the directory whose `.htaccess`
+    /// is broken, with its slash, or to the segment that must not be entered. What follows is the
+    /// path info.
+    fn leave(self, request: &mut Request, full: &[u8]) {
+        let is_below_root = self.here.len() > 1 && self.here.last() == Some(&b'/');
+        let end = self.here.len() - usize::from(is_below_root);
+        request.path_info = full.get(end..).unwrap_or_default().to_vec();
+        request.filename = self.here;
+    }
+
     /// Applies the sections for this very directory, then its `.htaccess`.
     fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), Stop> {
         self.enter_sections(request, depth);
