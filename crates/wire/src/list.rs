@@ -36,6 +36,32 @@ pub fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// An element as Apache hands it out: in small letters, with one space for several and none around
+/// `;`, `=` and `/`, but for quoted strings, which stay (`ap_get_list_item`).
+pub fn condensed(item: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(item.len());
+    let (mut in_quotes, mut is_escaped, mut has_space) = (false, false, false);
+    for byte in item {
+        let is_special = matches!(byte, b';' | b'=' | b'/');
+        if in_quotes {
+            out.push(*byte);
+            in_quotes = *byte != b'"' || is_escaped;
+            is_escaped = *byte == b'\\' && !is_escaped;
+        } else if matches!(byte, b' ' | b'\t') {
+            has_space = true;
+        } else {
+            let follows_special = matches!(out.last(), None | Some(b';' | b'=' | b'/'));
+            if has_space && !is_special && !follows_special {
+                out.push(b' ');
+            }
+            has_space = false;
+            in_quotes = *byte == b'"';
+            out.push(byte.to_ascii_lowercase());
+        }
+    }
+    out
+}
+
 /// Whether the list contains `item` as an element, ignoring case outside of quotes
 /// (`ap_find_list_item`).
 pub fn contains_item(list: &[u8], item: &[u8]) -> bool {
@@ -63,6 +89,17 @@ fn item_end(list: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Apache 2.4.71: Content-Language beside AddLanguage.
+    #[test]
+    fn elements_condensed() {
+        let of = |item: &str| String::from_utf8_lossy(&condensed(item.as_bytes())).into_owned();
+        assert_eq!(of("EN"), "en");
+        assert_eq!(of("en ; q = 1"), "en;q=1");
+        assert_eq!(of("e \t n"), "e n");
+        assert_eq!(of("\"A  b\\\" C\" D"), "\"A  b\\\" C\" d");
+        assert_eq!(of(""), "");
+    }
 
     // Apache 2.4.71 closes the connection after each of these, except for the last three.
     #[test]

@@ -88,6 +88,22 @@ fn prepare(request: &mut Request) {
     if request.content_encoding.is_some() {
         request.headers_out.unset(b"Content-Encoding");
     }
+    join_languages(request);
+}
+
+/// Languages of the content that a module named in a field join those of the file.
+fn join_languages(request: &mut Request) {
+    let languages = &mut request.content_languages;
+    if languages.is_empty() {
+        return;
+    }
+    let Some(list) = request.headers_out.get(b"Content-Language") else { return };
+    for item in wire::list::items(list).map(wire::list::condensed) {
+        if !languages.iter().any(|known| known.eq_ignore_ascii_case(&item)) {
+            languages.push(item);
+        }
+    }
+    request.headers_out.unset(b"Content-Language");
 }
 
 /// A field that would break the head must not leave: the answer becomes a 500 that ends with the
@@ -357,7 +373,7 @@ fn after_connection(request: &Request, out: &mut Vec<u8>) {
     if let Some(value) = &request.content_encoding {
         write_field(out, b"Content-Encoding", value);
     }
-    if !request.content_languages.is_empty() && !request.headers_out.contains(b"Content-Language") {
+    if !request.content_languages.is_empty() {
         write_field(out, b"Content-Language", &request.content_languages.join(&b","[..]));
     }
     if request.no_cache && !request.headers_out.contains(b"Expires") {
