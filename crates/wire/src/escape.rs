@@ -1,9 +1,9 @@
 //! Escapes bytes for URLs, HTML and log lines, as Apache's `ap_escape_*` functions do. Each
 //! function appends to `out`.
 
-/// Escapes a path segment, including slashes (`ap_escape_path_segment`).
+/// Escapes a path segment, including slashes and semicolons (`ap_escape_path_segment`).
 pub fn path_segment(out: &mut Vec<u8>, segment: &[u8]) {
-    percent(out, segment, |byte| byte != b'/' && is_path_byte(byte));
+    percent(out, segment, |byte| !matches!(byte, b'/' | b';') && is_path_byte(byte));
 }
 
 /// Escapes a path for a URL, except slashes (`ap_os_escape_path` with `partial`, `ap_escape_uri`).
@@ -134,15 +134,15 @@ mod tests {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    // Apache 2.4.71: the bytes that mod_dir's Location leaves unescaped, besides the slash.
+    // Apache 2.4.71: the bytes that mod_dir's Location leaves unescaped.
     #[test]
     fn safe_bytes_of_a_path() {
-        let safe: Vec<u8> =
-            (1..=255).filter(|byte| of(path_segment, &[*byte]).len() == 1).collect();
-        let expected = "!$&'()*+,-.0123456789:;=@ABCDEFGHIJKLMNOPQRSTUVWXYZ_\
+        let safe: Vec<u8> = (1..=255).filter(|byte| of(path, &[*byte]).len() == 1).collect();
+        let expected = "!$&'()*+,-./0123456789:;=@ABCDEFGHIJKLMNOPQRSTUVWXYZ_\
             abcdefghijklmnopqrstuvwxyz~";
         assert_eq!(String::from_utf8_lossy(&safe), expected);
         assert_eq!(of(path, b"/a b\xe4?\n"), "/a%20b%e4%3f%0a");
+        assert_eq!(of(path_segment, b"a;b/c:d"), "a%3bb%2fc:d");
         assert_eq!(of(relative_path, b"a:b/c"), "./a:b/c");
         assert_eq!(of(relative_path, b"a/b:c"), "a/b:c");
         assert_eq!(of(urlencoded, b"a b&c"), "a+b%26c");

@@ -31,6 +31,8 @@ pub fn split_extensions(name: &[u8]) -> (&[u8], Vec<&[u8]>) {
 struct Found {
     charset: Option<Vec<u8>>,
     unrecognized: Vec<Vec<u8>>,
+    /// An extension has a meaning. Where none has, mod_negotiation leaves the file out.
+    is_recognized: bool,
 }
 
 /// Sets type, encoding, language, handler and filters of a request.
@@ -45,7 +47,9 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Answe
     for extension in extensions {
         read(bound, request, &mut found, extension);
     }
-    request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
+    if found.is_recognized {
+        request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
+    }
     if let Some(media_type) = &mut request.content_type
         && (found.charset.is_some() || media_type.contains(&b';'))
         && let Some(rewritten) = parameters::rewritten(media_type, found.charset.as_deref())
@@ -88,7 +92,10 @@ fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, writte
     if let Some(one) = configured {
         known |= apply(bound.dir, request, found, one);
     }
-    if !known {
+    let views = bound.dir.multiviews_match.or(MultiviewsMatch::default());
+    if known || views.any {
+        found.is_recognized = true;
+    } else {
         found.unrecognized.push(written.to_vec());
     }
 }
