@@ -233,11 +233,9 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
     if let Some(status) = worst {
         return Verdict::Status(status);
     }
+    // A folder has no FallbackResource of its own: it is the index file's, which is not there.
     request.notes.set(b"dir-index-names", &names.join(&b","[..]));
-    match dir.fallback.get() {
-        Some(Some(target)) => fall_back(request, target).await,
-        _ => Verdict::Declined,
-    }
+    Verdict::Declined
 }
 
 fn is_servable(sub: &Request) -> bool {
