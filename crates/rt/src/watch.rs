@@ -110,7 +110,7 @@ impl Watcher {
 
     /// Watches a directory.
     ///
-    /// `None` if its events can't be trusted: a network, overlay, FUSE or unknown file system, not
+    /// `None` if its events can't be trusted: a network, FUSE or unknown file system, not
     /// a directory, no permission, or no watches left. Then every use must stat.
     pub fn watch(&self, path: &Path) -> Option<DirWatch> {
         self.watch_in(&self.lock(), path)

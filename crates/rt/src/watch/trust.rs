@@ -19,6 +19,7 @@ const LOCAL_TYPES: &[u32] = &[
     0x7371_7368, // squashfs
     0xE0F5_E1E2, // erofs
     0x0000_9660, // iso9660
+    0x794C_7630, // overlay: every change through the mount (tests/overlay.rs)
 ];
 
 /// `FS_CASEFOLD_FL`: names in the directory have no case.
