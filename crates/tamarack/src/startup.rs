@@ -8,7 +8,7 @@ use server::log::Level;
 
 /// Events that httpd writes as log lines even at startup, with time and process; it writes all
 /// others verbatim.
-const LOGGED: [(&str, &str, Level); 25] = [
+const LOGGED: [(&str, &str, Level); 27] = [
     ("AH00111", "core", Level::Warn),
     ("AH00113", "core", Level::Notice),
     ("AH00114", "core", Level::Warn),
@@ -18,6 +18,8 @@ const LOGGED: [(&str, &str, Level); 25] = [
     ("AH00324", "mpm_worker", Level::Info),
     ("AH00521", "mpm_event", Level::Info),
     ("AH00547", "core", Level::Error),
+    ("AH00664", "rewrite", Level::Warn),
+    ("AH00665", "rewrite", Level::Warn),
     ("AH00671", "alias", Level::Warn),
     ("AH01506", "env", Level::Warn),
     ("AH01574", "so", Level::Warn),

@@ -3,6 +3,7 @@
 pub mod mod_alias;
 pub mod mod_dir;
 pub mod mod_negotiation;
+pub mod mod_rewrite;
 
 /// Parses the number at the start of a text, as `atoi`, saturating.
 fn number(text: &[u8]) -> u16 {

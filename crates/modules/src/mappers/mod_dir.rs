@@ -141,6 +141,9 @@ fn fallback_resource(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     Ok(())
 }
 
+/// The handler of mod_rewrite's internal redirects (`REWRITE_REDIRECT_HANDLER_NAME`).
+const REWRITTEN: &[u8] = super::mod_rewrite::HANDLER.as_bytes();
+
 /// The handler name of a folder without a handler (`DIR_MAGIC_TYPE`).
 const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 
@@ -171,7 +174,8 @@ fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Answer<'r> {
         return add_slash(dir, request);
     }
     let taken = request.handler.as_deref() != Some(DIRECTORY_TYPE);
-    if taken && dir.check_handler.or(false) {
+    let is_rewritten = request.handler.as_deref() == Some(REWRITTEN);
+    if is_rewritten || (taken && dir.check_handler.or(false)) {
         // The folder's type must not appear in the response of its handler.
         if request.content_type.as_deref() == Some(DIRECTORY_TYPE) {
             request.content_type = None;

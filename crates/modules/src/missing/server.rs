@@ -43,11 +43,6 @@ pub(super) const FAMILY: &[Missing] = &[
          RemoteIPTrustedProxyList"
     ),
     missing!(
-        "rewrite",
-        "RewriteBase RewriteCond RewriteEngine RewriteMap RewriteOptions RewriteRule"
-    )
-    .satisfied(&[("RewriteEngine", "off")]),
-    missing!(
         "session",
         "Session SessionEnv SessionExclude SessionExpiryUpdateInterval SessionHeader \
          SessionInclude SessionMaxAge"

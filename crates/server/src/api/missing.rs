@@ -38,7 +38,7 @@ pub struct Missing {
     is_needless: bool,
 }
 
-/// A missing module by its stem: `missing!("rewrite", "RewriteEngine RewriteRule")`.
+/// A missing module by its stem: `missing!("session", "Session SessionEnv")`.
 #[macro_export]
 macro_rules! missing {
     ($stem:literal, $directives:expr) => {
@@ -181,7 +181,7 @@ fn has_word(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Apache's manual calls `rewrite_module` mod_rewrite.
+/// Apache's manual calls `session_module` mod_session.
 pub fn of_manual(name: &str) -> String {
     match name.strip_suffix("_module") {
         Some(stem) if !stem.starts_with("mpm_") => format!("mod_{stem}"),

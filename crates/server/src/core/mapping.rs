@@ -19,17 +19,29 @@ use crate::phases::walk;
 use crate::request::Request;
 
 /// DocumentRoot and the URI's path, less what `ServerPath` takes off.
-pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
-    let uri = request.uri.as_slice();
+pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+    let uri = std::mem::take(&mut request.uri);
+    let mapped = map_to_document_root(request, &uri);
+    request.uri = uri;
+    mapped.map_or_else(Answer::status, |()| Answer::OK)
+}
+
+/// Makes a path of the URL space the request's file name, below DocumentRoot
+/// (`ap_core_translate`).
+///
+/// # Errors
+/// The status that the request ends with.
+pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16> {
+    let core = request.host.core.clone();
     if uri.first() != Some(&b'/') && uri != b"*" {
         let line = request.request_line.clone();
         request.log_core(Level::Error, 126, "Invalid URI in request", Some(&line));
-        return Answer::status(400);
+        return Err(400);
     }
-    let below = core.server.server_path.0.as_deref().and_then(|path| below(uri, path));
+    let below = core.server_path.0.as_deref().and_then(|path| below(uri, path));
     let relative = below.unwrap_or(uri);
     // The main server always has one, and hosts inherit it.
-    let root = core.server.document_root.get().map_or(&b"/"[..], Vec::as_slice);
+    let root = core.document_root.get().map_or(&b"/"[..], Vec::as_slice);
     let mut file = root.to_vec();
     if file.last() == Some(&b'/') {
         file.pop();
@@ -42,13 +54,13 @@ pub(super) fn translate_name<'r>(core: Bound<'r, Core>, request: &'r mut Request
     let is_short = |full: &Vec<u8>| full.len() < walk::PATH_LIMIT;
     let inside = path::canonical(&file).filter(is_inside).filter(is_short);
     let Some(full) = inside else {
-        let line = request.request_line.clone();
-        request.log_core(Level::Error, 127, "Cannot map to file", Some(&line));
-        return Answer::status(403);
+        let line = bstr::BStr::new(&request.request_line);
+        request.log_core(Level::Error, 127, &format!("Cannot map {line} to file"), None);
+        return Err(403);
     };
     request.canonical_filename.clone_from(&full);
     request.filename = full;
-    Answer::OK
+    Ok(())
 }
 
 /// What follows `ServerPath` in the URI, if the URI lies below it.

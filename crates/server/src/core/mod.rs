@@ -20,6 +20,7 @@ mod unprovided;
 pub use dir_config::{AllowOverride, CoreDir};
 pub use handler::discard_body;
 pub use http::HttpCore;
+pub use mapping::map_to_document_root;
 pub use options::{Links, OptionFlags, Options};
 pub use server_config::{CoreServer, EncodedSlashes, ServerName};
 

@@ -118,8 +118,10 @@ fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     sub.file_lookup = true;
     let directory = parent(&request.filename);
     if name.first() == Some(&b'/') {
+        // What lies in the request's directory has a URI beside the request's own.
+        let inside = name.strip_prefix(directory).filter(|_| !directory.is_empty());
+        sub.uri = inside.map_or_else(Vec::new, |rest| join(&request.uri, rest));
         sub.filename = name.to_vec();
-        sub.uri = b"".to_vec();
     } else {
         sub.filename = [directory, name].concat();
         sub.uri = join(&request.uri, name);
@@ -241,6 +243,11 @@ impl Request {
         next.status = self.status;
         next.no_cache = self.no_cache;
         next.no_local_copy = self.no_local_copy;
+        if self.notes.contains(b"redirect-keeps-vary")
+            && let Some(vary) = self.headers_out.get(b"Vary")
+        {
+            next.headers_out.set(b"Vary", vary);
+        }
         if let Some(list) = self.kept::<VariantsTag>() {
             next.keep(list.clone());
         }

@@ -11,7 +11,7 @@ use crate::site::Site;
 fn broken() -> Site {
     let site = Site::new("messages");
     site.configure(
-        "LoadModule rewrite_module modules/mod_rewrite.so\nFrobnicate\n  DocumntRoot /nowhere",
+        "LoadModule session_module modules/mod_session.so\nFrobnicate\n  DocumntRoot /nowhere",
     );
     site
 }
@@ -62,7 +62,7 @@ fn a_pipe_gets_the_lines_of_apache() {
                    included in the server configuration\n  help: did you mean DocumentRoot?\n";
     assert!(said.contains(&(place + invalid)), "{said}");
     let warned = format!(
-        "AH20120: Tamarack does not have mod_rewrite yet: its directives are errors \
+        "AH20120: Tamarack does not have mod_session yet: its directives are errors \
                           (line {} of {})\n",
         line - 2,
         file.display()
@@ -75,7 +75,7 @@ fn a_pipe_gets_the_lines_of_apache() {
 fn what_is_not_here_is_named_with_its_module() {
     let yet = "which Tamarack does not have yet\n";
     for (line, hint) in [
-        ("RewriteEngine On", format!("RewriteEngine belongs to mod_rewrite, {yet}")),
+        ("Session On", format!("Session belongs to mod_session, {yet}")),
         ("<Proxy *>\n</Proxy>", format!("<Proxy> belongs to mod_proxy, {yet}")),
         ("ProxyPas / http://x/", format!("did you mean ProxyPass? It belongs to mod_proxy, {yet}")),
         ("<Location />\nRequire ldap-user x\n</Location>", format!("mod_authnz_ldap, {yet}")),

@@ -244,6 +244,16 @@ fn lies_below(path: &[u8], own: &[u8]) -> bool {
     own.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'))
 }
 
+/// Whether a host has a name: by `ServerName`, or by an alias, perhaps with wildcards.
+pub fn has_name(host: &Host, name: &[u8]) -> bool {
+    let (own, aliases) = names_of(host);
+    own.eq_ignore_ascii_case(name)
+        || aliases.iter().any(|alias| match is_wild(alias) {
+            true => matches_wildcard(alias, name),
+            false => alias.eq_ignore_ascii_case(name),
+        })
+}
+
 /// Its `ServerName` and its aliases.
 fn names_of(host: &Host) -> (&[u8], &[Vec<u8>]) {
     (host.name(), &host.core.server_aliases.0)

@@ -1,0 +1,286 @@
+//! What a rule does whose pattern has matched.
+//!
+//! Source: `apply_rewrite_rule`, `splitout_queryargs`, `force_type_handler`.
+
+use std::sync::Arc;
+
+use bstr::BStr;
+use server::log::Level;
+
+use super::expand::Filled;
+use super::pass::{Applied, Pass};
+use super::rule::Rule;
+use super::{Rewrite, cookie, url};
+
+impl<'r> Pass<'r> {
+    /// Applies a rule whose pattern has matched.
+    ///
+    /// # Errors
+    /// The status that the request ends with.
+    pub async fn act(&mut self, rule: &'r Arc<Rule>) -> Result<Applied, u16> {
+        self.scope.fields.clear();
+        self.scope.of_condition.clear();
+        match rule.negated {
+            true => self.scope.of_rule.clear(),
+            false => self.scope.of_rule.set(&self.scope.subject, self.captures),
+        }
+        if !self.conditions_hold(&rule.conditions).await? {
+            return Ok(Applied::No);
+        }
+        let target = match &rule.target.template {
+            Some(template) => {
+                let escape = rule.flags.escape.as_ref();
+                let filled = self.scope.fill(self.request, template, escape).await?;
+                let (from, to) = (BStr::new(&self.scope.subject), BStr::new(&filled.text));
+                self.line(Level::Trace2, format_args!("rewrite '{from}' -> '{to}'"));
+                if self.is_unsafe(rule, &filled) {
+                    return Ok(Applied::Refused);
+                }
+                Some(filled.text)
+            }
+            None => None,
+        };
+        self.set_variables(rule).await?;
+        let Some(target) = target else {
+            self.remember_type(rule).await?;
+            if rule.flags.ends {
+                self.status = rule.flags.status;
+                let (status, file) = (self.status, BStr::new(&self.request.filename));
+                let line = format_args!("forcing responsecode {status} for {file}");
+                self.line(Level::Trace2, line);
+            }
+            return Ok(Applied::Kept);
+        };
+        self.take_result(rule, target);
+        if self.go_elsewhere(rule) {
+            return Ok(Applied::Rewritten);
+        }
+        self.merge_slashes(rule);
+        self.remember_type(rule).await?;
+        Ok(Applied::Rewritten)
+    }
+
+    /// Of the slashes that a result begins with one is left, unless the rule has them itself.
+    fn merge_slashes(&mut self, rule: &Rule) {
+        let file = &mut self.request.filename;
+        if rule.flags.keeps_slashes || rule.target.text.starts_with(b"//") {
+            return;
+        }
+        let slashes = file.iter().take_while(|byte| **byte == b'/').count();
+        file.drain(..slashes.saturating_sub(1));
+    }
+
+    /// Whether the question mark that begins the query came with the request.
+    fn is_unsafe(&mut self, rule: &Rule, filled: &Filled) -> bool {
+        let mark = match rule.flags.splits_at_last {
+            true => filled.last_mark,
+            false => filled.first_mark,
+        };
+        if rule.flags.allows_question_mark || mark != Some(false) {
+            return false;
+        }
+        let why = "Unsafe URL with %3f URL rewritten without UnsafeAllow3F";
+        self.request.log::<Rewrite>(Level::Error, 10508, format_args!("{why}"));
+        self.status = 403;
+        true
+    }
+
+    /// `E`, `CO`
+    async fn set_variables(&mut self, rule: &Rule) -> Result<(), u16> {
+        for template in &rule.flags.env {
+            let text = self.scope.fill(self.request, template, None).await?.text;
+            self.set_variable(&text);
+        }
+        for template in &rule.flags.cookies {
+            let text = self.scope.fill(self.request, template, None).await?.text;
+            cookie::add(self.request, self.scope.trace, &text);
+        }
+        Ok(())
+    }
+
+    fn set_variable(&mut self, text: &[u8]) {
+        // The log of a response that is given again would not have it.
+        self.request.pure = false;
+        if let Some(name) = text.strip_prefix(b"!") {
+            self.request.env.unset(name);
+            self.request.make_decided(name);
+            let name = BStr::new(name);
+            return self.plain_line(Level::Trace5, format_args!("unsetting env variable '{name}'"));
+        }
+        let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+        let name = text.get(..end).unwrap_or_default();
+        let value = text.get(end + 1..).unwrap_or_default();
+        self.request.env.set(name, value);
+        self.request.make_decided(name);
+        let (name, value) = (BStr::new(name), BStr::new(value));
+        let line = format_args!("setting env variable '{name}' to '{value}'");
+        self.plain_line(Level::Trace5, line);
+    }
+
+    /// The rule's result becomes the request's file name and query.
+    fn take_result(&mut self, rule: &Rule, target: Vec<u8>) {
+        if self.scope.directory.is_some() && rule.flags.drops_path_info {
+            self.request.path_info.clear();
+        }
+        self.request.filename = target;
+        if self.request.filename.first() != Some(&b'/')
+            && url::scheme(&self.request.filename).is_none()
+        {
+            self.add_prefix(rule);
+        }
+        self.split_query(rule);
+    }
+
+    /// A relative result lies in the directory, or below the root.
+    fn add_prefix(&mut self, rule: &Rule) {
+        let file = BStr::new(&self.request.filename);
+        if let Some(path) = self.scope.path() {
+            let prefix = BStr::new(path);
+            let line = format_args!("add per-dir prefix: {file} -> {prefix}{file}");
+            self.line(Level::Trace3, line);
+            self.request.filename = [path, &self.request.filename].concat();
+        } else if !rule.flags.proxy && !rule.flags.redirect {
+            self.line(Level::Trace3, format_args!("add root prefix: {file} -> /{file}"));
+            self.request.filename.insert(0, b'/');
+        }
+    }
+
+    /// Source: `splitout_queryargs`
+    fn split_query(&mut self, rule: &Rule) {
+        let flags = &rule.flags;
+        if rule.target.drops_query {
+            let line = "discarding query string, no parse from substitution";
+            self.plain_line(Level::Trace2, format_args!("{line}"));
+            self.request.args = None;
+            return;
+        }
+        let scheme = url::scheme(&self.request.filename);
+        if scheme.is_some_and(|scheme| !scheme.has_query) {
+            self.request.args = None;
+            return;
+        }
+        if flags.drops_query {
+            self.plain_line(Level::Trace2, format_args!("discarding query string"));
+            self.request.args = None;
+        }
+        let start = scheme.map_or(0, |scheme| scheme.length);
+        let searched = self.request.filename.get(start..).unwrap_or_default();
+        let mark = match flags.splits_at_last {
+            true => searched.iter().rposition(|byte| *byte == b'?'),
+            false => searched.iter().position(|byte| *byte == b'?'),
+        };
+        let Some(mark) = mark.map(|mark| start + mark) else { return };
+        let before = self.scope.trace.writes(Level::Trace3).then(|| self.request.filename.clone());
+        let mut args = self.request.filename.split_off(mark);
+        args.remove(0);
+        let own = self.request.args.take();
+        self.request.args = joined(args, own, flags.appends_query);
+        if let Some(before) = before {
+            let (before, file) = (BStr::new(&before), BStr::new(&self.request.filename));
+            let args = BStr::new(self.request.args.as_deref().unwrap_or(b"<none>"));
+            let line = format_args!("split uri={before} -> uri={file}, args={args}");
+            self.plain_line(Level::Trace3, line);
+        }
+    }
+
+    /// Whether the result is for a proxy or for the client to go to.
+    fn go_elsewhere(&mut self, rule: &Rule) -> bool {
+        let target = std::mem::take(&mut self.request.filename);
+        if rule.flags.proxy {
+            let target = url::qualify(self.request, target);
+            let line = format_args!("forcing proxy-throughput with {}", BStr::new(&target));
+            self.line(Level::Trace2, line);
+            self.request.filename = [b"proxy:", &target[..]].concat();
+            return true;
+        }
+        if rule.flags.redirect {
+            let target = url::qualify(self.request, target);
+            let line = format_args!("explicitly forcing redirect with {}", BStr::new(&target));
+            self.line(Level::Trace2, line);
+            self.request.filename = target;
+            self.status = rule.flags.status;
+            return true;
+        }
+        self.request.filename = target;
+        self.reduce();
+        if url::scheme(&self.request.filename).is_none() {
+            return false;
+        }
+        let (status, target) = (rule.flags.status, BStr::new(&self.request.filename));
+        let line = format_args!("implicitly forcing redirect (rc={status} with {target}");
+        self.line(Level::Trace2, line);
+        self.status = status;
+        true
+    }
+
+    /// A URL of this very host becomes its path.
+    fn reduce(&mut self) {
+        let Some(path) = url::own_path(self.request, &self.request.filename) else { return };
+        let (whole, shown) = (BStr::new(&self.request.filename), BStr::new(&path));
+        self.plain_line(Level::Trace3, format_args!("reduce {whole} -> {shown}"));
+        self.request.filename = path;
+        self.request.keep(Reduced);
+    }
+
+    /// `T`, `H`
+    async fn remember_type(&mut self, rule: &Rule) -> Result<(), u16> {
+        let escape = rule.flags.escape.as_ref();
+        let (media_type, handler) = (&rule.flags.media_type, &rule.flags.handler);
+        let wanted =
+            [(media_type, FORCED_TYPE, "MIME-type"), (handler, FORCED_HANDLER, "Content-handler")];
+        for (template, note, what) in wanted {
+            let Some(template) = template else { continue };
+            let filled = self.scope.fill(self.request, template, escape).await?;
+            let value = filled.text.to_ascii_lowercase();
+            if !value.is_empty() {
+                let (file, shown) = (BStr::new(&self.request.filename), BStr::new(&value));
+                let line = format_args!("remember {file} to have {what} '{shown}'");
+                self.line(Level::Trace2, line);
+                self.request.notes.set(note, &value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The result was a URL of this very host: what it names lies below `DocumentRoot`.
+pub(super) struct Reduced;
+
+/// The note that holds the media type of `T`.
+pub(super) const FORCED_TYPE: &[u8] = b"rewrite-forced-mimetype";
+
+/// The note that holds the handler of `H`.
+pub(super) const FORCED_HANDLER: &[u8] = b"rewrite-forced-handler";
+
+/// The query of a result, before the request's own where that is appended. A `&` at the end goes.
+fn joined(args: Vec<u8>, own: Option<Vec<u8>>, appends: bool) -> Option<Vec<u8>> {
+    let mut args = match (appends, args.is_empty()) {
+        (false, _) => args,
+        (true, true) => own?,
+        (true, false) => [&args[..], b"&", own.as_deref().unwrap_or_default()].concat(),
+    };
+    if args.is_empty() {
+        return None;
+    }
+    if args.last() == Some(&b'&') {
+        args.pop();
+    }
+    Some(args)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn queries_are_joined() {
+        let own = || Some(b"x=y".to_vec());
+        assert_eq!(joined(b"a".to_vec(), own(), false).as_deref(), Some(&b"a"[..]));
+        assert_eq!(joined(b"a".to_vec(), own(), true).as_deref(), Some(&b"a&x=y"[..]));
+        assert_eq!(joined(b"a".to_vec(), None, true).as_deref(), Some(&b"a"[..]));
+        assert_eq!(joined(b"".to_vec(), own(), true).as_deref(), Some(&b"x=y"[..]));
+        assert_eq!(joined(b"".to_vec(), own(), false), None);
+        assert_eq!(joined(b"a&".to_vec(), own(), true).as_deref(), Some(&b"a&&x=y"[..]));
+        assert_eq!(joined(b"&".to_vec(), None, false).as_deref(), Some(&b""[..]));
+    }
+}

@@ -1,0 +1,89 @@
+//! `CO`: a cookie for the client.
+//!
+//! Source: `add_cookie`.
+
+use bstr::BStr;
+use jiff::Timestamp;
+use server::log::Level;
+use server::request::Request;
+
+use super::line;
+use super::trace::Trace;
+
+/// The names of cookies that were set for a request.
+#[derive(Default)]
+struct Set(Vec<Vec<u8>>);
+
+/// Sets a cookie by `name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]`, once for
+/// each name. Where the text begins with `;` that is what stands between its parts.
+pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
+    let (separator, text) = match text.strip_prefix(b";") {
+        Some(rest) => (b';', rest),
+        None => (b':', text),
+    };
+    let mut parts = text.split(|byte| *byte == separator).filter(|part| !part.is_empty());
+    let (Some(name), Some(value), Some(domain)) = (parts.next(), parts.next(), parts.next()) else {
+        return;
+    };
+    request.pure = false;
+    if is_set(request, name) {
+        let name = BStr::new(name);
+        let line = format_args!("skipping already set cookie '{name}'");
+        return trace.line(request, Level::Trace5, None, line);
+    }
+    let mut cookie = [name, b"=", value, b"; path="].concat();
+    let expires = parts.next();
+    cookie.extend_from_slice(parts.next().unwrap_or(b"/"));
+    cookie.extend_from_slice(&[b"; domain=", domain].concat());
+    if let Some(time) = expires.and_then(|minutes| expiry(request, minutes)) {
+        cookie.extend_from_slice(format!("; expires={time}").as_bytes());
+    }
+    let is_on = |part: Option<&[u8]>, word: &str| {
+        part.is_some_and(|part| {
+            part == b"1"
+                || part.eq_ignore_ascii_case(b"true")
+                || part.eq_ignore_ascii_case(word.as_bytes())
+        })
+    };
+    if is_on(parts.next(), "secure") {
+        cookie.extend_from_slice(b"; secure");
+    }
+    if is_on(parts.next(), "HttpOnly") {
+        cookie.extend_from_slice(b"; HttpOnly");
+    }
+    let same_site =
+        parts.next().filter(|part| *part != b"0" && !part.eq_ignore_ascii_case(b"false"));
+    if let Some(same_site) = same_site {
+        cookie.extend_from_slice(&[b"; SameSite=", same_site].concat());
+    }
+    request.err_headers_out.add(b"Set-Cookie", &cookie);
+    if request.kept::<Set>().is_none() {
+        request.keep(Set::default());
+    }
+    if let Some(set) = request.kept_mut::<Set>() {
+        set.0.push(name.to_vec());
+    }
+    let cookie = BStr::new(&cookie);
+    trace.line(request, Level::Trace5, None, format_args!("setting cookie '{cookie}'"));
+}
+
+/// Whether the cookie was set, be it before an internal redirect.
+fn is_set(request: &Request, name: &[u8]) -> bool {
+    let mut next = Some(request);
+    while let Some(request) = next {
+        if request.kept::<Set>().is_some_and(|set| set.0.iter().any(|known| known == name)) {
+            return true;
+        }
+        next = request.prev.as_deref();
+    }
+    false
+}
+
+/// So many minutes after the request; `None` for none.
+fn expiry(request: &Request, minutes: &[u8]) -> Option<String> {
+    let minutes = i64::from(line::number(minutes));
+    let now = i64::try_from(request.time_us).ok()?;
+    let time = Timestamp::from_microsecond(now.checked_add(minutes.checked_mul(60_000_000)?)?);
+    let shown = time.ok()?.strftime("%a, %d-%b-%Y %H:%M:%S GMT").to_string();
+    (minutes != 0).then_some(shown)
+}

@@ -1,0 +1,363 @@
+//! Filling templates: references, variables, look-ups in maps.
+//!
+//! Source: `do_expand`, `lookup_variable`, `lookup_map`.
+
+use bstr::BStr;
+use pcre::Captures;
+use server::log::Level;
+use server::request::Request;
+use server::subrequest;
+use wire::Method;
+
+use super::flags::Escape;
+use super::map::{Asked, Internal, Kind, Map, MapFile};
+use super::settings::{Directory, Settings};
+use super::template::{LookUp, Part, Template};
+use super::trace::Trace;
+use super::variable::{LookAhead, Plain, Variable};
+use super::{Rewrite, random, value};
+
+use std::sync::Arc;
+
+/// What `$1` or `%1` refer to.
+#[derive(Default)]
+pub(super) struct References {
+    subject: Vec<u8>,
+    captures: Captures,
+}
+
+impl References {
+    /// The groups of a match.
+    pub fn set(&mut self, subject: &[u8], captures: Captures) {
+        self.subject.clear();
+        self.subject.extend_from_slice(subject);
+        self.captures = captures;
+    }
+
+    /// Nothing is referred to any more.
+    pub fn clear(&mut self) {
+        self.captures = Captures::new();
+    }
+
+    fn text(&self, group: usize) -> &[u8] {
+        self.captures.text(group, &self.subject).unwrap_or_default()
+    }
+}
+
+/// A template that was filled.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    /// The text.
+    pub text: Vec<u8>,
+    /// Whether the first question mark stands in the template itself; `None` without one.
+    pub first_mark: Option<bool>,
+    /// The same of the last one.
+    pub last_mark: Option<bool>,
+}
+
+impl Filled {
+    fn literal(&mut self, text: &[u8]) {
+        self.mark(text, true);
+        self.text.extend_from_slice(text);
+    }
+
+    /// Notes whether what was appended from `start` on has a question mark.
+    fn mark_from(&mut self, start: usize) {
+        let has_mark = self.text.get(start..).is_some_and(|added| added.contains(&b'?'));
+        if has_mark {
+            self.mark(b"?", false);
+        }
+    }
+
+    fn mark(&mut self, text: &[u8], is_literal: bool) {
+        if text.contains(&b'?') {
+            self.first_mark.get_or_insert(is_literal);
+            self.last_mark = Some(is_literal);
+        }
+    }
+}
+
+/// What templates of a rule are filled from, besides the request.
+pub(super) struct Scope<'r> {
+    /// The host's settings, for its maps.
+    pub settings: &'r Settings,
+    /// The directory whose rules run; `None` for those of the server.
+    pub directory: Option<&'r Directory>,
+    /// The path that rules are held against.
+    pub subject: Vec<u8>,
+    /// `$0`–`$9`
+    pub of_rule: References,
+    /// `%0`–`%9`
+    pub of_condition: References,
+    /// Header fields that were read for the condition at hand.
+    pub fields: Vec<Vec<u8>>,
+    /// Who writes to the log.
+    pub trace: Trace,
+}
+
+impl Scope<'_> {
+    /// The directory's path, for the log.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.directory.and_then(|directory| directory.path.as_deref())
+    }
+
+    /// Fills a template.
+    ///
+    /// # Errors
+    /// The status that the request ends with.
+    pub async fn fill(
+        &mut self,
+        request: &mut Request,
+        template: &Template,
+        escape: Option<&Escape>,
+    ) -> Result<Filled, u16> {
+        let mut filled = Filled::default();
+        for part in &template.0 {
+            let start = filled.text.len();
+            match part {
+                Part::Literal(text) => filled.literal(text),
+                Part::Escaped(byte) => filled.text.push(*byte),
+                Part::OfRule(group) => {
+                    self.append(request, self.of_rule.text(*group), escape, &mut filled.text);
+                    filled.mark_from(start);
+                }
+                Part::OfCondition(group) => {
+                    self.append(request, self.of_condition.text(*group), escape, &mut filled.text);
+                    filled.mark_from(start);
+                }
+                Part::Variable(variable) => {
+                    self.variable(request, variable, &mut filled.text).await?;
+                    filled.mark_from(start);
+                }
+                Part::Map(look_up) => {
+                    let value = Box::pin(self.look_up(request, look_up, escape)).await?;
+                    filled.text.extend_from_slice(&value);
+                    filled.mark_from(start);
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Appends what a reference means.
+    fn append(&self, request: &Request, text: &[u8], escape: Option<&Escape>, out: &mut Vec<u8>) {
+        let Some(escape) = escape.filter(|_| !text.is_empty()) else {
+            return out.extend_from_slice(text);
+        };
+        let start = out.len();
+        escape.append(out, text);
+        let (text, to) = (BStr::new(text), BStr::new(out.get(start..).unwrap_or_default()));
+        let line = format_args!("escaping backreference '{text}' to '{to}'");
+        self.trace.line(request, Level::Trace5, self.path(), line);
+    }
+
+    async fn variable(
+        &mut self,
+        request: &mut Request,
+        variable: &Variable,
+        out: &mut Vec<u8>,
+    ) -> Result<(), u16> {
+        match variable {
+            Variable::Nothing => {}
+            Variable::Env(name) => {
+                request.pure = false;
+                if request.is_undecided(name) {
+                    return Err(500);
+                }
+                value::append_env(request, name, out);
+            }
+            Variable::Ssl(name) => {
+                request.pure = false;
+                value::append_ssl(request, name, out);
+            }
+            Variable::Field(name) => self.field(request, name, out),
+            Variable::Time(format) => {
+                request.pure = false;
+                let start = out.len();
+                value::append_time(request, format, out);
+                if variable == &Variable::parse(b"TIME") {
+                    let shown = BStr::new(out.get(start..).unwrap_or_default());
+                    let line = format_args!("RESULT='{shown}'");
+                    self.trace.line(request, Level::Trace1, self.path(), line);
+                }
+            }
+            Variable::Named(name) => {
+                value::prepare(request, *name).await;
+                if *name == Plain::Ipv6 {
+                    let on = if value::is_ipv6(request) { "on" } else { "off" };
+                    let line = format_args!("IPV6='{on}'");
+                    self.trace.line(request, Level::Trace1, self.path(), line);
+                }
+                value::append(request, *name, out);
+            }
+            Variable::LookAhead(ahead) => Box::pin(self.look_ahead(request, ahead, out)).await?,
+        }
+        Ok(())
+    }
+
+    /// A header field; one that is there counts for `Vary`, but for `Host`.
+    fn field(&mut self, request: &mut Request, name: &[u8], out: &mut Vec<u8>) {
+        request.pure = false;
+        let Some(value) = request.headers_in.get(name) else { return };
+        out.extend_from_slice(value);
+        if !name.eq_ignore_ascii_case(b"Host") {
+            self.fields.push(name.to_vec());
+        }
+    }
+
+    /// A variable as a subrequest has it; empty within a subrequest for the very same path, which
+    /// would go on for ever (`subreq_ok`).
+    async fn look_ahead(
+        &mut self,
+        request: &mut Request,
+        ahead: &LookAhead,
+        out: &mut Vec<u8>,
+    ) -> Result<(), u16> {
+        if !may_ask(request) {
+            return Ok(());
+        }
+        let is_whole = self.subject.first() == Some(&b'/');
+        let by_file = ahead.of_file && (self.directory.is_none() || !is_whole);
+        let path = match self.directory {
+            Some(_) if !is_whole => [self.place(request, !ahead.of_file), &self.subject].concat(),
+            _ => self.subject.clone(),
+        };
+        let mut sub = match by_file {
+            true => subrequest::lookup_file(request, &path).await,
+            false => subrequest::lookup_uri(request, &path, Method::GET).await,
+        };
+        let start = out.len();
+        self.variable(&mut sub, &ahead.variable, out).await?;
+        let (path, name) = (BStr::new(&path), BStr::new(&ahead.name));
+        let found = BStr::new(out.get(start..).unwrap_or_default());
+        let line = format_args!("lookahead: path={path} var={name} -> val={found}");
+        self.trace.line(request, Level::Trace5, self.path(), line);
+        Ok(())
+    }
+
+    /// Where the request's directory lies: its `RewriteBase` if that is wanted and there is one.
+    fn place<'a>(&self, request: &'a Request, wants_base: bool) -> &'a [u8] {
+        let Some(directory) = request.dir_of::<Rewrite>() else { return b"" };
+        let base = directory.base.as_deref().filter(|_| wants_base);
+        base.or(directory.path.as_deref()).unwrap_or_default()
+    }
+
+    async fn look_up(
+        &mut self,
+        request: &mut Request,
+        look_up: &LookUp,
+        escape: Option<&Escape>,
+    ) -> Result<Vec<u8>, u16> {
+        let key = self.fill(request, &look_up.key, escape).await?.text;
+        let found = match self.settings.maps.get(&look_up.map).map(AsRef::as_ref) {
+            None => None,
+            Some(Map::Internal(function)) => {
+                Some(self.of_function(request, &look_up.map, *function, &key))
+            }
+            Some(Map::File(map)) => self.of_file(request, &look_up.map, map, &key).await,
+        };
+        match (found, &look_up.default) {
+            (Some(found), _) => Ok(found),
+            (None, Some(default)) => Ok(self.fill(request, default, escape).await?.text),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    fn of_function(
+        &self,
+        request: &Request,
+        map: &[u8],
+        function: Internal,
+        key: &[u8],
+    ) -> Vec<u8> {
+        let value = function.value(key);
+        let key = if function.overwrites() { &value } else { key };
+        let (map, key, shown) = (BStr::new(map), BStr::new(key), BStr::new(&value));
+        let line = format_args!("map lookup OK: map={map} key={key} -> val={shown}");
+        self.trace.line(request, Level::Trace5, None, line);
+        value
+    }
+
+    async fn of_file(
+        &self,
+        request: &mut Request,
+        name: &[u8],
+        map: &Arc<MapFile>,
+        key: &[u8],
+    ) -> Option<Vec<u8>> {
+        let notes = self.trace.writes(Level::Trace5);
+        let asked = match map.find(request, key, notes).await {
+            Ok(asked) => asked,
+            Err((error, number, file)) => {
+                log_failure(request, error, number, file);
+                return None;
+            }
+        };
+        if notes {
+            self.trace_look_up(request, name, map, key, &asked);
+        }
+        let value = asked.value.filter(|value| !value.is_empty())?;
+        if map.kind != Kind::Random {
+            return Some(value);
+        }
+        request.pure = false;
+        let parts: Vec<&[u8]> = value.split(|byte| *byte == b'|').collect();
+        let chosen = parts.get(random::below(parts.len())).copied().unwrap_or_default();
+        let shown = BStr::new(chosen);
+        let line = format_args!("randomly chosen the subvalue `{shown}'");
+        self.trace.line(request, Level::Trace5, None, line);
+        Some(chosen.to_vec()).filter(|chosen| !chosen.is_empty())
+    }
+
+    /// What Apache writes, which looks a key up once and keeps it until the file changes.
+    fn trace_look_up(
+        &self,
+        request: &Request,
+        name: &[u8],
+        map: &MapFile,
+        key: &[u8],
+        asked: &Asked,
+    ) {
+        let kind = if map.is_dbm() { "dbm" } else { "txt" };
+        let (name, key) = (BStr::new(name), BStr::new(key));
+        let value = BStr::new(asked.value.as_deref().unwrap_or_default());
+        let write = |level, text: std::fmt::Arguments<'_>| {
+            self.trace.line(request, level, None, text);
+        };
+        if asked.is_known {
+            let what = "cache lookup OK";
+            let line = format_args!("{what}: map={name}[{kind}] key={key} -> val={value}");
+            return write(Level::Trace5, line);
+        }
+        let what = "cache lookup FAILED, forcing new map lookup";
+        write(Level::Trace6, format_args!("{what}"));
+        match asked.value {
+            Some(_) => {
+                let what = "map lookup OK";
+                let line = format_args!("{what}: map={name}[{kind}] key={key} -> val={value}");
+                write(Level::Trace5, line);
+            }
+            None => {
+                let line = format_args!("map lookup FAILED: map={name}[{kind}] key={key}");
+                write(Level::Trace5, line);
+            }
+        }
+    }
+}
+
+/// Whether a subrequest may be made: not within one for the very same path.
+pub(super) fn may_ask(request: &Request) -> bool {
+    request.main.as_ref().is_none_or(|main| main.uri != request.uri)
+}
+
+fn log_failure(request: &Request, error: rustix::io::Errno, number: u32, file: &[u8]) {
+    let what = match number {
+        655 => "can't open text RewriteMap file",
+        656 => "can't open DBM RewriteMap",
+        661 => "can't access text RewriteMap file",
+        _ => "can't access DBM RewriteMap file",
+    };
+    let file = BStr::new(file);
+    let text = format_args!("mod_rewrite: {what} {file}");
+    request.log_error::<Rewrite>(Level::Error, number, error, text);
+}

@@ -1,0 +1,96 @@
+//! `RewriteMap`: where keys have their values.
+//!
+//! Source: `cmd_rewritemap`, `lookup_map`.
+
+mod file;
+mod index;
+mod internal;
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+use server::build::Build;
+use server::directive::Fault;
+
+pub(super) use file::{Asked, Kind, MapFile};
+pub(super) use internal::Internal;
+
+/// A map.
+#[derive(Debug)]
+pub(super) enum Map {
+    /// `txt:`, `rnd:`, `dbm:`
+    File(Arc<MapFile>),
+    /// `int:`
+    Internal(Internal),
+}
+
+/// Reads the source of the map `name`.
+///
+/// # Errors
+/// Apache's sentences; what is not here is refused with its reason.
+pub(super) fn parse(build: &Build, name: &[u8], source: &[u8]) -> Result<Map, Fault> {
+    let after = |kind: &str| {
+        let (start, rest) = source.split_at_checked(kind.len())?;
+        start.eq_ignore_ascii_case(kind.as_bytes()).then_some(rest)
+    };
+    if let Some(function) = after("int:") {
+        return Internal::of_name(function).map(Map::Internal).ok_or_else(|| {
+            format!("RewriteMap: internal map not found:{}", function.as_bstr()).into()
+        });
+    }
+    if after("dbd:").is_some() || after("fastdbd:").is_some() {
+        return Err("RewriteMap types dbd and fastdbd require mod_dbd!".into());
+    }
+    if after("prg:").is_some() {
+        return Err(Fault::new("RewriteMap: programs are not supported yet")
+            .help("docs/compat.md lists what is there"));
+    }
+    if let Some(rest) = after("dbm") {
+        return dbm(build, name, source, rest);
+    }
+    let (kind, path) = match (after("txt:"), after("rnd:")) {
+        (Some(path), _) => (Kind::Text, path),
+        (_, Some(path)) => (Kind::Random, path),
+        _ => (Kind::Text, source),
+    };
+    open(build, name, path, kind)
+}
+
+fn dbm(build: &Build, name: &[u8], source: &[u8], rest: &[u8]) -> Result<Map, Fault> {
+    let (kind, path) = match rest {
+        [b':', path @ ..] => (&b"default"[..], path),
+        [b'=', rest @ ..] => rest.split_once_str(":").unwrap_or((b"", b"")),
+        _ => (&b""[..], &b""[..]),
+    };
+    let kind = match kind.to_ascii_lowercase().as_slice() {
+        b"" => return Err(format!("RewriteMap: bad map:{}", source.as_bstr()).into()),
+        b"sdbm" => Kind::Sdbm,
+        // APR's default is what it was built with; a file of SDBM's is known by its name.
+        b"default" if exists(build, &[path, b".pag"].concat()) => Kind::Sdbm,
+        b"default" | b"gdbm" | b"db" => {
+            let why = "RewriteMap: dbm files are read in SDBM's format only";
+            let help = "make it with: httxt2dbm -f SDBM -i TEXT -o FILE, and name it dbm=sdbm:FILE";
+            return Err(Fault::new(why).help(help));
+        }
+        other => {
+            return Err(format!("RewriteMap: dbm type {} is invalid", other.as_bstr()).into());
+        }
+    };
+    open(build, name, path, kind)
+}
+
+fn exists(build: &Build, path: &[u8]) -> bool {
+    build.path(path).exists()
+}
+
+fn open(build: &Build, name: &[u8], path: &[u8], kind: Kind) -> Result<Map, Fault> {
+    let map = MapFile::new(build.path(path).as_os_str().as_bytes(), kind);
+    match map.missing() {
+        Some(missing) => {
+            let (name, missing) = (name.as_bstr(), missing.as_bstr());
+            Err(format!("RewriteMap: file for map {name} not found:{missing}").into())
+        }
+        None => Ok(Map::File(Arc::new(map))),
+    }
+}

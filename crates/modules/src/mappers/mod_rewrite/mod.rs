@@ -1,0 +1,65 @@
+//! mod_rewrite: rules that change URLs, and decide what becomes of requests.
+//!
+//! The rules of a host run where its URLs become file names ([`of_server`]), those of a directory
+//! when the file is known ([`of_directory`]). Both are a [`pass`] through rules that were read into
+//! typed parts with the configuration; nothing is parsed for a request. A request that no pattern
+//! matches goes through without waiting for anything.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_rewrite.html>
+
+mod act;
+mod condition;
+mod cookie;
+mod expand;
+mod flags;
+mod holds;
+mod line;
+mod map;
+mod of_directory;
+mod of_server;
+mod pass;
+mod random;
+mod redirect;
+mod rows;
+mod rule;
+mod settings;
+mod template;
+mod trace;
+mod url;
+mod value;
+mod variable;
+
+use server::directive::Row;
+use server::hooks::{Bound, Hooks, Phase, Rank};
+use server::module::Module;
+
+use settings::{Directory, Settings};
+
+pub(super) use of_directory::HANDLER;
+
+/// `mod_rewrite.c`
+pub struct Rewrite;
+
+impl Module for Rewrite {
+    const NAME: &'static str = "rewrite_module";
+    const FILE: &'static str = "mod_rewrite.c";
+    type Server = Settings;
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Rewrite>] = rows::ROWS;
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        // What depends on more than path and files makes the request impure when it is read.
+        hooks.on(Phase::TranslateName, Rank::FIRST, of_server::runs, of_server::translate).pure();
+        hooks
+            .on(Phase::Fixups, Rank::FIRST, of_directory::runs, of_directory::fixup)
+            .after(&["mod_proxy.c"])
+            .pure();
+        hooks.on(Phase::Fixups, Rank::LAST, forces_type, of_directory::force_type).pure();
+        hooks.handler(of_directory::HANDLER, of_directory::handle).pure();
+    }
+}
+
+/// Whether a rule may have remembered a type: one of the host's runs under any configuration.
+fn forces_type(rewrite: Bound<'_, Rewrite>) -> bool {
+    rewrite.server.common.forces_type() || rewrite.dir.common.forces_type()
+}

@@ -1,0 +1,235 @@
+//! The rules of a directory, which run when the file is known and lead to an internal redirect.
+//!
+//! Source: `hook_fixup`, `handler_redirect`.
+
+use std::borrow::Cow;
+
+use bstr::BStr;
+use server::core::OptionFlags;
+use server::hooks::{Answer, Bound, Verdict};
+use server::log::Level;
+use server::request::Request;
+use server::subrequest;
+
+use super::of_server::has_ended;
+use super::pass::{Outcome, Pass};
+use super::redirect;
+use super::settings::{Directory, Options};
+use super::trace::Trace;
+use super::{Rewrite, url, value};
+
+/// The name of our handler.
+pub(in super::super) const HANDLER: &str = "redirect-handler";
+
+/// What stands before a file name that is a path to go to.
+const REDIRECT: &[u8] = b"redirect:";
+
+/// Whether a place has the engine on, and something of ours in a section.
+pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {
+    rewrite.dir.common.is_on() && rewrite.dir.path.is_some()
+}
+
+/// The first hook of `fixups`.
+pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
+    let directory = rewrite.dir;
+    let Some(path) = directory.path.as_deref() else { return Answer::DECLINED };
+    // The directory without its slash is mod_dir's to redirect.
+    let is_bare = path.strip_suffix(b"/") == Some(&request.filename);
+    if is_bare && !directory.common.options().has(Options::ALLOW_NO_SLASH) {
+        return Answer::DECLINED;
+    }
+    if has_ended(request) {
+        let line = format_args!("Declining, no further rewriting due to END flag");
+        Trace::of(request).line(request, Level::Trace8, Some(path), line);
+        return Answer::DECLINED;
+    }
+    if !may_follow_links(request) {
+        return Answer::status(403);
+    }
+    let own_file = request.filename.clone();
+    let own_args = request.args.clone();
+    let mut pass = Pass::new(request, rewrite.server, Some(directory));
+    let found = pass.seek();
+    if found == Ok(false) {
+        return Answer::Now(pass_through(pass, own_file));
+    }
+    Answer::Wait(Box::pin(async move {
+        match pass.run(found).await {
+            Err(status) | Ok(Outcome::Status(status)) => Verdict::Status(status),
+            Ok(Outcome::Unchanged) => pass_through(pass, own_file),
+            Ok(Outcome::Changed { unescaped, .. }) => {
+                finish(pass, directory, unescaped, &own_file, own_args.as_deref())
+            }
+        }
+    }))
+}
+
+/// Rules could lead around the links that are forbidden.
+fn may_follow_links(request: &Request) -> bool {
+    let options = request.plan.core.options.flags();
+    if options.has(OptionFlags::FOLLOW_SYMLINKS)
+        || options.has(OptionFlags::SYMLINKS_IF_OWNER_MATCH)
+    {
+        return true;
+    }
+    let file = BStr::new(&request.filename);
+    request.log::<Rewrite>(
+        Level::Error,
+        670,
+        format_args!(
+            "Options FollowSymLinks and SymLinksIfOwnerMatch are both off, so the RewriteRule \
+             directive is also forbidden due to its similar ability to circumvent directory \
+             restrictions : {file}"
+        ),
+    );
+    false
+}
+
+fn pass_through(pass: Pass<'_>, own_file: Vec<u8>) -> Verdict {
+    let file = BStr::new(&pass.request.filename);
+    pass.line(Level::Trace1, format_args!("pass through {file}"));
+    pass.request.filename = own_file;
+    Verdict::Declined
+}
+
+fn finish(
+    mut pass: Pass<'_>,
+    directory: &Directory,
+    unescaped: bool,
+    own_file: &[u8],
+    own_args: Option<&[u8]>,
+) -> Verdict {
+    let is_redirect = url::scheme(&pass.request.filename).is_some();
+    if (!is_redirect || unescaped) && redirect::has_unsafe_query(pass.request, 10411) {
+        return Verdict::Status(403);
+    }
+    if pass.request.filename.starts_with(b"proxy:") {
+        return Verdict::Status(redirect::without_proxy(pass.request, 10160));
+    }
+    if is_redirect {
+        replace_in_url(&mut pass, directory);
+        return redirect::answer(&mut pass, unescaped, own_args);
+    }
+    pass.request.status = pass.status;
+    go_to(pass, directory, own_file)
+}
+
+/// The path of a URL may begin with that of the directory, as it does for a relative result.
+fn replace_in_url(pass: &mut Pass<'_>, directory: &Directory) {
+    let (Some(path), Some(base)) = (directory.path.as_deref(), directory.base.as_deref()) else {
+        return;
+    };
+    let whole = &pass.request.filename;
+    let start = url::scheme(whole).map_or(0, |scheme| scheme.length);
+    let rest = whole.get(start..).unwrap_or_default();
+    let slash = rest.iter().position(|byte| *byte == b'/');
+    let Some(start) = slash.map(|slash| start + slash + 1).filter(|start| *start < whole.len())
+    else {
+        return;
+    };
+    trace_replacing(pass, path, base);
+    let (head, rest) = pass.request.filename.split_at_checked(start).unwrap_or_default();
+    let bare = |text: &[u8]| -> Vec<u8> { text.strip_prefix(b"/").unwrap_or(text).to_vec() };
+    if let Some(found) = rebase(pass, rest, &bare(path), &bare(base)) {
+        pass.request.filename = [head, &found[..]].concat();
+    }
+}
+
+fn trace_replacing(pass: &Pass<'_>, path: &[u8], base: &[u8]) {
+    let (path, base) = (BStr::new(path), BStr::new(base));
+    pass.line(Level::Trace2, format_args!("trying to replace prefix {path} with {base}"));
+}
+
+fn rebase(pass: &Pass<'_>, path: &[u8], prefix: &[u8], base: &[u8]) -> Option<Vec<u8>> {
+    let (rest, whole) = url::rebase(path, prefix, base)?;
+    let (path, rest, shown) = (BStr::new(path), BStr::new(rest), BStr::new(&whole));
+    pass.plain_line(Level::Trace5, format_args!("strip matching prefix: {path} -> {rest}"));
+    pass.plain_line(Level::Trace4, format_args!("add subst prefix: {rest} -> {shown}"));
+    Some(whole)
+}
+
+/// The result is a path of this server, to which the handler will go.
+fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
+    let file = BStr::new(&pass.request.filename);
+    if pass.request.filename.first() != Some(&b'/') {
+        return Verdict::Status(400);
+    }
+    if pass.request.filename == own_file {
+        let line = format_args!("initial URL equal rewritten URL: {file} [IGNORING REWRITE]");
+        pass.line(Level::Trace1, line);
+        return Verdict::Ok;
+    }
+    let target = public_path(&pass, directory);
+    pass.request.notes.set(b"redirect-keeps-vary", b"");
+    let shown = BStr::new(&target);
+    let line = format_args!("internal redirect with {shown} [INTERNAL REDIRECT]");
+    pass.line(Level::Trace1, line);
+    pass.request.filename = [REDIRECT, &target].concat();
+    pass.request.handler = Some(Cow::Borrowed(HANDLER.as_bytes()));
+    Verdict::Ok
+}
+
+/// The URL path of a file: by `RewriteBase`, else by `DocumentRoot`, else by what the folder was
+/// mapped from. Where none of them fits the file's own path is what is asked for.
+fn public_path(pass: &Pass<'_>, directory: &Directory) -> Vec<u8> {
+    let file = pass.request.filename.as_slice();
+    let path = directory.path.as_deref().unwrap_or_default();
+    let found = if let Some(base) = directory.base.as_deref() {
+        trace_replacing(pass, path, base);
+        rebase(pass, file, path, base)
+    } else {
+        let root = value::document_root(pass.request);
+        let rest = file.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
+        let rest = rest.filter(|rest| rest.first() == Some(&b'/'));
+        if let Some(rest) = rest {
+            let (file, rest) = (BStr::new(file), BStr::new(rest));
+            let line = format_args!("strip document_root prefix: {file} -> {rest}");
+            pass.line(Level::Trace2, line);
+        }
+        rest.map(<[u8]>::to_vec)
+    };
+    found.or_else(|| by_context(pass, directory)).unwrap_or_else(|| file.to_vec())
+}
+
+fn by_context(pass: &Pass<'_>, directory: &Directory) -> Option<Vec<u8>> {
+    if directory.common.options().has(Options::IGNORE_CONTEXT_INFO) {
+        return None;
+    }
+    let prefix = pass.request.notes.get(b"CONTEXT_PREFIX").unwrap_or_default();
+    let root = value::context_document_root(pass.request);
+    let (shown_root, shown) = (BStr::new(root), BStr::new(prefix));
+    let line =
+        format_args!("trying to replace context docroot {shown_root} with context prefix {shown}");
+    pass.line(Level::Trace2, line);
+    rebase(pass, &pass.request.filename, root, prefix)
+}
+
+/// The handler: the request begins again with another path.
+pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
+    let Some(path) = request.filename.strip_prefix(REDIRECT) else { return Answer::DECLINED };
+    let mut target = path.to_vec();
+    if let Some(args) = &request.args {
+        target.push(b'?');
+        target.extend_from_slice(args);
+    }
+    Answer::Wait(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
+}
+
+/// The last hook of `fixups`: what `T` and `H` have remembered (`hook_mimetype`).
+pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
+    let trace = Trace::of(request);
+    let note = |request: &Request, name| request.notes.get(name).map(<[u8]>::to_vec);
+    if let Some(media_type) = note(request, super::act::FORCED_TYPE) {
+        let (file, shown) = (BStr::new(&request.filename), BStr::new(&media_type));
+        let line = format_args!("force filename {file} to have MIME-type '{shown}'");
+        trace.line(request, Level::Trace1, None, line);
+        request.content_type = Some(media_type);
+    }
+    if let Some(handler) = note(request, super::act::FORCED_HANDLER) {
+        let (file, shown) = (BStr::new(&request.filename), BStr::new(&handler));
+        let line = format_args!("force filename {file} to have the Content-handler '{shown}'");
+        trace.line(request, Level::Trace1, None, line);
+        request.handler = Some(Cow::Owned(handler));
+    }
+    Answer::OK
+}

@@ -1,0 +1,290 @@
+//! A pass through a set of rules.
+//!
+//! Source: `apply_rewrite_list`, `apply_rewrite_rule`.
+
+use std::sync::Arc;
+
+use bstr::BStr;
+use pcre::Captures;
+use server::log::Level;
+use server::matching::{self, Stop};
+use server::request::Request;
+
+use super::Rewrite;
+use super::expand::{References, Scope};
+use super::rule::Rule;
+use super::settings::{Directory, Settings};
+use super::trace::Trace;
+
+/// Other requests have their turn after so many rules that matched.
+const TURN_RULES: u32 = 64;
+
+/// What came of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// No rule has changed anything.
+    Unchanged,
+    /// The request's file name is the result.
+    Changed {
+        /// `NE`: a redirect to it is not escaped.
+        unescaped: bool,
+        /// `PT`: it is a path for the hooks that follow.
+        passed_through: bool,
+    },
+    /// The request ends.
+    Status(u16),
+}
+
+/// What a rule did.
+pub(super) enum Applied {
+    /// Its conditions did not hold.
+    No,
+    /// The path stays.
+    Kept,
+    /// The path was rewritten.
+    Rewritten,
+    /// The request ends, by a rule whose result is unsafe.
+    Refused,
+}
+
+/// `END` was reached: no rule runs any more for the request, nor for those it is redirected to.
+pub(super) struct Ended;
+
+/// A pass that may be anywhere in its set.
+pub(super) struct Pass<'r> {
+    /// The request.
+    pub request: &'r mut Request,
+    /// What templates are filled from.
+    pub scope: Scope<'r>,
+    /// The status that a rule has set.
+    pub status: u16,
+    /// The rule that has rewritten the path last.
+    pub last: Option<&'r Arc<Rule>>,
+    rules: &'r [Arc<Rule>],
+    /// The rule that is next, or has just matched.
+    at: usize,
+    pub(super) captures: Captures,
+    outcome: Outcome,
+    rounds: i32,
+    applied: u32,
+    /// Header fields that conditions of the rule at hand depended on.
+    pub(super) vary: Vec<Vec<u8>>,
+}
+
+impl<'r> Pass<'r> {
+    /// A pass through the rules of the host, or of a directory.
+    pub fn new(
+        request: &'r mut Request,
+        settings: &'r Settings,
+        directory: Option<&'r Directory>,
+    ) -> Pass<'r> {
+        let common = directory.map_or(&settings.common, |directory| &directory.common);
+        let trace = Trace::of(request);
+        let scope = Scope {
+            settings,
+            directory,
+            subject: Vec::new(),
+            of_rule: References::default(),
+            of_condition: References::default(),
+            fields: Vec::new(),
+            trace,
+        };
+        Pass {
+            status: request.status,
+            request,
+            scope,
+            last: None,
+            rules: &common.rules,
+            at: 0,
+            captures: Captures::new(),
+            outcome: Outcome::Unchanged,
+            rounds: 1,
+            applied: 0,
+            vary: Vec::new(),
+        }
+    }
+
+    /// Writes a line about the rules at hand.
+    pub fn line(&self, level: Level, text: std::fmt::Arguments<'_>) {
+        self.scope.trace.line(self.request, level, self.scope.path(), text);
+    }
+
+    /// Writes a line that does not say whose rules are at hand.
+    pub fn plain_line(&self, level: Level, text: std::fmt::Arguments<'_>) {
+        self.scope.trace.line(self.request, level, None, text);
+    }
+
+    /// Goes on to the next rule whose pattern matches; false at the end.
+    ///
+    /// # Errors
+    /// [`Stop`]; where a match has to be made first the pass stands at its rule.
+    pub fn seek(&mut self) -> Result<bool, Stop> {
+        while let Some(rule) = self.rules.get(self.at) {
+            let is_skipped = self.request.main.is_some()
+                && (rule.flags.not_in_subrequests || rule.flags.redirect);
+            if !is_skipped {
+                if self.matches(rule)? {
+                    return Ok(true);
+                }
+                self.skip_chain(rule);
+            }
+            self.at += 1;
+        }
+        Ok(false)
+    }
+
+    /// Goes to the last rule of a chain.
+    fn skip_chain(&mut self, rule: &'r Arc<Rule>) {
+        let mut link = Some(rule);
+        while link.is_some_and(|rule| rule.flags.chain) {
+            self.at += 1;
+            link = self.rules.get(self.at);
+        }
+    }
+
+    /// Whether a rule's pattern matches, which is asked before its conditions are.
+    fn matches(&mut self, rule: &Rule) -> Result<bool, Stop> {
+        self.take_subject();
+        if self.scope.trace.writes(Level::Trace3) {
+            let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(&self.scope.subject));
+            self.line(Level::Trace3, format_args!("applying pattern '{pattern}' to uri '{uri}'"));
+        }
+        let captures = Some(&mut self.captures);
+        let matched = self.request.matches(&rule.regex, &self.scope.subject, captures)?;
+        Ok(matching::certain(matched)? != rule.negated)
+    }
+
+    /// The path that rules are held against: that of the request, or what of it lies below the
+    /// directory, with the path information.
+    fn take_subject(&mut self) {
+        let request = &*self.request;
+        let mut subject = std::mem::take(&mut self.scope.subject);
+        subject.clear();
+        subject.extend_from_slice(&request.filename);
+        if let Some(directory) = self.scope.path() {
+            if !request.path_info.is_empty() {
+                subject.extend_from_slice(&request.path_info);
+                let (file, info) = (BStr::new(&request.filename), BStr::new(&request.path_info));
+                let line = format_args!("add path info postfix: {file} -> {file}{info}");
+                self.line(Level::Trace3, line);
+            }
+            if subject.starts_with(directory) {
+                let (whole, rest) = (BStr::new(&subject), subject.get(directory.len()..));
+                let rest = BStr::new(rest.unwrap_or_default());
+                let line = format_args!("strip per-dir prefix: {whole} -> {rest}");
+                self.line(Level::Trace3, line);
+                subject.drain(..directory.len());
+            }
+        }
+        self.scope.subject = subject;
+    }
+
+    /// Goes through the rules to the end, from what [`Pass::seek`] came to.
+    ///
+    /// # Errors
+    /// The status that the request ends with where a match is undecided.
+    pub async fn run(&mut self, mut found: Result<bool, Stop>) -> Result<Outcome, u16> {
+        loop {
+            match found {
+                Ok(true) => {}
+                Ok(false) => return Ok(self.outcome),
+                Err(Stop::Status(status)) => return Err(status),
+                Err(Stop::Later) => {
+                    matching::decide(self.request).await;
+                    found = self.seek();
+                    continue;
+                }
+            }
+            if let Some(outcome) = self.apply().await? {
+                return Ok(outcome);
+            }
+            self.applied += 1;
+            if self.applied.is_multiple_of(TURN_RULES) && !self.request.depth.in_expression {
+                tokio::task::yield_now().await;
+            }
+            found = self.seek();
+        }
+    }
+
+    /// Applies the rule whose pattern has matched, and goes to the one that is next; an outcome
+    /// ends the pass.
+    async fn apply(&mut self) -> Result<Option<Outcome>, u16> {
+        let rules = self.rules;
+        let Some(rule) = rules.get(self.at) else { return Ok(Some(self.outcome)) };
+        self.vary.clear();
+        let applied = self.act(rule).await?;
+        match applied {
+            Applied::No => {
+                self.skip_chain(rule);
+                self.at += 1;
+                return Ok(None);
+            }
+            Applied::Kept => {}
+            Applied::Rewritten | Applied::Refused => {
+                let output = BStr::new(&rule.target.text);
+                let line = format_args!("setting lastsub to rule with output {output}");
+                self.line(Level::Trace2, line);
+                self.last = Some(rule);
+            }
+        }
+        let limit = 2 * self.request.host.core.head_limits().line_bytes;
+        if self.request.filename.len() > limit {
+            self.log_about(rule, 0, format_args!("exceeded maximum length ({limit})"));
+            return Ok(Some(Outcome::Status(500)));
+        }
+        if !self.vary.is_empty() {
+            let fields = self.vary.join(&b", "[..]);
+            self.request.headers_out.merge(b"Vary", &fields);
+        }
+        if rule.flags.ends || matches!(applied, Applied::Refused) {
+            return Ok(Some(Outcome::Status(self.status)));
+        }
+        if matches!(applied, Applied::Rewritten) {
+            let unescaped = rule.flags.unescaped;
+            self.outcome = Outcome::Changed { unescaped, passed_through: false };
+        }
+        Ok(self.next(rule))
+    }
+
+    /// What comes after a rule that was applied.
+    fn next(&mut self, rule: &'r Arc<Rule>) -> Option<Outcome> {
+        let flags = &rule.flags;
+        if flags.pass_through {
+            let path = BStr::new(&self.request.filename);
+            let line = format_args!(
+                "forcing '{path}' to get passed through to next API URI-to-filename handler"
+            );
+            self.line(Level::Trace2, line);
+            return Some(Outcome::Changed { unescaped: false, passed_through: true });
+        }
+        if flags.end {
+            let line = "Rule has END flag, no further rewriting for this request";
+            self.line(Level::Trace8, format_args!("{line}"));
+            self.request.keep(Ended);
+            return Some(self.outcome);
+        }
+        if flags.proxy || flags.last {
+            return Some(self.outcome);
+        }
+        if flags.next_round {
+            self.rounds = self.rounds.saturating_add(1);
+            if self.rounds >= flags.rounds {
+                let rounds = flags.rounds;
+                let why =
+                    format_args!("exceeded maximum number of rounds ({rounds}) via the [N] flag");
+                self.log_about(rule, 2596, why);
+                return Some(Outcome::Status(500));
+            }
+            self.at = 0;
+            return None;
+        }
+        self.at = self.at.saturating_add(flags.skip).saturating_add(1);
+        None
+    }
+
+    fn log_about(&self, rule: &Rule, number: u32, why: std::fmt::Arguments<'_>) {
+        let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(&self.request.uri));
+        let text = format_args!("RewriteRule '{pattern}' and URI '{uri}' {why}");
+        self.request.log::<Rewrite>(Level::Error, number, text);
+    }
+}

@@ -1,0 +1,63 @@
+//! Results that lead elsewhere: to the client, which asks again, or to a proxy.
+
+use bstr::BStr;
+use server::hooks::Verdict;
+use server::log::Level;
+use server::request::Request;
+
+use super::Rewrite;
+use super::pass::Pass;
+use super::url;
+
+/// Redirects the client to the request's file name, which is a URL. The query is escaped too,
+/// unless it came with the request.
+pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8]>) -> Verdict {
+    let mut target = std::mem::take(&mut pass.request.filename);
+    if !unescaped && let Some(scheme) = url::scheme(&target) {
+        pass.line(Level::Trace1, format_args!("escaping {} for redirect", BStr::new(&target)));
+        target = url::escape(&target, scheme);
+    }
+    if let Some(args) = pass.request.args.clone() {
+        let copies = unescaped || own_args == Some(&args[..]);
+        let mut escaped = Vec::new();
+        if !copies {
+            wire::escape::path(&mut escaped, &args);
+        }
+        target.push(b'?');
+        target.extend_from_slice(if copies { &args } else { &escaped });
+        let what = if copies { "copying" } else { "escaping" };
+        let (args, escaped) = (BStr::new(&args), BStr::new(&escaped));
+        let line = format_args!("{what} {args} to query string for redirect {escaped}");
+        pass.line(Level::Trace1, line);
+    }
+    let status = if wire::status::is_redirect(pass.status) { pass.status } else { 302 };
+    pass.request.headers_out.set(b"Location", &target);
+    let shown = BStr::new(&target);
+    pass.line(Level::Trace1, format_args!("redirect to {shown} [REDIRECT/{status}]"));
+    pass.request.filename = target;
+    Verdict::Status(status)
+}
+
+/// Whether the query has something that no query may have; the log says so under `number`.
+pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
+    let is_unsafe = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+    let found = request.args.as_ref().is_some_and(|args| args.iter().any(is_unsafe));
+    if found {
+        let why = "Rewritten query string contains control characters or spaces";
+        request.log::<Rewrite>(Level::Error, number, format_args!("{why}"));
+    }
+    found
+}
+
+/// What a request for a proxy ends with, since there is none.
+pub(super) fn without_proxy(request: &Request, number: u32) -> u16 {
+    let target = BStr::new(&request.filename);
+    request.log::<Rewrite>(
+        Level::Error,
+        number,
+        format_args!(
+            "attempt to make remote request from mod_rewrite without proxy enabled: {target}"
+        ),
+    );
+    403
+}

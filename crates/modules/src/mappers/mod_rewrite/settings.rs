@@ -1,0 +1,233 @@
+//! What the module knows of a server and of a directory, and which rules are in force where.
+//!
+//! Source: `config_server_merge`, `config_perdir_merge`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use server::merge::Merge;
+
+use super::condition::Condition;
+use super::map::Map;
+use super::rule::Rule;
+
+/// Words of `RewriteOptions`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options(u16);
+
+impl Options {
+    /// `Inherit`
+    pub const INHERIT: Options = Options(1);
+    /// `InheritBefore`
+    pub const INHERIT_BEFORE: Options = Options(2);
+    /// `AllowNoSlash`
+    pub const ALLOW_NO_SLASH: Options = Options(4);
+    /// `AllowAnyURI`
+    pub const ALLOW_ANY_URI: Options = Options(8);
+    /// `MergeBase`
+    pub const MERGE_BASE: Options = Options(16);
+    /// `InheritDown`
+    pub const INHERIT_DOWN: Options = Options(32);
+    /// `InheritDownBefore`
+    pub const INHERIT_DOWN_BEFORE: Options = Options(64);
+    /// `IgnoreInherit`
+    pub const IGNORE_INHERIT: Options = Options(128);
+    /// `IgnoreContextInfo`
+    pub const IGNORE_CONTEXT_INFO: Options = Options(256);
+    /// `LegacyPrefixDocRoot`
+    pub const LEGACY_PREFIX: Options = Options(512);
+    /// `UnsafePrefixStat`
+    pub const UNSAFE_PREFIX_STAT: Options = Options(1024);
+
+    /// The option of a word; case does not count.
+    pub fn of_word(word: &[u8]) -> Option<Options> {
+        const WORDS: [(&str, Options); 11] = [
+            ("Inherit", Options::INHERIT),
+            ("InheritBefore", Options::INHERIT_BEFORE),
+            ("InheritDown", Options::INHERIT_DOWN),
+            ("InheritDownBefore", Options::INHERIT_DOWN_BEFORE),
+            ("IgnoreInherit", Options::IGNORE_INHERIT),
+            ("AllowNoSlash", Options::ALLOW_NO_SLASH),
+            ("AllowAnyURI", Options::ALLOW_ANY_URI),
+            ("MergeBase", Options::MERGE_BASE),
+            ("IgnoreContextInfo", Options::IGNORE_CONTEXT_INFO),
+            ("LegacyPrefixDocRoot", Options::LEGACY_PREFIX),
+            ("UnsafePrefixStat", Options::UNSAFE_PREFIX_STAT),
+        ];
+        let found = WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, option)| *option)
+    }
+
+    /// Whether an option is set.
+    pub const fn has(self, option: Options) -> bool {
+        self.0 & option.0 != 0
+    }
+
+    /// Both.
+    pub const fn with(self, option: Options) -> Options {
+        Options(self.0 | option.0)
+    }
+}
+
+/// How rules of an outer place join those of an inner one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inheritance {
+    None,
+    /// The inner rules come first.
+    After,
+    /// The outer rules come first.
+    Before,
+}
+
+fn inheritance(outer: Options, merged: Options) -> Inheritance {
+    let is_handed_down = |option| outer.has(option) && !merged.has(Options::IGNORE_INHERIT);
+    if merged.has(Options::INHERIT) || is_handed_down(Options::INHERIT_DOWN) {
+        Inheritance::After
+    } else if merged.has(Options::INHERIT_BEFORE) || is_handed_down(Options::INHERIT_DOWN_BEFORE) {
+        Inheritance::Before
+    } else {
+        Inheritance::None
+    }
+}
+
+/// The settings that servers and directories have alike.
+#[derive(Clone, Default)]
+pub(super) struct Common {
+    /// `RewriteEngine`
+    pub engine: Option<bool>,
+    /// `RewriteOptions`
+    pub options: Option<Options>,
+    /// `RewriteRule`
+    pub rules: Vec<Arc<Rule>>,
+    /// `RewriteCond` that no rule has taken yet.
+    pub pending: Vec<Condition>,
+}
+
+impl Common {
+    /// `RewriteEngine`, which is off by default.
+    pub fn is_on(&self) -> bool {
+        self.engine == Some(true)
+    }
+
+    /// The options that are set.
+    pub fn options(&self) -> Options {
+        self.options.unwrap_or_default()
+    }
+
+    /// Sets an option besides those that are set.
+    pub fn add_option(&mut self, option: Options) {
+        self.options = Some(self.options().with(option));
+    }
+
+    /// Whether a rule remembers a type or handler.
+    pub fn forces_type(&self) -> bool {
+        self.rules.iter().any(|rule| rule.forces_type())
+    }
+
+    fn merge(outer: &Self, inner: &Self) -> (Self, Inheritance) {
+        let options = inner.options.or(outer.options);
+        let how = inheritance(outer.options(), options.unwrap_or_default());
+        let join = |first: &Self, second: &Self| {
+            let rules = first.rules.iter().chain(&second.rules).cloned().collect();
+            let pending = first.pending.iter().chain(&second.pending).cloned().collect();
+            (rules, pending)
+        };
+        let (rules, pending) = match how {
+            Inheritance::None => (inner.rules.clone(), inner.pending.clone()),
+            Inheritance::After => join(inner, outer),
+            Inheritance::Before => join(outer, inner),
+        };
+        let engine = inner.engine.or(outer.engine);
+        (Common { engine, options, rules, pending }, how)
+    }
+}
+
+/// What the module knows of a server.
+#[derive(Clone, Default)]
+pub struct Settings {
+    pub(super) common: Common,
+    /// `RewriteMap`
+    pub(super) maps: BTreeMap<Vec<u8>, Arc<Map>>,
+    /// A directive of the module stands in the server, or in a section of it.
+    pub(super) is_mentioned: bool,
+    /// It is of a virtual host of which the module was told nothing: no rule of a server runs.
+    pub(super) is_foreign: bool,
+}
+
+impl Merge for Settings {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        if !inner.is_mentioned {
+            return Settings { is_foreign: true, ..outer.clone() };
+        }
+        let (common, how) = Common::merge(&outer.common, &inner.common);
+        let mut maps = inner.maps.clone();
+        for (name, map) in &outer.maps {
+            match how {
+                Inheritance::None => {}
+                Inheritance::After => {
+                    maps.entry(name.clone()).or_insert_with(|| map.clone());
+                }
+                Inheritance::Before => {
+                    maps.insert(name.clone(), map.clone());
+                }
+            }
+        }
+        Settings { common, maps, is_mentioned: true, is_foreign: false }
+    }
+}
+
+/// What the module knows of a directory, or of another section.
+#[derive(Clone, Default)]
+pub struct Directory {
+    pub(super) common: Common,
+    /// The path of the section, with a slash at its end; `None` outside of sections.
+    pub(super) path: Option<Arc<[u8]>>,
+    /// `RewriteBase`
+    pub(super) base: Option<Arc<[u8]>>,
+}
+
+impl Merge for Directory {
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        let (common, _) = Common::merge(&outer.common, &inner.common);
+        let base = match common.options().has(Options::MERGE_BASE) {
+            true => inner.base.clone().or_else(|| outer.base.clone()),
+            false => inner.base.clone(),
+        };
+        Directory { common, path: inner.path.clone(), base }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(path: &str, options: Option<Options>) -> Directory {
+        let path = Some(Arc::from(path.as_bytes()));
+        let common = Common { options, ..Common::default() };
+        Directory { common, path, base: Some(Arc::from(&b"/base"[..])) }
+    }
+
+    #[test]
+    fn a_base_is_inherited_only_where_asked() {
+        let outer = directory("/a/", None);
+        let inner = Directory { base: None, ..directory("/a/b/", None) };
+        assert!(Directory::merge(&outer, &inner).base.is_none());
+        let inner = Directory { base: None, ..directory("/a/b/", Some(Options::MERGE_BASE)) };
+        let merged = Directory::merge(&outer, &inner);
+        assert!(merged.base.is_some());
+        assert_eq!(merged.path.as_deref(), Some(&b"/a/b/"[..]));
+    }
+
+    #[test]
+    fn a_host_of_which_nothing_is_said_is_foreign() {
+        let outer = Settings { is_mentioned: true, ..Settings::default() };
+        assert!(Settings::merge(&outer, &Settings::default()).is_foreign);
+        assert!(!Settings::merge(&outer, &outer).is_foreign);
+    }
+
+    #[test]
+    fn options_are_words() {
+        assert_eq!(Options::of_word(b"inheritdown"), Some(Options::INHERIT_DOWN));
+        assert_eq!(Options::of_word(b"LongURLOptimization"), None);
+    }
+}
