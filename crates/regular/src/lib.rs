@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -47,6 +48,15 @@ pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
         FileType::CharacterDevice if device == NULL_DEVICE => Ok((File::from(file), stat)),
         _ => Err(NOT_REGULAR.into()),
     }
+}
+
+/// Opens a directory for reading; anything else is an error at once.
+///
+/// # Errors
+/// Those of open(2), `ENOTDIR` among them.
+pub fn open_directory(path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 /// Reads a regular file of at most `limit_bytes`.

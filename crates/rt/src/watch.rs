@@ -292,7 +292,7 @@ impl Watcher {
     fn lock(&self) -> Guard<'_> {
         let (held, is_broken) = self.memory.lock();
         if is_broken {
-            // A change was interrupted: begin anew.
+            // A change was interrupted: start over.
             for directory in self.table(&held).reset(self.generations()) {
                 let _ = inotify::remove_watch(&self.fd, directory);
             }

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
-
 /// statfs(2) types of local file systems, which can't change without the kernel's knowledge. Not
 /// those whose names have no case (vfat, exfat): an event has the name as it is stored.
 const LOCAL_TYPES: &[u32] = &[
@@ -27,12 +25,11 @@ const CASE_FOLDED: u32 = 0x4000_0000;
 
 /// Whether every change of a name in the directory at `path` is reported under that name.
 pub(super) fn is_watchable(path: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let Ok(directory) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    let Ok(directory) = regular::open_directory(path) else { return false };
     let Ok(status) = rustix::fs::fstatfs(&directory) else { return false };
     // The field is wider than 32 bits on some machines, and sign-extended on others.
     let is_local = LOCAL_TYPES.contains(&(status.f_type as u32));
     // A file system without flags has no directories with this one.
     let flags = rustix::fs::ioctl_getflags(&directory);
-    is_local && !flags.is_ok_and(|flags| flags.bits() as u32 & CASE_FOLDED != 0)
+    is_local && !flags.is_ok_and(|flags| flags.bits() & CASE_FOLDED != 0)
 }

@@ -1,7 +1,7 @@
 //! A mirror of the file system, kept true by the file watch.
 //!
 //! A request walks from the root to its file and stats each path on the way. The results are cached
-//! as [`Fact`]s, one per path, for all loops of the process. Each depends on the directory above it,
+//! as [`Fact`]s, one per path, for all loops of the process. Each depends on the directory above,
 //! so a change to any directory or link on the way invalidates everything below. A request reads
 //! facts after its loop has drained the watch ([`rt::Handle::drained`]), so the request after a
 //! write sees the write.

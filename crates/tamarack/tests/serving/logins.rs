@@ -1,4 +1,4 @@
-//! Logins: a right password is not hashed again and again, and yet the password file and the group
+//! Logins: a right password is not hashed repeatedly, and yet the password file and the group
 //! file count from the next request on.
 
 use std::fs::{self, File};
@@ -138,7 +138,7 @@ fn the_files_count_from_the_next_request(mpm: &str) {
             assert_eq!(status(&mut client, "/group", TWO), 401);
             guarded.overwrite("groups", "crew: alice bob\n");
             assert_eq!(status(&mut client, "/group", TWO), 200);
-            // Nobody of that name.
+            // No user of that name.
             guarded.replace("passwords", "bob:x\n");
             assert_eq!(status(&mut client, "/user", TWO), 401);
             fs::remove_file(guarded.folder.join("passwords")).unwrap();

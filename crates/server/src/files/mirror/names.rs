@@ -1,9 +1,8 @@
 //! The names in a directory, so that one that is not there needs no look at the file system.
 //!
-//! A scanner, or a crawler on a site that rewrites, asks for names that nobody has asked for
-//! before. After a few of them the directory is listed, a part with each further one, so that a
-//! large directory holds no loop up. What is kept are short hashes: a name whose hash is known is
-//! looked at.
+//! A scanner, or a crawler on a site that rewrites, asks for names that were never asked for. After
+//! a few of them the directory is listed, a part with each further one, so that a large directory
+//! does not stall a loop. The listing holds short hashes: a name whose hash is in it is looked at.
 //!
 //! A listing stays valid name by name. It notes the generations of all classes of names
 //! ([`rt::class_of`]) before it begins; a change of one name voids it for that name's class.
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use rt::{NAME_CLASSES, Watcher, class_of};
-use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::fs::RawDir;
 
 use super::directory::Directory;
 use super::fact::Seen;
@@ -161,8 +160,7 @@ impl Listings {
 
     fn begin(&self, directory: &Directory, watcher: &Watcher) -> Option<Reading> {
         let generations = watcher.classes_of(directory.watch)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::open(&*directory.path, flags, Mode::empty()).ok()?;
+        let file = regular::open_directory(&*directory.path).ok()?;
         let info = path::info(&rustix::fs::fstat(&file).ok()?);
         let listing = Listing {
             generations,
