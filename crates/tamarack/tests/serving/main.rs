@@ -52,6 +52,7 @@ mod shapes;
 mod slow;
 mod stall;
 mod start;
+mod system_calls;
 mod tls;
 mod upgrade;
 mod variables;

@@ -1,0 +1,182 @@
+//! The system calls of a request for something that was asked for before: those of its socket, of
+//! the loop's turn, and one look at the file watch.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::client::{Client, PATIENCE};
+use crate::shapes::start;
+use crate::site::Site;
+use crate::tls::Tls;
+
+/// Requests that are counted.
+const REQUESTS: usize = 200;
+/// Requests before that: what is asked for again is cached.
+const BEFORE: usize = 20;
+/// Shapes with one process.
+const SHAPES: [(&str, &str); 3] = [
+    ("event", "StartServers 1\nServerLimit 1\n"),
+    ("worker", "StartServers 1\nServerLimit 1\nThreadsPerChild 4\nMaxRequestWorkers 4\n"),
+    ("prefork", "StartServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"),
+];
+/// What a request may make, each as often as it comes: receive, send, wait, look at the watch.
+const ALLOWED: [&str; 8] =
+    ["recvfrom", "sendto", "sendmsg", "writev", "sendfile", "epoll_wait", "epoll_pwait", "ioctl"];
+
+/// A kind of request: what it is called, its first line, more fields, and the response's status.
+type Kind = (&'static str, &'static str, &'static str, u16);
+
+const KINDS: [Kind; 12] = [
+    ("plain", "GET /one/a.txt", "", 200),
+    ("query", "GET /one/a.txt?ver={n}", "", 200),
+    ("range", "GET /one/a.txt", "Range: bytes=1-2\r\n", 206),
+    ("If-Modified-Since", "GET /one/a.txt", "If-Modified-Since: {modified}\r\n", 304),
+    ("If-None-Match", "GET /one/a.txt", "If-None-Match: {etag}\r\n", 304),
+    ("HEAD", "HEAD /one/empty.txt", "", 200),
+    ("slash", "GET /one", "", 301),
+    ("gone", "GET /one/none.txt", "", 404),
+    ("index", "GET /one/", "", 200),
+    (".htaccess", "GET /two/b.txt", "", 200),
+    (".htaccess, query", "GET /two/b.txt?ver={n}", "", 200),
+    ("never asked for", "GET /one/{n}.txt", "", 404),
+];
+
+/// A site with a folder, and another one with an `.htaccess`.
+fn site(mpm: &str, more: &str) -> Site {
+    let site = start("calls", mpm, more);
+    for folder in ["one", "two"] {
+        fs::create_dir(site.path(&format!("htdocs/{folder}"))).unwrap();
+    }
+    site.write("htdocs/one/a.txt", "some text\n");
+    site.write("htdocs/one/empty.txt", "");
+    site.write("htdocs/one/index.html", "an index\n");
+    site.write("htdocs/two/.htaccess", "ForceType text/x-two\n");
+    site.write("htdocs/two/b.txt", "some text\n");
+    site
+}
+
+#[test]
+fn what_was_asked_for_before_needs_no_look_at_the_file_system() {
+    for (mpm, more) in SHAPES {
+        let site = site(mpm, more);
+        let mut client = site.client();
+        if !counts_all(&site, &mut client, mpm, &KINDS) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn tls_adds_no_calls_but_those_of_the_socket() {
+    let (mpm, more) = SHAPES[0];
+    let module = |name| format!("LoadModule {name}_module modules/mod_{name}.so\n");
+    let modules = ["ssl", "socache_shmcb"].map(module).concat();
+    let more = format!("{more}{modules}{}", Tls::configuration("server.key"));
+    let site = site(mpm, &more);
+    let mut client = Tls::new().connect(site.port).unwrap();
+    counts_all(&site, &mut client, "TLS", &KINDS[..4]);
+}
+
+/// Counts and judges the calls of all kinds. False if calls can't be counted here.
+fn counts_all(site: &Site, client: &mut Client, context: &str, kinds: &[Kind]) -> bool {
+    let mut number = 0;
+    let plain = request(client, &KINDS[0], &mut number, "");
+    let modified = plain.field("Last-Modified").unwrap().to_owned();
+    let etag = plain.field("ETag").unwrap().to_owned();
+    for kind in kinds {
+        let fields = kind.2.replace("{modified}", &modified).replace("{etag}", &etag);
+        let kind: &Kind = &(kind.0, kind.1, "", kind.3);
+        for _ in 0..BEFORE {
+            request(client, kind, &mut number, &fields);
+        }
+        let Some(trace) = Trace::start(site) else {
+            eprintln!("skipped: strace is not here, or may not trace");
+            return false;
+        };
+        for _ in 0..REQUESTS {
+            request(client, kind, &mut number, &fields);
+        }
+        let calls = trace.stop();
+        let received = calls.get("recvfrom").copied().unwrap_or(0);
+        assert!(received >= REQUESTS, "{context}, {}: {calls:?}", kind.0);
+        for (name, count) in &calls {
+            // What the process does each second is not counted, be the machine slow.
+            let most = if ALLOWED.contains(&name.as_str()) { 2 * REQUESTS } else { REQUESTS / 4 };
+            assert!(*count <= most, "{context}, {}: {count} {name} in {calls:?}", kind.0);
+        }
+        // One look at the watch for each request at most.
+        let looks = calls.get("ioctl").copied().unwrap_or(0);
+        assert!(looks <= REQUESTS + REQUESTS / 4, "{context}, {}: {calls:?}", kind.0);
+    }
+    true
+}
+
+/// Sends a request whose head no other one has.
+fn request(
+    client: &mut Client,
+    (name, line, _, status): &Kind,
+    number: &mut usize,
+    fields: &str,
+) -> crate::client::Answer {
+    *number += 1;
+    let line = line.replace("{n}", &number.to_string());
+    let head =
+        format!("{line} HTTP/1.1\r\nHost: localhost\r\nCookie: visitor={number}\r\n{fields}\r\n");
+    client.send(head.as_bytes()).unwrap();
+    let answer = client.answer().unwrap();
+    assert_eq!(answer.status, *status, "{name}: {answer:?}");
+    answer
+}
+
+/// A tracer that is attached to all threads of the process that serves.
+struct Trace {
+    tracer: Child,
+    file: std::path::PathBuf,
+}
+
+impl Trace {
+    /// `None` if there is no tracer, or it can't attach.
+    fn start(site: &Site) -> Option<Trace> {
+        let (file, said) = (site.path("logs/calls"), site.path("logs/tracer"));
+        let process = site.children().first()?.to_string();
+        let mut tracer = Command::new("strace")
+            .args(["-f", "-o"])
+            .arg(&file)
+            .args(["-p", &process])
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(&said).unwrap())
+            .spawn()
+            .ok()?;
+        let end = Instant::now() + PATIENCE;
+        while !fs::read_to_string(&said).unwrap_or_default().contains(" attached") {
+            if tracer.try_wait().unwrap().is_some() || Instant::now() > end {
+                let _ = tracer.kill();
+                let _ = tracer.wait();
+                return None;
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Some(Trace { tracer, file })
+    }
+
+    /// How often each call was made.
+    fn stop(mut self) -> BTreeMap<String, usize> {
+        kill(Pid::from_raw(self.tracer.id().cast_signed()), Signal::SIGINT).unwrap();
+        self.tracer.wait().unwrap();
+        let mut calls = BTreeMap::new();
+        for line in fs::read_to_string(&self.file).unwrap().lines() {
+            // "PID name(…", or "PID <... name resumed>…" for the rest of an earlier one.
+            let call = line.split_once(' ').and_then(|(_, rest)| rest.trim_start().split_once('('));
+            if let Some((name, _)) = call.filter(|(name, _)| !name.contains(['<', ' '])) {
+                *calls.entry(name.to_owned()).or_insert(0) += 1;
+            }
+        }
+        calls
+    }
+}
