@@ -1,4 +1,4 @@
-//! Signals notify processes of prefork of changed files at any moment.
+//! Signals without an effect end system calls of a process early.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ fn site(name: &str, more: &str) -> Site {
     site
 }
 
-/// Sends a serving thread the signal of a changed file repeatedly while `run` runs.
+/// Sends a serving thread a signal repeatedly while `run` runs.
 fn under_signals<R>(site: &Site, pause: Duration, run: impl FnOnce() -> R) -> R {
     let threads: Vec<Pid> = site.children().into_iter().flat_map(serving_threads).collect();
     assert_eq!(threads.len(), 1);
@@ -35,7 +35,7 @@ fn under_signals<R>(site: &Site, pause: Duration, run: impl FnOnce() -> R) -> R 
             let end = Instant::now() + PATIENCE;
             while !is_over.load(Ordering::Relaxed) && Instant::now() < end {
                 for thread in &threads {
-                    let _ = kill(*thread, Signal::SIGIO);
+                    let _ = kill(*thread, Signal::SIGUSR2);
                 }
                 sleep(pause);
             }
