@@ -1,6 +1,6 @@
 //! What one loop has of its own: caches, clocks, its slot in the scoreboard.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,29 +8,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
-use rt::{Handle, Pool, Witness};
+use rt::{Handle, Witness};
 
 use crate::config::host::Server;
 use crate::core::digest::DigestCache;
 use crate::files::mirror::{Fact, Files};
 use crate::files::path::{self, Entry, StatError};
-use crate::http::cache::resource::{Limits, Resources};
-use crate::http::connection::{Active, MigrationOrder};
 use crate::log::Level;
 use crate::phases::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
 use crate::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
 use crate::request::{FileInfo, Request};
-
-/// The most unused request buffers that a loop keeps.
-const ACTIVE_LIMIT: usize = 256;
-/// How many of them are kept through a second in which nobody needs them.
-const ACTIVE_KEPT: usize = 16;
-
-/// The buffer that requests are received into, bytes.
-const INPUT_BYTES: usize = 16 * 1024;
-
-/// The buffer that short answers are put together in, bytes.
-const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// One loop's state. Nothing in it is shared with another loop but the configuration.
 pub struct Engine {
@@ -46,24 +33,14 @@ pub struct Engine {
     pub files: Arc<Files>,
     /// Digests of files.
     pub digests: DigestCache,
-    /// Files that were answered before.
-    pub resources: Resources,
     /// The loop is to end: every answer closes its connection.
     pub draining: Cell<bool>,
     /// Connections that are open.
     pub connections: Connections,
-    /// Which of them may go to another loop.
-    pub migration_order: MigrationOrder,
     /// The loop's slot in the scoreboard.
     pub slot: mpm::LoopSlot,
     /// The whole scoreboard, for status pages.
     pub scoreboard: mpm::Scoreboard,
-    pub(crate) actives: Pool<Active>,
-    pub(crate) requests: Pool<Request>,
-    /// What was received last, by whichever connection.
-    pub(crate) input: RefCell<Vec<u8>>,
-    /// What is sent next, by whichever connection.
-    pub(crate) output: RefCell<Vec<u8>>,
     /// Answers are timed: they are shown, or counted by virtual host.
     is_timed: bool,
     is_extended: bool,
@@ -100,7 +77,7 @@ impl Drop for Doing {
 }
 
 /// One of those that a loop counts for itself alone; until it is dropped.
-pub(crate) struct Counted<'c>(&'c Cell<usize>);
+pub struct Counted<'c>(&'c Cell<usize>);
 
 impl<'c> Counted<'c> {
     fn new(count: &'c Cell<usize>) -> Counted<'c> {
@@ -155,23 +132,21 @@ impl Connections {
     }
 
     /// One is idle and keeps its buffers for a while.
-    pub(crate) fn lingering(&self) -> Counted<'_> {
+    pub fn lingering(&self) -> Counted<'_> {
         Counted::new(&self.lingering)
     }
 
     /// How many are.
-    pub(crate) fn lingering_now(&self) -> usize {
+    pub fn lingering_now(&self) -> usize {
         self.lingering.get()
     }
 
     /// One has a request, or has had one a moment ago.
-    pub(crate) fn active(&self) -> Counted<'_> {
+    pub fn active(&self) -> Counted<'_> {
         Counted::new(&self.active)
     }
 
-    /// How many have: of those between two requests [`LINGERING_LIMIT`] at most.
-    ///
-    /// [`LINGERING_LIMIT`]: crate::http::connection::LINGERING_LIMIT
+    /// How many have.
     pub fn active_now(&self) -> usize {
         self.active.get()
     }
@@ -182,7 +157,7 @@ impl Connections {
     }
 
     /// One that is answering waits for a name server.
-    pub(crate) fn resolving(&self) -> Doing {
+    pub fn resolving(&self) -> Doing {
         Doing::new(self.gauges.resolving)
     }
 
@@ -200,10 +175,6 @@ fn htaccess_bytes_limit(handle: &Handle) -> usize {
     if handle.works_in_place() { KEPT_BYTES_LIMIT_OF_THREAD } else { KEPT_BYTES_LIMIT }
 }
 
-fn resource_limits(handle: &Handle) -> Limits {
-    if handle.works_in_place() { Limits::THREAD } else { Limits::LOOP }
-}
-
 impl Engine {
     /// The engine of a loop.
     pub fn new(
@@ -217,21 +188,15 @@ impl Engine {
             htaccess: HtaccessCache::new(htaccess_bytes_limit(&handle)),
             files: server.files.clone(),
             digests: DigestCache::default(),
-            resources: Resources::new(resource_limits(&handle)),
             handle,
             draining: Cell::new(false),
             connections: Connections::new(&slot),
-            migration_order: MigrationOrder::default(),
             is_timed: server.counts_hosts || is_extended(&server),
             is_extended: is_extended(&server),
             hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
             slot,
             scoreboard,
             server,
-            actives: Pool::new("request buffers", ACTIVE_LIMIT),
-            requests: Pool::new("requests", ACTIVE_LIMIT),
-            input: RefCell::new(Vec::with_capacity(INPUT_BYTES)),
-            output: RefCell::new(Vec::with_capacity(OUTPUT_BYTES)),
             next_connection: Cell::new(1),
             date: Cell::new((0, [0; 29])),
         })
@@ -292,8 +257,6 @@ impl Engine {
         for run in self.server.registry.hooks.every_second() {
             run(self);
         }
-        // Half of what nobody uses goes each second.
-        self.actives.shrink((self.actives.idle() / 2).max(ACTIVE_KEPT));
         let dropped = crate::log::sinks::take_dropped();
         if dropped > 0 {
             self.scoreboard.count_dropped_log_lines(dropped);
@@ -327,7 +290,7 @@ impl Engine {
 
     /// Counts one more answer like the last one, which has just left: the connection's `answered`th
     /// and `sent` bytes long, `bytes` of them its body. `now_us`: [`rt::Clock::precise_us`].
-    pub(crate) fn count_again(&self, host: u32, bytes: u64, now_us: u64, answered: u32, sent: u64) {
+    pub fn count_again(&self, host: u32, bytes: u64, now_us: u64, answered: u32, sent: u64) {
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);
         }

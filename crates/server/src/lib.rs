@@ -8,7 +8,6 @@ pub mod config;
 pub mod core;
 pub mod engine;
 pub mod files;
-pub mod http;
 pub mod log;
 pub mod phases;
 pub mod plan;
@@ -19,7 +18,6 @@ pub use config::{
     budget, build, canonical, context, host, merge, registry, section, version, vhost, within,
 };
 pub use files::path;
-pub use http::{connection, respond};
 pub use log::{errorlog, sinks};
 pub use phases::{errors, expr, handler, hostname, matching, process, subrequest, walk};
 pub use request::{body, connection_info, facet, read_policy, request_body};

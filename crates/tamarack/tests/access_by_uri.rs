@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use conf::{Arg, BStr, Diagnostic};
+use http::service::Service;
 use mpm::Scoreboard;
 use rt::{Acceptor, Loop, Watcher};
 use server::build::Build;
@@ -135,11 +136,11 @@ fn responses(own: &'static dyn ErasedModule, paths: &'static [&'static str]) -> 
     let (board, slot) = Scoreboard::of_one_loop().unwrap();
     let watcher = Arc::new(Watcher::new().unwrap());
     let serving = Loop::new("test").watcher(watcher).start(async move |handle| {
-        let engine = Engine::new(server, handle, slot, board);
+        let service = Service::new(Engine::new(server, handle, slot, board));
         let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
         for _ in paths {
             let accepted = acceptor.accept().await.unwrap();
-            server::connection::serve(engine.clone(), accepted).await;
+            http::connection::serve(service.clone(), accepted).await;
         }
     });
     serving.unwrap();

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use http::service::Service;
 use mpm::Scoreboard;
 use rt::{Acceptor, Loop, Watcher};
 use server::engine::Engine;
@@ -165,7 +166,7 @@ fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
     // that grow when an idle connection times out.
     let mut first = connect();
     ask(&mut first, path, WARM_UP);
-    std::thread::sleep(server::connection::LINGER + Duration::from_millis(100));
+    std::thread::sleep(http::connection::LINGER + Duration::from_millis(100));
     let mut stream = connect();
     // Work after a response is done when the client has it, or soon after.
     let settle = || std::thread::sleep(Duration::from_millis(20));
@@ -178,7 +179,7 @@ fn warm_allocations(address: SocketAddr, path: &str) -> u64 {
         settle();
         let after = ALLOCATIONS.load(Ordering::Relaxed);
         IS_WARM.store(false, Ordering::Relaxed);
-        (after - before, began.elapsed() >= server::connection::LINGER)
+        (after - before, began.elapsed() >= http::connection::LINGER)
     };
     let (mut count, mut may_be_chance) = warm();
     for _ in 1..TRIES {
@@ -196,7 +197,7 @@ fn idle_bytes(address: SocketAddr, path: &str) -> u64 {
         ask(&mut stream, path, 1);
         stream
     };
-    let quiet = || std::thread::sleep(server::connection::LINGER + Duration::from_millis(200));
+    let quiet = || std::thread::sleep(http::connection::LINGER + Duration::from_millis(200));
     let mut held: Vec<TcpStream> = (0..IDLE_BEFORE).map(|_| connect()).collect();
     quiet();
     let before = LIVE.load(Ordering::Relaxed);
@@ -234,12 +235,12 @@ fn run(
     let serving = Loop::new("test").watcher(watcher).start(move |handle| async move {
         COUNTED.set(true);
         TRACED.set(std::env::var_os("TRACE_ALLOCATIONS").is_some());
-        let engine = Engine::new(server, handle.clone(), slot, board);
+        let service = Service::new(Engine::new(server, handle.clone(), slot, board));
         let acceptor = Acceptor::from_fd(OwnedFd::from(listener)).unwrap();
         let mut tasks = Vec::with_capacity(connections);
         for _ in 0..connections {
             let accepted = acceptor.accept().await.unwrap();
-            let future = server::connection::serve(engine.clone(), accepted);
+            let future = http::connection::serve(service.clone(), accepted);
             if tasks.is_empty() {
                 println!("the task of a connection has {} bytes", size_of_val(&future));
             }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use http::connection;
+use http::service::Service;
 use mpm::Scoreboard;
 use rt::{Acceptor, Loop, Watcher};
 use server::build::Build;
-use server::connection;
 use server::engine::Engine;
 use server::host::Server;
 use server::registry::Registry;
@@ -106,10 +107,10 @@ impl Rig {
         let (scoreboard, slot) = Scoreboard::of_one_loop()?;
         let watcher = Arc::new(Watcher::new()?);
         let outcome = Loop::new("counted").watcher(watcher).start(async move |handle| {
-            let engine = Engine::new(server, handle, slot, scoreboard);
+            let service = Service::new(Engine::new(server, handle, slot, scoreboard));
             let acceptor = Acceptor::from_fd(OwnedFd::from(listener))?;
             let accepted = acceptor.accept().await.map_err(io::Error::other)?;
-            connection::serve(engine, accepted).await;
+            connection::serve(service, accepted).await;
             Ok(())
         })?;
         outcome.map(|()| Served { folder, client })

@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::request::body::{Body, FileSlice};
 
 /// Attaches the filter where a client asks for ranges, whichever handler made the response.
-pub(crate) fn attach(request: &mut Request) {
+pub fn attach(request: &mut Request) {
     if request.status == 200 && request.headers_in.contains(b"Range") {
         request.add_filter("BYTERANGE", Stage::PROTOCOL, Box::new(RangeFilter));
     }
@@ -22,7 +22,7 @@ pub(crate) fn attach(request: &mut Request) {
 
 /// Makes the response a 416 where no range lies within the body. Apache finds that out below its
 /// handlers, with the fields of the response merged already: none of them is one of the 416's.
-pub(crate) async fn refuse_unsatisfiable(request: &mut Request) -> bool {
+pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     if request.kept::<Unsatisfiable>().is_none() {
         return false;
     }
@@ -105,7 +105,7 @@ fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) 
         return Some(part);
     }
     let boundary = range::boundary(random());
-    let media_type = crate::http::respond::media_type(request);
+    let media_type = super::media_type::media_type(request);
     let mut all = VecDeque::with_capacity(ranges.len() * 2 + 1);
     for range in ranges {
         let mut head = Vec::new();

@@ -2,13 +2,14 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/core.html>
 
-pub(crate) mod byterange;
+pub mod byterange;
 pub mod digest;
 pub mod dir_config;
 pub mod etag;
 pub(crate) mod handler;
 mod http;
 mod mapping;
+pub mod media_type;
 pub(crate) mod methods;
 pub mod options;
 pub(crate) mod rows;

@@ -244,7 +244,7 @@ impl Request {
 /// What is known of a request's matches that took long; shared with its subrequests. Nothing is
 /// kept of the others.
 #[derive(Default)]
-pub(crate) struct Matching(OnceCell<Rc<RefCell<State>>>);
+pub struct Matching(OnceCell<Rc<RefCell<State>>>);
 
 #[derive(Default)]
 struct State {
@@ -282,7 +282,7 @@ impl Matching {
     }
 
     /// Whether the response hangs on limits, and not on the request alone.
-    pub(crate) fn has_undecided(&self) -> bool {
+    pub fn has_undecided(&self) -> bool {
         self.0.get().is_some_and(|state| {
             let state = state.borrow();
             state.some_undecided || !state.variables.is_empty()

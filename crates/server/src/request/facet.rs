@@ -20,7 +20,7 @@ pub struct Facet {
 
 /// Facets that answers of one target depend on.
 #[derive(Clone, Default)]
-pub(crate) struct Facets(Vec<&'static Facet>);
+pub struct Facets(Vec<&'static Facet>);
 
 impl Facets {
     /// Adds one; whether there was room, or it was there.
@@ -49,7 +49,6 @@ impl Facets {
     }
 
     /// One.
-    #[cfg(test)]
     pub fn one(facet: &'static Facet) -> Facets {
         Facets(vec![facet])
     }

@@ -16,7 +16,7 @@ pub struct KnownHost {
 }
 
 /// The note of a request whose connection ends after it without a word of that in the answer.
-pub(crate) const CLOSES_SILENTLY: &[u8] = b"closes-silently";
+pub const CLOSES_SILENTLY: &[u8] = b"closes-silently";
 
 /// Scheme and authority of an absolute-form target.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl Request {
     }
 
     /// Forgets which host was asked for; what is returned is memory to use again.
-    pub(crate) fn forget_host(&mut self) -> Option<Vec<u8>> {
+    pub fn forget_host(&mut self) -> Option<Vec<u8>> {
         self.named_port = None;
         self.hostname.take()
     }

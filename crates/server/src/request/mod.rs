@@ -26,7 +26,6 @@ use crate::config::host::Host;
 use crate::core::CoreDir;
 use crate::engine::Engine;
 use crate::files::validity::Trace;
-use crate::http::cache::resource::Resource;
 use crate::phases::matching::Matching;
 use crate::phases::walk::IfWalks;
 use crate::plan::{Layer, Place, Plan};
@@ -36,9 +35,14 @@ use crate::request::facet::Facets;
 use crate::request::request_body::BodyIn;
 
 pub use file::{FileInfo, FileKind, PathInfoUse};
-pub(crate) use head::CLOSES_SILENTLY;
-pub use head::{Absolute, KnownHost};
+pub use head::{Absolute, CLOSES_SILENTLY, KnownHost};
 pub use origin::{Depth, MainRequest};
+
+/// A response that was sent without its fields being put into the request.
+pub trait CachedHead {
+    /// A field of the response, of those that were made for it and not for every response.
+    fn field(&self, name: &[u8]) -> Option<&[u8]>;
+}
 
 /// A request.
 pub struct Request {
@@ -156,7 +160,7 @@ pub struct Request {
     /// Whether only hooks that are pure took part so far.
     pub pure: bool,
     /// What they looked at.
-    pub(crate) facets: Facets,
+    pub facets: Facets,
     /// Paths that were looked at, where somebody wants to know (the resource cache).
     pub trace: Option<Trace>,
     /// A subrequest for a file, not a URI: the name phases are left out.
@@ -164,13 +168,13 @@ pub struct Request {
     /// Internal redirects and subrequests on the way to this one.
     pub depth: Depth,
     /// Regular expressions that took long.
-    pub(crate) matching: Matching,
+    pub matching: Matching,
     /// Values of the request's own that modules keep.
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
     /// What the parser noticed about the fields.
     pub flags: HeadFlags,
-    /// The kept answer that it was given.
-    pub(crate) given: Option<Rc<Resource>>,
+    /// The cached response that it was given.
+    pub(crate) given: Option<Rc<dyn CachedHead>>,
     /// [`Request::log_id`]
     pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
 }
@@ -274,19 +278,9 @@ impl Request {
             && !self.matching.has_undecided()
     }
 
-    /// Becomes what was answered the short way, for the log.
-    pub fn take_over(&mut self, resource: &Rc<Resource>) {
-        self.given = Some(resource.clone());
-        self.layer = resource.layer.clone();
-        self.plan = resource.plan.clone();
-        self.filename.clone_from(&resource.filename);
-        self.uri.clone_from(&resource.uri);
-        self.content_type.clone_from(&resource.content_type);
-        self.handler.clone_from(&resource.handler);
-        self.file = resource.file;
-        self.bytes_sent = resource.body_bytes;
-        self.status = 200;
-        self.tell_tls();
+    /// Notes that a cached response was sent, for the log: its fields are not among the request's.
+    pub fn give(&mut self, response: Rc<dyn CachedHead>) {
+        self.given = Some(response);
     }
 
     /// A field of the answer, for the log.
@@ -305,7 +299,7 @@ impl Request {
     }
 
     /// Whether the variables are those of [`Request::tell_tls`] alone.
-    pub(crate) fn has_plain_env(&self) -> bool {
+    pub fn has_plain_env(&self) -> bool {
         self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI"))
     }
 

@@ -40,7 +40,7 @@ impl Request {
     }
 
     /// Begins the same request once more, on `client`.
-    pub(crate) fn begin_again(&mut self, client: &Rc<Client>) {
+    pub fn begin_again(&mut self, client: &Rc<Client>) {
         if !Rc::ptr_eq(&self.client, client) {
             self.client = client.clone();
         }
@@ -49,7 +49,7 @@ impl Request {
     }
 
     /// Gives back what long heads before it have left: it is kept for long.
-    pub(crate) fn fit(&mut self) {
+    pub fn fit(&mut self) {
         for text in self.texts() {
             text.shrink_to(KEPT_BYTES);
         }
@@ -59,7 +59,7 @@ impl Request {
     }
 
     /// Forgets what hooks have left on it after the answer, so that it can begin again.
-    pub(crate) fn forget_log(&mut self) {
+    pub fn forget_log(&mut self) {
         let tables =
             [&mut self.env, &mut self.notes, &mut self.headers_out, &mut self.err_headers_out];
         for table in tables {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use http::connection;
+use http::service::Service;
 use mpm::{LoopSpec, Settings};
 use rt::{AcceptError, Accepted, Acceptor, Handle};
-use server::connection;
-use server::engine::Engine;
 use server::log::Level;
 
 use super::rebalance::{Limits, PeerLoop, Rebalancer};
@@ -68,10 +68,10 @@ impl LoopTask {
     /// Runs the loop until it is ordered to end.
     pub(super) async fn run(self, handle: Handle, spec: LoopSpec) {
         let Self { mut common, limits, peers } = self;
-        let engine = common.engine(&handle, &spec);
-        let rebalancer = peers.map(|all| Rebalancer::new(all, spec.index, engine.clone()));
+        let service = common.service(&handle, &spec);
+        let rebalancer = peers.map(|all| Rebalancer::new(all, spec.index, service.clone()));
         let gate = Rc::new(AcceptGate {
-            engine: engine.clone(),
+            service: service.clone(),
             common: common.clone(),
             rebalancer: rebalancer.clone(),
             limits,
@@ -85,14 +85,14 @@ impl LoopTask {
             let Ok(acceptor) = Acceptor::from_fd(socket.socket.into()) else { continue };
             accepting.push(handle.spawn_local(gate.clone().accept(acceptor)));
         }
-        let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
+        let beat = handle.spawn_local(heartbeat(service.clone(), common.process));
         let deciding = rebalancer.clone().map(|rebalancer| {
             handle.spawn_local(rebalancer.clone().receive());
             handle.spawn_local(rebalancer.decide())
         });
         let told = common.state.changed().await;
         if told.is_ok() && matches!(*common.state.borrow(), State::Finish | State::Leave) {
-            engine.draining.set(true);
+            service.draining.set(true);
             if let Some(deciding) = &deciding {
                 deciding.abort();
             }
@@ -102,18 +102,18 @@ impl LoopTask {
             for task in accepting {
                 let _ = task.await;
             }
-            while engine.connections.open() > 0 && *common.state.borrow() != State::Stop {
+            while service.connections.open() > 0 && *common.state.borrow() != State::Stop {
                 handle.sleep(Duration::from_millis(20)).await;
             }
         }
         beat.abort();
-        engine.every_second();
+        service.every_second();
     }
 }
 
 /// Admits connections to a loop, from all of its listening sockets.
 struct AcceptGate {
-    engine: Rc<Engine>,
+    service: Rc<Service>,
     common: Common,
     rebalancer: Option<Rc<Rebalancer>>,
     limits: Limits,
@@ -154,7 +154,7 @@ impl AcceptGate {
                         self.take(accepted);
                     }
                     Some(Err(error)) => {
-                        report(&self.engine, &error);
+                        report(&self.service, &error);
                         if matches!(error, AcceptError::Broken(_)) {
                             return;
                         }
@@ -164,7 +164,7 @@ impl AcceptGate {
             }
         }
         while let Ok(Some(accepted)) = acceptor.try_accept() {
-            self.engine.handle.spawn_local(connection::serve(self.engine.clone(), accepted));
+            self.service.handle.spawn_local(connection::serve(self.service.clone(), accepted));
         }
     }
 
@@ -181,7 +181,7 @@ impl AcceptGate {
         match next.await {
             Ok(accepted) => return Some(accepted),
             Err(Room::Unknown) => self.see().await,
-            Err(_) => self.engine.handle.sleep(FULL_PAUSE).await,
+            Err(_) => self.service.handle.sleep(FULL_PAUSE).await,
         }
         None
     }
@@ -190,7 +190,7 @@ impl AcceptGate {
     async fn see(&self) {
         let taken = self.taken.get();
         tokio::task::yield_now().await;
-        self.engine.handle.drained().await;
+        self.service.handle.drained().await;
         self.seen.set(self.seen.get().max(taken));
     }
 
@@ -202,14 +202,14 @@ impl AcceptGate {
         };
         if let Some(accepted) = accepted {
             self.taken.set(self.taken.get() + 1);
-            self.engine.handle.spawn_local(connection::serve(self.engine.clone(), accepted));
+            self.service.handle.spawn_local(connection::serve(self.service.clone(), accepted));
         }
     }
 
     /// Whether a connection may be accepted. Reports the limit to the supervisor and to the log.
     fn room(&self) -> Room {
         let Limits { room, admission } = self.limits;
-        let connections = &self.engine.connections;
+        let connections = &self.service.connections;
         let requests = connections.busy();
         let busy = admission.judge(requests);
         match busy {
@@ -235,7 +235,7 @@ impl AcceptGate {
         if self.told_at.get().is_none_or(|at| at.elapsed() >= FULL_TOLD_EVERY) {
             self.told_at.set(Some(Instant::now()));
             let room = self.limits.room;
-            self.engine.log_main(
+            self.service.log_main(
                 Level::Error,
                 20003,
                 format_args!(

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use http::service::Service;
 use mpm::{Child, Control, LoopSpec, Order, ProcessSlot, Scoreboard};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
@@ -199,8 +200,9 @@ struct Common {
 }
 
 impl Common {
-    fn engine(&self, handle: &Handle, spec: &LoopSpec) -> Rc<Engine> {
-        Engine::new(self.server.clone(), handle.clone(), spec.slot, self.scoreboard)
+    fn service(&self, handle: &Handle, spec: &LoopSpec) -> Rc<Service> {
+        let engine = Engine::new(self.server.clone(), handle.clone(), spec.slot, self.scoreboard);
+        Service::new(engine)
     }
 
     /// Counts an accepted connection.
@@ -223,27 +225,27 @@ fn room_for_connections(loops: usize) -> usize {
     (limit.saturating_sub(in_use + reserve) / loops.max(1)).max(1)
 }
 
-fn report(engine: &Engine, error: &AcceptError) {
-    engine.log_main(Level::Crit, 20001, format_args!("accept failed: {error}"));
+fn report(service: &Service, error: &AcceptError) {
+    service.log_main(Level::Crit, 20001, format_args!("accept failed: {error}"));
 }
 
 /// Publishes that the loop still turns, and its counters.
-async fn heartbeat(engine: Rc<Engine>, process: Option<ProcessSlot>) {
+async fn heartbeat(service: Rc<Service>, process: Option<ProcessSlot>) {
     let mut busy = 0;
     loop {
-        let counters = engine.handle.counters();
-        engine.slot.heartbeat(mpm::scoreboard::now_us());
-        engine.slot.add_busy_us(counters.busy_us.saturating_sub(busy));
+        let counters = service.handle.counters();
+        service.slot.heartbeat(mpm::scoreboard::now_us());
+        service.slot.add_busy_us(counters.busy_us.saturating_sub(busy));
         busy = counters.busy_us;
-        engine.slot.set_cpu(mpm::affinity::mask::current_cpu());
-        engine.publish();
+        service.slot.set_cpu(mpm::affinity::mask::current_cpu());
+        service.publish();
         if let Some(process) = &process {
             publish_cpu_times(process);
         }
-        engine.every_second();
+        service.every_second();
         // Polls the lingering closes of a thread that has been busy with one connection since.
-        engine.handle.poll_lingering_closes();
-        engine.handle.sleep(Duration::from_secs(1)).await;
+        service.handle.poll_lingering_closes();
+        service.handle.sleep(Duration::from_secs(1)).await;
     }
 }
 

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use http::connection;
+use http::service::Service;
 use mpm::{LoopSpec, Reserve};
 use rt::{AcceptError, Accepted, BlockingAcceptor, Handle, WakeAll};
-use server::connection;
-use server::engine::Engine;
 
 use super::{Common, State, heartbeat, report};
 
@@ -46,12 +46,12 @@ impl ThreadTask {
     pub(super) async fn run(self, handle: Handle, spec: LoopSpec) {
         let Self { mut common, reserve, wake_all, starting } = self;
         let mut starting = Some(starting);
-        let engine = common.engine(&handle, &spec);
+        let service = common.service(&handle, &spec);
         let sockets = spec.sockets.into_iter().map(|socket| socket.socket.into()).collect();
-        let beat = handle.spawn_local(heartbeat(engine.clone(), common.process));
+        let beat = handle.spawn_local(heartbeat(service.clone(), common.process));
         let mut source = match BlockingAcceptor::new(sockets, wake_all) {
             Ok(acceptor) => ConnectionSource { acceptor: Some(acceptor), taken: VecDeque::new() },
-            Err(error) => return report(&engine, &AcceptError::Broken(error)),
+            Err(error) => return report(&service, &AcceptError::Broken(error)),
         };
         // Lets the thread's other tasks begin.
         tokio::task::yield_now().await;
@@ -71,7 +71,7 @@ impl ThreadTask {
                     if let Some(waiting) = waiting {
                         waiting.took();
                     }
-                    serve(&engine, &mut common, accepted, &mut source).await;
+                    serve(&service, &mut common, accepted, &mut source).await;
                     handle.give_turn().await;
                 }
                 Ok(None) => {
@@ -80,7 +80,7 @@ impl ThreadTask {
                 }
                 Err(error) => {
                     drop(waiting);
-                    report(&engine, &error);
+                    report(&service, &error);
                     if matches!(error, AcceptError::Broken(_)) {
                         break;
                     }
@@ -89,17 +89,17 @@ impl ThreadTask {
             }
         }
         drop(still);
-        engine.draining.set(true);
+        service.draining.set(true);
         // The sockets are about to be closed, so this thread must serve what is queued.
         while *common.state.borrow() == State::Finish {
             let Some(accepted) = source.next() else { break };
-            serve(&engine, &mut common, accepted, &mut source).await;
+            serve(&service, &mut common, accepted, &mut source).await;
         }
         while *common.state.borrow() != State::Stop && handle.poll_lingering_closes() {
             handle.sleep(LINGERING_PAUSE).await;
         }
         beat.abort();
-        engine.every_second();
+        service.every_second();
     }
 }
 
@@ -140,12 +140,12 @@ impl ConnectionSource {
 /// Serves a connection to its end, or until an order to stop. The connection itself notices an
 /// order to finish: its next response is its last.
 async fn serve(
-    engine: &Rc<Engine>,
+    service: &Rc<Service>,
     common: &mut Common,
     accepted: Accepted,
     source: &mut ConnectionSource,
 ) {
-    let mut serving = pin!(connection::serve(engine.clone(), accepted));
+    let mut serving = pin!(connection::serve(service.clone(), accepted));
     let mut served = poll_fn(move |cx| {
         // A panic ends the connection, not the thread.
         let polled = catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
@@ -153,7 +153,7 @@ async fn serve(
     });
     let mut has_orders = true;
     loop {
-        let is_leaving = engine.draining.get() && source.is_open();
+        let is_leaving = service.draining.get() && source.is_open();
         tokio::select! {
             biased;
             _ = &mut served => return,
@@ -162,12 +162,12 @@ async fn serve(
                 match *common.state.borrow() {
                     State::Stop => return,
                     State::Serve => {}
-                    State::Finish | State::Leave => engine.draining.set(true),
+                    State::Finish | State::Leave => service.draining.set(true),
                 }
                 // Without a supervisor no further orders arrive: finish the connection.
                 has_orders = changed.is_ok();
             }
-            () = engine.handle.sleep(LEFT_TO_OTHERS), if is_leaving => {
+            () = service.handle.sleep(LEFT_TO_OTHERS), if is_leaving => {
                 source.leave(*common.state.borrow());
             }
         }

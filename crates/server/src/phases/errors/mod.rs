@@ -4,8 +4,8 @@
 
 mod page;
 
-pub(crate) use page::{EndsConnection, SuppressCharset, ends_connection};
-pub use page::{FailedInFilter, make_page, signature};
+pub(crate) use page::SuppressCharset;
+pub use page::{EndsConnection, FailedInFilter, ends_connection, make_page, signature};
 
 use wire::Method;
 

@@ -46,10 +46,10 @@ pub struct FailedInFilter;
 
 /// Kept on a request after whose response the connection ends, whatever its status is: its error
 /// document failed with a status that ends it, or an expectation of the client was not met.
-pub(crate) struct EndsConnection;
+pub struct EndsConnection;
 
 /// Whether the connection ends after the response for a reason that is known before its fields are.
-pub(crate) fn ends_connection(request: &Request) -> bool {
+pub fn ends_connection(request: &Request) -> bool {
     wire::status::drops_connection(request.status) || request.kept::<EndsConnection>().is_some()
 }
 

@@ -9,9 +9,9 @@ mod window;
 
 use std::sync::Arc;
 
+use http::connection::Migration;
 use mpm::{LoopSlot, LoopSpec};
 use rt::{Inbox, Load};
-use server::connection::Migration;
 
 pub(super) use rebalancer::Rebalancer;
 

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::connection::{self, Migration};
+use http::service::Service;
 use mpm::affinity::rebalance::{IDLE, Quota, RebalancePolicy, WINDOW, WINDOW_IDLE, WindowSample};
 use mpm::scoreboard::Decision;
 use rt::Accepted;
-use server::connection::{self, Migration};
-use server::engine::Engine;
 use server::log::Level;
 
 use super::window::Window;
@@ -20,7 +20,7 @@ const WHOLE: u32 = 1 << 16;
 /// Hands connections over to a loop's peers, and serves those it is handed.
 pub(in crate::child) struct Rebalancer {
     peers: PeerLoops,
-    engine: Rc<Engine>,
+    service: Rc<Service>,
     /// The share of accepted connections to hand over, of [`WHOLE`]; 0 most of the time.
     share: Cell<u32>,
     /// The part of a connection still owed to the peer, of [`WHOLE`].
@@ -37,11 +37,11 @@ impl Rebalancer {
     pub(in crate::child) fn new(
         all: Arc<[PeerLoop]>,
         own: usize,
-        engine: Rc<Engine>,
+        service: Rc<Service>,
     ) -> Rc<Rebalancer> {
         Rc::new(Rebalancer {
             peers: PeerLoops { all, own },
-            engine,
+            service,
             share: Cell::new(0),
             owed: Cell::new(0),
             to: Cell::new(None),
@@ -64,8 +64,8 @@ impl Rebalancer {
         let Some(to) = to.filter(|to| to.can_take()) else { return Some(accepted) };
         match to.inbox.put(Migration::Accepted(accepted)) {
             Ok(()) => {
-                self.engine.slot.add_accepted(1);
-                self.engine.slot.add_handed_over(1);
+                self.service.slot.add_accepted(1);
+                self.service.slot.add_handed_over(1);
                 None
             }
             Err(Migration::Accepted(accepted)) => Some(accepted),
@@ -101,7 +101,7 @@ impl Rebalancer {
         let mut length = WINDOW_IDLE;
         loop {
             window.begin(&self.peers, self.now_us());
-            self.engine.handle.sleep(length).await;
+            self.service.handle.sleep(length).await;
             length = if self.turn(&window) { WINDOW_IDLE } else { WINDOW };
         }
     }
@@ -110,7 +110,7 @@ impl Rebalancer {
     fn turn(&self, window: &Window) -> bool {
         self.peers.unclaimed().for_each(|migration| self.serve(migration));
         let now_us = self.now_us();
-        let connections = &self.engine.connections;
+        let connections = &self.service.connections;
         let own = WindowSample {
             share: window.own_share(&self.peers, now_us),
             connections: connections.open(),
@@ -130,13 +130,13 @@ impl Rebalancer {
     fn stop(&self) {
         self.share.set(0);
         self.to.set(None);
-        self.engine.migration_order.clear();
+        self.service.migration_order.clear();
     }
 
     fn apply(&self, quota: &Quota, own: &WindowSample, (at, sample): (usize, &WindowSample)) {
         let all = &self.peers.all;
         let (Some(here), Some(to)) = (self.peers.own(), all.get(at)) else { return };
-        let engine = &self.engine;
+        let service = &self.service;
         let share = (quota.accepted * f64::from(WHOLE)) as u32;
         let had = self.share.replace(share);
         self.to.set(Some(at));
@@ -151,15 +151,15 @@ impl Rebalancer {
             self.say(20108, &format!("{}: it {does} of its accepted connections", loads()));
         }
         if had == 0 && share > 0 {
-            engine.scoreboard.count_decision(Decision::Handing);
+            service.scoreboard.count_decision(Decision::Handing);
         }
         if !quota.has_migrations() {
-            return engine.migration_order.clear();
+            return service.migration_order.clear();
         }
         let (active, quiet) = (quota.active, quota.quiet);
-        engine.migration_order.set(to.inbox.clone(), active, quiet);
-        engine.handle.rouse(quiet);
-        engine.scoreboard.count_decision(Decision::Moving);
+        service.migration_order.set(to.inbox.clone(), active, quiet);
+        service.handle.rouse(quiet);
+        service.scoreboard.count_decision(Decision::Moving);
         let text = format!(
             "{}: up to {active} active and {quiet} quiet connections may migrate there between two \
              requests",
@@ -169,14 +169,16 @@ impl Rebalancer {
     }
 
     fn serve(&self, migration: Migration) {
-        self.engine.handle.spawn_local(connection::serve_migrated(self.engine.clone(), migration));
+        self.service
+            .handle
+            .spawn_local(connection::serve_migrated(self.service.clone(), migration));
     }
 
     fn now_us(&self) -> u64 {
-        self.engine.handle.clock().precise_us()
+        self.service.handle.clock().precise_us()
     }
 
     fn say(&self, number: u32, text: &str) {
-        server::log::of_process(Some(&self.engine.server), Level::Debug, number, text);
+        server::log::of_process(Some(&self.service.server), Level::Debug, number, text);
     }
 }

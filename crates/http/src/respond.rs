@@ -4,10 +4,10 @@
 
 use wire::{HeadFlags, Method};
 
-use crate::api::hooks::Phase;
-use crate::core::dir_config::CoreDir;
-use crate::phases::errors::{FailedInFilter, SuppressCharset, ends_connection};
-use crate::request::{CLOSES_SILENTLY, Request};
+use server::core::media_type::media_type;
+use server::errors::{FailedInFilter, ends_connection};
+use server::hooks::Phase;
+use server::request::{CLOSES_SILENTLY, Request};
 
 /// How a body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +112,11 @@ fn refuse_broken_fields(request: &mut Request) -> bool {
     let Some(name) = broken_field(request) else { return false };
     let name = String::from_utf8_lossy(&name).into_owned();
     let why = format!("Response header '{name}' contains invalid characters, aborting request");
-    request.log_core(crate::log::Level::Error, 2430, &why, None);
+    request.log_core(server::log::Level::Error, 2430, &why, None);
     request.headers_out.clear();
     request.content_encoding = None;
     request.content_languages.clear();
-    crate::phases::errors::make_page(request, 500, None);
+    server::errors::make_page(request, 500, None);
     request.status_line = None;
     add_error_fields(request);
     if broken_field(request).is_some() {
@@ -382,47 +382,8 @@ fn after_connection(request: &Request, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
-pub fn media_type(request: &Request) -> Option<Vec<u8>> {
-    let media_type = request.content_type.as_ref().filter(|text| !text.is_empty())?;
-    if request.kept::<SuppressCharset>().is_some() {
-        return Some(media_type.clone());
-    }
-    Some(with_charset(media_type, &request.plan.core))
-}
-
-fn with_charset(media_type: &[u8], core: &CoreDir) -> Vec<u8> {
-    let mut value = media_type.to_vec();
-    let Some(Some(charset)) = core.add_default_charset.get() else { return value };
-    let end = media_type.iter().position(|byte| *byte == b';').unwrap_or(media_type.len());
-    let bare = media_type.get(..end).unwrap_or_default().trim_ascii();
-    let lower = media_type.to_ascii_lowercase();
-    let has_charset = lower.windows(8).any(|found| found == b"charset=");
-    let wants = bare.eq_ignore_ascii_case(b"text/plain") || bare.eq_ignore_ascii_case(b"text/html");
-    if wants && !has_charset {
-        value.extend_from_slice(b"; charset=");
-        value.extend_from_slice(charset);
-    }
-    value
-}
-
 fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for part in [name, b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_and_html_get_a_charset() {
-        let mut core = CoreDir::default();
-        assert_eq!(with_charset(b"text/html", &core), b"text/html");
-        core.add_default_charset.set(Some(b"utf-8".to_vec()));
-        assert_eq!(with_charset(b"text/html", &core), b"text/html; charset=utf-8");
-        assert_eq!(with_charset(b"text/css", &core), b"text/css");
-        assert_eq!(with_charset(b"text/plain; Charset=x", &core), b"text/plain; Charset=x");
     }
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use rt::Stream;
 
 use super::{Active, Connection};
-use crate::http::respond::{Framing, Length};
-use crate::request::Request;
-use crate::request::body::{Body, Chunk, FileSlice};
+use crate::respond::{Framing, Length};
+use server::body::{Body, Chunk, FileSlice};
+use server::request::Request;
 
 /// A file up to this size is read and leaves in one send with the head, bytes.
 const ONE_SEND_BYTES: u64 = 16 * 1024;
@@ -28,7 +28,7 @@ pub(super) async fn answer(
     let output = &mut active.output;
     output.clear();
     if !request.simple {
-        crate::http::respond::write_head(request, framing, output);
+        crate::respond::write_head(request, framing, output);
     }
     let body = std::mem::take(&mut request.body);
     let sent = if request.header_only || framing.length == Length::None {

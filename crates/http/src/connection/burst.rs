@@ -7,16 +7,16 @@ use wire::{HeadError, HeadOptions, Progress};
 
 use super::heads::{self, Next};
 use super::{Active, Connection, Ended, again, fast, learn, pipe, send};
-use crate::api::filter;
-use crate::api::hooks::{Phase, Verdict};
-use crate::core::byterange;
-use crate::http::cache::resource::Lesson;
-use crate::http::respond;
-use crate::log::Level;
-use crate::phases::errors;
-use crate::phases::process;
-use crate::request::connection_info::KeepAlive;
-use crate::request::{CLOSES_SILENTLY, Request};
+use crate::cache::resource::Lesson;
+use crate::respond;
+use server::connection_info::KeepAlive;
+use server::core::byterange;
+use server::errors;
+use server::filter;
+use server::hooks::{Phase, Verdict};
+use server::log::Level;
+use server::process;
+use server::request::{CLOSES_SILENTLY, Request};
 
 /// Answers what arrives until it is quiet. `deadline` is for the first byte.
 pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ended {
@@ -264,7 +264,7 @@ async fn finish(
 fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let engine = &connection.engine;
     let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.client.base_host));
-    let new = || Request::blank(engine.clone(), connection.client.clone(), base.clone());
+    let new = || Request::blank(engine.engine.clone(), connection.client.clone(), base.clone());
     let mut request = engine.requests.take(new);
     request.begin(&connection.client, base);
     request

@@ -26,13 +26,13 @@ use rt::{Accepted, Deadline, Stream};
 use wire::host::RequestHost;
 use wire::{HeadParser, RequestHead};
 
-use crate::engine::Engine;
-use crate::http::cache::repeat::Repeat;
-use crate::log::Level;
-use crate::plan::Place;
-use crate::request::KnownHost;
-use crate::request::connection_info::{Client, KeepAlive};
-use crate::request::read_policy::Running;
+use crate::cache::repeat::Repeat;
+use crate::service::Service;
+use server::connection_info::{Client, KeepAlive};
+use server::log::Level;
+use server::plan::Place;
+use server::read_policy::Running;
+use server::request::KnownHost;
 
 use encore::Encore;
 
@@ -50,7 +50,7 @@ const BUFFER_KEPT_BYTES: usize = 16 * 1024;
 
 /// A connection's own state.
 pub(crate) struct Connection {
-    engine: Rc<Engine>,
+    engine: Rc<Service>,
     /// Away only while a request's body is being read through a [`pipe`].
     stream: Option<Stream>,
     client: Rc<Client>,
@@ -133,7 +133,7 @@ enum Ended {
 }
 
 /// Serves an accepted connection until it ends. It counts as open from the call on.
-pub fn serve(engine: Rc<Engine>, accepted: Accepted) -> impl Future<Output = ()> {
+pub fn serve(engine: Rc<Service>, accepted: Accepted) -> impl Future<Output = ()> {
     engine.connections.opened();
     Serving::Connecting(Box::pin(connect(Open(engine), accepted)))
 }
@@ -223,7 +223,7 @@ async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving>
 }
 
 /// A connection that is counted as open.
-struct Open(Rc<Engine>);
+struct Open(Rc<Service>);
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -251,7 +251,7 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
 }
 
 impl Connection {
-    fn new(engine: Rc<Engine>, stream: Stream, client: Client) -> Connection {
+    fn new(engine: Rc<Service>, stream: Stream, client: Client) -> Connection {
         Connection {
             head_began_ms: engine.handle.clock().now_ms(),
             engine,
@@ -296,7 +296,7 @@ impl Connection {
     }
 }
 
-fn client(engine: &Engine, peer: SocketAddr, local: SocketAddr) -> Client {
+fn client(engine: &Service, peer: SocketAddr, local: SocketAddr) -> Client {
     Client {
         id: engine.next_connection_id(),
         peer: plain(peer),

@@ -9,7 +9,7 @@ use rt::Deadline;
 use wire::{HeadError, Progress};
 
 use super::{Active, Connection, LINGER, LINGERING_LIMIT, again, encore};
-use crate::http::cache::repeat::Repeat;
+use crate::cache::repeat::Repeat;
 
 /// A head that does not arrive in one piece is kept in a buffer that grows at most to this, bytes;
 /// a head that is longer has broken a limit before.

@@ -7,11 +7,13 @@ use rt::tls::{TlsError, TlsInfo};
 use wire::{HeadError, LogLevel};
 
 use super::{Active, Connection, burst};
-use crate::api::hooks::{Judgement, TlsChoice, TlsHook};
-use crate::config::host::Server;
-use crate::engine::Engine;
-use crate::log::Level;
-use crate::request::connection_info::{Client, TlsFacts, TlsPeer};
+use server::engine::Engine;
+use server::hooks::{Judgement, TlsChoice, TlsHook};
+use server::host::Server;
+
+use crate::service::Service;
+use server::connection_info::{Client, TlsFacts, TlsPeer};
+use server::log::Level;
 
 /// What the page says to a client that speaks plain HTTP to a TLS port.
 const PLAIN_NOTES: &str = "Reason: You're speaking plain HTTP to an SSL-enabled server port.\
@@ -19,7 +21,7 @@ const PLAIN_NOTES: &str = "Reason: You're speaking plain HTTP to an SSL-enabled 
 
 /// Does the handshake; `None` if the connection ended with it.
 pub(super) async fn handshake(
-    engine: Rc<Engine>,
+    engine: Rc<Service>,
     stream: Stream,
     client: Client,
     hook: TlsHook,

@@ -11,10 +11,10 @@ use wire::chunked::{Decoder, Step};
 use wire::{Body, HeadFlags, Table, Version};
 
 use super::{Active, Connection};
-use crate::phases::errors;
-use crate::request::Request;
-use crate::request::read_policy::Running;
-use crate::request::request_body::{BodyError, BodyIn, BodySource};
+use server::errors;
+use server::read_policy::Running;
+use server::request::Request;
+use server::request_body::{BodyError, BodyIn, BodySource};
 
 /// Bytes of a body that are read at once.
 const PIECE_BYTES: usize = 16 * 1024;

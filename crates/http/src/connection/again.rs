@@ -1,5 +1,5 @@
 //! The shortest way: a head that was answered before, byte for byte
-//! ([`crate::http::cache::repeat`]).
+//! ([`crate::cache::repeat`]).
 
 use std::io;
 use std::rc::Rc;
@@ -7,10 +7,10 @@ use std::rc::Rc;
 use wire::Progress;
 
 use super::{Active, Connection, burst, encore, fast};
-use crate::api::hooks::Phase;
-use crate::http::cache::repeat::Repeat;
-use crate::http::cache::resource::{Content, IN_MEMORY_BYTES, Resource};
-use crate::request::Request;
+use crate::cache::repeat::Repeat;
+use crate::cache::resource::{Content, IN_MEMORY_BYTES, Resource};
+use server::hooks::Phase;
+use server::request::Request;
 
 /// Notices whether what was received is such a head. `Err` with it, if it is; otherwise whether it
 /// has come before and would be worth keeping.
@@ -36,7 +36,8 @@ pub(super) async fn answer(
     if !is_fresh {
         engine.resources.repeats.forget(&repeat);
     }
-    let lent = if is_fresh { repeat.request(&connection.client) } else { None };
+    let repeats = &engine.resources.repeats;
+    let lent = if is_fresh { repeat.request(repeats, &connection.client) } else { None };
     let Some(mut lent) = lent else {
         return match connection.parse(active, repeat.bytes()) {
             Progress::Done { consumed } => burst::answer(connection, active, consumed).await,

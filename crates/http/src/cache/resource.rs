@@ -1,11 +1,11 @@
 //! Files that were answered before, ready to be answered again without a look at the file system.
 //!
-//! Only an answer that pure hooks alone took part in ([`crate::api::hooks::HookDef::pure`]) is
+//! Only an answer that pure hooks alone took part in ([`server::hooks::HookDef::pure`]) is
 //! kept, and only as long as nothing that was looked at on its way has changed: every path
 //! component, every place where an `.htaccess` could appear, and the file itself are watched, or
-//! looked at again where there is no watch ([`crate::files::validity`]). A resource is armed first
+//! looked at again where there is no watch ([`server::files::validity`]). A resource is armed first
 //! (its paths are watched), and kept when the next request has found the same under watch. Where
-//! the answers of a target depend on [facets](crate::request::facet::Facet) of the request, each
+//! the answers of a target depend on [facets](server::facet::Facet) of the request, each
 //! variant is armed and kept by itself.
 
 use std::cell::RefCell;
@@ -15,13 +15,13 @@ use bytes::Bytes;
 use hashbrown::{Equivalent, HashMap};
 use rt::Witness;
 
-use crate::files::validity::Basis;
-use crate::http::cache::repeat::Repeats;
-use crate::http::respond::ReusableHead;
-use crate::plan::{Layer, Plan};
-use crate::request::body::FileSlice;
-use crate::request::facet::Facets;
-use crate::request::{FileInfo, Request};
+use crate::cache::repeat::Repeats;
+use crate::respond::ReusableHead;
+use server::body::FileSlice;
+use server::facet::Facets;
+use server::files::validity::Basis;
+use server::plan::{Layer, Plan};
+use server::request::{FileInfo, Request};
 
 /// The most resources that a loop keeps.
 pub const RESOURCE_LIMIT: usize = 16 * 1024;
@@ -97,18 +97,6 @@ impl Resource {
     /// Whether nothing that it depends on has changed: with a watch, as of the last drain.
     pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
         self.basis.as_ref().is_some_and(|basis| basis.is_fresh(witness))
-    }
-
-    /// A field of the answer, of those that were made for it and not for every answer.
-    pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        // Behind the ends of `Date` and `Server`.
-        let mut lines = self.before.split(|byte| *byte == b'\n').skip(2);
-        lines.find_map(|line| {
-            let colon = line.iter().position(|byte| *byte == b':')?;
-            let (key, value) = line.split_at(colon);
-            let is_it = key.eq_ignore_ascii_case(name);
-            is_it.then(|| value.strip_prefix(b": ").unwrap_or_default().trim_ascii_end())
-        })
     }
 
     fn bytes(&self) -> usize {
@@ -188,7 +176,7 @@ pub struct Resources {
     load: RefCell<Load>,
     limits: Limits,
     /// Heads that some of them were given to.
-    pub(crate) repeats: Repeats,
+    pub(crate) repeats: Rc<Repeats>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -220,7 +208,7 @@ struct Load {
 impl Resources {
     /// None yet, and never more than `limits`.
     pub fn new(limits: Limits) -> Resources {
-        let repeats = Repeats::new(limits.heads);
+        let repeats = Rc::new(Repeats::new(limits.heads));
         Resources { kept: RefCell::default(), load: RefCell::default(), limits, repeats }
     }
 
@@ -449,6 +437,5 @@ mod tests {
         assert_eq!((resources.load.borrow().entries, resources.load.borrow().bytes), (0, 0));
     }
 
-    static TAKES_GZIP: crate::request::facet::Facet =
-        crate::request::facet::Facet { name: "gzip", of: |_| 0 };
+    static TAKES_GZIP: server::facet::Facet = server::facet::Facet { name: "gzip", of: |_| 0 };
 }

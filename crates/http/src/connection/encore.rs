@@ -12,13 +12,13 @@ use std::time::Duration;
 use rt::{Deadline, Stream};
 
 use super::{Active, Connection, fast};
-use crate::api::hooks::Phase;
-use crate::engine::Engine;
-use crate::http::cache::repeat::{Lent, Repeat};
-use crate::http::cache::resource::{Content, Resource};
-use crate::http::respond;
-use crate::phases::process;
-use crate::request::Request;
+use crate::cache::repeat::{Lent, Repeat};
+use crate::cache::resource::{Content, Resource};
+use crate::respond;
+use crate::service::Service;
+use server::hooks::Phase;
+use server::process;
+use server::request::Request;
 
 /// An answer that may be given again as it is.
 pub(crate) struct Encore {
@@ -106,7 +106,7 @@ impl Encore {
     fn listen(
         &self,
         stream: &mut Stream,
-        engine: &Engine,
+        engine: &Service,
         deadline: Deadline,
         now_us: u64,
     ) -> Heard {
@@ -124,7 +124,7 @@ impl Encore {
     }
 
     /// Whether the answer may be given to one more request, which has just come.
-    fn may_go_on(&self, engine: &Engine, answered: u32) -> bool {
+    fn may_go_on(&self, engine: &Service, answered: u32) -> bool {
         engine.handle.drain_now();
         !engine.draining.get()
             && answered < self.answers_max
@@ -160,7 +160,7 @@ impl Encore {
     }
 
     /// The answer, in the present second.
-    fn answer(&mut self, engine: &Engine) -> &[u8] {
+    fn answer(&mut self, engine: &Service) -> &[u8] {
         let answer = self.bytes.get_mut(self.head_length..).unwrap_or_default();
         let now = engine.handle.clock().wall_s();
         if self.second != now {

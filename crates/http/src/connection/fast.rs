@@ -7,12 +7,12 @@ use std::rc::Rc;
 use wire::{Body, HeadFlags, Method};
 
 use super::{Active, Connection};
-use crate::api::hooks::Phase;
-use crate::http::cache::resource::{Content, IN_MEMORY_BYTES, Resource};
-use crate::http::respond;
-use crate::phases::process;
-use crate::request::Request;
-use crate::request::connection_info::KeepAlive;
+use crate::cache::resource::{Content, IN_MEMORY_BYTES, Resource};
+use crate::respond;
+use server::connection_info::KeepAlive;
+use server::hooks::Phase;
+use server::process;
+use server::request::Request;
 
 /// Fields that may change the answer of a file.
 const NOT_SIMPLE: HeadFlags = HeadFlags::CONDITIONAL
@@ -161,7 +161,7 @@ pub(super) async fn finish(
     if !resource.plan.phase(Phase::LogTransaction).is_empty() {
         connection.client.aborted.set(outcome.is_err());
         connection.client.first_byte_us.set(connection.engine.handle.clock().wall_us());
-        request.take_over(&resource);
+        resource.give_to(request);
         process::run_all(request, Phase::LogTransaction).await;
     }
     outcome.map(|()| keep)

@@ -2,7 +2,7 @@
 //! sends the same bytes each time, and so do health checks, proxies and programs that fetch.
 //!
 //! Bytes that came to the same address select the same host, make the same request and get the same
-//! answer, as long as it depends on nothing else ([`crate::http::cache::resource`]) and no hook
+//! answer, as long as it depends on nothing else ([`crate::cache::resource`]) and no hook
 //! looks at a request before its host's configuration is known (`post_read_request`). So what the
 //! parser and the choice of a host made of them is kept with the answer, and done once.
 
@@ -13,9 +13,9 @@ use std::rc::Rc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::http::cache::resource::Resource;
-use crate::request::Request;
-use crate::request::connection_info::{Client, TlsFacts};
+use crate::cache::resource::Resource;
+use server::connection_info::{Client, TlsFacts};
+use server::request::Request;
 
 /// The longest head that is kept, bytes.
 const HEAD_BYTES: usize = 2048;
@@ -52,10 +52,10 @@ impl Repeat {
     }
 
     /// The request, of this client and of now; `None` while another connection has it.
-    pub fn request(self: &Rc<Self>, client: &Rc<Client>) -> Option<Lent> {
+    pub fn request(self: &Rc<Self>, repeats: &Rc<Repeats>, client: &Rc<Client>) -> Option<Lent> {
         let mut request = self.request.take()?;
         request.begin_again(client);
-        Some(Lent { request: Some(request), of: self.clone() })
+        Some(Lent { request: Some(request), of: self.clone(), repeats: repeats.clone() })
     }
 }
 
@@ -64,6 +64,7 @@ pub(crate) struct Lent {
     // Always there until the drop.
     request: Option<Box<Request>>,
     of: Rc<Repeat>,
+    repeats: Rc<Repeats>,
 }
 
 impl Lent {
@@ -89,7 +90,7 @@ impl Drop for Lent {
         let Some(mut request) = self.request.take() else { return };
         if std::thread::panicking() {
             // Half done: whoever has the same head makes another.
-            return request.engine.resources.repeats.forget(&self.of);
+            return self.repeats.forget(&self.of);
         }
         request.forget_log();
         self.of.request.set(Some(request));

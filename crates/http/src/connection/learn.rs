@@ -9,13 +9,13 @@ use bytes::Bytes;
 use rt::Witness;
 
 use super::{Connection, send};
-use crate::files::validity::Trace;
-use crate::http::cache::resource::{
+use crate::cache::resource::{
     Content, IN_MEMORY_BYTES, Lesson, MADE_BYTES, MADE_FROM_BYTES, Resource,
 };
-use crate::http::respond;
-use crate::request::Request;
-use crate::request::body::{Body, BodyStream, Chunk};
+use crate::respond;
+use server::body::{Body, BodyStream, Chunk};
+use server::files::validity::Trace;
+use server::request::Request;
 
 /// Before the long way: watches what this target looked at last time, and notes what it looks at.
 pub(super) fn arm(connection: &Connection, request: &mut Request) -> Lesson {

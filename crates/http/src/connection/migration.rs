@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rt::{Accepted, Deadline, Detached, Inbox, Stream};
 
 use super::{Connection, Open, Serving, connect};
-use crate::config::host::Host;
-use crate::engine::Engine;
-use crate::phases::hostname::Names;
-use crate::request::connection_info::{Client, KeepAlive, TlsFacts};
+use crate::service::Service;
+use server::connection_info::{Client, KeepAlive, TlsFacts};
+use server::host::Host;
+use server::hostname::Names;
 
 /// A connection on its way to another loop.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl MigrationOrder {
 
 /// Serves a connection handed over by another loop until it ends. It counts as open from the call
 /// on.
-pub fn serve_migrated(engine: Rc<Engine>, migration: Migration) -> impl Future<Output = ()> {
+pub fn serve_migrated(engine: Rc<Service>, migration: Migration) -> impl Future<Output = ()> {
     engine.connections.joined();
     let open = Open(engine);
     match migration {

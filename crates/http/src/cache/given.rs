@@ -1,0 +1,37 @@
+//! A request that a cached response was given to, as the log sees it.
+
+use std::rc::Rc;
+
+use server::request::{CachedHead, Request};
+
+use super::resource::Resource;
+
+impl Resource {
+    /// Makes of `request` one that was answered by this, for the log.
+    pub fn give_to(self: &Rc<Self>, request: &mut Request) {
+        request.layer = self.layer.clone();
+        request.plan = self.plan.clone();
+        request.filename.clone_from(&self.filename);
+        request.uri.clone_from(&self.uri);
+        request.content_type.clone_from(&self.content_type);
+        request.handler.clone_from(&self.handler);
+        request.file = self.file;
+        request.bytes_sent = self.body_bytes;
+        request.status = 200;
+        request.tell_tls();
+        request.give(self.clone());
+    }
+}
+
+impl CachedHead for Resource {
+    fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        // Behind the ends of `Date` and `Server`.
+        let mut lines = self.before.split(|byte| *byte == b'\n').skip(2);
+        lines.find_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let (key, value) = line.split_at(colon);
+            let is_it = key.eq_ignore_ascii_case(name);
+            is_it.then(|| value.strip_prefix(b": ").unwrap_or_default().trim_ascii_end())
+        })
+    }
+}
