@@ -104,6 +104,7 @@ impl Plan {
     }
 
     /// The hooks of a phase that have work here, in order.
+    #[inline]
     pub fn phase(&self, phase: Phase) -> &[PlannedHook] {
         &self.phases[phase as usize]
     }

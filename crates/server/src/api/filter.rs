@@ -69,6 +69,7 @@ pub struct Attached {
 }
 
 /// Applies the output filters that a request has, in stage order.
+#[inline]
 pub async fn apply_all(request: &mut Request) {
     for mut attached in std::mem::take(&mut request.filters) {
         while let Err(Later) = attached.filter.prepare(request) {

@@ -14,6 +14,7 @@ use crate::request::Request;
 use crate::request::body::{Body, FileSlice};
 
 /// Attaches the filter where a client asks for ranges, whichever handler made the response.
+#[inline]
 pub fn attach(request: &mut Request) {
     if request.status == 200 && request.headers_in.contains(b"Range") {
         request.add_filter("BYTERANGE", Stage::PROTOCOL, Box::new(RangeFilter));
@@ -22,6 +23,7 @@ pub fn attach(request: &mut Request) {
 
 /// Makes the response a 416 where no range lies within the body. Apache finds that out below its
 /// handlers, with the fields of the response merged already: none of them is one of the 416's.
+#[inline]
 pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     if request.kept::<Unsatisfiable>().is_none() {
         return false;

@@ -202,6 +202,7 @@ pub const DEFAULT_XML_BODY_BYTES: u64 = 1_000_000;
 
 impl CoreDir {
     /// `LimitRequestBody`, by default 1 GiB, in bytes; `None` for no limit.
+    #[inline]
     pub fn limit_request_body(&self) -> Option<u64> {
         let bytes = self.limit_request_body.or(DEFAULT_REQUEST_BODY_BYTES);
         (bytes != 0).then_some(bytes)

@@ -174,16 +174,19 @@ crate::config! {
 
 impl CoreServer {
     /// `Timeout`, by default 60 s.
+    #[inline]
     pub fn timeout(&self) -> Duration {
         self.timeout.or(Duration::from_secs(60))
     }
 
     /// `KeepAliveTimeout`, by default 5 s.
+    #[inline]
     pub fn keep_alive_timeout(&self) -> Duration {
         self.keep_alive_timeout.or(Duration::from_secs(5))
     }
 
     /// `LimitRequestLine`, `LimitRequestFieldSize`, `LimitRequestFields`.
+    #[inline]
     pub fn head_limits(&self) -> HeadLimits {
         let default = HeadLimits::default();
         HeadLimits {
@@ -194,16 +197,19 @@ impl CoreServer {
     }
 
     /// `HttpProtocolOptions Strict`
+    #[inline]
     pub fn strict_protocol(&self) -> bool {
         self.protocol_strict.or(true)
     }
 
     /// `HttpProtocolOptions RegisteredMethods`
+    #[inline]
     pub fn registered_methods(&self) -> bool {
         self.protocol_registered_methods.or(false)
     }
 
     /// `HttpProtocolOptions Allow0.9`
+    #[inline]
     pub fn allow_http09(&self) -> bool {
         self.protocol_allow_09.or(true)
     }

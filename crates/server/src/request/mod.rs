@@ -250,6 +250,7 @@ impl Request {
     }
 
     /// Begins a request that is blank, on `client`, under the configuration of `place`.
+    #[inline]
     pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
         self.begin_again(client);
         self.enter(place);

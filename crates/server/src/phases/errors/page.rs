@@ -49,6 +49,7 @@ pub struct FailedInFilter;
 pub struct EndsConnection;
 
 /// Whether the connection ends after the response for a reason that is known before its fields are.
+#[inline]
 pub fn ends_connection(request: &Request) -> bool {
     wire::status::drops_connection(request.status) || request.kept::<EndsConnection>().is_some()
 }
