@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use messages::Message;
 use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
 use rt::{Handle, Witness};
@@ -127,11 +128,13 @@ impl Connections {
     }
 
     /// One is reading a request of which something has come.
+    #[inline]
     pub fn reading(&self) -> Doing {
         Doing::new(self.gauges.reading)
     }
 
     /// One is idle and keeps its buffers for a while.
+    #[inline]
     pub fn lingering(&self) -> Counted<'_> {
         Counted::new(&self.lingering)
     }
@@ -142,6 +145,7 @@ impl Connections {
     }
 
     /// One has a request, or has had one a moment ago.
+    #[inline]
     pub fn active(&self) -> Counted<'_> {
         Counted::new(&self.active)
     }
@@ -152,6 +156,7 @@ impl Connections {
     }
 
     /// One is answering.
+    #[inline]
     pub fn writing(&self) -> Doing {
         Doing::new(self.gauges.writing)
     }
@@ -232,6 +237,7 @@ impl Engine {
     }
 
     /// The present second as RFC 9110 writes it (section 5.6.7), formatted once per second.
+    #[inline]
     pub fn date(&self) -> [u8; 29] {
         let now = self.handle.clock().wall_s();
         let (second, text) = self.date.get();
@@ -262,7 +268,7 @@ impl Engine {
             self.scoreboard.count_dropped_log_lines(dropped);
             // On a full disk this line is lost as well, and told again until it is not.
             let text = format_args!("{dropped} log lines could not be written");
-            self.log_main(Level::Error, 20002, text);
+            self.log_main(Level::Error, Message::LinesLost.number(), text);
         }
     }
 
@@ -275,6 +281,7 @@ impl Engine {
     }
 
     /// Counts the answer to `request` in the scoreboard: its status, the bytes of its body.
+    #[inline]
     pub fn count(&self, request: &Request, status: u16, bytes: u64) {
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod code;
+mod documents;
 mod manifest;
 mod mask;
 mod prose;
@@ -9,6 +10,7 @@ mod shape;
 
 use crate::tree;
 use baseline::Baseline;
+use documents::Tree;
 use std::fmt;
 use std::path::Path;
 
@@ -88,12 +90,15 @@ pub fn run(arguments: &[&str]) -> Result<String, String> {
 fn examine(root: &Path) -> Result<(usize, Vec<Finding>), String> {
     let files = tree::files(root)?;
     let mut findings = Vec::new();
+    let mut tree = Tree::new(&files);
+    let mut documents = Vec::new();
     for file in &files {
         let path = file.to_string_lossy().replace('\\', "/");
         let bytes = std::fs::read(root.join(file)).map_err(|error| format!("{path}: {error}"))?;
         let Ok(text) = String::from_utf8(bytes) else { continue };
         let source = Source { path: &path, text: &text };
         prose::check(&source, root, &mut findings);
+        tree.learn(&source);
         match source.extension() {
             "rs" => {
                 let masked = mask::mask(&text);
@@ -105,6 +110,12 @@ fn examine(root: &Path) -> Result<(usize, Vec<Finding>), String> {
             "md" => prose::idiom(&source, &text, &mut findings),
             _ => {}
         }
+        if source.extension() == "md" {
+            documents.push((path, text));
+        }
+    }
+    for (path, text) in &documents {
+        tree.check(&Source { path, text }, &mut findings);
     }
     findings.sort_by(|one, other| (&one.path, one.line).cmp(&(&other.path, other.line)));
     Ok((files.len(), findings))

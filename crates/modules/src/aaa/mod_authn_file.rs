@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::Arg;
+use messages::Message;
 use rt::{PoolError, Work};
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
@@ -99,7 +100,11 @@ impl Authenticate for PasswordFile {
                     RealmHash::GeneralError
                 }
                 Err(why) => {
-                    request.log::<AuthnFile>(Level::Error, 20100, format_args!("{why}"));
+                    request.log::<AuthnFile>(
+                        Level::Error,
+                        Message::PoolRefused.number(),
+                        format_args!("{why}"),
+                    );
                     RealmHash::GeneralError
                 }
             }
@@ -183,7 +188,7 @@ async fn compare(request: &mut Request, login: &Login, file: Arc<PathBuf>, known
 }
 
 fn no_thread(request: &Request, why: &PoolError) -> Authn {
-    request.log::<AuthnFile>(Level::Error, 20100, format_args!("{why}"));
+    request.log::<AuthnFile>(Level::Error, Message::PoolRefused.number(), format_args!("{why}"));
     Authn::GeneralError
 }
 

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::Arg;
+use messages::Message;
 use rt::Work;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes, Target};
@@ -175,7 +176,11 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
             Err(Authz::Denied)
         }
         Err(why) => {
-            request.log::<AuthzGroupfile>(Level::Error, 20100, format_args!("{why}"));
+            request.log::<AuthzGroupfile>(
+                Level::Error,
+                Message::PoolRefused.number(),
+                format_args!("{why}"),
+            );
             Err(Authz::GeneralError)
         }
     }

@@ -6,6 +6,8 @@ mod tracked;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use messages::Message;
+
 use super::cpus::Roots;
 use super::meter::{CpuMeter, ThreadMeter};
 use super::pin_policy::{Change, PinPolicy, Sample};
@@ -186,20 +188,21 @@ impl Adapter {
             }
         };
         decided.weights = Some(weights.to_vec());
-        decided.lines.push((20104, text));
+        decided.lines.push((Message::Steered.number(), text));
         board.count_decision(Decision::Steered);
         let after: Vec<usize> = self.steering.avoided().collect();
         for number in after.iter().filter(|number| !before.contains(number)) {
             decided.lines.push((
-                20105,
+                Message::Avoided.number(),
                 format!("loop {number} is stalled; new connections are routed elsewhere"),
             ));
             board.count_decision(Decision::Avoided);
         }
         for number in before.iter().filter(|number| !after.contains(number)) {
-            decided
-                .lines
-                .push((20106, format!("loop {number} turns again and gets new connections")));
+            decided.lines.push((
+                Message::Readmitted.number(),
+                format!("loop {number} turns again and gets new connections"),
+            ));
             board.count_decision(Decision::Readmitted);
         }
     }
@@ -233,7 +236,10 @@ impl Adapter {
         let bound = new.filter_map(|tracked| {
             let home = tracked.home.as_ref()?;
             board.count_decision(Decision::Pinned);
-            Some((20103, format!("{} is bound to CPU {home}", tracked.name(plan))))
+            Some((
+                Message::Bound.number(),
+                format!("{} is bound to CPU {home}", tracked.name(plan)),
+            ))
         });
         bound.collect()
     }

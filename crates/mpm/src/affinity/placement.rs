@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use messages::Message;
+
 use super::adapt::{Adapter, Decided, Serving, View};
 use super::cpu_set::CpuSet;
 use super::cpus::{Cpus, Roots};
@@ -137,7 +139,7 @@ impl Placement {
         let Some(line) = changed else { return self.adapter.turn(now, view) };
         board.count_decision(Decision::Replanned);
         let mut decided = self.adapter.replan(now, view);
-        decided.lines.insert(0, (20102, format!("{line}: {}", plan.rule)));
+        decided.lines.insert(0, (Message::Replanned.number(), format!("{line}: {}", plan.rule)));
         decided
     }
 

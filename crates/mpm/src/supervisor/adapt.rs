@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use messages::Message;
+
 use super::Supervisor;
 use crate::affinity::Serving;
 use crate::program::Level;
@@ -57,7 +59,7 @@ impl Supervisor<'_> {
                 let text =
                     format!("new connections to {addresses:?} go to the loop of the receiving CPU");
                 self.board.count_decision(Decision::Steered);
-                self.program.log(Level::Debug, 20110, &text);
+                self.program.log(Level::Debug, Message::SteeredByCpu.number(), &text);
             }
             Err(error) => self.not_steered(&error),
         }
@@ -65,6 +67,6 @@ impl Supervisor<'_> {
 
     fn not_steered(&mut self, error: &std::io::Error) {
         let text = format!("can't set how new connections are distributed: {error}");
-        self.program.log(Level::Debug, 20107, &text);
+        self.program.log(Level::Debug, Message::NotSteered.number(), &text);
     }
 }

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use messages::Message;
+
 use super::spare::Balance;
 use super::{DRAIN_DELAY, Supervisor, bind_failure, use_standard_error};
 use crate::child::Order;
@@ -179,7 +181,7 @@ impl Supervisor<'_> {
         self.current = Some(generation);
         self.announce();
         if let Some(text) = unheeded {
-            self.program.log(Level::Warning, 20112, &text);
+            self.program.log(Level::Warning, Message::AffinityUnheeded.number(), &text);
         }
         self.successor_serves();
         if let Some(retire_order) = self.pending.take() {

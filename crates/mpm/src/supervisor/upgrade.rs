@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use messages::Message;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -181,7 +182,7 @@ impl<'p> Supervisor<'p> {
     /// Handles SIGUSR2.
     pub(super) fn want_upgrade(&mut self) {
         let text = "SIGUSR2 received.  Trying the new executable";
-        self.program.log(Level::Notice, 20010, text);
+        self.program.log(Level::Notice, Message::UpgradeTried.number(), text);
         match self.upgrade.step {
             Step::None => self.upgrade.step = Step::Wanted,
             _ => self.upgrade.is_wanted_again = true,
@@ -260,7 +261,7 @@ impl<'p> Supervisor<'p> {
             "executable {} can't be used: {why}; still serving with the running one",
             self.executable_name()
         );
-        self.program.log(Level::Error, 20011, &text);
+        self.program.log(Level::Error, Message::UpgradeRefused.number(), &text);
     }
 
     fn executable_name(&self) -> String {
@@ -276,7 +277,7 @@ impl<'p> Supervisor<'p> {
             return;
         }
         let text = format!("handing over to executable {}", executable.display());
-        self.program.log(Level::Notice, 20012, &text);
+        self.program.log(Level::Notice, Message::UpgradeHandsOver.number(), &text);
         notify::reloading();
         // Without it, a new executable that fails has nothing to roll back to.
         let own = File::open("/proc/self/exe").ok();
@@ -296,7 +297,7 @@ impl<'p> Supervisor<'p> {
             "can't roll back to the previous executable ({error}); its processes continue to serve \
              until the next restart"
         );
-        self.program.log(Level::Alert, 20014, &text);
+        self.program.log(Level::Alert, Message::RollbackFailed.number(), &text);
     }
 
     fn execute(
@@ -345,14 +346,14 @@ impl<'p> Supervisor<'p> {
         if self.upgrade.predecessor.is_some() {
             let text =
                 format!("executable {} failed to start; rolling back", self.executable_name());
-            self.program.log(Level::Error, 20013, &text);
+            self.program.log(Level::Error, Message::UpgradeFailed.number(), &text);
             self.upgrade.step = Step::Returning;
             return;
         }
         self.upgrade.step = Step::None;
         let text = "no new process can be started; the existing ones continue to serve until \
                     the next restart";
-        self.program.log(Level::Alert, 20015, text);
+        self.program.log(Level::Alert, Message::NoNewProcess.number(), text);
     }
 
     /// Completes the upgrade: this executable serves with its own processes.
@@ -367,7 +368,7 @@ impl<'p> Supervisor<'p> {
         self.upgrade.is_successor = false;
         self.upgrade.predecessor = None;
         let text = format!("executable {} has taken over", self.executable_name());
-        self.program.log(Level::Notice, 20016, &text);
+        self.program.log(Level::Notice, Message::UpgradeDone.number(), &text);
     }
 }
 

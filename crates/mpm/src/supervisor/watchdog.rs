@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use messages::Message;
 use nix::unistd::Pid;
 
 use super::Supervisor;
@@ -179,7 +180,7 @@ impl Supervisor<'_> {
                     _ => "it got no CPU time",
                 };
                 let text = format!("{silence}, but {why}; not replacing it");
-                self.program.log(Level::Warning, 20021, &text);
+                self.program.log(Level::Warning, Message::HungSpared.number(), &text);
                 return;
             }
             Cause::Stopped => "it is stopped".to_owned(),
@@ -193,7 +194,11 @@ impl Supervisor<'_> {
         child.order_later(Order::Graceful, now);
         child.kill_by(now + limit.min(GRACE_MAX));
         self.board.count(Event::Hung);
-        self.program.log(Level::Error, 20020, &format!("{silence} ({why}); replacing it"));
+        self.program.log(
+            Level::Error,
+            Message::HungReplaced.number(),
+            &format!("{silence} ({why}); replacing it"),
+        );
     }
 }
 

@@ -8,6 +8,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 use conf::Node;
+use messages::Message;
 
 use crate::api::directive::{ErasedRow, Fault, Set, Target};
 use crate::api::filter::{FilterDef, OutputFilter, Stage};
@@ -275,12 +276,29 @@ impl OutputFilter for Withheld {
     fn apply(self: Box<Self>, request: &mut Request, _: Body) -> Body {
         const WHY: &str = "a filter that is not here was to change the content of";
         let file = request.filename.clone();
-        request.log_core(Level::Error, 20124, WHY, Some(&file));
+        request.log_core(Level::Error, Message::ResponseWithheld.number(), WHY, Some(&file));
         request.status = 500;
         request.content_type = None;
         for name in [&b"Content-Length"[..], b"Last-Modified", b"ETag", b"Accept-Ranges"] {
             request.headers_out.unset(name);
         }
         Body::Empty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_the_messages() {
+        let codes = [
+            (LOADED, Message::ModuleMissing),
+            (INERT, Message::DirectiveInert),
+            (UNPROVIDED, Message::HandlerUnprovided),
+        ];
+        for (code, message) in codes {
+            assert_eq!(code, format!("AH{}", message.number()));
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::rc::Rc;
 
+use messages::Message;
 use rt::PoolError;
 use wire::MethodSet;
 use wire::conditional::{Validators, meets_conditions};
@@ -108,7 +109,7 @@ async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Want
         Err(why) => {
             let file = request.filename.clone();
             let why = format!("can't hash the file's content: {why}");
-            request.log_core(Level::Error, 20201, &why, Some(&file));
+            request.log_core(Level::Error, Message::DigestFailed.number(), &why, Some(&file));
             Verdict::Status(503)
         }
     }

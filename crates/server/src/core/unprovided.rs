@@ -9,6 +9,7 @@ use crate::config::context::Places;
 use crate::config::registry::Registry;
 use crate::log::Level;
 use crate::request::Request;
+use messages::Message;
 
 /// The handler that serves files.
 const DEFAULT: &[u8] = b"default-handler";
@@ -73,6 +74,6 @@ pub(super) fn withholds(request: &Request) -> bool {
         return false;
     }
     let why = format!("{}: the file is not served", no_such(registry, name));
-    request.log_core(Level::Error, 20123, &why, Some(&request.filename));
+    request.log_core(Level::Error, Message::HandlerMissing.number(), &why, Some(&request.filename));
     true
 }

@@ -5,8 +5,10 @@ pub mod sinks;
 
 use std::fmt;
 use std::io::Write;
+use std::ops::RangeInclusive;
 
 use conf::{Diagnostic, Severity};
+use messages::Message;
 
 use crate::api::module::Module;
 use crate::config::host::{Host, Server};
@@ -163,7 +165,7 @@ pub fn fresh_log_id() -> [u8; 12] {
 
 impl Request {
     /// Writes a line to the error log of the request's host, if the module's level lets it.
-    /// `number` is Apache's (`AH00128` is 128) where the event is the same; ours begin at 20000.
+    /// `number` is Apache's (`AH00128` is 128) where the event is the same, else a [`Message`]'s.
     #[track_caller]
     pub fn log<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.log_as(M::FILE, level, number, message);
@@ -310,7 +312,11 @@ pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Argum
 /// piped logs, processes that died or had to be killed.
 const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
 
-/// Where a loop runs and what is sent to it: the same in every MPM. `LogLevel` knows it as `mpm`.
+/// Where a loop runs and what is sent to it: the same in every MPM.
+const PLACEMENT: RangeInclusive<u32> =
+    Message::Widened.number()..=Message::AffinityUnheeded.number();
+
+/// `LogLevel`'s name of [`PLACEMENT`].
 pub(crate) const MPM: &str = "mpm";
 
 /// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
@@ -320,7 +326,7 @@ pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str
             let is_mpm = |file: &&str| server.registry.is_active(file);
             let mpm = MPM_FILES.iter().copied().find(is_mpm).unwrap_or("event.c");
             let module = match number {
-                20100..20200 => MPM,
+                number if PLACEMENT.contains(&number) => MPM,
                 2155..=2162 => "mod_unixd.c",
                 _ if CORE_EVENTS.contains(&number) => "core.c",
                 _ => mpm,

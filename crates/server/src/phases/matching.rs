@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use messages::Message;
 use pcre::{Captures, Later, Matched, Regex, Watch, Why};
 use rt::Work;
 
@@ -237,7 +238,7 @@ impl Request {
             "Cannot decide whether the regular expression '{shown}' matches a text of {bytes} \
              bytes: {why}"
         );
-        self.log_core(Level::Error, 20040, &text, None);
+        self.log_core(Level::Error, Message::MatchUndecided.number(), &text, None);
     }
 }
 

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use conf::expr::Subject;
+use messages::Message;
 use wire::method::Method;
 
 use crate::api::hooks::{Phase, Verdict};
@@ -189,7 +190,7 @@ async fn finish_lookup(request: &mut Request, sub: &mut Request) {
         if !lookups.have_logged.replace(true) {
             if are_too_many {
                 let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
-                request.log_core(Level::Error, 20200, &why, None);
+                request.log_core(Level::Error, Message::TooManyLookups.number(), &why, None);
             } else {
                 log_limit(request, 125, most, "subrequest nesting levels");
             }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use http::connection;
 use http::service::Service;
+use messages::Message;
 use mpm::{LoopSpec, Settings};
 use rt::{AcceptError, Accepted, Acceptor, Handle};
 use server::log::Level;
@@ -237,7 +238,7 @@ impl AcceptGate {
             let room = self.limits.room;
             self.service.log_main(
                 Level::Error,
-                20003,
+                Message::DescriptorsExhausted.number(),
                 format_args!(
                     "{room} connections are open and new ones wait: the limit on open files \
                      (ulimit -n) leaves no room for more"

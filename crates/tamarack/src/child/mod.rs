@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http::service::Service;
+use messages::Message;
 use mpm::{Child, Control, LoopSpec, Order, ProcessSlot, Scoreboard};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
@@ -153,7 +154,7 @@ fn start(
 
 fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
     let text = format!("child can't start a thread: {error}");
-    server::log::of_process(Some(server), Level::Alert, 20022, &text);
+    server::log::of_process(Some(server), Level::Alert, Message::NoThread.number(), &text);
 }
 
 /// The pool's threads may run on any CPU, whichever loop starts them.
@@ -226,7 +227,11 @@ fn room_for_connections(loops: usize) -> usize {
 }
 
 fn report(service: &Service, error: &AcceptError) {
-    service.log_main(Level::Crit, 20001, format_args!("accept failed: {error}"));
+    service.log_main(
+        Level::Crit,
+        Message::AcceptFailed.number(),
+        format_args!("accept failed: {error}"),
+    );
 }
 
 /// Publishes that the loop still turns, and its counters.

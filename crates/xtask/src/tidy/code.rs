@@ -34,6 +34,8 @@ const OPEN_PLACES: [&str; 11] = [
     "crates/tamarack/src/startup.rs",
     "crates/tls/src/local.rs",
 ];
+/// Log numbers that Apache does not have.
+const MESSAGES: std::ops::Range<u32> = 20_001..20_400;
 /// Calls that panic. `expect` counts only with a literal message, because parsers have an `expect`
 /// of their own.
 const PANICS: [&str; 5] = [".unwrap()", ".expect(\"", "panic!(", "todo!(", "unimplemented!("];
@@ -48,6 +50,7 @@ pub fn check(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     if !all_tests {
         panics(source, masked, findings);
         opens(source, masked, findings);
+        message_numbers(source, masked, findings);
     }
 }
 
@@ -200,6 +203,24 @@ fn opens(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Our own log numbers stand in one enum, which the compiler keeps free of duplicates.
+fn message_numbers(source: &Source, masked: &Masked, findings: &mut Vec<Finding>) {
+    if source.path.starts_with("crates/messages/") || !source.path.contains("/src/") {
+        return;
+    }
+    for (line, code) in masked.code.lines().enumerate() {
+        let is_word = |byte: char| byte.is_ascii_alphanumeric() || byte == '_' || byte == '.';
+        let mut words = code.split(|byte| !is_word(byte));
+        let is_number = |word: &str| {
+            word.len() == 5 && word.parse().is_ok_and(|number: u32| MESSAGES.contains(&number))
+        };
+        if words.any(is_number) && masked.test_lines.get(line) != Some(&true) {
+            let message = "a log number of our own: name it in crates/messages".to_owned();
+            findings.push(source.finding("message-number", line + 1, message));
+        }
+    }
+}
+
 /// Byte offsets of `word` as a whole word.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(start, _)| start).filter(move |&start| {
@@ -223,6 +244,13 @@ mod tests {
         let mut findings = Vec::new();
         check(&Source { path, text }, &mask(text), &mut findings);
         findings.iter().map(|finding| (finding.rule, finding.line)).collect()
+    }
+
+    #[test]
+    fn log_numbers_have_names() {
+        let text = "fn a() {\n    log(20100);\n    log(2010, \"20100\");\n}\n";
+        assert_eq!(rules("crates/server/src/a.rs", text), [("message-number", 2)]);
+        assert_eq!(rules("crates/messages/src/lib.rs", text), []);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Source: `handle_autoindex`, `index_directory`.
 
+use messages::Message;
 use rt::{PoolError, Work};
 use rustix::io::Errno;
 use server::body::Body;
@@ -123,7 +124,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
 }
 
 fn unavailable(request: &Request, why: PoolError) -> Verdict {
-    request.log::<Autoindex>(Level::Error, 20100, format_args!("{why}"));
+    request.log::<Autoindex>(Level::Error, Message::PoolRefused.number(), format_args!("{why}"));
     Verdict::Status(503)
 }
 

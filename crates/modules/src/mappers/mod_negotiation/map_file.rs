@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use messages::Message;
 use rt::Work;
 use server::body::{Body, FileSlice};
 use server::core::etag::{self, VariantsTag};
@@ -121,7 +122,11 @@ async fn load(request: &Request, file: &[u8]) -> Result<Vec<u8>, u16> {
         Ok(Ok(text)) => return Ok(text),
         Ok(Err(error)) => error,
         Err(why) => {
-            request.log::<Negotiation>(Level::Error, 20100, format_args!("{why}"));
+            request.log::<Negotiation>(
+                Level::Error,
+                Message::PoolRefused.number(),
+                format_args!("{why}"),
+            );
             return Err(503);
         }
     };

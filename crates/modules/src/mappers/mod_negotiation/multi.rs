@@ -4,6 +4,7 @@
 
 use std::os::unix::ffi::OsStringExt;
 
+use messages::Message;
 use rt::Work;
 use server::core::etag::VariantsTag;
 use server::hooks::{Bound, Verdict};
@@ -126,7 +127,11 @@ async fn read_names(request: &Request, directory: &[u8], base: &[u8]) -> Result<
             Err(403)
         }
         Err(why) => {
-            request.log::<Negotiation>(Level::Error, 20100, format_args!("{why}"));
+            request.log::<Negotiation>(
+                Level::Error,
+                Message::PoolRefused.number(),
+                format_args!("{why}"),
+            );
             Err(503)
         }
     }

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use messages::Message;
+
 use super::Serving;
 use crate::affinity::cpu_set::CpuSet;
 use crate::affinity::cpus::Roots;
@@ -142,7 +144,7 @@ impl Tracked {
         let is_known = std::mem::replace(&mut self.is_left, true);
         let who = self.name(plan);
         let text = format!("{who} was bound to CPUs {mask} by another program and is left there");
-        (!is_known).then_some((20111, text))
+        (!is_known).then_some((Message::BoundByOther.number(), text))
     }
 
     /// Publishes where it may run now on the scoreboard.
@@ -184,19 +186,20 @@ impl Tracked {
         let (waiting, all) = (percent(sample.waiting), &plan.usable);
         match change {
             Change::Widen => (
-                20100,
+                Message::Widened.number(),
                 format!(
                     "{who} waits {waiting}% of its runnable time, other programs use {foreign}% of \
                      CPU {home}: it may now run on CPUs {all}"
                 ),
             ),
             Change::Return => (
-                20101,
+                Message::Returned.number(),
                 format!("{who} is bound to CPU {home} again: other programs use {foreign}% of it"),
             ),
-            Change::Retreat => {
-                (20101, format!("{who} is bound to CPU {home} again: no other CPU has idle time"))
-            }
+            Change::Retreat => (
+                Message::Returned.number(),
+                format!("{who} is bound to CPU {home} again: no other CPU has idle time"),
+            ),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::connection::{self, Migration};
 use http::service::Service;
+use messages::Message;
 use mpm::affinity::rebalance::{IDLE, Quota, RebalancePolicy, WINDOW, WINDOW_IDLE, WindowSample};
 use mpm::scoreboard::Decision;
 use rt::Accepted;
@@ -148,7 +149,10 @@ impl Rebalancer {
         };
         if (had == 0) != (share == 0) {
             let does = if share > 0 { "hands over part" } else { "no longer hands over any" };
-            self.say(20108, &format!("{}: it {does} of its accepted connections", loads()));
+            self.say(
+                Message::HandsOver.number(),
+                &format!("{}: it {does} of its accepted connections", loads()),
+            );
         }
         if had == 0 && share > 0 {
             service.scoreboard.count_decision(Decision::Handing);
@@ -165,7 +169,7 @@ impl Rebalancer {
              requests",
             loads()
         );
-        self.say(20109, &text);
+        self.say(Message::Migrates.number(), &text);
     }
 
     fn serve(&self, migration: Migration) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 use conf::{Arg, Diagnostic, Severity, Span};
+use messages::Message;
 use rt::Work;
 
 use super::Key;
@@ -134,7 +135,12 @@ impl Reading {
             Ok(outcome) => outcome,
             Err(why) => {
                 let why = format!("an .htaccess file was not read: {why}");
-                request.log_core(Level::Error, 20041, &why, Some(&key.file));
+                request.log_core(
+                    Level::Error,
+                    Message::HtaccessUnread.number(),
+                    &why,
+                    Some(&key.file),
+                );
                 return Err(503);
             }
         };
