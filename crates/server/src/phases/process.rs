@@ -18,7 +18,7 @@ use crate::request::Request;
 /// Runs a request from its URI to its answer, or to the status that it ends with.
 /// `post_read_request` has run already: a status from it belongs to the whole request.
 ///
-/// Inlined, like the others that `http` awaits: a call from another crate would copy the future.
+/// Inlined, like others that `http` awaits: a call from another crate would copy the future.
 #[inline]
 pub async fn process(request: &mut Request) -> Verdict {
     match run_first(request, Phase::QuickHandler).await {
@@ -188,7 +188,6 @@ async fn permit(request: &mut Request) -> Verdict {
 }
 
 /// Runs hooks until one does not decline.
-#[inline]
 pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {
@@ -205,7 +204,6 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
 }
 
 /// Runs every hook; one that ends the request stops the others.
-#[inline]
 pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {

@@ -167,6 +167,6 @@ mod tests {
         let odd = "{\"name\":\"A\",\"module\":\"core\",\"state\":\"maybe\"}";
         assert_eq!(parse(odd).unwrap_err(), "row 1: unknown state `maybe`");
         let twice = "{\"name\":\"A\",\"module\":\"core\",\"state\":\"done\"}\n".repeat(2);
-        assert_eq!(parse(&twice).unwrap_err(), "row 2: A comes twice in core");
+        assert_eq!(parse(&twice).unwrap_err(), "row 2: A occurs twice in core");
     }
 }
