@@ -72,6 +72,15 @@ impl Place {
             self.entry(entry)?;
         }
         self.settle(file)?;
+        self.write_config(file)
+    }
+
+    /// Writes another configuration for the same tree.
+    pub fn configure(&self, file: &TestFile) -> Result<(), String> {
+        self.write_config(file).map_err(|e| format!("{}: {e}", self.root.display()))
+    }
+
+    fn write_config(&self, file: &TestFile) -> std::io::Result<()> {
         let config = self.fill_text(&file.config);
         let base = if file.bare { config } else { self.base(file, &config)? };
         fs::write(self.root.join("conf/httpd.conf"), base)

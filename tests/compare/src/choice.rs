@@ -40,6 +40,9 @@ pub const PATTERNS: [&str; 33] = [
     r"([^.]+)\.([^.]+)$",
 ];
 
+/// Those of them that most paths match.
+const BROAD: [&str; 5] = [r"^/(.*)$", "a", ".", "/+", r"\.(gif|png|txt)$"];
+
 /// A path as a quoted word.
 pub fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\"))
@@ -53,17 +56,24 @@ pub struct Choice {
     pub paths: Vec<String>,
     /// Folders of `htdocs`, each with a trailing slash; the first is `/`.
     pub folders: Vec<String>,
+    /// The site is served with TLS.
+    pub is_tls: bool,
 }
 
 impl Choice {
     /// Returns a generator of values about these files.
     pub fn new(random: Random, files: &[File]) -> Choice {
-        let mut choice = Choice { random, paths: Vec::new(), folders: vec!["/".to_owned()] };
+        let folders = vec!["/".to_owned()];
+        let mut choice = Choice { random, paths: Vec::new(), folders, is_tls: false };
         for file in files {
             let Some(path) = file.path.strip_prefix("htdocs") else {
                 continue;
             };
             choice.paths.push(path.to_owned());
+            // Links are asked for more often: who may follow them is a matter of its own.
+            if matches!(file.content, Content::Link(_)) {
+                choice.paths.extend([path.to_owned(), path.to_owned()]);
+            }
             if matches!(file.content, Content::Folder) {
                 choice.folders.push(path.to_owned());
             }
@@ -91,11 +101,21 @@ impl Choice {
 
     /// A path as a client names it, of an existing file or folder, or nearly.
     pub fn path(&mut self) -> String {
-        match self.random.below(10) {
+        match self.random.below(12) {
             0 => self.word(&["/", "/al/", "/al/a.txt", "/r", "/r/x", "/loc", "/nope", "/al2"]),
-            1 => self.random.pick(&self.folders.clone()),
-            2 => self.random.pick(&self.folders.clone()).trim_end_matches('/').to_owned(),
+            1..=3 => self.random.pick(&self.folders.clone()),
+            4 => self.random.pick(&self.folders.clone()).trim_end_matches('/').to_owned(),
             _ => self.random.pick(&self.paths.clone()),
+        }
+    }
+
+    /// A path of which most rules leave much of the site alone.
+    pub fn narrow_path(&mut self) -> String {
+        let path = self.path();
+        if path.len() > 1 || self.random.percent(10) {
+            path
+        } else {
+            self.random.pick(&self.paths.clone())
         }
     }
 
@@ -118,6 +138,13 @@ impl Choice {
     pub fn name(&mut self) -> String {
         let path = self.path();
         path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// A regular expression that few paths match, unquoted or quoted.
+    pub fn narrow_pattern(&mut self) -> String {
+        let is_broad = |pattern: &str| BROAD.contains(&pattern.trim_matches(['"', '\'']));
+        let pattern = self.pattern();
+        if is_broad(&pattern) && self.random.percent(85) { self.narrow_pattern() } else { pattern }
     }
 
     /// A regular expression, unquoted or quoted.

@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::requests;
 use crate::rows::{self, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
 use crate::site::{Case, Content, File, Node, Site};
-use crate::tree;
+use crate::{tree, usual};
 
 /// Sites that are served at once.
 pub const SITES: u64 = 10;
@@ -29,63 +29,68 @@ pub fn batch(seed: u64, number: u64) -> Vec<Case> {
         global.push(section(&mut choice, GLOBAL, 1));
     }
     let part = |site| Random::part(seed, (number << 8) + site + (1 << 40));
-    (0..SITES).map(|site| case(part(site), global.clone())).collect()
+    let is_tls = choice.random.percent(30);
+    let is_tls = |site: u64| is_tls && site % 2 == 1;
+    (0..SITES).map(|site| case(part(site), global.clone(), is_tls(site))).collect()
 }
 
-fn case(mut random: Random, global: Vec<Node>) -> Case {
+fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     let files = tree::tree(&mut random);
     let mut choice = Choice::new(random, &files);
-    let mut site = Site { global, config: Vec::new(), files };
+    choice.is_tls = is_tls;
+    let mut site = Site { global, config: Vec::new(), files, is_tls };
+    let choice = &mut choice;
+    if choice.random.percent(30) {
+        site.config.push(usual::log(choice));
+    }
     if choice.random.percent(85) {
-        let mut inner = nodes(&mut choice, SECTION, 2, 3);
-        if choice.random.percent(80) {
-            inner.insert(
-                0,
-                Node::directive(
-                    "AllowOverride",
-                    choice.one(&["All", "All", "All", "FileInfo AuthConfig Limit"]),
-                ),
-            );
-        }
-        if choice.random.percent(60) {
-            inner.insert(
-                0,
-                Node::directive(
-                    "Options",
-                    choice.one(&[
-                        "+Indexes",
-                        "Indexes FollowSymLinks MultiViews",
-                        "+MultiViews +SymLinksIfOwnerMatch",
-                        "+Indexes +SymLinksIfOwnerMatch",
-                    ]),
-                ),
-            );
-        }
-        site.config.push(Node::section("Directory", "\"@SITE@/htdocs\"", inner));
+        site.config.push(usual::documents(choice));
     }
-    if choice.random.percent(35) {
-        site.config.extend(login(&mut choice));
+    if site.files.iter().any(|file| matches!(file.content, Content::Link(_)))
+        && choice.random.percent(40)
+    {
+        site.config.push(usual::links(choice));
     }
-    let more = nodes(&mut choice, HOST, DEPTH_MAX, 8);
+    if choice.random.percent(30) {
+        site.config.extend(usual::languages(choice));
+    }
+    if is_tls && choice.random.percent(50) {
+        let verify = choice.one(&["optional", "optional", "require", "none"]);
+        site.config.push(Node::directive("SSLVerifyClient", verify));
+        site.config.push(Node::directive("SSLCACertificateFile", "tls/ca.pem"));
+    }
+    if is_tls && choice.random.percent(60) {
+        let what = choice.one(&["\"sorry\"", "/a.txt", "/error.html", "http://other.test/x"]);
+        site.config.push(Node::directive("ErrorDocument", format!("400 {what}")));
+    }
+    if choice.random.percent(10) {
+        let kind = choice.one(&["text/x-own", "image/gif", "\"text/html;charset=utf-8\""]);
+        site.config.push(Node::directive("Header", format!("set Content-Type {kind}")));
+    }
+    let login = if choice.random.percent(30) { usual::login(choice) } else { None };
+    let has_login = login.is_some();
+    site.config.extend(login);
+    let more = nodes(choice, HOST, DEPTH_MAX, 8);
     site.config.extend(more);
     if choice.random.percent(50) {
         for _ in 0..1 + choice.random.below(3) {
-            let file = htaccess(&mut choice);
+            let file = htaccess(choice);
             if site.files.iter().all(|other| other.path != file.path) {
                 site.files.push(file);
             }
         }
     }
-    let mut requests: Vec<_> = (0..REQUESTS).map(|_| requests::request(&mut choice)).collect();
-    if choice.random.percent(15) {
-        site.config.extend(joined(&mut choice));
+    let mut requests = requests::requests(choice, REQUESTS, has_login);
+    if choice.random.percent(20) {
+        usual::changes(choice, &mut requests);
+    }
+    if choice.random.percent(10) {
+        site.config.extend(joined(choice));
     }
     if choice.random.percent(15) {
-        site.config.push(costly(&mut choice));
-        requests
-            .iter_mut()
-            .step_by(LONG_EVERY)
-            .for_each(|request| requests::lengthen(&mut choice, request));
+        site.config.push(costly(choice));
+        let some = requests.iter_mut().step_by(LONG_EVERY);
+        some.for_each(|request| requests::lengthen(choice, request));
     }
     Case { site, requests }
 }
@@ -96,30 +101,8 @@ fn htaccess(choice: &mut Choice) -> File {
     tree::made(format!("htdocs{folder}.htaccess"), Content::Htaccess(nodes))
 }
 
-/// A section with a login that can succeed: these directives belong together.
-fn login(choice: &mut Choice) -> Option<Node> {
-    let mut inner = vec![
-        Node::directive("AuthType", "Basic"),
-        Node::directive("AuthName", "\"a realm\""),
-        Node::directive("AuthUserFile", "\"@SITE@/auth/users\""),
-        Node::directive("AuthGroupFile", "\"@SITE@/auth/groups\""),
-    ];
-    inner
-        .push(Node::directive("Require", choice.one(&["valid-user", "user alice", "group staff"])));
-    inner.extend(nodes(choice, SECTION, 1, 2));
-    let path = choice.path().replace('\\', "\\\\");
-    match choice.random.below(3) {
-        0 => {
-            inner.retain(|node| !node.name.starts_with("Files"));
-            Some(Node::section("Location", format!("\"{path}\""), inner))
-        }
-        1 => Some(Node::section("Directory", choice.folder(), inner)),
-        _ => Some(Node::section("Files", of_all_files(choice), inner)),
-    }
-}
-
 /// Some directives and sections for a context.
-fn nodes(choice: &mut Choice, place: u8, depth: usize, most: usize) -> Vec<Node> {
+pub fn nodes(choice: &mut Choice, place: u8, depth: usize, most: usize) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::new();
     for _ in 0..1 + choice.random.below(most) {
         if depth > 0 && choice.random.percent(35) {
@@ -141,7 +124,8 @@ fn nodes(choice: &mut Choice, place: u8, depth: usize, most: usize) -> Vec<Node>
 
 /// A directive for a context, with a line that it requires.
 fn directive(choice: &mut Choice, place: u8) -> Option<Node> {
-    let fits = |row: &&Row| row.places & place != 0;
+    let is_tls = choice.is_tls;
+    let fits = |row: &&Row| row.places & place != 0 && (is_tls || row.module != "ssl");
     let rows: Vec<&Row> = rows::rows().filter(fits).collect();
     let at = choice.random.weighted(rows.iter().map(|row| row.weight));
     let row = rows.get(at)?;
@@ -187,7 +171,7 @@ fn section(choice: &mut Choice, place: u8, depth: usize) -> Node {
     if inner & SECTION != 0 && choice.random.percent(15) {
         children.extend(merging(choice));
     }
-    if choice.random.percent(30) {
+    if choice.random.percent(if name == "If" { 60 } else { 30 }) {
         children.push(mark(choice));
     }
     Node::section(name, words, children)
@@ -253,7 +237,7 @@ fn costly(choice: &mut Choice) -> Node {
 }
 
 /// The argument of a `<Files>`: often all files, and with them the folders that a request names.
-fn of_all_files(choice: &mut Choice) -> String {
+pub fn of_all_files(choice: &mut Choice) -> String {
     if choice.random.percent(40) { choice.word(&["*", "\"*\"", "\"\""]) } else { choice.glob() }
 }
 
@@ -338,7 +322,7 @@ mod tests {
     #[test]
     fn every_row_and_section_comes_up() {
         let mut seen = HashSet::new();
-        for number in 0..150 {
+        for number in 0..300 {
             for case in batch(1, number) {
                 case.site.walk(&mut |node| {
                     seen.insert(node.name.clone());

@@ -7,10 +7,10 @@ use blackbox::escape::escape;
 use blackbox::parse::parse;
 use blackbox::program::Program;
 use blackbox::run::{Mode, run_file};
-use blackbox::testfile::{Entry, TestFile};
+use blackbox::testfile::{Change, Entry, TestFile};
 
-use crate::pair::Signature;
 use crate::site::{Case, Content, Node, Request, Seat};
+use crate::verdict::Signature;
 
 /// The text of a test file that shows the difference, recorded from Apache and verified to fail on
 /// Tamarack; an error if that does not reproduce it.
@@ -22,15 +22,20 @@ pub fn test_file(
     tests: &Path,
 ) -> Result<String, String> {
     let mut failure = String::new();
-    for seat in [Seat::Main, Seat::Host(0)] {
-        for modules in [needed(case, modules), modules.to_vec()] {
+    // A host of TLS stays one: its port is another.
+    let seats = [Seat::Main, Seat::Host(0)];
+    for seat in seats.into_iter().filter(|seat| *seat != Seat::Main || !case.site.is_tls) {
+        for mut modules in [needed(case, modules), modules.to_vec()] {
+            modules.extend(case.site.is_tls.then_some("ssl"));
             match verified(&text(case, signature, seat, &modules), tamarack, tests) {
                 Ok(text) => return Ok(text),
                 Err(error) => failure = error,
             }
         }
     }
-    Err(format!("{failure}\n{}", text(case, signature, Seat::Host(0), modules)))
+    let mut modules = modules.to_vec();
+    modules.extend(case.site.is_tls.then_some("ssl"));
+    Err(format!("{failure}\n{}", text(case, signature, Seat::Host(0), &modules)))
 }
 
 /// Records the text and runs it on Tamarack, where it must fail.
@@ -83,6 +88,9 @@ fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
 fn text(case: &Case, signature: &Signature, seat: Seat, modules: &[&str]) -> String {
     let parts = signature.parts.join(", ");
     let mut text = format!("# Where both differed in: {parts}.\nmodules {}\n", modules.join(" "));
+    if case.site.is_tls {
+        text.push_str("ports 2\n");
+    }
     let has_owner = |file: &crate::site::File| file.options.iter().any(|(key, _)| key == "uid");
     if case.site.files.iter().any(has_owner) {
         text.push_str("needs root\n");
@@ -100,12 +108,35 @@ fn text(case: &Case, signature: &Signature, seat: Seat, modules: &[&str]) -> Str
     if signature.parts == ["configuration"] {
         return text + "\ncommand -t -d @ROOT@ -f conf/httpd.conf\n";
     }
-    text.push_str("\nconnection What is asked\n");
-    for (at, request) in case.requests.iter().enumerate() {
-        text.push_str(if at == 0 { "" } else { "\nrequest\n" });
+    let mut via = None;
+    for request in &case.requests {
+        if via != Some(&request.via) {
+            text.push_str("\nconnection What is asked\n");
+            if !request.via.is_empty() {
+                text.push_str(&format!("with {}\n", seat.fill(&request.via)));
+            }
+        } else {
+            let word = if request.is_pipelined { "pipelined" } else { "request" };
+            text.push_str(&format!("\n{word}\n"));
+        }
+        via = Some(&request.via);
+        if let Some(edit) = &request.change {
+            text.push_str(&change_text(&edit.change(seat)));
+        }
         text.push_str(&request_text(request, seat));
     }
+    if case.site.config.iter().any(|node| node.name == "CustomLog") {
+        text.push_str(&seat.fill("\nlog logs/@HOST@.log\n"));
+    }
     text
+}
+
+fn change_text(change: &Change) -> String {
+    match change {
+        Change::Write(path, content) => format!("write {path} {}\n", escape(content)),
+        Change::Remove(path) => format!("remove {path}\n"),
+        Change::Rename(from, to) => format!("rename {from} {to}\n"),
+    }
 }
 
 fn entry_text(entry: &Entry) -> String {
@@ -159,9 +190,9 @@ pub fn directives(case: &Case) -> Vec<String> {
 mod tests {
     use super::text;
     use crate::generate;
-    use crate::pair::Signature;
     use crate::rows::MODULES;
     use crate::site::Seat;
+    use crate::verdict::Signature;
 
     #[test]
     fn every_case_can_be_written_and_read_back() {

@@ -1,11 +1,13 @@
 //! `compare`: sends random requests for random sites to the installed apache2 and to Tamarack.
 //!
 //! ```text
-//! compare [--seed N] [--seconds N | --rounds N] [--report]
+//! compare [--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds]
 //! ```
 //!
-//! Differences are shrunk and printed as a test file. `--report` always exits with 0. The same seed
-//! gives the same sites; only the number of rounds depends on the machine.
+//! `--from` begins with a later round. What differs is shrunk and printed as a test file; with
+//! `--kinds` only a list says when each kind of difference came up first. `--report` ends well in
+//! any case. The same seed makes the same sites; only how many rounds there is time for depends on
+//! the machine.
 
 mod choice;
 mod expression;
@@ -22,6 +24,8 @@ mod simplify;
 mod site;
 mod talk;
 mod tree;
+mod usual;
+mod verdict;
 mod wanted;
 
 use std::path::Path;
@@ -53,7 +57,9 @@ fn start() -> Result<bool, String> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut seed = since;
     let mut limit = Limit::Time(Duration::from_secs(SECONDS));
+    let mut from = 0;
     let mut is_report = false;
+    let mut shrinks = true;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || -> Result<u64, String> {
@@ -64,12 +70,19 @@ fn start() -> Result<bool, String> {
             "--seed" => seed = number()?,
             "--seconds" => limit = Limit::Time(Duration::from_secs(number()?)),
             "--rounds" => limit = Limit::Rounds(number()?),
+            "--from" => from = number()?,
             "--report" => is_report = true,
-            _ => return Err("[--seed N] [--seconds N | --rounds N] [--report]".to_owned()),
+            "--kinds" => shrinks = false,
+            _ => {
+                return Err(
+                    "[--seed N] [--seconds N | --rounds N] [--from N] [--report] [--kinds]"
+                        .to_owned(),
+                );
+            }
         }
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
-    let run = Run::new(seed, limit, tests)?;
-    let found = run.go()?;
+    let run = Run::new(seed, from, limit, tests)?;
+    let found = run.go(shrinks)?;
     Ok(found == 0 || is_report)
 }

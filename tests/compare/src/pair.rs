@@ -1,6 +1,7 @@
 //! The pair of servers: Apache and Tamarack with the same files and requests.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blackbox::client::Client;
 use blackbox::place::Place;
@@ -10,117 +11,18 @@ use blackbox::tls::Tls;
 
 use crate::site::{Case, Node, Seat};
 use crate::talk::talk_all;
+use crate::verdict::Verdict;
 
 /// Most attempts to start, while other programs take the ports.
 const STARTS_MAX: usize = 5;
+/// The file that the sites' configurations stand in.
+const FILE: &str = "conf/test.conf";
 
 /// The servers: real ones, or those of a test of the shrinker.
 pub trait Servers {
     /// Serves all cases at once, sends all requests, and returns the results. All cases have the
     /// same global nodes.
     fn ask(&mut self, cases: &[Case]) -> Vec<Verdict>;
-}
-
-/// The result of a case.
-#[derive(Debug, Clone, Default)]
-pub struct Verdict {
-    /// Whether Apache and Tamarack accepted the configuration, if one of them did not.
-    pub refused: Option<(bool, bool)>,
-    /// The message of the first that refused it.
-    pub reason: String,
-    /// One exchange for each request.
-    pub exchanges: Vec<Exchange>,
-    /// A server that died or panicked.
-    pub end: Option<String>,
-}
-
-/// The responses to a request, as lines of a test file.
-#[derive(Debug, Clone, Default)]
-pub struct Exchange {
-    /// Apache's response.
-    pub apache: Vec<String>,
-    /// Tamarack's response.
-    pub tamarack: Vec<String>,
-    /// The difference, if no rule allows it.
-    pub signature: Option<Signature>,
-}
-
-/// The kind of a difference: a smaller case must show the same kind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Signature {
-    /// Apache's status line, or what it did instead.
-    pub apache: String,
-    /// Tamarack's.
-    pub tamarack: String,
-    /// Names of the fields that differ, `body` and `connection`.
-    pub parts: Vec<String>,
-}
-
-impl Signature {
-    /// The difference of two responses.
-    pub fn new(apache: &[String], tamarack: &[String]) -> Signature {
-        let first = |lines: &[String]| lines.first().cloned().unwrap_or_default();
-        if first(apache) != first(tamarack) {
-            // Different statuses suffice: everything else differs with them.
-            let parts = vec!["status".to_owned()];
-            return Signature { apache: first(apache), tamarack: first(tamarack), parts };
-        }
-        let mut parts: Vec<String> = apache
-            .iter()
-            .filter(|line| !tamarack.contains(line))
-            .chain(tamarack.iter().filter(|line| !apache.contains(line)))
-            .map(|line| part(line))
-            .collect();
-        parts.sort();
-        parts.dedup();
-        Signature { apache: first(apache), tamarack: first(tamarack), parts }
-    }
-
-    /// Whether a smaller case shows the same difference, or a part of it.
-    pub fn covers(&self, smaller: &Signature) -> bool {
-        self.apache == smaller.apache
-            && self.tamarack == smaller.tamarack
-            && smaller.parts.iter().all(|part| self.parts.contains(part))
-    }
-}
-
-impl std::fmt::Display for Signature {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plain = |line: &str| line.trim_start_matches("< HTTP/1.1 ").to_owned();
-        let (apache, tamarack) = (plain(&self.apache), plain(&self.tamarack));
-        write!(out, "Apache {apache}, Tamarack {tamarack}: {}", self.parts.join(", "))
-    }
-}
-
-/// The field's name, or the part of the response that the line belongs to.
-fn part(line: &str) -> String {
-    match line.strip_prefix("< ") {
-        Some(field) => field.split(':').next().unwrap_or_default().to_ascii_lowercase(),
-        None if line.starts_with('=') => "connection".to_owned(),
-        None => "body".to_owned(),
-    }
-}
-
-impl Verdict {
-    /// The difference at a request; one at the start or end counts for each.
-    pub fn at(&self, request: usize) -> Option<Signature> {
-        let word = |ok: bool| if ok { "accepts" } else { "refuses" }.to_owned();
-        if let Some((apache, tamarack)) = self.refused {
-            return (apache != tamarack).then(|| Signature {
-                apache: word(apache),
-                tamarack: word(tamarack),
-                parts: vec!["configuration".to_owned()],
-            });
-        }
-        let here = self.exchanges.get(request).and_then(|exchange| exchange.signature.clone());
-        here.or_else(|| {
-            self.end.is_some().then(|| Signature {
-                apache: "ends in order".to_owned(),
-                tamarack: "dies".to_owned(),
-                parts: vec!["end".to_owned()],
-            })
-        })
-    }
 }
 
 /// The installed Apache, and optionally Tamarack.
@@ -131,12 +33,7 @@ pub struct Pair {
     pub tamarack: Option<Program>,
     modules: Vec<String>,
     certificates: PathBuf,
-}
-
-/// A start that failed.
-struct Refusal {
-    took: (bool, bool),
-    reason: String,
+    tls: Arc<Tls>,
 }
 
 /// A running server.
@@ -148,6 +45,52 @@ pub struct Side {
     pub place: Place,
 }
 
+/// One configuration for some cases, each with its number among all.
+struct Setup {
+    file: TestFile,
+    /// Each case's first line in [`FILE`]; what stands before the first is global.
+    lines: Vec<(usize, usize)>,
+}
+
+impl Setup {
+    fn new(modules: &[String], cases: &[(usize, &Case)]) -> Setup {
+        let mut file = TestFile { modules: modules.to_vec(), ports: 1, ..TestFile::default() };
+        if cases.iter().any(|(_, case)| case.site.is_tls) {
+            file.modules.push("ssl".to_owned());
+            file.ports = 2;
+        }
+        if let Some((_, first)) = cases.first() {
+            file.config = Node::text(&first.site.global, 0);
+        }
+        let mut lines = Vec::new();
+        for &(number, case) in cases {
+            lines.push((number, file.config.lines().count() + 1));
+            file.config.push_str(&case.site.config(Seat::Host(number)));
+            file.tree.extend(case.site.tree(Seat::Host(number)));
+        }
+        Setup { file, lines }
+    }
+
+    /// Which case an error at the start is about.
+    fn blames(&self, error: &str) -> Option<usize> {
+        let at = line(error)?;
+        self.lines.iter().rev().find(|(_, first)| *first <= at).map(|&(case, _)| case)
+    }
+
+    /// Whether it is about what all cases have.
+    fn is_global(&self, error: &str) -> bool {
+        line(error).is_some() && self.blames(error).is_none()
+    }
+}
+
+/// The line of [`FILE`] that an error names.
+fn line(error: &str) -> Option<usize> {
+    let (_, rest) = error.split_once("yntax error on line ")?;
+    let (number, rest) = rest.split_once(' ')?;
+    let is_ours = rest.lines().next().unwrap_or_default().contains(FILE);
+    number.parse().ok().filter(|_| is_ours)
+}
+
 impl Pair {
     /// Uses the same Tamarack as `blackbox`.
     pub fn new(tests: &Path, modules: &[&str]) -> Result<Pair, String> {
@@ -156,6 +99,7 @@ impl Pair {
             tamarack: Some(Program::tamarack(tests)?),
             modules: modules.iter().map(|&module| module.to_owned()).collect(),
             certificates: tests.join("tls"),
+            tls: Arc::new(Tls::new(&tests.join("tls"))),
         })
     }
 
@@ -164,86 +108,147 @@ impl Pair {
         Pair { tamarack: None, ..self.clone() }
     }
 
-    fn file(&self, cases: &[Case]) -> TestFile {
-        let mut file = TestFile { modules: self.modules.clone(), ports: 1, ..TestFile::default() };
-        if let Some(first) = cases.first() {
-            file.config = Node::text(&first.site.global, 0);
-        }
-        for (number, case) in cases.iter().enumerate() {
-            file.config.push_str(&case.site.config(Seat::Host(number)));
-            file.tree.extend(case.site.tree(Seat::Host(number)));
-        }
-        file
-    }
-
-    /// Starts a server. The second has no tree: its configuration refers to the first one's.
-    fn start(&self, program: &Program, file: &TestFile) -> Result<Side, String> {
+    /// Starts a server, in a place of its own or in that of a start before.
+    fn start(
+        &self,
+        program: &Program,
+        file: &TestFile,
+        kept: &mut Option<Place>,
+    ) -> Result<Side, String> {
         let mut failure = String::new();
         for _ in 0..STARTS_MAX {
-            let place = Place::build(file, &self.certificates)?;
+            let place = match kept.take() {
+                Some(place) => {
+                    place.configure(file)?;
+                    place
+                }
+                None => Place::build(file, &self.certificates)?,
+            };
             match program.serve(&place) {
                 Ok(server) => return Ok(Side { server, place }),
                 Err(error) => failure = error,
             }
             if !failure.contains("Address already in use") {
+                *kept = Some(place);
                 break;
             }
         }
         Err(failure)
     }
 
-    fn ask_all(&self, cases: &[Case]) -> Result<Vec<Verdict>, Refusal> {
-        let mut file = self.file(cases);
-        let apache = self.start(&self.apache, &file);
-        let Some(program) = &self.tamarack else {
-            let apache = apache.map_err(|reason| Refusal { took: (false, false), reason })?;
-            return Ok(talk_all(cases, &apache, None));
-        };
-        if let Ok(apache) = &apache {
-            file.tree.clear();
+    /// Asks about the cases, each with its number, and puts what came at their places.
+    fn fill(&self, mut cases: Vec<(usize, &Case)>, verdicts: &mut [Verdict]) {
+        let mut place = None;
+        while !cases.is_empty() {
+            let setup = Setup::new(&self.modules, &cases);
+            let apache = self.start(&self.apache, &setup.file, &mut place);
+            let tamarack = self.second(&setup.file, apache.as_ref().ok());
+            let (apache, tamarack) = match (apache, tamarack) {
+                (Ok(apache), None) => (apache, None),
+                (Ok(apache), Some(Ok(tamarack))) => (apache, Some(tamarack)),
+                (apache, tamarack) => {
+                    let errors = [apache.err(), tamarack.and_then(Result::err)];
+                    self.refused(&mut cases, &setup, errors, verdicts);
+                    continue;
+                }
+            };
+            return self.ask_running(&cases, apache, tamarack, verdicts);
+        }
+    }
+
+    /// Starts Tamarack, if it is asked. It has no tree: its configuration names Apache's.
+    fn second(&self, file: &TestFile, apache: Option<&Side>) -> Option<Result<Side, String>> {
+        let program = self.tamarack.as_ref()?;
+        let mut file = TestFile { tree: Vec::new(), ..file.clone() };
+        if let Some(apache) = apache {
             let root = apache.place.root.display().to_string();
             file.config = file.config.replace("@ROOT@", &root);
         }
-        let tamarack = self.start(program, &file);
-        let (apache, tamarack) = match (apache, tamarack) {
-            (Ok(apache), Ok(tamarack)) => (apache, tamarack),
-            (apache, tamarack) => {
-                let took = (apache.is_ok(), tamarack.is_ok());
-                let reason = apache.err().or(tamarack.err()).unwrap_or_default();
-                return Err(Refusal { took, reason });
+        Some(self.start(program, &file, &mut None))
+    }
+
+    /// Takes the case out that an error is about, and writes down who refuses it.
+    fn refused(
+        &self,
+        cases: &mut Vec<(usize, &Case)>,
+        setup: &Setup,
+        errors: [Option<String>; 2],
+        verdicts: &mut [Verdict],
+    ) {
+        let blamed = errors.each_ref().map(|error| setup.blames(error.as_deref()?));
+        let is_agreed = self.tamarack.is_none() || errors.iter().all(Option::is_some);
+        let took = errors.each_ref().map(Option::is_none);
+        let reason = errors.iter().flatten().next().cloned().unwrap_or_default();
+        let refused = Verdict { refused: Some((took[0], took[1])), reason, ..Verdict::default() };
+        let mut write = |number: usize, verdict: Verdict| {
+            if let Some(place) = verdicts.get_mut(number) {
+                *place = verdict;
             }
         };
-        let mut verdicts = talk_all(cases, &apache, Some(&tamarack));
+        let one = blamed.iter().flatten().next().copied();
+        let is_global =
+            |error: &Option<String>| error.as_deref().is_some_and(|error| setup.is_global(error));
+        let is_of_all = is_agreed && errors.iter().any(is_global);
+        match one {
+            _ if cases.len() <= 1 || is_of_all => {
+                cases.drain(..).for_each(|(number, _)| write(number, refused.clone()));
+            }
+            Some(one) if is_agreed && blamed.iter().flatten().all(|&other| other == one) => {
+                write(one, refused);
+                cases.retain(|&(number, _)| number != one);
+            }
+            Some(one) => {
+                // One refuses it alone, or the other would refuse another: it is asked about alone.
+                let (alone, rest) = cases.iter().partition(|&&(number, _)| number == one);
+                *cases = rest;
+                self.fill(alone, verdicts);
+            }
+            None => {
+                let other = cases.split_off(cases.len() / 2);
+                self.fill(other, verdicts);
+            }
+        }
+    }
+
+    fn ask_running(
+        &self,
+        cases: &[(usize, &Case)],
+        apache: Side,
+        tamarack: Option<Side>,
+        verdicts: &mut [Verdict],
+    ) {
+        let mut said = talk_all(cases, &self.tls, &apache, tamarack.as_ref());
         // A request that crashes Apache, together with all others, is no evidence about Tamarack.
-        if Client::connect(&[], &apache.place, &Tls::new(Path::new(""))).is_err() {
-            let reason = "\nApache died".to_owned();
-            return Err(Refusal { took: (false, false), reason });
+        if tamarack.is_some() && Client::connect(&[], &apache.place, &self.tls).is_err() {
+            drop((apache, tamarack));
+            if let [(number, _)] = cases {
+                let reason = "\nApache died".to_owned();
+                let refused = Some((false, false));
+                let verdict = Verdict { refused, reason, ..Verdict::default() };
+                return verdicts.get_mut(*number).into_iter().for_each(|at| *at = verdict.clone());
+            }
+            let (one, other) = cases.split_at(cases.len() / 2);
+            self.fill(one.to_vec(), verdicts);
+            return self.fill(other.to_vec(), verdicts);
         }
         // Apache is killed when it is dropped: an orderly stop takes long.
-        if let Err(failure) = tamarack.server.stop() {
-            for verdict in &mut verdicts {
+        if let Some(Err(failure)) = tamarack.map(|tamarack| tamarack.server.stop()) {
+            for verdict in &mut said {
                 verdict.end = Some(failure.clone());
             }
         }
-        Ok(verdicts)
+        for ((number, _), verdict) in cases.iter().zip(said) {
+            if let Some(place) = verdicts.get_mut(*number) {
+                *place = verdict;
+            }
+        }
     }
 }
 
 impl Servers for Pair {
     fn ask(&mut self, cases: &[Case]) -> Vec<Verdict> {
-        match self.ask_all(cases) {
-            Ok(verdicts) => verdicts,
-            Err(Refusal { took, reason }) if cases.len() <= 1 => {
-                let verdict = Verdict { refused: Some(took), reason, ..Verdict::default() };
-                vec![verdict; cases.len()]
-            }
-            // One of them is refused: bisection finds it.
-            Err(_) => {
-                let (one, other) = cases.split_at(cases.len() / 2);
-                let mut verdicts = self.ask(one);
-                verdicts.extend(self.ask(other));
-                verdicts
-            }
-        }
+        let mut verdicts = vec![Verdict::default(); cases.len()];
+        self.fill(cases.iter().enumerate().collect(), &mut verdicts);
+        verdicts
     }
 }

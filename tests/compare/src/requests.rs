@@ -3,13 +3,54 @@
 use crate::choice::Choice;
 use crate::site::Request;
 
+/// The login that succeeds.
+const ALICE: &str = "Basic YWxpY2U6dGVzdA==";
+
 /// The Last-Modified time of files without an explicit time.
 const TIME: &str = "Sat, 01 Jan 2022 00:00:00 GMT";
 
-const METHODS: [&str; 14] = [
-    "GET", "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "OPTIONS", "PUT",
-    "DELETE", "TRACE",
+const METHODS: [&str; 16] = [
+    "GET", "GET", "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "HEAD", "POST",
+    "OPTIONS", "PUT", "DELETE", "TRACE",
 ];
+
+/// Requests to one site, on connections that last.
+pub fn requests(choice: &mut Choice, count: usize, has_login: bool) -> Vec<Request> {
+    let mut requests: Vec<Request> = Vec::with_capacity(count);
+    let mut via = String::new();
+    for at in 0..count {
+        if choice.is_tls && (at == 0 || choice.random.percent(10)) {
+            via = way(choice);
+        }
+        let mut request = match requests.last() {
+            // What was answered once may be kept.
+            Some(last) if choice.random.percent(12) => last.clone(),
+            _ => request(choice),
+        };
+        if has_login && choice.random.percent(40) {
+            request.fields.retain(|(name, _)| name != "Authorization");
+            add(&mut request, "Authorization", ALICE.to_owned());
+        }
+        let is_same_way = requests.last().is_some_and(|last| last.via == via);
+        request.is_pipelined = is_same_way && choice.random.percent(8);
+        request.via.clone_from(&via);
+        requests.push(request);
+    }
+    requests
+}
+
+/// How a connection to a site of TLS is made.
+fn way(choice: &mut Choice) -> String {
+    let tls = match choice.random.below(12) {
+        0 => "tls sni=none ",
+        1 | 2 => "tls sni=@HOST@ cert=alice ",
+        3 => "tls sni=@HOST@ only=1.2 ",
+        // HTTP to a port of TLS.
+        4 | 5 => "",
+        _ => "tls sni=@HOST@ ",
+    };
+    format!("{tls}to=127.0.0.1:@PORT2@")
+}
 
 /// A request.
 pub fn request(choice: &mut Choice) -> Request {
@@ -169,10 +210,10 @@ pub fn lengthen(choice: &mut Choice, request: &mut Request) {
 }
 
 fn field(choice: &mut Choice, request: &mut Request) {
-    let (name, value) = match choice.random.below(22) {
-        0 => ("If-None-Match", tag(choice)),
+    let (name, value) = match choice.random.below(25) {
+        0 | 24 => ("If-None-Match", tag(choice)),
         1 => ("If-Match", tag(choice)),
-        2 | 3 => ("If-Modified-Since", date(choice)),
+        2 | 3 | 22 | 23 => ("If-Modified-Since", date(choice)),
         4 => ("If-Unmodified-Since", date(choice)),
         5..=7 => ("Range", range(choice)),
         8 => ("If-Range", if choice.random.percent(50) { tag(choice) } else { date(choice) }),
@@ -240,7 +281,7 @@ fn tag(choice: &mut Choice) -> String {
         2 => format!("W/{own}"),
         3 => format!("\"nope\", {own}"),
         4 => choice.word(&["nope", "\"", "", "\"tag\"", "W/\"tag\"", "\"a,b\", \"tag\""]),
-        5 => {
+        5 | 6 => {
             let sizes = ["7", "8", "9", "a", "b", "c", "d", "e", "f", "10", "11", "12"];
             sizes.map(|size| format!("\"{size}-5d479f7f96000\"")).join(", ")
         }

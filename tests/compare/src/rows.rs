@@ -5,6 +5,7 @@ pub mod access;
 mod core;
 mod mappers;
 mod metadata;
+mod tls;
 
 use crate::choice::Choice;
 
@@ -104,7 +105,8 @@ pub const MODULES: [&str; 20] = [
 
 /// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> + Clone {
-    core::ROWS.iter().chain(access::ROWS).chain(mappers::ROWS).chain(metadata::ROWS)
+    let rows = core::ROWS.iter().chain(access::ROWS).chain(mappers::ROWS);
+    rows.chain(metadata::ROWS).chain(tls::ROWS)
 }
 
 /// The phase of a directive or a section.
@@ -137,7 +139,8 @@ mod tests {
                 );
             }
             assert!(row.places != 0 && row.weight > 0, "{}", row.name);
-            assert!(row.module == "core" || MODULES.contains(&row.module), "{}", row.module);
+            let is_known = ["core", "ssl"].contains(&row.module) || MODULES.contains(&row.module);
+            assert!(is_known, "{}", row.module);
         }
         assert!(MODULES.is_sorted());
     }

@@ -1,4 +1,4 @@
-//! A run: rounds of sites on two threads, their findings, and the statistics.
+//! A run: rounds of sites on two threads, then what they found, made small, and the statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,21 +10,24 @@ use blackbox::compare::{Rule, difference};
 
 use crate::generate;
 use crate::kept;
-use crate::pair::{Pair, Servers, Signature, Verdict};
+use crate::pair::{Pair, Servers};
 use crate::rows::MODULES;
 use crate::sample::Sample;
 use crate::shrink::shrink;
 use crate::site::Case;
+use crate::verdict::{Signature, Verdict};
 
 /// Simultaneous rounds.
 const WORKERS: usize = 2;
 /// The interval of rounds in which a site is sampled for the directives that decided its responses.
 const SAMPLE_EVERY: u64 = 8;
-/// Most differences of a kind that are examined, and most of all kinds that are shrunk.
-const KIND_MAX: usize = 20;
+/// How many differences of one kind are kept, and how many of all kinds are made small.
+const KIND_MAX: usize = 12;
 const SHRUNK_MAX: usize = 40;
+/// How long differences are made small after the rounds.
+const SHRINK_LIMIT: Duration = Duration::from_secs(300);
 
-/// The limit of a run.
+/// When the rounds of a run end.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
     /// A time.
@@ -39,9 +42,10 @@ pub struct Run {
     limit: Limit,
     tests: PathBuf,
     pair: Pair,
+    began: Instant,
+    from: u64,
     next: AtomicU64,
     requests: AtomicUsize,
-    first: AtomicU64,
     results: Mutex<Results>,
 }
 
@@ -52,44 +56,80 @@ struct Results {
     /// Configurations that both refuse, by Apache's message.
     refused: BTreeMap<String, usize>,
     sample: Sample,
-    /// Kinds of differences, and how often each occurred.
-    kinds: BTreeMap<Signature, usize>,
-    /// The kinds and directives already shrunk, so that each is reported once.
+    /// Kinds of differences.
+    kinds: BTreeMap<Signature, Kind>,
+    /// What is to be made small, in the order of its rounds.
+    found: Vec<Found>,
+    /// What was made small: kind and directives, so that the same is shown once.
     told: BTreeSet<(Signature, Vec<String>)>,
     findings: usize,
     fleeting: usize,
 }
 
+/// How often a kind of difference came up, and when first.
+#[derive(Clone, Copy)]
+struct Kind {
+    count: usize,
+    round: u64,
+    after: Duration,
+}
+
+/// A difference in its case, whose last request shows it.
+struct Found {
+    round: u64,
+    case: Case,
+    signature: Signature,
+}
+
 impl Run {
     /// Uses the installed apache2 and the newest Tamarack.
-    pub fn new(seed: u64, limit: Limit, tests: &Path) -> Result<Run, String> {
+    pub fn new(seed: u64, from: u64, limit: Limit, tests: &Path) -> Result<Run, String> {
         let pair = Pair::new(tests, &MODULES)?;
         Ok(Run {
             seed,
             limit,
             tests: tests.to_owned(),
             pair,
-            next: AtomicU64::new(0),
+            began: Instant::now(),
+            from,
+            next: AtomicU64::new(from),
             requests: AtomicUsize::new(0),
-            first: AtomicU64::new(u64::MAX),
             results: Mutex::default(),
         })
     }
 
-    /// Runs all rounds, prints the results, and returns the number of differences.
-    pub fn go(&self) -> Result<usize, String> {
-        let began = Instant::now();
+    /// Runs all rounds and prints what came, made small if it is wanted; how many differences were
+    /// found.
+    pub fn go(&self, shrinks: bool) -> Result<usize, String> {
         println!("compare: seed {}, {:?}", self.seed, self.limit);
+        self.on_all(Run::work);
+        let took = self.began.elapsed();
+        self.locked(|results| results.found.sort_by_key(|found| std::cmp::Reverse(found.round)))?;
+        if shrinks {
+            self.on_all(Run::make_small);
+        }
+        self.locked(|results| self.report(results, took))
+    }
+
+    fn on_all(&self, work: fn(&Run)) {
         std::thread::scope(|scope| {
             for _ in 0..WORKERS {
-                scope.spawn(|| self.work(began));
+                scope.spawn(|| work(self));
             }
         });
-        let results = self.results.lock().map_err(|_| "a worker panicked")?;
-        let requests = self.requests.load(Ordering::Relaxed);
-        let statuses: Vec<String> =
-            results.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
-        println!("statuses: {}", statuses.join(", "));
+    }
+
+    fn locked<T>(&self, with: impl FnOnce(&mut Results) -> T) -> Result<T, String> {
+        let mut results = self.results.lock().map_err(|_| "a worker panicked")?;
+        Ok(with(&mut results))
+    }
+
+    fn report(&self, results: &mut Results, took: Duration) -> usize {
+        let list = |counts: &BTreeMap<String, usize>| {
+            let items = counts.iter().map(|(name, count)| format!("{name}: {count}"));
+            items.collect::<Vec<_>>().join(", ")
+        };
+        println!("statuses: {}", list(&results.statuses));
         for (reason, count) in &results.refused {
             println!("both refuse {count}: {reason}");
         }
@@ -98,35 +138,34 @@ impl Run {
         if !idle.is_empty() {
             println!("never decided anything: {}", idle.join(", "));
         }
-        for (signature, count) in &results.kinds {
-            println!("{count} times: {signature}");
-        }
-        let first = self.first.load(Ordering::Relaxed);
-        if first != u64::MAX {
-            println!("the first difference is in round {first}");
+        for (signature, Kind { count, round, after }) in &results.kinds {
+            let after = after.as_secs_f64();
+            println!("{count} times, first in round {round} after {after:.1} s: {signature}");
         }
         println!(
-            "seed {}: {} rounds, {requests} requests, {:.1} s; {} configurations both refuse; \
-             {} differences of {} kinds, {} shrunk, {} not seen again",
+            "seed {}: {} rounds, {} requests, {:.1} s; {} configurations both refuse; \
+             {} differences of {} kinds, {} shrunk, {} not seen again, {} left",
             self.seed,
-            self.next.load(Ordering::Relaxed).saturating_sub(WORKERS as u64),
-            began.elapsed().as_secs_f64(),
+            self.next.load(Ordering::Relaxed).saturating_sub(self.from + WORKERS as u64),
+            self.requests.load(Ordering::Relaxed),
+            took.as_secs_f64(),
             results.refused.values().sum::<usize>(),
-            results.kinds.values().sum::<usize>(),
+            results.kinds.values().map(|kind| kind.count).sum::<usize>(),
             results.kinds.len(),
             results.findings,
             results.fleeting,
+            results.found.len(),
         );
-        Ok(results.findings)
+        results.findings + results.found.len()
     }
 
-    fn work(&self, began: Instant) {
+    fn work(&self) {
         let mut pair = self.pair.clone();
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let is_over = match self.limit {
-                Limit::Time(limit) => began.elapsed() >= limit,
-                Limit::Rounds(rounds) => number >= rounds,
+                Limit::Time(limit) => self.began.elapsed() >= limit,
+                Limit::Rounds(rounds) => number >= self.from + rounds,
             };
             if is_over {
                 return;
@@ -146,115 +185,123 @@ impl Run {
             let mut seen = BTreeSet::new();
             for at in 0..case.requests.len() {
                 if let Some(signature) = verdict.at(at)
-                    && self.note(number)
                     && seen.insert(signature.clone())
-                    && self.is_new(case, &signature)
                 {
-                    self.pursue(number, &cases, case, at, &signature, pair);
+                    self.keep(number, case, at, signature);
                 }
                 if verdict.refused.is_some() || verdict.end.is_some() {
                     break;
                 }
             }
         }
-        if number.is_multiple_of(SAMPLE_EVERY)
+        if (number + 1).is_multiple_of(SAMPLE_EVERY)
             && let Some(case) = cases.first()
         {
             let mut sample = Sample::default();
             sample.look(case, &mut pair.apache_alone());
-            if let Ok(mut results) = self.results.lock() {
-                results.sample.add(sample);
-            }
+            let _ = self.locked(|results| results.sample.add(sample));
         }
-    }
-
-    /// Records the first round with a difference.
-    fn note(&self, number: u64) -> bool {
-        self.first.fetch_min(number, Ordering::Relaxed);
-        true
     }
 
     fn count(&self, verdict: &Verdict) {
         self.requests.fetch_add(verdict.exchanges.len(), Ordering::Relaxed);
-        let Ok(mut results) = self.results.lock() else {
-            return;
-        };
-        if verdict.refused == Some((false, false)) {
-            *results.refused.entry(reason(&verdict.reason)).or_default() += 1;
-        }
-        for exchange in &verdict.exchanges {
-            let status = exchange.apache.first().and_then(|line| line.split(' ').nth(2));
-            let status = status.unwrap_or("none").to_owned();
-            *results.statuses.entry(status).or_default() += 1;
-        }
-    }
-
-    /// Whether a difference of this kind is still to be shrunk.
-    fn is_new(&self, case: &Case, signature: &Signature) -> bool {
-        let Ok(mut results) = self.results.lock() else {
-            return false;
-        };
-        let count = results.kinds.entry(signature.clone()).or_default();
-        *count += 1;
-        if *count > KIND_MAX || results.findings >= SHRUNK_MAX {
-            return false;
-        }
-        // A site with all directives of an earlier finding shows the same again.
-        let names = kept::directives(case);
-        let has_all = |(told, needed): &(Signature, Vec<String>)| {
-            told.covers(signature) && needed.iter().all(|name| names.contains(name))
-        };
-        !results.told.iter().any(has_all)
-    }
-
-    fn pursue(
-        &self,
-        number: u64,
-        cases: &[Case],
-        case: &Case,
-        at: usize,
-        signature: &Signature,
-        pair: &mut Pair,
-    ) {
-        let mut shown = case.clone();
-        shown.requests.truncate(at + 1);
-        let Some(small) = shrink(&shown, signature, pair) else {
-            // It may depend on what another site of the round did to the server.
-            let again = pair.ask(cases).iter().any(|verdict| verdict.at(at).is_some());
-            let word = if again { "with all sites of the round alone" } else { "not again" };
-            println!("round {number}: a difference that shows {word}: {signature}");
-            if let Ok(mut results) = self.results.lock() {
-                results.fleeting += 1;
+        let _ = self.locked(|results| {
+            if verdict.refused == Some((false, false)) {
+                *results.refused.entry(reason(&verdict.reason)).or_default() += 1;
             }
+            for exchange in &verdict.exchanges {
+                let status = exchange.apache.first().and_then(|line| line.split(' ').nth(2));
+                let status = status.unwrap_or("none").to_owned();
+                *results.statuses.entry(status).or_default() += 1;
+            }
+        });
+    }
+
+    /// Keeps a difference for later, if there are not many of its kind.
+    fn keep(&self, round: u64, case: &Case, at: usize, signature: Signature) {
+        let after = self.began.elapsed();
+        let _ = self.locked(|results| {
+            let kind = Kind { count: 0, round, after };
+            let kind = results.kinds.entry(signature.clone()).or_insert(kind);
+            kind.count += 1;
+            if kind.count <= KIND_MAX {
+                let mut case = case.clone();
+                case.requests.truncate(at + 1);
+                results.found.push(Found { round, case, signature });
+            }
+        });
+    }
+
+    /// Makes small what was found, as long as there is time.
+    fn make_small(&self) {
+        let mut pair = self.pair.clone();
+        let since = Instant::now();
+        while since.elapsed() < SHRINK_LIMIT {
+            let next = |results: &mut Results| {
+                if results.findings >= SHRUNK_MAX {
+                    return None;
+                }
+                results.found.pop().map(|found| (results.is_told(&found), found))
+            };
+            match self.locked(next) {
+                Ok(Some((false, found))) => self.pursue(&found, &mut pair),
+                Ok(Some((true, _))) => {}
+                _ => return,
+            }
+        }
+    }
+
+    fn pursue(&self, found: &Found, pair: &mut Pair) {
+        let Found { round, case, signature } = found;
+        let Some(small) = shrink(case, signature, pair) else {
+            // It may depend on what another site of the round did to the server.
+            println!("round {round}: a difference that shows not again alone: {signature}");
+            let _ = self.locked(|results| results.fleeting += 1);
             return;
         };
         let Some(tamarack) = pair.tamarack.clone() else {
             return;
         };
         let key = (signature.clone(), kept::directives(&small));
-        let is_told = self.results.lock().is_ok_and(|mut results| !results.told.insert(key));
-        if is_told {
+        if !self.locked(|results| results.told.insert(key)).unwrap_or_default() {
             return;
         }
         let file = kept::test_file(&small, signature, &MODULES, &tamarack, &self.tests);
         let verdict = pair.ask(std::slice::from_ref(&small)).pop().unwrap_or_default();
-        let Ok(mut results) = self.results.lock() else {
-            return;
-        };
-        results.findings += 1;
-        println!("\n==== round {number}: {signature}");
-        match file {
-            Ok(text) => println!("{text}"),
-            Err(failure) => println!("no test file: {failure}"),
-        }
-        if let Some(end) = &verdict.end {
-            println!("{end}");
-        }
-        if let Some(last) = verdict.exchanges.last() {
-            println!("---- difference");
-            let shown = difference(&last.apache, &last.tamarack, Rule::Answer);
-            println!("{}", shown.unwrap_or_default());
-        }
+        let _ = self.locked(|results| {
+            results.findings += 1;
+            println!("\n==== round {round}: {signature}");
+            match file {
+                Ok(text) => println!("{text}"),
+                Err(failure) => println!("no test file: {failure}"),
+            }
+            print_difference(&verdict);
+        });
+    }
+}
+
+impl Results {
+    /// A site that has all of what was found before shows the same again.
+    fn is_told(&self, found: &Found) -> bool {
+        let names = kept::directives(&found.case);
+        self.told.iter().any(|(told, needed)| {
+            told.covers(&found.signature) && needed.iter().all(|name| names.contains(name))
+        })
+    }
+}
+
+fn print_difference(verdict: &Verdict) {
+    if let Some(end) = &verdict.end {
+        println!("{end}");
+    }
+    if let Some(last) = verdict.exchanges.last() {
+        println!("---- difference");
+        let shown = difference(&last.apache, &last.tamarack, Rule::Answer);
+        println!("{}", shown.unwrap_or_default());
+    }
+    if let Some([apache, tamarack]) = verdict.logs.as_deref() {
+        println!("---- logs");
+        println!("{}", difference(apache, tamarack, Rule::Log).unwrap_or_default());
     }
 }
 

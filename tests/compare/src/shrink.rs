@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::pair::{Servers, Signature};
+use crate::pair::Servers;
 use crate::simplify;
-use crate::site::{Case, Content, Node};
+use crate::site::{Case, Content, Edit, Node};
+use crate::verdict::Signature;
 
 /// Cases that are tried at once.
 const AT_ONCE: usize = 48;
@@ -136,12 +137,20 @@ impl Cutter<'_> {
 
     fn case(&mut self, case: &Case) -> Case {
         let mut left = Case::default();
+        left.site.is_tls = case.site.is_tls;
         let last = case.requests.len().saturating_sub(1);
         for (at, request) in case.requests.iter().enumerate() {
             // The last one shows the difference.
             let stays = at == last || self.stays();
             let mut request = request.clone();
             request.fields.retain(|_| self.stays());
+            if let Some(Edit::Htaccess(_, nodes)) = &mut request.change {
+                *nodes = self.nodes(nodes);
+            }
+            if request.change.is_some() && !self.stays() {
+                request.change = None;
+            }
+            request.is_pipelined = request.is_pipelined && self.stays();
             if stays {
                 left.requests.push(request);
             }
@@ -179,8 +188,9 @@ impl Cutter<'_> {
 mod tests {
     use super::shrink;
     use crate::generate;
-    use crate::pair::{Exchange, Servers, Signature, Verdict};
+    use crate::pair::Servers;
     use crate::site::{Case, Node, Request};
+    use crate::verdict::{Exchange, Signature, Verdict};
 
     /// A pair of servers with a planted difference: a site with `IndexOptions` inside a
     /// `<Directory>`, and a request with `%2e` and a Range.

@@ -1,6 +1,6 @@
 //! What is generated and shrunk: a site (files and configuration) and requests to it.
 
-use blackbox::testfile::Entry;
+use blackbox::testfile::{Change, Entry};
 
 /// A directive, or a section with its contents.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,13 @@ pub enum Content {
     Htaccess(Vec<Node>),
 }
 
+/// What a virtual host of TLS begins with.
+const TLS: [(&str, &str); 3] = [
+    ("SSLEngine", "on"),
+    ("SSLCertificateFile", "tls/server.pem"),
+    ("SSLCertificateKeyFile", "tls/server.key"),
+];
+
 /// Files and configuration of one virtual host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
@@ -50,6 +57,8 @@ pub struct Site {
     pub config: Vec<Node>,
     /// The site's folder; `htdocs/` is its document root.
     pub files: Vec<File>,
+    /// It is served on the port for TLS.
+    pub is_tls: bool,
 }
 
 /// A request.
@@ -65,6 +74,25 @@ pub struct Request {
     pub fields: Vec<(String, Vec<u8>)>,
     /// The bytes after the head.
     pub body: Vec<u8>,
+    /// Words of the `with` line of its connection: port, TLS, certificate.
+    pub via: String,
+    /// It leaves together with the request before.
+    pub is_pipelined: bool,
+    /// What changes in the site's folder before it is sent.
+    pub change: Option<Edit>,
+}
+
+/// A change of the site's folder; paths are under it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// A file with this text, as old as all others.
+    Write(String, String),
+    /// An `.htaccess` file with these lines.
+    Htaccess(String, Vec<Node>),
+    /// The file is taken away.
+    Remove(String),
+    /// From, to.
+    Rename(String, String),
 }
 
 /// A site and requests to it, on one connection as long as it lasts.
@@ -141,7 +169,8 @@ impl Seat {
         }
     }
 
-    fn fill(self, text: &str) -> String {
+    /// The text with the site's folder and name in it.
+    pub fn fill(self, text: &str) -> String {
         let folder = match self {
             Seat::Main => "@ROOT@".to_owned(),
             Seat::Host(number) => format!("@ROOT@/s{number:02}"),
@@ -160,8 +189,12 @@ impl Site {
                     Node::directive("ServerName", "@HOST@"),
                     Node::directive("DocumentRoot", "\"@SITE@/htdocs\""),
                 ];
+                if self.is_tls {
+                    nodes.extend(TLS.map(|(name, words)| Node::directive(name, words)));
+                }
                 nodes.extend(self.config.iter().cloned());
-                Node::text(&[Node::section("VirtualHost", "*:@PORT@", nodes)], 0)
+                let address = if self.is_tls { "*:@PORT2@" } else { "*:@PORT@" };
+                Node::text(&[Node::section("VirtualHost", address, nodes)], 0)
             }
         };
         seat.fill(&text)
@@ -210,6 +243,21 @@ impl Site {
     pub fn without_owners(&mut self) {
         for file in &mut self.files {
             file.options.retain(|(key, _)| key != "uid");
+        }
+    }
+}
+
+impl Edit {
+    /// As a test file has it.
+    pub fn change(&self, seat: Seat) -> Change {
+        let path = |path: &str| format!("{}{path}", seat.prefix());
+        match self {
+            Edit::Write(at, text) => Change::Write(path(at), seat.fill(text).into_bytes()),
+            Edit::Htaccess(at, nodes) => {
+                Change::Write(path(at), seat.fill(&Node::text(nodes, 0)).into_bytes())
+            }
+            Edit::Remove(at) => Change::Remove(path(at)),
+            Edit::Rename(from, to) => Change::Rename(path(from), path(to)),
         }
     }
 }
@@ -268,7 +316,7 @@ mod tests {
             target: b"/".to_vec(),
             version: "HTTP/1.1".into(),
             fields: vec![("Host".into(), b"@HOST@".to_vec())],
-            body: Vec::new(),
+            ..Request::default()
         };
         assert_eq!(request.bytes(Seat::Host(0)), b"GET / HTTP/1.1\r\nHost: s00.test\r\n\r\n");
     }

@@ -1,6 +1,5 @@
 //! Sends requests to both servers and reads their responses.
 
-use std::path::Path;
 use std::time::Duration;
 
 use blackbox::answer::{self, Answer};
@@ -12,8 +11,9 @@ use blackbox::render::Renderer;
 use blackbox::stall::Deadline;
 use blackbox::tls::Tls;
 
-use crate::pair::{Exchange, Side, Signature, Verdict};
+use crate::pair::Side;
 use crate::site::{Case, Request, Seat};
+use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
 /// How long a server may sleep during a request; it may work on it for a multiple of this.
@@ -23,79 +23,166 @@ const WORKING_MAX: u32 = 15;
 /// close if one did.
 const OPEN: Duration = Duration::from_millis(2);
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+/// How long a line of a log may take after its response, and how often it is looked for.
+const LOG_LIMIT: Duration = Duration::from_secs(3);
+const LOG_LOOKS: Duration = Duration::from_millis(3);
+/// A connection that ended before a response.
+const NO_ANSWER: &str = "= no answer";
 /// Statuses after which a connection may end although the response does not announce it.
 const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
 /// Sends each case's requests, and returns the results.
-pub fn talk_all(cases: &[Case], apache: &Side, tamarack: Option<&Side>) -> Vec<Verdict> {
+pub fn talk_all(
+    cases: &[(usize, &Case)],
+    tls: &Tls,
+    apache: &Side,
+    tamarack: Option<&Side>,
+) -> Vec<Verdict> {
     let mut sides = Vec::new();
     for side in std::iter::once(apache).chain(tamarack) {
         sides.extend(Renderer::new(&side.place, &[]).map(|renderer| (side, renderer)));
     }
-    let talk = |(at, case)| talk(case, Seat::Host(at), &sides);
-    cases.iter().enumerate().map(talk).collect()
+    let talk = |&(at, case): &(usize, &Case)| {
+        let clients = sides.iter().map(|_| None).collect();
+        let mut talk =
+            Talk { seat: Seat::Host(at), sides: &sides, tls, clients, via: String::new() };
+        talk.all(case)
+    };
+    cases.iter().map(talk).collect()
 }
 
-/// Sends a case's requests to both servers, on one connection each while both stay open.
-fn talk(case: &Case, seat: Seat, sides: &[(&Side, Renderer)]) -> Verdict {
-    let tls = Tls::new(Path::new(""));
-    let mut clients: Vec<Option<Client>> = sides.iter().map(|_| None).collect();
-    let mut verdict = Verdict::default();
-    for request in &case.requests {
-        let mut lines = exchange(request, seat, sides, &mut clients, &tls);
-        // The connection may have ended silently after the previous response.
-        if lines.iter().any(|lines| lines.first().is_some_and(|line| line == "= no answer")) {
-            clients.iter_mut().for_each(|client| *client = None);
-            lines = exchange(request, seat, sides, &mut clients, &tls);
-        }
-        let mut lines = lines.into_iter();
-        let apache = lines.next().unwrap_or_default();
-        let tamarack = lines.next().unwrap_or_else(|| apache.clone());
-        let differs = difference(&apache, &tamarack, Rule::Answer).is_some()
-            && wanted::rule(request, &apache, &tamarack).is_none();
-        let signature = differs.then(|| Signature::new(&apache, &tamarack));
-        verdict.exchanges.push(Exchange { apache, tamarack, signature });
-    }
-    verdict
-}
-
-/// Sends a request to all sides, and returns the responses as lines.
-fn exchange(
-    request: &Request,
+/// The requests to one site, on a connection to each side while all of them stay open.
+struct Talk<'a> {
     seat: Seat,
-    sides: &[(&Side, Renderer)],
-    clients: &mut [Option<Client>],
-    tls: &Tls,
-) -> Vec<Vec<String>> {
-    let bytes = request.bytes(seat);
-    for ((side, _), client) in sides.iter().zip(&mut *clients) {
-        if client.is_none() {
-            *client = Client::connect(&[], &side.place, tls).ok();
+    sides: &'a [(&'a Side, Renderer<'a>)],
+    tls: &'a Tls,
+    clients: Vec<Option<Client>>,
+    /// How the connections were made.
+    via: String,
+}
+
+impl Talk<'_> {
+    fn all(&mut self, case: &Case) -> Verdict {
+        let mut verdict = Verdict::default();
+        for group in case.requests.chunk_by(|_, next| next.is_pipelined) {
+            self.change(group);
+            let mut lines = self.exchange(group);
+            // The connection may have ended silently after the previous response.
+            let is_unheard = |side: &Vec<Vec<String>>| {
+                side.first().and_then(|lines| lines.first()).is_some_and(|line| line == NO_ANSWER)
+            };
+            if lines.iter().any(is_unheard) {
+                self.hang_up();
+                lines = self.exchange(group);
+            }
+            let mut lines = lines.into_iter();
+            let apache = lines.next().unwrap_or_default();
+            let tamarack = lines.next().unwrap_or_else(|| apache.clone());
+            let mut found = None;
+            for ((request, apache), tamarack) in group.iter().zip(apache).zip(tamarack) {
+                let differs = difference(&apache, &tamarack, Rule::Answer).is_some()
+                    && wanted::rule(&case.site, request, &apache, &tamarack).is_none();
+                let signature = differs.then(|| Signature::new(&apache, &tamarack));
+                found = found.or(signature);
+                verdict.exchanges.push(Exchange { apache, tamarack, signature: None });
+            }
+            // What the first does may hang on those that came with it.
+            if let Some(last) = verdict.exchanges.last_mut() {
+                last.signature = found;
+            }
         }
-        if let Some(client) = client {
-            client.send(&side.place.fill_bytes(&bytes));
+        self.hang_up();
+        verdict.logs = self.logs(case);
+        verdict
+    }
+
+    /// The first side's folder is served by all.
+    fn change(&self, group: &[Request]) {
+        let edits = group.iter().filter_map(|request| request.change.as_ref());
+        for change in edits.map(|edit| edit.change(self.seat)) {
+            if let Some((side, _)) = self.sides.first() {
+                // A file that is not there any more can't be taken away.
+                let _ = side.place.change(&change);
+            }
         }
     }
-    let root = sides.first().map(|(side, _)| side.place.root.display().to_string());
-    let root = root.unwrap_or_default();
-    let mut lines = Vec::new();
-    let mut is_last = false;
-    for ((side, renderer), client) in sides.iter().zip(&mut *clients) {
-        let Some(client) = client else {
-            lines.push(vec!["= no connection".to_owned()]);
-            is_last = true;
-            continue;
-        };
-        let (shown, ends) = response(request, client, &side.server, renderer);
-        is_last |= ends;
-        lines.push(shown.into_iter().map(|line| line.replace(&root, "@ROOT@")).collect());
+
+    fn hang_up(&mut self) {
+        self.clients.iter_mut().for_each(|client| *client = None);
     }
-    if !is_last && may_close(request, &lines) {
-        is_last = ends(clients, &mut lines);
+
+    /// Requests that leave together, to all sides: for each side the responses as lines.
+    fn exchange(&mut self, group: &[Request]) -> Vec<Vec<Vec<String>>> {
+        let via = group.first().map(|request| self.seat.fill(&request.via)).unwrap_or_default();
+        if via != self.via {
+            self.hang_up();
+            self.via = via;
+        }
+        let options: Vec<String> = self.via.split_whitespace().map(str::to_owned).collect();
+        let bytes: Vec<u8> = group.iter().flat_map(|request| request.bytes(self.seat)).collect();
+        for ((side, _), client) in self.sides.iter().zip(&mut self.clients) {
+            if client.is_none() {
+                *client = Client::connect(&options, &side.place, self.tls).ok();
+            }
+            if let Some(client) = client {
+                client.send(&side.place.fill_bytes(&bytes));
+            }
+        }
+        let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string());
+        let root = root.unwrap_or_default();
+        let mut all = Vec::new();
+        let mut is_last = false;
+        for ((side, renderer), client) in self.sides.iter().zip(&mut self.clients) {
+            let mut lines = Vec::new();
+            for (at, request) in group.iter().enumerate() {
+                let Some(client) = client else {
+                    lines.push(vec!["= no connection".to_owned()]);
+                    is_last = true;
+                    continue;
+                };
+                let more = at + 1 < group.len();
+                let (shown, ends) = response(request, client, &side.server, renderer, more);
+                is_last |= ends;
+                lines.push(shown.into_iter().map(|line| line.replace(&root, "@ROOT@")).collect());
+            }
+            all.push(lines);
+        }
+        if !is_last && group.iter().enumerate().any(|(at, request)| may_close(request, &all, at)) {
+            is_last = ends(&mut self.clients, &mut all);
+        }
+        if is_last {
+            self.hang_up();
+        }
+        all
     }
-    if is_last {
-        clients.iter_mut().for_each(|client| *client = None);
+
+    /// What the site's log says on each side, where it has one and they differ.
+    fn logs(&self, case: &Case) -> Option<Vec<Vec<String>>> {
+        if !case.site.config.iter().any(|node| node.name == "CustomLog") {
+            return None;
+        }
+        let name = self.seat.fill("logs/@HOST@.log");
+        let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string())?;
+        let limit = Deadline::after(LOG_LIMIT);
+        loop {
+            let read = |(side, renderer): &(&Side, Renderer)| {
+                let text = std::fs::read(side.place.root.join(&name)).unwrap_or_default();
+                let mut lines = Vec::new();
+                renderer.text(&text, &mut lines);
+                let lines = lines.into_iter().map(|line| line.replace(&root, "@ROOT@"));
+                lines.collect::<Vec<_>>()
+            };
+            // A line is written after its response has left.
+            let logs: Vec<Vec<String>> = self.sides.iter().map(read).collect();
+            match logs.as_slice() {
+                [apache, tamarack] if difference(apache, tamarack, Rule::Log).is_some() => {}
+                _ => return None,
+            }
+            if limit.left().is_none() {
+                return Some(logs);
+            }
+            std::thread::sleep(LOG_LOOKS);
+        }
     }
-    lines
 }
 
 /// Reads a response, and returns whether it is the connection's last.
@@ -104,17 +191,20 @@ fn response(
     client: &mut Client,
     server: &Server,
     renderer: &Renderer,
+    is_more_asked: bool,
 ) -> (Vec<String>, bool) {
     wait(client, server);
     let limit = Deadline::after(RESPONSE_LIMIT);
     let Some(answer) = answer::read(client, &request.method, limit) else {
-        let what = if client.end.is_some() { "= no answer" } else { "= nothing in time" };
+        let what = if client.end.is_some() { NO_ANSWER } else { "= nothing in time" };
         return (vec![what.to_owned()], true);
     };
     let mut lines = renderer.answer(&answer);
-    if !client.buffer.is_empty() {
+    if !client.buffer.is_empty() && !is_more_asked {
         let more = client.buffer.split(|&byte| byte == b'\r').next().unwrap_or_default();
-        lines.push(format!("= more came: {}", escape(more)));
+        // The wording of a page is the server's own.
+        let more = if more.starts_with(b"<!DOCTYPE") { "a page".to_owned() } else { escape(more) };
+        lines.push(format!("= more came: {more}"));
         return (lines, true);
     }
     let ends = client.end.is_some() || announces_close(&answer);
@@ -141,16 +231,16 @@ fn announces_close(answer: &Answer) -> bool {
 }
 
 /// Whether a server may close after this response without announcing it.
-fn may_close(request: &Request, lines: &[Vec<String>]) -> bool {
-    let is_last = |lines: &Vec<String>| {
-        let status = lines.first().and_then(|line| line.split(' ').nth(2));
+fn may_close(request: &Request, all: &[Vec<Vec<String>>], at: usize) -> bool {
+    let is_last = |lines: &Vec<Vec<String>>| {
+        let status = lines.get(at).and_then(|lines| lines.first()?.split(' ').nth(2));
         status.is_some_and(|status| CLOSING.contains(&status))
     };
-    request.version != "HTTP/1.1" || !request.body.is_empty() || lines.iter().any(is_last)
+    request.version != "HTTP/1.1" || !request.body.is_empty() || all.iter().any(is_last)
 }
 
 /// Checks whether the servers have closed, and adds a line if only one has.
-fn ends(clients: &mut [Option<Client>], lines: &mut [Vec<String>]) -> bool {
+fn ends(clients: &mut [Option<Client>], all: &mut [Vec<Vec<String>>]) -> bool {
     let mut is_closed = |wait: Duration| -> Vec<bool> {
         let end = Deadline::after(wait);
         let look = |client: &mut Option<Client>| {
@@ -161,10 +251,11 @@ fn ends(clients: &mut [Option<Client>], lines: &mut [Vec<String>]) -> bool {
     let mut closed = is_closed(OPEN);
     if closed.iter().any(|&closed| closed) && !closed.iter().all(|&closed| closed) {
         // If they already differ, their ends add no information.
-        let is_same = lines.first() == lines.last();
+        let is_same = all.first() == all.last();
         closed = is_closed(if is_same { CLOSE_LIMIT } else { OPEN });
         if !closed.iter().all(|&closed| closed) {
-            for (lines, closed) in lines.iter_mut().zip(&closed) {
+            let last = all.iter_mut().filter_map(|lines| lines.last_mut());
+            for (lines, closed) in last.zip(&closed) {
                 lines.push(if *closed { "= closed" } else { "= open" }.to_owned());
             }
         }

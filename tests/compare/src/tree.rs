@@ -89,7 +89,7 @@ pub fn tree(random: &mut Random) -> Vec<File> {
     for _ in 0..random.below(4) {
         link(&mut files, random, &folders);
     }
-    if random.percent(10) {
+    if random.percent(25) {
         files.push(text("htdocs/map.var", TYPE_MAP));
     }
     files

@@ -6,23 +6,46 @@
 
 use blackbox::compare::{Rule, difference};
 
-use crate::site::Request;
+use crate::site::{Content, File, Request, Site};
 
 /// An allowed difference.
 struct Wanted {
     /// The line that allows it, verbatim.
     cites: &'static str,
-    applies: fn(&Request, &[String], &[String]) -> bool,
+    applies: fn(&Site, &Request, &[String], &[String]) -> bool,
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 1] = [Wanted {
-    cites: "`Date` and `Server`; wording of the server's own error pages and their Content-Length",
-    applies: differ_in_signature,
-}];
+const WANTED: [Wanted; 3] = [
+    Wanted {
+        cites: "`Date` and `Server`; wording of the server's own error pages and their \
+            Content-Length",
+        applies: differ_in_signature,
+    },
+    Wanted { cites: "Empty names in `Vary`, from `http('')`", applies: differ_in_empty_names },
+    Wanted {
+        cites: "Index files, variants and listed files behind links of another owner",
+        applies: differ_behind_links,
+    },
+];
+
+/// Apache evaluates some expressions once more, and names a field without a name each time.
+fn differ_in_empty_names(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
+    let named = |line: &String| match line.strip_prefix("< Vary: ") {
+        Some(names) => {
+            let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+            format!("< Vary: {}", names.collect::<Vec<_>>().join(", "))
+        }
+        None if line == "< Vary:" => "< Vary: ".to_owned(),
+        None => line.clone(),
+    };
+    let is_there = |line: &String| line != "< Vary: ";
+    let plain = |lines: &[String]| lines.iter().map(named).filter(is_there).collect::<Vec<_>>();
+    difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
+}
 
 /// A listing's last line names the server, as does `Server`.
-fn differ_in_signature(_: &Request, apache: &[String], tamarack: &[String]) -> bool {
+fn differ_in_signature(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
     let is_plain = |line: &&String| {
         !line.starts_with("| <address>") && !line.starts_with("< Content-Length: ")
     };
@@ -33,16 +56,37 @@ fn differ_in_signature(_: &Request, apache: &[String], tamarack: &[String]) -> b
         && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
 }
 
+/// Apache looks up what a request does not name without a look at who owns the link.
+fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String]) -> bool {
+    let mut compares_owners = false;
+    site.walk(&mut |node| compares_owners |= node.words.contains("SymLinksIfOwnerMatch"));
+    let is_foreign = |file: &&File| {
+        matches!(file.content, Content::Link(_)) && file.options.iter().any(|(key, _)| key == "uid")
+    };
+    let mut links =
+        site.files.iter().filter(is_foreign).filter_map(|file| file.path.rsplit('/').next());
+    let target = String::from_utf8_lossy(&request.target);
+    let path = target.split('?').next().unwrap_or_default();
+    let is_named = |link: &str| path.split('/').any(|part| part == link);
+    let has_links = links.clone().next().is_some();
+    compares_owners && has_links && !links.any(is_named)
+}
+
 /// The line that allows this difference.
-pub fn rule(request: &Request, apache: &[String], tamarack: &[String]) -> Option<&'static str> {
-    let wanted = WANTED.iter().find(|wanted| (wanted.applies)(request, apache, tamarack));
+pub fn rule(
+    site: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> Option<&'static str> {
+    let wanted = WANTED.iter().find(|wanted| (wanted.applies)(site, request, apache, tamarack));
     wanted.map(|wanted| wanted.cites)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{WANTED, rule};
-    use crate::site::Request;
+    use crate::site::{Content, File, Node, Request, Site};
 
     #[test]
     fn a_signature_alone_is_wanted() {
@@ -53,10 +97,43 @@ mod tests {
             lines
         };
         let apache = lines("Apache", "9");
-        assert!(rule(&Request::default(), &apache, &lines("Tamarack", "11")).is_some());
+        assert!(
+            rule(&Site::default(), &Request::default(), &apache, &lines("Tamarack", "11"))
+                .is_some()
+        );
         let mut other = lines("Tamarack", "11");
         "| y".clone_into(&mut other[3]);
-        assert!(rule(&Request::default(), &apache, &other).is_none());
+        assert!(rule(&Site::default(), &Request::default(), &apache, &other).is_none());
+    }
+
+    #[test]
+    fn empty_names_in_vary_do_not_count() {
+        let lines = |vary: &str| ["< HTTP/1.1 200 OK", vary, "<"].map(str::to_owned).to_vec();
+        let request = Request::default();
+        assert!(
+            rule(&Site::default(), &request, &lines("< Vary: , ,X"), &lines("< Vary: X")).is_some()
+        );
+        assert!(
+            rule(&Site::default(), &request, &lines("< Vary: X"), &lines("< Vary: Y")).is_none()
+        );
+    }
+
+    #[test]
+    fn what_lies_behind_links_of_others_is_compared_where_it_is_named() {
+        let link = File {
+            path: "htdocs/index.html".to_owned(),
+            content: Content::Link("a.txt".to_owned()),
+            options: vec![("uid".to_owned(), "33".to_owned())],
+        };
+        let options = Node::directive("Options", "+SymLinksIfOwnerMatch");
+        let site = Site { config: vec![options], files: vec![link], ..Site::default() };
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        let differs = |target: &str| {
+            let request = Request { target: target.into(), ..Request::default() };
+            rule(&site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_none()
+        };
+        assert!(differs("/index.html") && differs("/index.html/x?a"));
+        assert!(!differs("/") && !differs("/index"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{DIRECTORY, Row, SECTION, row};
 use crate::choice::Choice;
 
 pub const ROWS: &[Row] = &[
-    row("authz_core", "Require", Access, DIRECTORY, 30, require),
+    row("authz_core", "Require", Access, DIRECTORY, 20, require),
     row("authn_core", "AuthType", Login, DIRECTORY, 6, |choice| {
         choice.word(&["Basic", "Basic", "None", "basic"])
     }),
@@ -44,7 +44,8 @@ pub fn require(choice: &mut Choice) -> String {
     // A negative one alone is refused.
     let not = if choice.random.percent(1) { "not " } else { "" };
     let what = match choice.random.below(16) {
-        0..=3 => choice.word(&["all granted", "all denied", "all granted"]),
+        0 if choice.is_tls => choice.word(&["ssl", "ssl", "ssl-verify-client"]),
+        0..=3 => choice.word(&["all granted", "all denied", "all granted", "all granted"]),
         4 | 5 => {
             choice.word(&["ip 127.0.0.1", "ip 127", "ip 10.0.0.0/8", "ip 127.0.0.0/255.0.0.0"])
         }

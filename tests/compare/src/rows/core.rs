@@ -6,25 +6,24 @@ use crate::choice::{Choice, quoted};
 
 pub const ROWS: &[Row] = &[
     row("core", "Options", Walk, ALL, 24, options),
-    row("core", "AllowOverride", Walk, SECTION, 12, |choice| {
+    // Most sites let their files say what they do: else each of them is one 500 after the other.
+    row("core", "AllowOverride", Walk, SECTION, 6, |choice| {
         choice.word(&[
             "All",
             "All",
             "All",
+            "All",
             "None",
-            "AuthConfig",
-            "FileInfo",
-            "Indexes",
-            "Limit",
-            "Options=Indexes,FollowSymLinks",
-            "FileInfo AuthConfig",
+            "None",
             "Nonfatal=All",
-            "Options",
+            "FileInfo AuthConfig Indexes Limit Options",
+            "FileInfo AuthConfig",
+            "Options=Indexes,FollowSymLinks",
             "Nonfatal=Override FileInfo",
             "Limit Indexes Options",
         ])
     }),
-    row("core", "AllowOverrideList", Walk, SECTION, 2, |choice| {
+    row("core", "AllowOverrideList", Walk, SECTION, 1, |choice| {
         choice.word(&["None", "Header Redirect", "Require Options", "AddType ErrorDocument"])
     }),
     row("core", "AcceptPathInfo", Handler, ALL, 8, |choice| choice.word(&["On", "Off", "Default"])),
@@ -48,8 +47,8 @@ pub const ROWS: &[Row] = &[
     row("core", "ForceType", Type, DIRECTORY, 5, |choice| {
         choice.word(&["text/plain", "None", "image/gif", "text/html;charset=utf-8", "foo"])
     }),
-    row("core", "SetHandler", Handler, ALL, 3, |choice| {
-        choice.word(&["None", "default-handler", "type-map", "\"%{HTTP:X}\""])
+    row("core", "SetHandler", Handler, ALL, 6, |choice| {
+        choice.word(&["None", "default-handler", "default-handler", "type-map", "\"%{HTTP:X}\""])
     }),
     row("core", "AddDefaultCharset", Type, ALL, 5, |choice| {
         choice.word(&["On", "Off", "utf-8", "koi8-r"])
@@ -102,8 +101,8 @@ pub const ROWS: &[Row] = &[
         choice.word(&[".htaccess", ".acl .htaccess"])
     }),
     row("core", "ServerAlias", Name, HOST, 1, |_| "alias.test *.wild.test".to_owned()),
-    row("core", "ServerTokens", Error, GLOBAL, 1, |choice| choice.word(&["Prod", "Full"])),
-    row("core", "RegexDefaultOptions", Walk, GLOBAL, 1, |choice| {
+    row("core", "ServerTokens", Error, GLOBAL, 3, |choice| choice.word(&["Prod", "Full"])),
+    row("core", "RegexDefaultOptions", Walk, GLOBAL, 3, |choice| {
         choice.word(&["+ICASE", "-DOLLAR_ENDONLY"])
     }),
     row("core", "EnableSendfile", Filter, ALL, 1, |choice| choice.word(&["On", "Off"])),

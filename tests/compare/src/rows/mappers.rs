@@ -24,13 +24,13 @@ pub const ROWS: &[Row] = &[
     row("alias", "Redirect", Name, ALL, 10, redirect),
     row("alias", "RedirectMatch", Name, ALL, 10, redirect_match),
     row("alias", "RedirectTemp", Name, ALL, 2, |choice| {
-        format!("{} /a.txt", quoted(&choice.path()))
+        format!("{} /a.txt", quoted(&choice.narrow_path()))
     }),
     row("alias", "RedirectPermanent", Name, ALL, 2, |choice| {
-        format!("{} http://other.test/x", quoted(&choice.path()))
+        format!("{} http://other.test/x", quoted(&choice.narrow_path()))
     }),
     row("alias", "RedirectRelative", Name, SERVER, 2, |choice| choice.word(&["On", "Off"])),
-    row("dir", "DirectoryIndex", Handler, ALL, 12, |choice| match choice.random.below(6) {
+    row("dir", "DirectoryIndex", Handler, ALL, 14, |choice| match choice.random.below(6) {
         0 => "disabled".to_owned(),
         1 => quoted(&choice.path()),
         _ => choice.some(&["index.html", "a.txt", "index", "n", "d/", "index.txt", "nope"], 3),
@@ -146,7 +146,7 @@ fn redirect(choice: &mut Choice) -> String {
     let status =
         choice.one(&["", "", "permanent ", "temp ", "seeother ", "gone ", "404 ", "308 ", "307 "]);
     let from = match choice.random.below(3) {
-        0 => quoted(&choice.path()),
+        0 => quoted(&choice.narrow_path()),
         _ => choice.word(&["/r", "/r/", "/d", "/nope", "/a.txt", "\"/c d.txt\""]),
     };
     if status == "gone " || status == "404 " {
@@ -165,7 +165,7 @@ fn redirect(choice: &mut Choice) -> String {
 
 fn redirect_match(choice: &mut Choice) -> String {
     let status = choice.one(&["", "404 ", "gone ", "301 ", "303 ", "403 "]);
-    let pattern = choice.pattern();
+    let pattern = choice.narrow_pattern();
     match status {
         "404 " | "gone " | "403 " => format!("{status}{pattern}"),
         _ => {

@@ -29,8 +29,10 @@ pub const ROWS: &[Row] = &[
             choice.one(&["V", "bad=1", "!V", "nokeepalive", "no-gzip"])
         )
     }),
+    // No `$0`: what Apache fills in is arbitrary where it takes no pattern to have matched, as
+    // docs/refused.md says ("`$0`–`$9` in the value of a SetEnvIfExpr").
     row("setenvif", "SetEnvIfExpr", Fixup, ALL, 5, |choice| {
-        format!("\"{}\" {}", choice.expression(2), choice.one(&["V", "bad=1", "V=$0", "!bad"]))
+        format!("\"{}\" {}", choice.expression(2), choice.one(&["V", "bad=1", "V=1", "!bad"]))
     }),
     row("filter", "AddOutputFilterByType", Filter, ALL, 3, |choice| {
         choice.word(&[
@@ -49,10 +51,12 @@ pub const ROWS: &[Row] = &[
 ];
 
 /// Names of response fields.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 20] = [
     "X-A",
     "X-B",
     "X-A",
+    "Content-Type",
+    "Content-Type",
     "Content-Type",
     "Vary",
     "ETag",
@@ -124,6 +128,11 @@ fn request_header(choice: &mut Choice) -> String {
 fn value(choice: &mut Choice) -> String {
     match choice.random.below(6) {
         0 => format!("\"expr={}\"", choice.template()),
+        1 if choice.is_tls => choice.word(&[
+            "\"%{SSL_PROTOCOL}s\"",
+            "\"%{SSL_CLIENT_VERIFY}s %{SSL_CLIENT_S_DN_CN}s\"",
+            "\"%{SSL_TLS_SNI}s-%{HTTPS}s\"",
+        ]),
         1 => choice.word(&["\"%{V}e\"", "\"%{REQUEST_URI}e-%%\"", "\"%{bad}e x\""]),
         2 => choice.word(&[
             "\"text/html\"",
