@@ -90,11 +90,11 @@ fn sections_and_directives_become_a_tree() {
 #[test]
 fn true_conditions_vanish_and_false_ones_are_not_looked_at() {
     let (tree, found) = htaccess(
-        "<IfModule mod_x.c>\nA ${HOME_OF_NOBODY:x}\n<IfDefine X>\nB ${NOT_SEEN}\n<X>\n</X>\n\
+        "<IfModule mod_x.c>\nA ${HOME_OF_NONE:x}\n<IfDefine X>\nB ${NOT_SEEN}\n<X>\n</X>\n\
          </IfDefine>\n<IfDefine !X>\nC\n</IfDefine>\n</IfModule>\n<IfDefine V>\nD\n\
          </IfDefine>\n<IfVersion >= 2.5>\nE\n</IfVersion>",
     );
-    assert_eq!(outline(&tree.nodes), "A ${HOME_OF_NOBODY:x}; C ; D ");
+    assert_eq!(outline(&tree.nodes), "A ${HOME_OF_NONE:x}; C ; D ");
     assert_eq!(found, []);
 }
 

@@ -99,12 +99,13 @@ fn overview(
     let names: Vec<&str> = missing.iter().copied().collect();
     let count = |state| lines.iter().filter(|line| line.state() == state).count();
     format!(
-        "**Not here yet** are {} modules:{}.\n`LoadModule` of one warns, and each of its \
-         directives is an error with its line, but for\n[a few that nothing is weaker \
-         without](refused.md#modules-that-are-not-here-yet).\n\n**Here** are:{}.\n\nOf {} \
-         directives {} are done, {} partial, {} refused on purpose ([why](refused.md)),\n{} \
-         accepted without effect because what they tune is not here, and {} not there yet.\nOne \
-         of a module that is here, and not there yet itself, is read with a warning.\n",
+        "**Not implemented yet** are {} modules:{}.\n`LoadModule` of one causes a warning, and \
+         each of its directives is an error with its line, except\n[a few that weaken \
+         nothing](refused.md#modules-that-are-not-here-yet).\n\n**Implemented** are:{}.\n\nOf \
+         {} directives {} are done, {} partial, {} deliberately refused \
+         ([why](refused.md)),\n{} accepted without effect because the feature does not exist \
+         here, and {} missing.\nA missing directive of an implemented module is read with a \
+         warning.\n",
         names.len(),
         wrapped(&names.join(", ")),
         wrapped(&here.join(", ")),
@@ -140,8 +141,8 @@ fn wrapped(list: &str) -> String {
 
 /// The missing modules with their directives.
 fn absent(modules: &BTreeMap<&str, Vec<&Line>>, missing: &BTreeSet<&str>) -> String {
-    let mut out = "\n## Modules that are not here yet\n\nA directive in italics is read without \
-                   effect.\n\n| module | directives |\n|---|---|\n"
+    let mut out = "\n## Modules that are not implemented yet\n\nA directive in italics is read \
+                   without effect.\n\n| module | directives |\n|---|---|\n"
         .to_owned();
     let mut elsewhere = format!("\n## Modules of other systems\n\n{OTHER_SYSTEMS}.\n\n");
     elsewhere.push_str("| module | directives |\n|---|---|\n");
