@@ -1,6 +1,4 @@
-//! The head of an answer: which fields, how the body is framed, whether the connection stays.
-//!
-//! Source: `ap_http_header_filter`, `ap_set_keepalive` (modules/http).
+//! The head of a response: fields, framing, persistence (`ap_http_header_filter`).
 
 use wire::{HeadFlags, Method};
 
@@ -12,17 +10,17 @@ use server::request::{CLOSES_SILENTLY, Request};
 /// How a body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// No body leaves (304, 204, HEAD).
+    /// No body is sent (304, 204, HEAD).
     None,
-    /// `Content-Length` says it.
+    /// By `Content-Length`.
     Known,
-    /// `Transfer-Encoding: chunked`.
+    /// By `Transfer-Encoding: chunked`.
     Chunked,
-    /// The end of the connection says it.
+    /// By the end of the connection.
     UntilClose,
 }
 
-/// What the sender needs to know.
+/// The framing of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Whether the connection stays open.
@@ -33,7 +31,7 @@ pub struct Framing {
     pub length: Length,
 }
 
-/// Decides fields and framing of an answer that is about to be sent (`ap_http_header_filter`).
+/// Sets fields and framing of a response before it is sent (`ap_http_header_filter`).
 pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     prepare(request);
     let broken = refuse_broken_fields(request);
@@ -48,8 +46,7 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     Framing { keep: says_keep && may_keep, says_keep, length }
 }
 
-/// What is the same whatever the connection is like: the two tables become one, the fields that
-/// variables take away go, `Content-Length` says what is known.
+/// Prepares what does not depend on the connection: joined tables, removed fields, length.
 fn prepare(request: &mut Request) {
     if !request.err_headers_out.is_empty() {
         let mut all = std::mem::take(&mut request.err_headers_out);
@@ -81,7 +78,7 @@ fn prepare(request: &mut Request) {
         request.chunked = false;
         return;
     }
-    // What the head says of the content stands in the request; a field set by hand gives way.
+    // The request's own values of content fields override fields set by hand.
     if request.content_type.is_some() {
         request.headers_out.unset(b"Content-Type");
     }
@@ -91,7 +88,7 @@ fn prepare(request: &mut Request) {
     join_languages(request);
 }
 
-/// Languages of the content that a module named in a field join those of the file.
+/// Joins languages from a field with those of the file.
 fn join_languages(request: &mut Request) {
     let languages = &mut request.content_languages;
     if languages.is_empty() {
@@ -106,8 +103,7 @@ fn join_languages(request: &mut Request) {
     request.headers_out.unset(b"Content-Language");
 }
 
-/// A field that would break the head must not leave: the answer becomes a 500 that ends with the
-/// connection (`check_headers`).
+/// Makes a response with an invalid field a 500 that closes the connection (`check_headers`).
 fn refuse_broken_fields(request: &mut Request) -> bool {
     let Some(name) = broken_field(request) else { return false };
     let name = String::from_utf8_lossy(&name).into_owned();
@@ -126,8 +122,7 @@ fn refuse_broken_fields(request: &mut Request) -> bool {
     true
 }
 
-/// What modules add to every error answer (`Header always`). The head is due: a hook that would
-/// have to wait is left out.
+/// Adds the fields of `Header always` to an error response; a hook that would wait is skipped.
 fn add_error_fields(request: &mut Request) {
     let plan = request.plan.clone();
     for planned in plan.phase(Phase::InsertErrorFilter) {
@@ -143,7 +138,7 @@ fn add_error_fields(request: &mut Request) {
     request.headers_out = all;
 }
 
-/// The name of a field with a byte that can't stand in a head.
+/// The name of a field with a byte that is not allowed in a head.
 fn broken_field(request: &Request) -> Option<Vec<u8>> {
     let bad_value = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
     let bad_name = |byte: &u8| *byte <= b' ' || *byte == b':' || *byte >= 0x7f;
@@ -165,7 +160,7 @@ fn broken_field(request: &Request) -> Option<Vec<u8>> {
     languages.into_iter().any(bad_value).then(|| b"Content-Language".to_vec())
 }
 
-/// One `Vary` field without repetition; `*` alone where it occurs (`fixup_vary`).
+/// Joins `Vary` fields without repetition, or to a single `*` (`fixup_vary`).
 fn join_vary(request: &mut Request) {
     if !request.headers_out.contains(b"Vary") {
         return;
@@ -180,13 +175,11 @@ fn join_vary(request: &mut Request) {
         }
     }
     if names.is_empty() {
-        // A field that names nothing is sent as it is.
+        // An empty field is sent unchanged.
         return;
     }
-    let joined = match names.iter().any(|name| name == b"*") {
-        true => b"*".to_vec(),
-        false => names.join(&b","[..]),
-    };
+    let has_star = names.iter().any(|name| name == b"*");
+    let joined = if has_star { b"*".to_vec() } else { names.join(&b","[..]) };
     request.headers_out.set(b"Vary", &joined);
 }
 
@@ -198,7 +191,7 @@ fn frame(request: &mut Request) -> Length {
         return head_of_head(request);
     }
     match request.body.length() {
-        // A module has set how the message is framed: a length beside that would be ambiguous.
+        // A module has set the framing: a length beside it would be ambiguous.
         Some(_) if !request.chunked && request.headers_out.contains(b"Transfer-Encoding") => {
             request.headers_out.unset(b"Content-Length");
             Length::Known
@@ -209,11 +202,10 @@ fn frame(request: &mut Request) -> Length {
             Length::Known
         }
         _ => {
-            // Neither a length that a filter has made untrue nor a second framing may leave.
+            // Remove a length that a filter has made wrong, or a second framing.
             request.headers_out.unset(b"Content-Length");
             request.headers_out.unset(b"Transfer-Encoding");
-            // Where the connection ends anyway Apache does not begin to count; after a failure in a
-            // filter it has decided that before.
+            // If the connection ends anyway, Apache does not count requests.
             let ends = ends_connection(request)
                 || request.kept::<FailedInFilter>().is_some()
                     && !may_keep_alive(request, request.client.keepalives.get(), false);
@@ -222,8 +214,7 @@ fn frame(request: &mut Request) -> Length {
     }
 }
 
-/// HEAD: the length that GET would have, where it is known; never a 0, which may only mean that
-/// nothing was made (`http_cl_head_zero`).
+/// The length that GET would have, but never a 0, which may be a default (`http_cl_head_zero`).
 fn head_of_head(request: &mut Request) -> Length {
     let length = request.body.length();
     if request.chunked || length.is_none() {
@@ -238,8 +229,7 @@ fn head_of_head(request: &mut Request) -> Length {
     Length::None
 }
 
-/// `force-response-1.0`, a `Connection: close` of a module, or a status after which nobody can
-/// know where the next request begins.
+/// Whether the connection must close: by `force-response-1.0`, a module, or the status.
 fn wants_close(request: &Request) -> bool {
     is_forced_10(request)
         || request.headers_out.contains_token(b"Connection", b"close")
@@ -250,21 +240,18 @@ fn is_forced_10(request: &Request) -> bool {
     request.protocol == 1000 && request.env.contains(b"force-response-1.0")
 }
 
-/// Whether the client's version and `Connection` field want the connection kept.
+/// Whether the client's version and `Connection` field ask for persistence.
 fn is_persistent(request: &Request) -> bool {
     if request.flags.has(HeadFlags::CLOSE) {
         return false;
     }
-    if !request.env.is_empty()
+    let is_denied = !request.env.is_empty()
         && request.env.contains(b"nokeepalive")
-        && !request.headers_in.contains(b"Via")
-    {
-        return false;
-    }
-    request.protocol >= 1001 || request.flags.has(HeadFlags::KEEP_ALIVE)
+        && !request.headers_in.contains(b"Via");
+    !is_denied && (request.protocol >= 1001 || request.flags.has(HeadFlags::KEEP_ALIVE))
 }
 
-/// Whether the host's configuration lets the connection stay open after `answered` answers.
+/// Whether the host's configuration keeps the connection open after `answered` responses.
 pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool {
     let core = &request.host.core;
     core.keep_alive.or(true)
@@ -274,14 +261,13 @@ pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool 
         && keep_alive_limit(request).is_none_or(|limit| answered < limit)
 }
 
-/// How many answers the host's configuration lets a connection have.
+/// The most responses per connection in the host's configuration.
 pub fn keep_alive_limit(request: &Request) -> Option<u32> {
     let limit = request.host.core.max_keep_alive_requests.or(100);
     (limit > 0).then_some(limit)
 }
 
-/// Writes the connection's own lines: a client that names `keep-alive` is told the terms, one that
-/// does not is told only that the connection ends.
+/// Writes the connection's own lines: the terms of `Keep-Alive`, or the close.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
         if !request.headers_out.contains_token(b"Connection", b"close") {
@@ -320,17 +306,17 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     after_connection(request, out);
 }
 
-/// The lines that do not change from one answer to the next.
+/// The lines of a head that are the same for all responses from the cache.
 pub struct ReusableHead {
-    /// From behind `Date` to the connection's own lines.
+    /// From `Date` to the connection's own lines.
     pub before: Vec<u8>,
-    /// What follows the connection's own lines, with the empty line.
+    /// From the connection's own lines to the empty line.
     pub after: Vec<u8>,
-    /// The body is to be chunked.
+    /// Whether the body is chunked.
     pub chunked: bool,
 }
 
-/// The lines that do not change from one answer to the next; `None` if any could.
+/// The lines that are the same for all responses; `None` if any may vary.
 pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
     prepare(request);
     if request.method != Method::GET {
@@ -353,10 +339,10 @@ pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
     Some(ReusableHead { before, after, chunked })
 }
 
-/// The field that says so.
+/// The field of a chunked body.
 const CHUNKED: &[u8] = b"Transfer-Encoding: chunked\r\n";
 
-/// From behind the date to the connection's own lines.
+/// Writes the lines from the date to the connection's own.
 fn before_connection(request: &Request, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
     write_field(out, b"Server", request.engine.server.banner.as_bytes());
@@ -365,7 +351,7 @@ fn before_connection(request: &Request, out: &mut Vec<u8>) {
     }
 }
 
-/// From behind the connection's own lines to the end.
+/// Writes the lines after the connection's own.
 fn after_connection(request: &Request, out: &mut Vec<u8>) {
     if let Some(value) = media_type(request) {
         write_field(out, b"Content-Type", &value);

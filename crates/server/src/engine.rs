@@ -1,4 +1,4 @@
-//! What one loop has of its own: caches, clocks, its slot in the scoreboard.
+//! The state of a loop: caches, clocks, its slot in the scoreboard.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -36,7 +36,7 @@ pub struct Engine {
     pub digests: DigestCache,
     /// The loop is to end: every answer closes its connection.
     pub draining: Cell<bool>,
-    /// Connections that are open.
+    /// The open connections.
     pub connections: Connections,
     /// The loop's slot in the scoreboard.
     pub slot: mpm::LoopSlot,
@@ -45,23 +45,23 @@ pub struct Engine {
     /// Answers are timed: they are shown, or counted by virtual host.
     is_timed: bool,
     is_extended: bool,
-    /// Counters by virtual host, where some place shows them.
+    /// Counters by virtual host, if some section shows them.
     hosts: Option<HostCounters>,
     next_connection: Cell<u64>,
     date: Cell<(u64, [u8; 29])>,
 }
 
-/// How many connections a loop has, by what they do: counted on the scoreboard itself.
+/// The numbers of a loop's connections by state, counted on the scoreboard itself.
 pub struct Connections {
     slot: LoopSlot,
     gauges: ConnectionGauges,
-    /// Idle, with their buffers still.
+    /// Idle connections that still have their buffers.
     lingering: Cell<usize>,
-    /// In a burst of requests.
+    /// Connections in a burst of requests.
     active: Cell<usize>,
 }
 
-/// A connection that is doing something; until it is dropped.
+/// Counts a connection in a state until it is dropped.
 pub struct Doing(Gauge);
 
 impl Doing {
@@ -99,29 +99,29 @@ impl Connections {
         Connections { slot: *slot, gauges: slot.connections(), lingering, active }
     }
 
-    /// One more.
+    /// Counts an opened connection.
     pub fn opened(&self) {
         self.gauges.open.up();
         self.slot.add_accepted(1);
     }
 
-    /// One more, that another loop has accepted.
+    /// Counts a connection that another loop has accepted.
     pub fn joined(&self) {
         self.gauges.open.up();
         self.slot.add_taken_over(1);
     }
 
-    /// One less.
+    /// Counts a closed connection.
     pub fn closed(&self) {
         self.gauges.open.down();
     }
 
-    /// How many.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
         usize::try_from(self.gauges.open.now()).unwrap_or(usize::MAX)
     }
 
-    /// How many have a request, be it that it is still being read.
+    /// The number of connections with a request, including those still being read.
     pub fn busy(&self) -> usize {
         let busy = self.gauges.reading.now() + self.gauges.writing.now();
         usize::try_from(busy).unwrap_or(usize::MAX)
@@ -166,7 +166,7 @@ impl Connections {
         Doing::new(self.gauges.resolving)
     }
 
-    /// One is closing.
+    /// Counts a connection that is closing.
     pub fn closing(&self) -> Doing {
         Doing::new(self.gauges.closing)
     }
@@ -181,7 +181,7 @@ fn htaccess_bytes_limit(handle: &Handle) -> usize {
 }
 
 impl Engine {
-    /// The engine of a loop.
+    /// Returns the engine of a loop.
     pub fn new(
         server: Arc<Server>,
         handle: Handle,
@@ -229,7 +229,7 @@ impl Engine {
         self.files.content(watcher, path)
     }
 
-    /// A number for a connection, unique in this loop.
+    /// A connection number that is unique in this loop.
     pub fn next_connection_id(&self) -> u64 {
         let id = self.next_connection.get();
         self.next_connection.set(id + 1);
@@ -246,19 +246,19 @@ impl Engine {
         }
         let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(now);
         let mut text = [b' '; 29];
-        // Straight into its place: not one allocation in a second, either.
+        // Written in place: even once per second there is no allocation.
         let _ = write!(text.as_mut_slice(), "{}", httpdate::HttpDate::from(time));
         self.date.set((now, text));
         text
     }
 
-    /// A line in the main server's error log, about no request.
+    /// Logs a line without a request to the main server's error log.
     pub fn log_main(&self, level: Level, number: u32, message: std::fmt::Arguments<'_>) {
         crate::log::of_server(&self.server, level, number, message);
     }
 
-    /// What is done every second, and at the loop's end: modules' own, and lines that logs did not
-    /// take are counted and told.
+    /// The work of every second and of the loop's end: calls modules' functions, and reports
+    /// dropped log lines.
     pub fn every_second(&self) {
         for run in self.server.registry.hooks.every_second() {
             run(self);
@@ -266,14 +266,14 @@ impl Engine {
         let dropped = crate::log::sinks::take_dropped();
         if dropped > 0 {
             self.scoreboard.count_dropped_log_lines(dropped);
-            // On a full disk this line is lost as well, and told again until it is not.
+            // On a full disk this line is lost as well, and repeated until it is written.
             let text = format_args!("{dropped} log lines could not be written");
             self.log_main(Level::Error, Message::LinesLost.number(), text);
         }
     }
 
-    /// Publishes whether the loop serves or finishes, and the CPU it runs on. Once a second, and
-    /// before a status page.
+    /// Publishes whether the loop serves or finishes, and its CPU. Called once a second, and before
+    /// a status page.
     pub fn publish(&self) {
         self.slot.set_cpu(nix::sched::sched_getcpu().ok());
         let is_draining = self.draining.get();
@@ -286,7 +286,7 @@ impl Engine {
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);
         }
-        // The turn's clock would show none for what is answered in one turn.
+        // The turn's clock would show 0 for a response within one turn.
         let now_us = self.handle.clock().precise_wall_us();
         let duration_us = now_us.saturating_sub(request.time_us);
         self.count_timed(request.host.id, status, bytes, duration_us);
@@ -318,7 +318,8 @@ impl Engine {
     }
 }
 
-/// Whether single requests are shown: where mod_status is, unless `ExtendedStatus Off`.
+/// Whether single requests are shown: by default if mod_status is active, unless `ExtendedStatus
+/// Off`.
 fn is_extended(server: &Server) -> bool {
     let extended = &server.main().core.globals.0.extended_status;
     extended.or(server.registry.is_active("status_module"))

@@ -1,7 +1,7 @@
-//! The heart of Tamarack: what a module is, how configuration becomes a Plan, and the life of a
-//! request ([`phases::process`]).
+//! The core of Tamarack: the definition of a module, the way from configuration to a Plan, and the
+//! life of a request ([`phases::process`]).
 //!
-//! Inside the crate a path names its floor (`crate::config::host`); modules see the names below.
+//! Inside the crate, paths include the folder (`crate::config::host`); modules use the names below.
 
 pub mod api;
 pub mod config;

@@ -1,5 +1,5 @@
-//! A directive is one row: parser, error text, `-L`, manual page, compat.md and "did you mean" all
-//! come from it.
+//! A directive is one row, from which the parser, error texts, `-L`, the manual page, compat.md and
+//! "did you mean" derive.
 
 mod arity;
 
@@ -16,34 +16,34 @@ use wire::method::MethodSet;
 
 use arity::{arity, counted, flag, how_many};
 
-/// What a setter answers: nothing, or what is wrong with the arguments.
+/// The result of a setter: the error describes what is wrong with the arguments.
 pub type Set = Result<(), Fault>;
 
-/// What is wrong with a directive, in Apache's words where it has them.
+/// An error of a directive, in Apache's words if Apache has one.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// The sentence.
+    /// The message.
     pub message: String,
-    /// The argument at fault; the directive as a whole otherwise.
+    /// The argument at fault; `None` for the whole directive.
     pub span: Option<Span>,
-    /// What to do about it.
+    /// A remedy.
     pub help: Option<String>,
 }
 
 impl Fault {
-    /// A fault of the whole directive.
+    /// Returns an error of the whole directive.
     pub fn new(message: impl Into<String>) -> Fault {
         Fault { message: message.into(), span: None, help: None }
     }
 
-    /// The same fault, with the caret under `arg`.
+    /// Puts the caret under `arg`.
     #[must_use]
     pub fn at(mut self, arg: &Arg) -> Fault {
         self.span = Some(arg.span);
         self
     }
 
-    /// The same fault, with a line that says what to do.
+    /// Adds a line with a remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Fault {
         self.help = Some(help.into());
@@ -63,8 +63,7 @@ impl From<&str> for Fault {
     }
 }
 
-/// How many arguments a directive takes, and the function that takes them
-/// (Apache's `AP_INIT_*` kinds).
+/// The arity of a directive with its setter (Apache's `AP_INIT_*` kinds).
 pub enum Takes<M: Module> {
     /// No argument (`AP_INIT_NO_ARGS`).
     Nothing(fn(&mut Cx<'_, '_, M>) -> Set),
@@ -87,9 +86,9 @@ pub enum Takes<M: Module> {
     Each(fn(&mut Cx<'_, '_, M>, &Arg) -> Set),
     /// Called with the first argument and each further one (`ITERATE2`).
     EachOf(fn(&mut Cx<'_, '_, M>, &Arg, &Arg) -> Set),
-    /// The text as it stands (`RAW_ARGS`).
+    /// The raw text (`RAW_ARGS`).
     Raw(fn(&mut Cx<'_, '_, M>, &Arg) -> Set),
-    /// A container: its argument text as it stands, and what is inside.
+    /// A container: its raw argument text and its contents.
     Section(fn(&mut Cx<'_, '_, M>, &Arg, &[Node]) -> Set),
 }
 
@@ -100,38 +99,39 @@ impl<M: Module> Clone for Takes<M> {
 }
 impl<M: Module> Copy for Takes<M> {}
 
-/// How far a directive is built: what docs/compat.md says of it.
+/// The state of a directive, for docs/compat.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It does what Apache's does.
+    /// Works as in Apache.
     Done,
-    /// It is read, and does part of what Apache's does; the note says which part is missing.
+    /// Works in part; the note says what is missing.
     Partial(&'static str),
-    /// It is refused, with the reason.
+    /// Is refused, for this reason.
     Refused(&'static str),
-    /// It is read and has no effect, because what it tunes is not here; the note says why.
+    /// Is read without effect, because the feature that it configures does not exist here; the note
+    /// says why.
     Accepted(&'static str),
-    /// It is read and does nothing yet: a warning says so.
+    /// Is read with a warning and does nothing yet.
     NotYet,
 }
 
 /// A directive.
 pub struct Row<M: Module> {
-    /// Its name; a container's without the angle brackets, as `Directory`.
+    /// The name; a container's without angle brackets, such as `Directory`.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The contexts in which it is allowed.
     pub places: Places,
-    /// The `AllowOverride` class that lets it stand in `.htaccess`.
+    /// The `AllowOverride` class that allows it in `.htaccess`.
     pub allow: Override,
     /// Arity and setter.
     pub takes: Takes<M>,
-    /// The arguments as the manual writes them, without the name: `[URL-path] file-path`.
+    /// The arguments as in the manual, without the name: `[URL-path] file-path`.
     pub syntax: &'static str,
-    /// The built-in default, without the name; empty where there is none.
+    /// The built-in default, without the name; empty if there is none.
     pub default: &'static str,
-    /// What it does: one or two sentences, our own.
+    /// The description: one or two sentences of our own.
     pub doc: &'static str,
-    /// How far it is built.
+    /// The state.
     pub state: State,
 }
 
@@ -143,7 +143,7 @@ impl<M: Module> Clone for Row<M> {
 impl<M: Module> Copy for Row<M> {}
 
 impl<M: Module> Row<M> {
-    /// A row that is built, without a default, for "server config, virtual host".
+    /// Returns a row that is done, has no default, and is for "server config, virtual host".
     pub const fn new(
         name: &'static str,
         takes: Takes<M>,
@@ -154,7 +154,7 @@ impl<M: Module> Row<M> {
         Row { name, places, allow, takes, syntax, default: "", doc, state: State::Done }
     }
 
-    /// The same row, standing elsewhere.
+    /// Sets the contexts.
     #[must_use]
     pub const fn standing(mut self, places: Places, allow: Override) -> Row<M> {
         self.places = places;
@@ -162,14 +162,14 @@ impl<M: Module> Row<M> {
         self
     }
 
-    /// The same row, with a built-in default.
+    /// Sets the built-in default.
     #[must_use]
     pub const fn default(mut self, default: &'static str) -> Row<M> {
         self.default = default;
         self
     }
 
-    /// The same row, built so far.
+    /// Sets the state.
     #[must_use]
     pub const fn state(mut self, state: State) -> Row<M> {
         self.state = state;
@@ -177,49 +177,50 @@ impl<M: Module> Row<M> {
     }
 }
 
-/// The context of a setter: where the directive stands, and the configuration it writes to.
+/// The context of a setter: the directive's location, and the configuration it writes to.
 pub struct Cx<'a, 't, M: Module> {
-    /// Where the directive stands.
+    /// The directive's location.
     pub target: &'a mut Target<'t>,
     slot: usize,
     module: PhantomData<fn() -> M>,
 }
 
-/// Where directives are being applied to.
+/// The place that directives are applied to.
 pub struct Target<'t> {
-    /// The configuration of the whole, and what is found wrong with it.
+    /// The whole configuration and its findings.
     pub build: &'t mut Build,
-    /// Server configurations of the (virtual) host we stand in.
+    /// Server configurations of the current (virtual) host.
     pub server: &'t mut Slots,
-    /// Directory configurations of the section we stand in; the host's own outside of sections.
+    /// Directory configurations of the current section; outside of sections those of the host.
     pub dir: &'t mut Slots,
-    /// Which kind of place this is: exactly one of the four.
+    /// The kind of place: exactly one of the four.
     pub place: Places,
-    /// The innermost container's name, as `<Directory>` in messages; `None` outside.
+    /// The innermost container's name as in messages, such as `<Directory>`; `None` outside.
     pub container: Option<&'static str>,
-    /// The section's path or pattern (`cmd->path`); in `.htaccess` its directory with a slash at
-    /// the end.
+    /// The section's path or pattern (`cmd->path`); in `.htaccess` its directory with a trailing
+    /// slash.
     pub path: Option<Vec<u8>>,
-    /// The methods of the `<Limit>` we stand in.
+    /// The methods of the enclosing `<Limit>`.
     pub limited: Option<MethodSet>,
-    /// What `.htaccess` may override here.
+    /// The classes that `.htaccess` may override here.
     pub allowed: Override,
-    /// The option words that `.htaccess` may set (`AllowOverride Options=…`); `None` for all.
+    /// The options that `.htaccess` may set (`AllowOverride Options=…`); `None` for all.
     pub allowed_options: Option<crate::core::OptionFlags>,
-    /// The names of `AllowOverrideList`, lower case.
+    /// The names of `AllowOverrideList` in lower case.
     pub allowed_names: Option<std::sync::Arc<Vec<String>>>,
-    /// Whether a directive that is not allowed is skipped with a log line (`Nonfatal=`).
+    /// Classes of directives that are skipped with a log line if they are not allowed
+    /// (`Nonfatal=`).
     pub nonfatal: Override,
-    /// Whether an unknown directive is skipped with a log line (`Nonfatal=Unknown`).
+    /// Whether unknown directives are skipped with a log line (`Nonfatal=Unknown`).
     pub nonfatal_unknown: bool,
-    /// The directive being applied.
+    /// The position of the current directive.
     pub span: Span,
-    /// The name of the directive being applied, as the row spells it.
+    /// The name of the current directive, as in the row.
     pub directive: &'static str,
 }
 
 impl Target<'_> {
-    /// How expressions are parsed here: whoever may write an `.htaccess` must not read by it what
+    /// The flags for expressions: the author of an `.htaccess` must not be able to read files that
     /// only the server can read (`AP_EXPR_FLAG_RESTRICTED`).
     pub fn expr_flags(&self) -> Flags {
         let restricted = self.place == Places::HTACCESS;
@@ -228,12 +229,12 @@ impl Target<'_> {
 }
 
 impl<'a, 't, M: Module> Cx<'a, 't, M> {
-    /// A context for the module in `slot`.
+    /// Returns a context for the module in `slot`.
     pub(crate) fn new(target: &'a mut Target<'t>, slot: usize) -> Cx<'a, 't, M> {
         Cx { target, slot, module: PhantomData }
     }
 
-    /// The module's server configuration being written.
+    /// The module's server configuration, for writing.
     pub fn server(&mut self) -> &mut M::Server {
         let Some(value) = self.target.server.edit::<M::Server>(self.slot) else {
             unreachable!("slot {} is {}'s", self.slot, M::NAME)
@@ -241,7 +242,7 @@ impl<'a, 't, M: Module> Cx<'a, 't, M> {
         value
     }
 
-    /// The module's directory configuration being written.
+    /// The module's directory configuration, for writing.
     pub fn dir(&mut self) -> &mut M::Dir {
         let Some(value) = self.target.dir.edit::<M::Dir>(self.slot) else {
             unreachable!("slot {} is {}'s", self.slot, M::NAME)
@@ -249,17 +250,17 @@ impl<'a, 't, M: Module> Cx<'a, 't, M> {
         value
     }
 
-    /// The whole configuration being built: globals, registry, diagnostics.
+    /// The whole configuration: globals, registry, diagnostics.
     pub fn build(&mut self) -> &mut Build {
         self.target.build
     }
 
-    /// Whether the directive stands outside of every section: in the server or a virtual host.
+    /// Whether the directive is outside of all sections: in the server or a virtual host.
     pub fn outside_sections(&self) -> bool {
         Places::HOST.contains(self.target.place)
     }
 
-    /// Whether the directive stands in `.htaccess`.
+    /// Whether the directive is in `.htaccess`.
     pub fn in_htaccess(&self) -> bool {
         self.target.place == Places::HTACCESS
     }
@@ -274,12 +275,12 @@ impl<'a, 't, M: Module> Cx<'a, 't, M> {
         self.target.path.as_deref()
     }
 
-    /// Where the directive stands.
+    /// The position of the directive.
     pub fn span(&self) -> Span {
         self.target.span
     }
 
-    /// Says something that is not an error, with the place.
+    /// Reports a warning with its location.
     pub fn warn(&mut self, message: impl Into<String>) {
         let span = self.target.span;
         self.target.build.warn(span, message.into());
@@ -334,7 +335,7 @@ impl ErasedRow {
         }
     }
 
-    /// A row of a module that is not here yet; the setter knows what to say of it.
+    /// Returns a row of a missing module; its setter reports that.
     pub(crate) fn missing(
         module: &'static str,
         slot: usize,
@@ -351,7 +352,7 @@ impl ErasedRow {
             syntax: "",
             default: "",
             doc: "",
-            state: State::Partial("its module is not here yet"),
+            state: State::Partial("its module is not implemented yet"),
             is_section,
             set: Box::new(set),
         }
@@ -374,7 +375,7 @@ fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Nod
     }
     let args = node.words()?;
     match (row.takes, counted(row.takes, &args)) {
-        // As in Apache (`invoke_cmd`), what follows here is nobody's.
+        // As in Apache (`invoke_cmd`), further arguments are ignored.
         (Takes::Nothing(set), _) => set(&mut cx),
         (Takes::Flag(set), [arg, ..]) => set(&mut cx, flag(row.name, arg)?),
         (Takes::Flag(_), []) => Err(format!("{} must be On or Off", row.name).into()),
@@ -391,7 +392,7 @@ fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Nod
         (Takes::EachOf(set), [first, rest @ ..]) if !rest.is_empty() => {
             rest.iter().try_for_each(|arg| set(&mut cx, first, arg))
         }
-        // Apache looks for what follows the first word, and then finds nothing in an empty one.
+        // Apache tests for text after the first word, and then finds no argument in an empty one.
         (Takes::EachOf(_), [_]) if args.len() > 1 => Ok(()),
         (Takes::EachOf(_), _) => Err(arity(row, "requires at least two arguments")),
         (Takes::Raw(_) | Takes::Section(_), _) => Ok(()),

@@ -1,5 +1,5 @@
-//! Filters: what may change an answer between the handler and the connection, or a request's body
-//! on its way to the handler.
+//! Filters: they change a response between the handler and the connection, or a request body on its
+//! way to the handler.
 
 use pcre::Later;
 
@@ -8,26 +8,26 @@ use crate::request::Request;
 use crate::request::body::Body;
 use crate::request::request_body::BodySource;
 
-/// Where in the chain a filter stands (`AP_FTYPE_*`); lower stages see the answer first.
+/// The position of a filter in the chain (`AP_FTYPE_*`); lower stages process the response first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stage(pub u8);
 
 impl Stage {
-    /// The resource itself is changed (server-side includes).
+    /// Changes of the resource itself (server-side includes).
     pub const RESOURCE: Stage = Stage(10);
-    /// The content as a whole (compression, headers).
+    /// Changes of the whole content (compression, headers).
     pub const CONTENT_SET: Stage = Stage(20);
-    /// The message (ranges).
+    /// Changes of the message (ranges).
     pub const PROTOCOL: Stage = Stage(30);
     /// Transfer codings.
     pub const TRANSCODE: Stage = Stage(40);
 }
 
-/// A filter at work on one answer. It is applied once, when the handler is done and before
-/// anything is sent: it may look at and change status and headers, and wraps the body.
+/// A filter of a response. It is applied once, after the handler and before anything is sent: it
+/// may read and change status and headers, and wraps the body.
 pub trait OutputFilter {
-    /// Called before [`OutputFilter::apply`], once more each time that a match had to be made
-    /// first: what hangs on regular expressions is decided here.
+    /// Called before [`OutputFilter::apply`], and again after each match that had to be made first:
+    /// decisions that depend on regular expressions belong here.
     ///
     /// # Errors
     /// [`Later`]
@@ -36,29 +36,29 @@ pub trait OutputFilter {
         Ok(())
     }
 
-    /// Changes the answer; gives back the body to send.
+    /// Changes the response and returns its body.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
 
-    /// Whether what it does depends on configuration and the answer alone, and on facets of the
-    /// request that it declares ([`Request::depends_on`]): then the filtered answer can be kept
-    /// (see [`crate::api::hooks::HookDef::pure`]). One that makes something that is no part of the
-    /// answer, for the log say, is not pure.
+    /// Whether its effect depends only on configuration and the response, and on declared facets of
+    /// the request ([`Request::depends_on`]): then the filtered response can be cached (see
+    /// [`crate::api::hooks::HookDef::pure`]). A filter with other effects, such as on the log, is
+    /// not pure.
     fn is_pure(&self) -> bool {
         false
     }
 }
 
-/// A filter that configuration can name (`SetOutputFilter`, `FilterProvider`).
+/// A filter that the configuration can name (`SetOutputFilter`, `FilterProvider`).
 pub struct FilterDef {
-    /// Its name: `DEFLATE`.
+    /// Its name, such as `DEFLATE`.
     pub name: &'static str,
     /// Its stage.
     pub stage: Stage,
-    /// Makes one for an answer; `None` where it has nothing to do.
+    /// Creates the filter for a response; `None` if it has nothing to do.
     pub make: fn(&mut Request) -> Option<Box<dyn OutputFilter>>,
 }
 
-/// A filter attached to an answer.
+/// A filter attached to a response.
 pub struct Attached {
     /// The name it was attached by.
     pub name: std::borrow::Cow<'static, str>,
@@ -81,13 +81,13 @@ pub async fn apply_all(request: &mut Request) {
     }
 }
 
-/// Puts a filter in front of a request's body.
+/// Wraps a request body in a filter.
 pub type InputFilter = Box<dyn FnOnce(Box<dyn BodySource>) -> Box<dyn BodySource>>;
 
-/// An input filter that configuration can name (`SetInputFilter`, `AddInputFilter`).
+/// An input filter that the configuration can name (`SetInputFilter`, `AddInputFilter`).
 pub struct InputFilterDef {
-    /// Its name: `DEFLATE`.
+    /// Its name, such as `DEFLATE`.
     pub name: &'static str,
-    /// Makes one for a request that has a body; `None` where it has nothing to do.
+    /// Creates the filter for a request with a body; `None` if it has nothing to do.
     pub make: fn(&mut Request) -> Option<InputFilter>,
 }

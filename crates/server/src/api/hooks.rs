@@ -1,8 +1,8 @@
-//! Hooks: how a module takes part in a request, a connection, and the server's life.
+//! Hooks: how a module participates in a request, a connection, and the server's life.
 //!
-//! A request hook is registered with a question, `wants`, which is asked once per distinct merged
-//! configuration and never per request ([`crate::plan`]). Order is Apache's: by rank, then by
-//! `after` and `before`, then by load order.
+//! A request hook is registered with a predicate, `wants`, which is evaluated once per distinct
+//! merged configuration and never per request ([`crate::plan`]). The order is Apache's: by rank,
+//! then by `after` and `before`, then by load order.
 
 mod provider;
 mod table;
@@ -32,17 +32,17 @@ pub use tls::{Judgement, TlsChoice, TlsHook};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Phase {
-    /// After the head was read; on the host's own configuration. Run all.
+    /// After the head is read; with the host's own configuration. Run all.
     PostReadRequest,
-    /// Before anything else is known; mod_cache's place. Run first.
+    /// Before anything else is known; for mod_cache. Run first.
     QuickHandler,
     /// On the still escaped URL. Run first.
     PreTranslateName,
     /// URL to file name. Run first.
     TranslateName,
-    /// File name to configuration; OPTIONS * and TRACE answer here. Run first.
+    /// File name to configuration; OPTIONS * and TRACE respond here. Run first.
     MapToStorage,
-    /// All sections are merged. Run all.
+    /// After all sections are merged. Run all.
     PostPerdirConfig,
     /// Main request only. Run all.
     HeaderParser,
@@ -58,24 +58,24 @@ pub enum Phase {
     AuthChecker,
     /// The media type, handler and encodings. Run first.
     TypeChecker,
-    /// Last changes before the answer. Run all.
+    /// Last changes before the handler. Run all.
     Fixups,
-    /// Output filters of an ordinary answer. Run all.
+    /// Output filters of an ordinary response. Run all.
     InsertFilter,
-    /// Output filters of an error answer. Run all.
+    /// Output filters of an error response. Run all.
     InsertErrorFilter,
-    /// The answer itself. Run first.
+    /// The response itself. Run first.
     Handler,
-    /// After the answer was sent. Run all.
+    /// After the response is sent. Run all.
     LogTransaction,
 }
 
 impl Phase {
-    /// How many there are.
+    /// The number of phases.
     pub const COUNT: usize = Phase::LogTransaction as usize + 1;
 }
 
-/// Where in its phase a hook stands (`APR_HOOK_*`).
+/// The position of a hook in its phase (`APR_HOOK_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(pub i32);
 
@@ -92,24 +92,24 @@ impl Rank {
     pub const REALLY_LAST: Rank = Rank(30);
 }
 
-/// What a hook decided.
+/// The decision of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not mine: ask the next.
+    /// Not handled: run the next hook.
     Declined,
-    /// Done my part (in a run-first phase: and nobody else need be asked).
+    /// Handled; in a run-first phase no further hook runs.
     Ok,
-    /// The request is answered; go straight to logging.
+    /// The response is complete; continue with logging.
     Done,
-    /// The request ends with this status (RFC 9110 §15).
+    /// End the request with this status (RFC 9110 §15).
     Status(u16),
 }
 
-/// What a hook answers: at once, or when a future is done.
+/// The result of a hook, at once or as a future.
 pub enum Answer<'r> {
-    /// At once.
+    /// The result.
     Now(Verdict),
-    /// It has to wait (a password hash, a look-up, a subrequest); only then is anything boxed.
+    /// A future of it (a password hash, a look-up, a subrequest); only this allocates.
     Wait(Pin<Box<dyn Future<Output = Verdict> + 'r>>),
 }
 
@@ -127,11 +127,11 @@ impl Answer<'_> {
     }
 }
 
-/// A module's configuration as merged for the request at hand.
+/// A module's merged configuration for a request.
 pub struct Bound<'a, M: Module> {
-    /// Of the (virtual) host.
+    /// The configuration of the (virtual) host.
     pub server: &'a M::Server,
-    /// Of the directory, with all sections merged.
+    /// The directory configuration, with all sections merged.
     pub dir: &'a M::Dir,
 }
 
@@ -142,12 +142,12 @@ impl<M: Module> Clone for Bound<'_, M> {
 }
 impl<M: Module> Copy for Bound<'_, M> {}
 
-/// A hook that takes part in requests.
+/// A hook of requests.
 pub type RequestHook<M> = for<'r> fn(Bound<'r, M>, &'r mut Request) -> Answer<'r>;
 
-/// A hook bound to a configuration, ready to run.
+/// A hook bound to a configuration.
 pub trait Run {
-    /// Runs it.
+    /// Runs the hook.
     fn run<'r>(&'r self, request: &'r mut Request) -> Answer<'r>;
 }
 
@@ -169,38 +169,38 @@ type Bind = Box<dyn Fn(&Slots, &Slots) -> Option<Box<dyn Run>> + Send + Sync>;
 pub struct HookDef {
     /// The owning module's `FILE`.
     pub module: &'static str,
-    /// Its place in the phase.
+    /// Its rank in the phase.
     pub rank: Rank,
     /// Runs after these modules' hooks of the phase (by `FILE`).
     pub after: &'static [&'static str],
     /// Runs before these.
     pub before: &'static [&'static str],
-    /// What it does depends on configuration, URI path and file system alone: not on headers, the
-    /// client, time or chance, but for facets that it declares ([`Request::depends_on`]), and it
-    /// leaves the request's own fields alone. An answer that only pure hooks took part in can be
-    /// reused.
+    /// Whether its effect depends only on configuration, URI path and file system: not on headers,
+    /// the client, time or chance, except for declared facets ([`Request::depends_on`]); and it
+    /// does not change the request's own fields. A response in which only pure hooks took part can
+    /// be cached.
     pub pure: bool,
-    /// For [`Phase::Handler`]: the handler name it answers to; `None`: asked for every request.
+    /// For [`Phase::Handler`]: the handler name that it handles; `None` for every request.
     pub handler: Option<&'static str>,
-    /// For [`Phase::Handler`]: it shows counters by virtual host, which are kept only where some
-    /// place has such a handler (`SetHandler`).
+    /// For [`Phase::Handler`]: whether it shows counters by virtual host, which are maintained only
+    /// if some section uses such a handler (`SetHandler`).
     pub shows_host_counts: bool,
     bind: Bind,
 }
 
 impl HookDef {
-    /// Asks `wants` and, if yes, binds the hook to (server, directory) configurations.
+    /// Evaluates `wants` and, if true, binds the hook to server and directory configurations.
     pub fn bind(&self, server: &Slots, dir: &Slots) -> Option<Box<dyn Run>> {
         (self.bind)(server, dir)
     }
 
-    /// The same hook, after those of `modules`.
+    /// Puts the hook after those of `modules`.
     pub fn after(&mut self, modules: &'static [&'static str]) -> &mut Self {
         self.after = modules;
         self
     }
 
-    /// The same hook, before those of `modules`.
+    /// Puts the hook before those of `modules`.
     pub fn before(&mut self, modules: &'static [&'static str]) -> &mut Self {
         self.before = modules;
         self
@@ -226,21 +226,21 @@ impl HookDef {
     }
 }
 
-/// `post_config`: everything is read; check it as a whole, make shared things. Errors go to the
-/// build's diagnostics.
+/// `post_config`: checks the whole configuration and creates shared state. Errors go to the build's
+/// diagnostics.
 pub type PostConfig = fn(&mut Build);
 
-/// Makes what all children share, before the fork: ticket keys, session caches. Errors end the
-/// start with the text.
+/// Creates the state that all children share, before the fork: ticket keys, session caches. An
+/// error ends startup with this message.
 pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
 
-/// Called in the supervisor about once a minute: rotates what is shared.
+/// Called in the supervisor about once a minute: rotates shared state.
 pub type MaintainHook = fn(&Server, &mpm::Shared);
 
-/// Called with the configuration that serves.
+/// Called with the configuration that is in use.
 pub type ServerHook = fn(&Arc<Server>);
 
-/// Where a module registers its hooks.
+/// Registers a module's hooks.
 pub struct Hooks<'t, M: Module> {
     slot: usize,
     table: &'t mut HookTable,
@@ -252,7 +252,7 @@ impl<'t, M: Module> Hooks<'t, M> {
         Hooks { slot, table, module: std::marker::PhantomData }
     }
 
-    /// A request hook: `wants` is asked once per merged configuration.
+    /// Registers a request hook; `wants` is evaluated once per merged configuration.
     pub fn on(
         &mut self,
         phase: Phase,
@@ -284,17 +284,17 @@ impl<'t, M: Module> Hooks<'t, M> {
         &mut hooks[last]
     }
 
-    /// A handler for requests whose handler has `name` (`SetHandler name`).
+    /// Registers a handler for requests whose handler is `name` (`SetHandler name`).
     pub fn handler(&mut self, name: &'static str, run: RequestHook<M>) -> &mut HookDef {
         self.on(Phase::Handler, Rank::MIDDLE, |_| true, run).handles(name)
     }
 
-    /// Offers TLS.
+    /// Registers TLS.
     pub fn offers_tls(&mut self, hook: TlsHook) {
         self.table.tls = Some(hook);
     }
 
-    /// Tells how slowly clients of a host may send (mod_reqtimeout).
+    /// Registers the limits on slow clients of a host (mod_reqtimeout).
     pub fn read_policy(&mut self, ask: fn(&M::Server) -> ReadPolicy) {
         let slot = self.slot;
         self.table.read_policy = Some(Box::new(move |server| {
@@ -302,40 +302,41 @@ impl<'t, M: Module> Hooks<'t, M> {
         }));
     }
 
-    /// Called in each loop every second, and at its end.
+    /// Registers a function that each loop calls every second, and at its end.
     pub fn every_second(&mut self, run: fn(&Engine)) {
         self.table.every_second.push(run);
     }
 
-    /// Called after each answer where answers are timed, for counters and notes: of the request its
-    /// head, its host and its client are sure to be known, and no more. Cheaper than a hook of
-    /// `LogTransaction`, for which an answer that was kept is told in full.
+    /// Registers a function for counters and notes, called after each response if responses are
+    /// timed. Of the request only head, host and client are certain to be set. Cheaper than a hook
+    /// of `LogTransaction`, which requires the whole request even for a cached response.
     pub fn answered(&mut self, run: fn(&Request)) {
         self.table.answered.push(run);
     }
 
-    /// Called by the supervisor before children are forked, at every start and restart.
+    /// Registers a function that the supervisor calls before it forks children, at every start and
+    /// restart.
     pub fn share(&mut self, hook: ShareHook) {
         self.table.shared.push(hook);
     }
 
-    /// Called by the supervisor about once a minute.
+    /// Registers a function that the supervisor calls about once a minute.
     pub fn maintain(&mut self, hook: MaintainHook) {
         self.table.maintain.push(hook);
     }
 
-    /// Called by the supervisor at every start and restart when the logs are open
-    /// (`ap_hook_open_logs`): for what is to be said of the configuration there.
+    /// Registers a function that the supervisor calls at every start and restart, once the logs are
+    /// open (`ap_hook_open_logs`): for remarks about the configuration.
     pub fn logs_opened(&mut self, hook: ServerHook) {
         self.table.logs_opened.push(hook);
     }
 
-    /// Called in every child before it serves (`ap_hook_child_init`).
+    /// Registers a function that every child calls before it serves (`ap_hook_child_init`).
     pub fn child_started(&mut self, hook: ServerHook) {
         self.table.child_started.push(hook);
     }
 
-    /// Tells the methods that `Satisfy Any` is in force for (`ap_satisfies`).
+    /// Registers the source of the methods with `Satisfy Any` (`ap_satisfies`).
     pub fn satisfies_any(&mut self, ask: fn(&M::Dir) -> MethodSet) {
         let slot = self.slot;
         let ask = move |dir: &Slots| dir.get::<M::Dir>(slot).map_or(MethodSet::EMPTY, ask);
@@ -347,23 +348,23 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.table.auth_by_uri = true;
     }
 
-    /// Called when everything is read.
+    /// Registers a function that is called when the configuration is read.
     pub fn post_config(&mut self, run: PostConfig) {
         self.table.post_config.push(run);
     }
 
-    /// An output filter that configuration can name.
+    /// Registers an output filter that the configuration can name.
     pub fn output_filter(&mut self, filter: FilterDef) {
         self.table.filters.push(Arc::new(filter));
     }
 
-    /// An input filter that configuration can name.
+    /// Registers an input filter that the configuration can name.
     pub fn input_filter(&mut self, filter: InputFilterDef) {
         self.table.input_filters.push(Arc::new(filter));
     }
 
-    /// A provider (`ap_register_provider`): something that another module looks up by group and
-    /// name when configuration is read, as `authn` / `file`.
+    /// Registers a provider (`ap_register_provider`): a value that other modules look up by group
+    /// and name when the configuration is read, such as `authn` / `file`.
     pub fn provider<T: Any + Send + Sync>(
         &mut self,
         group: &'static str,
@@ -374,7 +375,7 @@ impl<'t, M: Module> Hooks<'t, M> {
     }
 }
 
-/// Always: for hooks that every configuration wants.
+/// Always true: for hooks of every configuration.
 pub fn always<M: Module>(_: Bound<'_, M>) -> bool {
     true
 }

@@ -1,8 +1,8 @@
-//! Modules of Apache that are not here yet: known by name, with their directives.
+//! Modules of Apache that are not implemented yet: known by name, with their directives.
 //!
-//! `LoadModule` of one makes it active, so that `<IfModule>` goes the way it goes in Apache. Each
-//! of its directives is an error that names the module, but for those that ask for nothing that
-//! could be missed. Its filters withhold what they would have changed.
+//! `LoadModule` activates one, so that `<IfModule>` has the same outcome as in Apache. Each of its
+//! directives is an error that names the module, except those whose absence does not matter. Its
+//! filters withhold the responses that they would have changed.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use crate::log::Level;
 use crate::request::Request;
 use crate::request::body::Body;
 
-/// A module of Apache's that is not here yet.
+/// A module of Apache that is not implemented yet.
 #[derive(Clone, Copy)]
 pub struct Missing {
     name: &'static str,
     file: &'static str,
     /// Directives, separated by blanks; a section begins with `<`.
     directives: &'static str,
-    /// Those that only say where and how much the module may store, or tune what is not done.
+    /// Directives that only configure storage, or a missing feature.
     inert: &'static str,
-    /// Pairs of a directive and the word that asks for what is done anyway.
+    /// Pairs of a directive and the word that requests what is done anyway.
     satisfied: &'static [(&'static str, &'static str)],
-    /// The names that its handlers have in `SetHandler`.
+    /// The names of its handlers in `SetHandler`.
     handlers: &'static str,
-    /// The names that its providers have in `Require` and `AuthBasicProvider`.
+    /// The names of its providers in `Require` and `AuthBasicProvider`.
     providers: &'static str,
     filters: &'static [FilterDef],
-    /// What the module does is done without it.
+    /// Whether its function is available without it.
     is_needless: bool,
 }
 
-/// A missing module by its stem: `missing!("session", "Session SessionEnv")`.
+/// A missing module by its base name: `missing!("session", "Session SessionEnv")`.
 #[macro_export]
 macro_rules! missing {
     ($stem:literal, $directives:expr) => {
@@ -53,7 +53,7 @@ macro_rules! missing {
 pub use crate::missing;
 
 impl Missing {
-    /// A module by the name that `LoadModule` knows, its file and its directives.
+    /// Returns a module by its name in `LoadModule`, its file and its directives.
     pub const fn new(name: &'static str, file: &'static str, directives: &'static str) -> Missing {
         Missing {
             name,
@@ -68,63 +68,64 @@ impl Missing {
         }
     }
 
-    /// The same with another file than its name promises.
+    /// Sets a file that does not follow from the name.
     #[must_use]
     pub const fn in_file(mut self, file: &'static str) -> Missing {
         self.file = file;
         self
     }
 
-    /// The same with directives that are read, warned of, and have no effect: they name storage or
-    /// tune what is not done, so that nothing is weaker without them.
+    /// Adds directives that are read with a warning and without effect: they name storage or
+    /// configure a missing feature, so nothing is weaker without them.
     #[must_use]
     pub const fn inert(mut self, directives: &'static str) -> Missing {
         self.inert = directives;
         self
     }
 
-    /// The same with directives that are silently taken when their first word is this one: it asks
-    /// for what is done anyway.
+    /// Adds directives that are accepted silently if their first word is this one, which requests
+    /// what is done anyway.
     #[must_use]
     pub const fn satisfied(mut self, pairs: &'static [(&'static str, &'static str)]) -> Missing {
         self.satisfied = pairs;
         self
     }
 
-    /// The same with the names of its handlers.
+    /// Adds the names of its handlers.
     #[must_use]
     pub const fn handlers(mut self, names: &'static str) -> Missing {
         self.handlers = names;
         self
     }
 
-    /// The same with the names of its providers of authentication and authorisation.
+    /// Adds the names of its providers of authentication and authorisation.
     #[must_use]
     pub const fn providers(mut self, names: &'static str) -> Missing {
         self.providers = names;
         self
     }
 
-    /// The same with filters.
+    /// Adds filters.
     #[must_use]
     pub const fn filters(mut self, filters: &'static [FilterDef]) -> Missing {
         self.filters = filters;
         self
     }
 
-    /// The same; its work is done without it, and loading it is no matter for a warning.
+    /// Marks the module as needless: its function is available without it, and loading it causes no
+    /// warning.
     #[must_use]
     pub const fn needless(mut self) -> Missing {
         self.is_needless = true;
         self
     }
 
-    /// Whether loading it is no matter for a warning.
+    /// Whether loading it causes no warning.
     pub const fn is_needless(&self) -> bool {
         self.is_needless
     }
 
-    /// What Apache's manual calls it.
+    /// Its name in Apache's manual.
     pub fn of_manual(&self) -> String {
         of_manual(self.name)
     }
@@ -149,12 +150,12 @@ impl Missing {
         self.directives.split_whitespace()
     }
 
-    /// Whether a handler of this name is its own.
+    /// Whether it has a handler of this name.
     pub fn has_handler(&self, name: &str) -> bool {
         has_word(self.handlers, name)
     }
 
-    /// Whether a provider of this name is its own.
+    /// Whether it has a provider of this name.
     pub fn has_provider(&self, name: &str) -> bool {
         has_word(self.providers, name)
     }
@@ -182,7 +183,7 @@ fn has_word(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Apache's manual calls `session_module` mod_session.
+/// Apache's manual name: `session_module` is mod_session.
 pub fn of_manual(name: &str) -> String {
     match name.strip_suffix("_module") {
         Some(stem) if !stem.starts_with("mpm_") => format!("mod_{stem}"),
@@ -191,20 +192,20 @@ pub fn of_manual(name: &str) -> String {
     }
 }
 
-/// The error of a directive whose module is not here.
+/// The error for a directive of a missing module.
 pub(crate) fn belongs(directive: &str, owner: &str) -> String {
     format!("{directive} belongs to {owner}, which Tamarack does not have yet")
 }
 
 /// The help line of that error.
-pub(crate) const HELP: &str = "docs/compat.md lists what is there";
+pub(crate) const HELP: &str = "docs/compat.md lists what is available";
 
-/// A missing module was loaded.
+/// A missing module is loaded.
 pub const LOADED: &str = "AH20120";
-/// A directive of one has no effect.
+/// A directive of a missing module has no effect.
 pub const INERT: &str = "AH20121";
 
-/// A handler is named that no active module provides.
+/// The named handler belongs to no active module.
 pub const UNPROVIDED: &str = "AH20122";
 
 impl ErasedModule for Missing {
@@ -251,7 +252,7 @@ pub const fn withholding(name: &'static str) -> FilterDef {
     FilterDef { name, stage: Stage::RESOURCE, make: |_| Some(Box::new(Withheld)) }
 }
 
-/// `INCLUDES`: without `Options Includes` Apache takes the filter off again.
+/// `INCLUDES`: Apache removes the filter if `Options Includes` is not set.
 pub const INCLUDES: FilterDef = FilterDef {
     name: "INCLUDES",
     stage: Stage::RESOURCE,
@@ -264,17 +265,17 @@ pub const INCLUDES: FilterDef = FilterDef {
     },
 };
 
-/// A filter that only codes the content in another way: without it the content is the same.
+/// A filter that only encodes the content: without it the content is the same.
 pub const fn transparent(name: &'static str) -> FilterDef {
     FilterDef { name, stage: Stage::CONTENT_SET, make: |_| None }
 }
 
-/// A response in place of one that a filter was to change, which is not here.
+/// Replaces a response that a missing filter was meant to change.
 struct Withheld;
 
 impl OutputFilter for Withheld {
     fn apply(self: Box<Self>, request: &mut Request, _: Body) -> Body {
-        const WHY: &str = "a filter that is not here was to change the content of";
+        const WHY: &str = "a missing filter was meant to change the content of";
         let file = request.filename.clone();
         request.log_core(Level::Error, Message::ResponseWithheld.number(), WHY, Some(&file));
         request.status = 500;

@@ -1,4 +1,4 @@
-//! What a module is made of: its directives, its hooks, its filters.
+//! The parts of a module: its directives, hooks, and filters.
 
 pub mod directive;
 pub mod filter;

@@ -1,7 +1,7 @@
-//! What a module is.
+//! Defines a module.
 //!
-//! A module has a name, two configuration types, rows (its directives) and hooks. Everything that
-//! the server knows of it is on this screen; `crates/modules/src/lib.rs` lists all of them.
+//! A module has a name, two configuration types, rows (its directives) and hooks. This is all that
+//! the server knows of it; `crates/modules/src/lib.rs` lists all modules.
 
 use std::any::{Any, TypeId};
 use std::marker::PhantomData;
@@ -20,19 +20,19 @@ impl<T: Merge + Default + Clone + Send + Sync + 'static> Config for T {}
 pub trait Module: Sized + Send + Sync + 'static {
     /// The name in `LoadModule` lines and `IfModule`: `alias_module`.
     const NAME: &'static str;
-    /// The file in Apache's tree, for `-l`, `IfModule` and hook order: `mod_alias.c`.
+    /// The file in Apache's tree, for `-l`, `IfModule` and the order of hooks: `mod_alias.c`.
     const FILE: &'static str;
-    /// What it knows per server and virtual host (`create_server_config`).
+    /// The configuration per server and virtual host (`create_server_config`).
     type Server: Config;
-    /// What it knows per directory (`create_dir_config`).
+    /// The configuration per directory (`create_dir_config`).
     type Dir: Config;
     /// Its directives, one row each.
     const DIRECTIVES: &'static [Row<Self>] = &[];
-    /// Its hooks; called once at start.
+    /// Registers its hooks; called once at startup.
     fn hooks(_hooks: &mut Hooks<'_, Self>) {}
 }
 
-/// A configuration value of some module.
+/// A configuration value of any module.
 pub type AnyConfig = dyn Any + Send + Sync;
 
 /// A [`Module`] without its type, so that all of them fit in one list.
@@ -41,17 +41,17 @@ pub trait ErasedModule: Sync {
     fn name(&self) -> &'static str;
     /// [`Module::FILE`]
     fn file(&self) -> &'static str;
-    /// The module as one that is not here yet; `None` for one that is.
+    /// The module as a missing one; `None` if it is implemented.
     fn missing(&self) -> Option<&Missing> {
         None
     }
-    /// The identity of the implementing type.
+    /// The id of the implementing type.
     fn type_id(&self) -> TypeId;
-    /// The rows, erased; `index` is the module's place in the registry.
+    /// The erased rows; `index` is the module's index in the registry.
     fn rows(&self, index: usize) -> Vec<ErasedRow>;
-    /// Registers the hooks; `index` is the module's place in the registry.
+    /// Registers the hooks; `index` is the module's index in the registry.
     fn register(&self, index: usize, table: &mut HookTable);
-    /// The configurations of a place where nothing was said: (server, directory).
+    /// The default configurations: (server, directory).
     fn defaults(&self) -> (Arc<AnyConfig>, Arc<AnyConfig>);
     /// Merges two `Server` values.
     fn merge_server(&self, outer: &AnyConfig, inner: &AnyConfig) -> Option<Arc<AnyConfig>>;

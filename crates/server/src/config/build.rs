@@ -1,5 +1,6 @@
-//! From a tree of directives to a server: each directive finds its row, each row writes to its
-//! module's configuration, virtual hosts inherit from the main server, `post_config` has its say.
+//! Builds a server from a tree of directives: each directive has a row, each row writes to its
+//! module's configuration, virtual hosts inherit from the main server, and `post_config` hooks
+//! check the result.
 
 use std::any::Any;
 use std::path::PathBuf;
@@ -20,53 +21,53 @@ use crate::core::{Core, CoreServer};
 use crate::log::sinks::{self, Sinks};
 use wire::MethodRegistry;
 
-/// `DocumentRoot`, the default: Debian's, as that of ServerRoot.
+/// The default of `DocumentRoot`, which is Debian's, like that of ServerRoot.
 pub const DEFAULT_DOCUMENT_ROOT: &str = "/var/www/html";
 
-/// A configuration while it is being built.
+/// A configuration that is being built.
 pub struct Build {
     /// The active modules.
     pub registry: Arc<Registry>,
-    /// The texts that spans point into.
+    /// The texts that spans refer to.
     pub sources: Sources,
-    /// The names that `Define` set.
+    /// The names set by `Define`.
     pub defines: Defines,
-    /// The macros that are left at the end.
+    /// The macros defined at the end.
     pub macros: conf::Macros,
-    /// What relative file names are relative to.
+    /// The base of relative file names.
     pub server_root: PathBuf,
-    /// What was found wrong so far.
+    /// The findings so far.
     pub diagnostics: Vec<Diagnostic>,
     /// The main server.
     pub main: HostDraft,
-    /// The virtual hosts, in order; not yet merged with the main server until
-    /// [`Build::finish`] runs `post_config`.
+    /// The virtual hosts in order; [`Build::finish`] merges them with the main server before it
+    /// runs `post_config`.
     pub hosts: Vec<HostDraft>,
-    /// Where log lines go: directives register their targets here.
+    /// The log targets, which directives register here.
     pub sinks: Arc<Sinks>,
-    /// Whether anything may be done that has effects (make a certificate, ask a passphrase): false
-    /// for `-t`.
+    /// Whether side effects are allowed, such as creating a certificate or asking for a passphrase:
+    /// false for `-t`.
     pub for_real: bool,
-    /// Whether a `DocumentRoot` that is not there is noticed: false for `-T`.
+    /// Whether to check that `DocumentRoot` exists: false for `-T`.
     pub check_document_root: bool,
-    /// Whether a server is running that this is a new configuration of.
+    /// Whether a server is already running with an earlier configuration.
     pub is_restart: bool,
     /// `RegexDefaultOptions`
     pub regex_flags: pcre::Flags,
-    /// Providers that the configuration itself makes.
+    /// Providers that the configuration defines.
     pub defined: DefinedProviders,
     /// `RegisterHttpMethod`
     pub methods: MethodRegistry,
-    /// Whether some place has a handler that shows counters by virtual host.
+    /// Whether some section has a handler that shows counters by virtual host.
     pub counts_hosts: bool,
-    /// What may be taken; nothing is applied any more once it is spent.
+    /// The limit on memory; once it is exceeded, no further directives are applied.
     pub budget: Option<Budget>,
-    /// The names of the sections around the directive that is applied, the outermost first.
+    /// The names of the enclosing sections, the outermost first.
     pub around: Vec<&'static str>,
 }
 
 impl Build {
-    /// A build with nothing in it.
+    /// Returns an empty build.
     pub fn new(registry: Arc<Registry>, tree: &conf::Tree, for_real: bool) -> Build {
         let main = HostDraft::new(&registry);
         Build {
@@ -94,7 +95,7 @@ impl Build {
     /// Compiles a regular expression of the configuration under `RegexDefaultOptions`.
     ///
     /// # Errors
-    /// Apache's words, which leave the reason out; it stands in the help line.
+    /// Apache's message, which omits the reason; the help line has it.
     pub fn regex(&self, pattern: &[u8], ignoring_case: bool) -> Result<pcre::Regex, Fault> {
         let mut flags = self.regex_flags;
         flags.caseless |= ignoring_case;
@@ -102,8 +103,8 @@ impl Build {
             .map_err(|why| Fault::new("Regex could not be compiled").help(why.to_string()))
     }
 
-    /// Applies the directives, merges the hosts, runs `post_config`; `None` if there was an error.
-    /// The diagnostics tell what was found, errors and warnings.
+    /// Applies the directives, merges the hosts, runs `post_config`; returns `None` if there was an
+    /// error. The diagnostics include errors and warnings.
     pub fn finish(mut self, nodes: &[Node]) -> (Option<Server>, Vec<Diagnostic>, Sources) {
         self.apply_main(nodes);
         self.default_error_log();
@@ -123,7 +124,7 @@ impl Build {
         (server, self.diagnostics, self.sources)
     }
 
-    /// `ErrorLog logs/error_log`, where nobody names one.
+    /// Sets the default `ErrorLog logs/error_log`.
     fn default_error_log(&mut self) {
         let file = self.server_root.join("logs/error_log");
         let slot = self.registry.core;
@@ -133,7 +134,7 @@ impl Build {
         }
     }
 
-    /// The built-in `DocumentRoot`, where the main server names none.
+    /// Sets the default `DocumentRoot` of the main server.
     fn default_document_root(&mut self) {
         let slot = self.registry.core;
         let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
@@ -164,12 +165,12 @@ impl Build {
         self.main = main;
     }
 
-    /// The configuration of one module in a server, for `post_config`.
+    /// The server configuration of a module, for `post_config`.
     pub fn server_config<'s, M: Module>(&self, slots: &'s Slots) -> Option<&'s M::Server> {
         slots.get::<M::Server>(self.registry.slot_of::<M>()?)
     }
 
-    /// A provider by group and name: one that the configuration made, or one of a module's.
+    /// The provider of this group and name: the configuration's, or a module's.
     pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
         let defined = self.defined.find(group, name);
         defined.or_else(|| self.registry.hooks.provider(group, name))
@@ -185,7 +186,7 @@ impl Build {
         self.diagnostics.push(Diagnostic::error(span, message));
     }
 
-    /// Adds an error that belongs to no line.
+    /// Adds an error without a location.
     pub fn error_without_place(&mut self, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic { code: "", ..Diagnostic::without_place(message) });
     }
@@ -202,7 +203,7 @@ impl Build {
 }
 
 impl Target<'_> {
-    /// Applies directives here, one by one; what is wrong goes to the build's diagnostics.
+    /// Applies directives one by one; findings go to the build's diagnostics.
     pub fn apply(&mut self, nodes: &[Node]) {
         for node in nodes {
             if self.build.is_spent(node.span) {
@@ -240,7 +241,7 @@ impl Target<'_> {
             return Err(Box::new(self.wrong_place(node, row)));
         }
         match row.state {
-            // A setter that has no objection: what is asked for is what is done anyway.
+            // The setter has no objection: the requested behaviour is the actual one.
             State::Refused(reason) => {
                 return row.set(self, node).map_err(|_| {
                     let refused = node.error(format!("{} is refused: {reason}", row.name));
@@ -263,9 +264,9 @@ impl Target<'_> {
         set.map_err(|fault| Box::new(fault.diagnostic(node, row)))
     }
 
-    /// Whether the directive may stand here. Apache knows no difference between the main server and
-    /// a virtual host, and takes in both what `.htaccess` files may say under FileInfo, Indexes or
-    /// Options, whatever the manual says (`process_command_config`).
+    /// Whether the directive is allowed in this context. Apache does not distinguish the main
+    /// server from virtual hosts, and in both also accepts directives that `.htaccess` allows under
+    /// FileInfo, Indexes or Options, whatever the manual says (`process_command_config`).
     fn may_stand(&self, row: &ErasedRow) -> bool {
         let of_hosts = self.place == Places::SERVER && row.places.contains(Places::VHOST);
         if of_hosts || row.places.contains(self.place) {
@@ -283,7 +284,7 @@ impl Target<'_> {
             "Invalid command '{shown}', perhaps misspelled or defined by a module not included in \
              the server configuration"
         ));
-        // Looking a name up among all that are known takes its time.
+        // Looking up a name among all known ones takes time.
         if self.build.diagnostics.len() >= hint::HINTS_MAX {
             return found;
         }
@@ -310,14 +311,14 @@ impl Target<'_> {
             _ => format!("{shown} not allowed here"),
         };
         let found = node.error(message);
-        // One that AllowOverride refuses stands where it may.
+        // The context is right, so AllowOverride refuses the directive.
         if self.may_stand(row) {
             return found;
         }
-        found.with_help(format!("it may stand in: {}", row.places))
+        found.with_help(format!("it is allowed in: {}", row.places))
     }
 
-    /// Whether AllowOverride and AllowOverrideList let the directive stand in `.htaccess`.
+    /// Whether AllowOverride and AllowOverrideList allow the directive in `.htaccess`.
     fn may_override(&self, row: &ErasedRow) -> bool {
         let is_listed = |names: &Arc<Vec<String>>| {
             let shown = shown(row);
@@ -328,22 +329,22 @@ impl Target<'_> {
             || row.allow.is_none()
     }
 
-    /// The core's directory configuration being written.
+    /// The core's directory configuration, for writing.
     pub fn core_dir(&mut self) -> &mut <Core as Module>::Dir {
         let slot = self.build.registry.core;
-        let Some(dir) = self.dir.edit(slot) else { unreachable!("core is always there") };
+        let Some(dir) = self.dir.edit(slot) else { unreachable!("core is always active") };
         dir
     }
 
-    /// The core's server configuration being written.
+    /// The core's server configuration, for writing.
     pub fn core_server(&mut self) -> &mut <Core as Module>::Server {
         let slot = self.build.registry.core;
-        let Some(server) = self.server.edit(slot) else { unreachable!("core is always there") };
+        let Some(server) = self.server.edit(slot) else { unreachable!("core is always active") };
         server
     }
 }
 
-/// A directive's name as AllowOverrideList and messages have it.
+/// A directive's name in AllowOverrideList and messages.
 fn shown(row: &ErasedRow) -> String {
     if row.is_section { format!("<{}", row.name) } else { row.name.to_owned() }
 }

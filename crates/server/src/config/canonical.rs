@@ -1,4 +1,4 @@
-//! The server's own name in URLs that it makes: name, port, scheme.
+//! The server's own name in generated URLs: name, port, scheme.
 //!
 //! Source: `ap_get_server_name`, `ap_get_server_port`, `ap_construct_url` (server/core.c).
 
@@ -10,19 +10,19 @@ use crate::core::Core;
 use crate::core::dir_config::CanonicalName;
 use crate::request::Request;
 
-/// By what a host speaks of itself.
+/// The names of a host for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// `ServerName`, or what stands for it; lower case.
+    /// `ServerName` or its substitute, in lower case.
     pub name: Vec<u8>,
-    /// The port of `ServerName`, else of the first address of `<VirtualHost>`; 0 for none.
+    /// The port of `ServerName`, or of the first address of `<VirtualHost>`; 0 for none.
     pub port: u16,
     /// The scheme of `ServerName`.
     pub scheme: Option<String>,
 }
 
 impl Identity {
-    /// The identity of a host; what it does not say itself it has from `main`.
+    /// The identity of a host, with defaults from `main`.
     pub fn of(draft: &HostDraft, main: Option<&Identity>, build: &Build) -> Identity {
         let core = build.server_config::<Core>(&draft.server);
         if let Some(own) = core.and_then(|core| core.server_name.0.as_ref()) {
@@ -35,8 +35,8 @@ impl Identity {
         let first = draft.addresses.first();
         let first = first.and_then(|arg| VirtualHostAddress::parse(&arg.text).ok());
         let port = first.as_ref().and_then(|address| address.port).unwrap_or(main.port);
-        // A host of one address is not reached by the main server's name; without a ServerName it
-        // has that of its address.
+        // A host with one address is not reached by the main server's name; without a ServerName
+        // its name is that of its address.
         let name = match first.map(|address| address.host) {
             Some(VirtualHostName::Ip(ip)) if !ip.is_unspecified() => ip.to_string().into_bytes(),
             Some(VirtualHostName::Name(name)) => name.to_ascii_lowercase().into_bytes(),
@@ -46,7 +46,7 @@ impl Identity {
     }
 }
 
-/// The name of this machine: its host name if it is a full one, else its address
+/// The name of this machine: its host name if it is fully qualified, otherwise its address
 /// (`ap_get_local_host`).
 pub fn local_name() -> Vec<u8> {
     use std::net::ToSocketAddrs;
@@ -60,14 +60,14 @@ pub fn local_name() -> Vec<u8> {
 }
 
 impl Host {
-    /// `ServerName`, or what stands for it.
+    /// `ServerName` or its substitute.
     pub fn name(&self) -> &[u8] {
         &self.identity.name
     }
 }
 
 impl Request {
-    /// The server's name, under `UseCanonicalName`.
+    /// The server's name, according to `UseCanonicalName`.
     pub fn server_name(&self) -> &[u8] {
         match self.plan.core.use_canonical_name.or(CanonicalName::Off) {
             CanonicalName::Off => self.hostname.as_deref().unwrap_or(self.host.name()),
@@ -76,7 +76,7 @@ impl Request {
         }
     }
 
-    /// The server's port, under `UseCanonicalName` and `UseCanonicalPhysicalPort`.
+    /// The server's port, according to `UseCanonicalName` and `UseCanonicalPhysicalPort`.
     pub fn server_port(&self) -> u16 {
         let core = &self.plan.core;
         let named = self.named_port.unwrap_or(0);
@@ -93,7 +93,7 @@ impl Request {
         found.unwrap_or(self.default_port())
     }
 
-    /// `http` or `https`, unless `ServerName` says something else.
+    /// `http` or `https`, unless `ServerName` has another scheme.
     pub fn scheme(&self) -> &str {
         match &self.host.identity.scheme {
             Some(scheme) => scheme,
@@ -102,12 +102,12 @@ impl Request {
         }
     }
 
-    /// The port that needs no mention in a URL.
+    /// The scheme's default port.
     pub fn default_port(&self) -> u16 {
         if self.client.tls.is_some() { 443 } else { 80 }
     }
 
-    /// The whole URL of a path on this server (`ap_construct_url`).
+    /// The URL of a path on this server (`ap_construct_url`).
     pub fn construct_url(&self, path: &[u8]) -> Vec<u8> {
         let mut url = self.scheme().as_bytes().to_vec();
         url.extend_from_slice(b"://");

@@ -1,8 +1,8 @@
-//! Where a directive may stand, and what an `AllowOverride` has to allow for it in `.htaccess`.
+//! The contexts of directives, and the `AllowOverride` classes that allow them in `.htaccess`.
 
 use std::fmt;
 
-/// A set of places, as the manual's "Context" line lists them.
+/// A set of contexts, as in the manual's "Context" line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places(u8);
 
@@ -11,7 +11,7 @@ impl Places {
     pub const SERVER: Places = Places(1);
     /// "virtual host": directly in `<VirtualHost>`.
     pub const VHOST: Places = Places(2);
-    /// "directory": in `<Directory>`, `<Location>`, `<Files>`, `<If>` and the like.
+    /// "directory": in `<Directory>`, `<Location>`, `<Files>`, `<If>` and similar.
     pub const DIRECTORY: Places = Places(4);
     /// ".htaccess".
     pub const HTACCESS: Places = Places(8);
@@ -19,17 +19,17 @@ impl Places {
     pub const HOST: Places = Places(1 | 2);
     /// "server config, virtual host, directory".
     pub const NOT_HTACCESS: Places = Places(1 | 2 | 4);
-    /// "directory, .htaccess" (`OR_AUTHCFG` and friends without the server level).
+    /// "directory, .htaccess" (`OR_AUTHCFG` and similar without the server level).
     pub const PER_DIR: Places = Places(4 | 8);
     /// All four.
     pub const ALL: Places = Places(15);
 
-    /// The places of either set.
+    /// The union of the sets.
     pub const fn or(self, other: Places) -> Places {
         Places(self.0 | other.0)
     }
 
-    /// Whether every place of `other` is in this set.
+    /// Whether this set contains every context of `other`.
     pub const fn contains(self, other: Places) -> bool {
         self.0 & other.0 == other.0
     }
@@ -75,12 +75,12 @@ impl Override {
     /// `All`: every class.
     pub const ALL: Override = Override(31);
 
-    /// The classes of either set.
+    /// The union of the sets.
     pub const fn or(self, other: Override) -> Override {
         Override(self.0 | other.0)
     }
 
-    /// Whether any class of `other` is in this set.
+    /// Whether this set contains any class of `other`.
     pub const fn intersects(self, other: Override) -> bool {
         self.0 & other.0 != 0
     }

@@ -1,5 +1,5 @@
-//! What may be meant by a name that nothing active has: a slip, or a module that is not active or
-//! not here yet.
+//! Suggestions for an unknown name: a misspelling, or a module that is not active or not
+//! implemented yet.
 
 use conf::suggest;
 
@@ -9,15 +9,15 @@ use crate::api::module::ErasedModule;
 use crate::config::build::Build;
 use crate::config::registry::Registry;
 
-/// How many findings there may be before unknown names are no longer looked up.
+/// The number of findings after which unknown names are not looked up.
 pub(crate) const HINTS_MAX: usize = 50;
 
-/// What may be meant by a directive that no active module has.
+/// A suggestion for a directive that no active module has.
 pub(crate) struct Hint {
     pub text: String,
-    /// The name is known as it is.
+    /// Whether the name is known exactly.
     pub is_it: bool,
-    /// The module that has it, and is not here yet.
+    /// The missing module that has it.
     pub missing: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Hint {
             let module = missing::of_manual(owner.name());
             match owner.missing() {
                 Some(_) => format!("belongs to {module}, which Tamarack does not have yet"),
-                None => format!("belongs to {module}: it takes LoadModule {}", owner.name()),
+                None => format!("belongs to {module}, which requires LoadModule {}", owner.name()),
             }
         });
         let text = match (belongs, is_it) {
@@ -55,7 +55,7 @@ impl Hint {
 }
 
 impl Build {
-    /// The fault of a provider that no active module has; `kind` is Apache's `Authn` or `Authz`.
+    /// The error for a provider that no active module has; `kind` is Apache's `Authn` or `Authz`.
     pub fn unknown_provider(&self, kind: &str, name: &str) -> Fault {
         let fault = Fault::new(format!("Unknown {kind} provider: {name}"));
         let mut missing = self.registry.known().iter().filter_map(|module| module.missing());

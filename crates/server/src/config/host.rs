@@ -1,4 +1,4 @@
-//! The server as configured, and its (virtual) hosts (`server_rec`).
+//! The configured server and its (virtual) hosts (`server_rec`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::log::sinks::Sinks;
 use crate::phases::walk::DirectorySections;
 use crate::request::read_policy::ReadPolicy;
 
-/// A host while the configuration is being built.
+/// A host that is being built.
 #[derive(Clone)]
 pub struct HostDraft {
-    /// Where `<VirtualHost>` stands; the default span for the main server.
+    /// The position of `<VirtualHost>`; the default span for the main server.
     pub span: Span,
     /// The arguments of `<VirtualHost>`.
     pub addresses: Vec<Arg>,
@@ -34,7 +34,7 @@ pub struct HostDraft {
 }
 
 impl HostDraft {
-    /// A host of which nothing is said.
+    /// Returns a host with defaults.
     pub fn new(registry: &Registry) -> HostDraft {
         HostDraft {
             span: Span::default(),
@@ -45,9 +45,9 @@ impl HostDraft {
     }
 }
 
-/// A (virtual) host; the main server is one too.
+/// A (virtual) host, or the main server.
 pub struct Host {
-    /// Its place in [`Server::hosts`]; the main server is 0.
+    /// Its index in [`Server::hosts`]; the main server is 0.
     pub id: u32,
     /// Server configurations, merged with the main server's.
     pub server: Slots,
@@ -55,15 +55,15 @@ pub struct Host {
     pub dir: Slots,
     /// The core's server configuration.
     pub core: Arc<CoreServer>,
-    /// How slowly clients may send.
+    /// The limits on slow clients.
     pub read_policy: ReadPolicy,
     /// `<Directory>` sections, sorted for the walk.
     pub directories: DirectorySections,
-    /// Where `<VirtualHost>` stands: file name and line; `None` for the main server.
+    /// The file name and line of `<VirtualHost>`; `None` for the main server.
     pub defined_at: Option<(String, u32)>,
     /// The arguments of `<VirtualHost>`.
     pub addresses: Vec<Arg>,
-    /// By what it speaks of itself.
+    /// Its own names.
     pub identity: Identity,
 }
 
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// What its counters are shown under: its name and port.
+    /// The label of its counters: its name and port.
     pub fn label(&self) -> Vec<u8> {
         let first = self.addresses.first();
         let first = first.and_then(|arg| VirtualHostAddress::parse(&arg.text).ok());
@@ -111,42 +111,42 @@ impl Host {
     }
 }
 
-/// A whole configuration, checked and merged: read-only, shared by all loops of a process.
+/// A complete configuration: read-only, shared by all loops of a process.
 pub struct Server {
     /// The active modules.
     pub registry: Arc<Registry>,
-    /// The names that `Define` set.
+    /// The names set by `Define`.
     pub defines: Defines,
     /// The macros that `.htaccess` files may use.
     pub macros: conf::Macros,
-    /// What relative file names are relative to.
+    /// The base of relative file names.
     pub server_root: PathBuf,
     /// The main server, then the virtual hosts in order.
     pub hosts: Vec<Arc<Host>>,
-    /// Which host answers where and to what name.
+    /// The hosts by address and name.
     pub vhosts: VhostTable,
-    /// Whether any module takes part in [`crate::api::hooks::Phase::PreTranslateName`].
+    /// Whether any module has a hook in [`crate::api::hooks::Phase::PreTranslateName`].
     pub has_pre_translate: bool,
-    /// Methods beside Apache's own (`RegisterHttpMethod`).
+    /// Methods in addition to Apache's (`RegisterHttpMethod`).
     pub methods: MethodRegistry,
-    /// Providers that the configuration itself makes.
+    /// Providers that the configuration defines.
     pub defined: DefinedProviders,
-    /// Where log lines go.
+    /// The log targets.
     pub sinks: Arc<Sinks>,
     /// The `Server` field.
     pub banner: String,
-    /// Whether answers are counted by virtual host: some place shows such counters.
+    /// Whether responses are counted by virtual host, since some section shows such counters.
     pub counts_hosts: bool,
     /// `RegexDefaultOptions`
     pub regex_flags: pcre::Flags,
-    /// What this process keeps in memory of files.
+    /// The contents of files in this process's memory.
     pub contents: Contents,
     /// The mirror of the file system.
     pub files: Arc<Files>,
 }
 
 impl Server {
-    /// The server that a finished build describes.
+    /// Assembles the server of a finished build.
     pub(crate) fn assemble(build: &Build) -> Server {
         let registry = build.registry.clone();
         let main = Identity::of(&build.main, None, build);
@@ -179,19 +179,18 @@ impl Server {
         }
     }
 
-    /// The labels of the hosts that are counted one by one, by their place; none where no place
-    /// shows such counters.
+    /// The labels of the hosts with counters, by index; empty if no section shows such counters.
     pub fn counted_hosts(&self) -> Vec<Vec<u8>> {
         let hosts = self.hosts.iter().filter(|_| self.counts_hosts);
         hosts.map(|host| host.label()).collect()
     }
 
-    /// Makes what all children share, before they are forked.
+    /// Creates the state that all children share, before the fork.
     pub fn share(&self, shared: &mpm::Shared) -> Result<(), String> {
         self.registry.hooks.shared().iter().try_for_each(|hook| hook(self, shared))
     }
 
-    /// What the supervisor does about once a minute: rotates what is shared.
+    /// Rotates shared state. The supervisor calls this about once a minute.
     pub fn maintain(&self, shared: &mpm::Shared) {
         for hook in self.registry.hooks.maintain() {
             hook(self, shared);

@@ -1,20 +1,20 @@
-//! How configuration is inherited: each field's *type* carries its rule.
+//! Inheritance of configuration: the *type* of each field determines its rule.
 //!
-//! A module's configuration is declared with [`config!`](crate::config); merging outer with inner
-//! is then field by field and never written by hand. A rule that no type here expresses (the `+`
-//! and `-` of `Options`, say) is a type of its own, beside the directive, that implements
-//! [`Merge`].
+//! A module's configuration is declared with [`config!`](crate::config), which merges outer and
+//! inner field by field. A rule that no type here expresses (such as the `+` and `-` of `Options`)
+//! is a type of its own that implements [`Merge`], next to the directive.
 
 use std::collections::BTreeMap;
 
-/// Combines an outer configuration with an inner one, as Apache's `create_dir_config` /
-/// `merge_dir_config` pairs do. `outer` came first (server, parent directory), `inner` overrides.
+/// Combines an outer configuration with an inner one, like Apache's `create_dir_config` /
+/// `merge_dir_config` pairs. `outer` comes first (server, parent directory), and `inner` overrides
+/// it.
 pub trait Merge: Sized {
     /// The configuration in force where both apply.
     fn merge(outer: &Self, inner: &Self) -> Self;
 }
 
-/// A single value: the inner one wins where it is set.
+/// A single value: the inner one wins if it is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T>(Option<T>);
 
@@ -25,27 +25,27 @@ impl<T> Default for Setting<T> {
 }
 
 impl<T> Setting<T> {
-    /// Sets the value; a later directive in the same place replaces an earlier one.
+    /// Sets the value; a later directive in the same section replaces an earlier one.
     pub fn set(&mut self, value: T) {
         self.0 = Some(value);
     }
 
-    /// Goes back to "not set here".
+    /// Resets to "not set".
     pub fn unset(&mut self) {
         self.0 = None;
     }
 
-    /// The value, where one was set.
+    /// The value, if it is set.
     pub fn get(&self) -> Option<&T> {
         self.0.as_ref()
     }
 
-    /// The value in place, where one was set.
+    /// The value for editing, if it is set.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.0.as_mut()
     }
 
-    /// Whether a directive set it.
+    /// Whether a directive has set it.
     pub fn is_set(&self) -> bool {
         self.0.is_some()
     }
@@ -116,12 +116,12 @@ list_rule! {
     Replace, outer, inner => if inner.0.is_empty() { outer.0.clone() } else { inner.0.clone() }
 }
 
-/// How many entries of [`Supplant`] take an outer one's place; mod_ssl's `CERTKEYS_IDX_MAX` + 1.
+/// How many entries of [`Supplant`] replace outer ones; mod_ssl's `CERTKEYS_IDX_MAX` + 1.
 const SUPPLANTING: usize = 3;
 
 list_rule! {
-    /// A list: the first inner entries take the places of outer ones, what is left of the outer
-    /// ones follows, then the other inner ones (`modssl_ctx_cfg_merge_certkeys_array`).
+    /// A list: the first inner entries replace outer ones, followed by the remaining outer ones and
+    /// the other inner ones (`modssl_ctx_cfg_merge_certkeys_array`).
     Supplant, outer, inner => {
         let (first, more) = inner.0.split_at(inner.0.len().min(SUPPLANTING));
         first.iter().chain(outer.0.iter().skip(first.len())).chain(more).cloned().collect()
@@ -159,7 +159,7 @@ impl<K: Ord + Clone, V: Clone> Merge for Overlay<K, V> {
     }
 }
 
-/// A value that is not inherited: only what stands in the place itself counts.
+/// A value that is not inherited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Own<T>(pub T);
 
@@ -169,7 +169,7 @@ impl<T: Clone> Merge for Own<T> {
     }
 }
 
-/// A value that belongs to the outermost place (the main server): inner ones are ignored.
+/// A value of the outermost place (the main server): inner ones are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outermost<T>(pub T);
 
@@ -183,11 +183,11 @@ impl Merge for () {
     fn merge(_outer: &Self, _inner: &Self) -> Self {}
 }
 
-/// Declares a configuration type whose merge is its fields' merges.
+/// Declares a configuration type whose merge is that of its fields.
 ///
 /// ```
 /// server::config! {
-///     /// What `mod_example` knows of a directory.
+///     /// Per-directory configuration of `mod_example`.
 ///     pub struct Dir {
 ///         /// `ExampleEngine`
 ///         pub engine: server::merge::Setting<bool>,

@@ -1,4 +1,4 @@
-//! From directives to a [`host::Server`]: what is read at start, merged, and shared by all loops.
+//! Builds a [`host::Server`] from directives: read at startup, merged, and shared by all loops.
 
 pub mod budget;
 pub mod build;

@@ -1,4 +1,4 @@
-//! One configuration value per module, and the registry that says which module has which slot.
+//! The configuration values of modules, one per slot, and the registry that assigns the slots.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -10,41 +10,42 @@ use crate::api::hooks::HookTable;
 use crate::api::module::{AnyConfig, Config, ErasedModule, Module};
 use crate::core::Core;
 
-/// Whether something was ever read; an `.htaccess` may still come to say it.
+/// Whether something was mentioned; an `.htaccess` may mention it later.
 #[derive(Default)]
 pub struct Mentioned(AtomicBool);
 
 impl Mentioned {
-    /// From now on it was.
+    /// Notes that it was mentioned.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was.
+    /// Whether it was mentioned.
     pub fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The modules that are active in a configuration, their rows, and their hooks in order.
+/// The active modules of a configuration, their rows, and their hooks in order.
 pub struct Registry {
     modules: Vec<&'static dyn ErasedModule>,
-    /// Every module that is known, for messages.
+    /// All known modules, for messages.
     known: Vec<&'static dyn ErasedModule>,
     index: HashMap<TypeId, usize>,
-    /// The slot of the core, which every request asks for several times.
+    /// The slot of the core, which every request needs several times.
     pub(crate) core: usize,
     rows: HashMap<String, ErasedRow>,
     server_defaults: Slots,
     dir_defaults: Slots,
-    /// Whether an expression names the client (`REMOTE_HOST`): it has to be asked for before.
+    /// Whether an expression uses the client's name (`REMOTE_HOST`), which must be looked up
+    /// beforehand.
     pub names_client: Mentioned,
     /// Every hook, provider and filter of the active modules.
     pub hooks: HookTable,
 }
 
 impl Registry {
-    /// A registry of `modules`, in load order; hooks are sorted by rank and by after/before.
+    /// Returns a registry of `modules` in load order; hooks are sorted by rank and by after/before.
     pub fn new(modules: Vec<&'static dyn ErasedModule>) -> Registry {
         let mut rows = HashMap::new();
         let mut hooks = HookTable::default();
@@ -73,14 +74,14 @@ impl Registry {
         }
     }
 
-    /// The same, knowing of modules that are not active.
+    /// Adds modules that are known but not active.
     #[must_use]
     pub fn knowing(mut self, known: Vec<&'static dyn ErasedModule>) -> Registry {
         self.known = known;
         self
     }
 
-    /// Every module that is known, active or not.
+    /// All known modules, active or not.
     pub fn known(&self) -> &[&'static dyn ErasedModule] {
         &self.known
     }
@@ -105,38 +106,38 @@ impl Registry {
         self.rows.get(&name.to_ascii_lowercase())
     }
 
-    /// All rows, in no order.
+    /// All rows, in unspecified order.
     pub fn rows(&self) -> impl Iterator<Item = &ErasedRow> {
         self.rows.values()
     }
 
-    /// Server configurations with nothing said.
+    /// Default server configurations.
     pub fn empty_server(&self) -> Slots {
         self.server_defaults.clone()
     }
 
-    /// Directory configurations with nothing said.
+    /// Default directory configurations.
     pub fn empty_dir(&self) -> Slots {
         self.dir_defaults.clone()
     }
 
     /// Merges server configurations module by module.
     pub fn merge_server(&self, outer: &Slots, inner: &Slots) -> Slots {
-        // Nothing is shared here: a host of which nothing is said must not take over what is its
-        // outer place's own (ServerName).
+        // Nothing is shared here: a host without settings must not take over values that belong
+        // only to the outer place (ServerName).
         let merged = self.modules.iter().zip(&outer.0).zip(&inner.0);
         Slots(merged.filter_map(|((module, o), i)| module.merge_server(&**o, &**i)).collect())
     }
 
-    /// Merges a section's configurations into those of a request, module by module. What the
-    /// section does not mention is shared. (The other way round is not the same: a rule may drop or
-    /// rebase what only the section mentions.)
+    /// Merges a section's configurations into those of a request, module by module. Modules that
+    /// the section does not mention are shared. The reverse does not hold: a rule may drop or
+    /// rebase values that only the section mentions.
     pub fn merge_dir(&self, outer: &Slots, inner: &Slots) -> Slots {
         self.merge(outer, inner, false)
     }
 
-    /// Merges the configurations of two sections. A module that one of them does not mention keeps
-    /// the other's unchanged: Apache makes a section's configurations only where a directive asks.
+    /// Merges the configurations of two sections. If one of them does not mention a module, the
+    /// other's is kept unchanged: Apache creates a section's configuration only for a directive.
     pub fn join_dir(&self, first: &Slots, second: &Slots) -> Slots {
         self.merge(first, second, true)
     }
@@ -157,7 +158,7 @@ impl Registry {
     }
 }
 
-/// One configuration value per active module, shared until it is edited.
+/// A configuration value per active module, shared until it is edited.
 #[derive(Clone)]
 pub struct Slots(Vec<Arc<AnyConfig>>);
 
@@ -167,7 +168,7 @@ impl Slots {
         self.0.get(slot)?.downcast_ref::<T>()
     }
 
-    /// The value in a slot, shared.
+    /// The shared value in a slot.
     pub fn share<T: Config>(&self, slot: usize) -> Option<Arc<T>> {
         self.0.get(slot)?.clone().downcast::<T>().ok()
     }
@@ -182,7 +183,7 @@ impl Slots {
         Arc::get_mut(value)?.downcast_mut::<T>()
     }
 
-    /// Whether both share every value: then they are one configuration.
+    /// Whether both share every value, and thus are the same configuration.
     pub fn same(&self, other: &Slots) -> bool {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| Arc::ptr_eq(a, b))
     }

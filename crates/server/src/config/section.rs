@@ -9,68 +9,68 @@ use pcre::Regex;
 
 use crate::config::registry::Slots;
 
-/// A section: what it applies to, and the configuration in it.
+/// A section: its condition and configuration.
 pub struct Section {
-    /// Its identity in the plan cache; never reused.
+    /// Its id in the plan cache; never reused.
     pub id: u64,
-    /// What it applies to.
+    /// Its condition.
     pub matches: Matches,
     /// Directory configurations set inside.
     pub dir: Slots,
-    /// Where it stands.
+    /// Its position.
     pub span: Span,
-    /// How long it is there.
+    /// Its lifetime.
     pub lifetime: Lifetime,
 }
 
-/// How long a section, or what is merged from it, is there.
+/// The lifetime of a section, or of a configuration merged from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lifetime {
     /// As long as the configuration.
     Configuration,
-    /// As long as a loop keeps what it has parsed of an `.htaccess`.
+    /// As long as a loop caches the parsed `.htaccess`.
     Kept,
-    /// For the request that has read the `.htaccess`.
+    /// For the request that read the `.htaccess`.
     Request,
 }
 
 impl Section {
-    /// A section with a fresh identity.
+    /// Returns a section with a new id.
     pub fn new(matches: Matches, dir: Slots, span: Span) -> Arc<Section> {
         Arc::new(Section { id: fresh_id(), matches, dir, span, lifetime: Lifetime::Configuration })
     }
 
-    /// The section that an `.htaccess` makes.
+    /// Returns the section for an `.htaccess`.
     pub fn of_htaccess(dir: Slots, lifetime: Lifetime) -> Arc<Section> {
         let (matches, span) = (Matches::Always, Span::default());
         Arc::new(Section { id: fresh_id(), matches, dir, span, lifetime })
     }
 }
 
-/// What a section applies to.
+/// The condition of a section.
 pub enum Matches {
-    /// A literal path, with a slash at the end for directories.
+    /// A literal path, with a trailing slash for directories.
     Path(Vec<u8>),
     /// A shell pattern (`fnmatch`).
     Wildcard(Vec<u8>),
     /// A regular expression; named groups become `MATCH_NAME` variables.
     Regex(Regex),
-    /// An expression: `<If>`, `<ElseIf>`, `<Else>` hold all conditions of their chain.
+    /// An expression: `<If>`, `<ElseIf>`, `<Else>` contain all conditions of their chain.
     If(Condition),
-    /// `<Proxy>`-like or `.htaccess`: applied by who holds it.
+    /// Always, for `.htaccess` and similar: applied by its holder.
     Always,
 }
 
 /// The condition of `<If>`, `<ElseIf>` and `<Else>`.
 pub struct Condition {
-    /// None of these may hold: the conditions of the chain before.
+    /// None of these must hold: the preceding conditions of the chain.
     pub none_of: Vec<Arc<Expr>>,
     /// This must hold; `None` for `<Else>`.
     pub holds: Option<Arc<Expr>>,
 }
 
-/// An identity for a section or an `.htaccess`, unique in this process and, because it is drawn
-/// before the fork or in one child alone, never mixed up between them.
+/// An id for a section or an `.htaccess`, unique in this process: ids are assigned before the fork
+/// or in one child only.
 pub fn fresh_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What the server tells of itself: the `Server` field, and the last line of its pages.
+//! The server's version: the `Server` field, and the last line of its pages.
 
 use crate::config::build::Build;
 use crate::core::Core;
@@ -10,10 +10,10 @@ pub const PRODUCT: &str = "Tamarack";
 /// The product's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The version of Apache whose behaviour is followed.
+/// The version of Apache whose behaviour Tamarack follows.
 pub const FOLLOWS: &str = "Apache/2.4.71";
 
-/// The `Server` field under the configuration's `ServerTokens`.
+/// The `Server` field according to `ServerTokens`.
 pub(crate) fn banner(build: &Build) -> String {
     let core = build.server_config::<Core>(&build.main.server);
     let tokens = core.map(|core| core.globals.0.server_tokens.or(Tokens::default()));
@@ -24,7 +24,7 @@ pub(crate) fn banner(build: &Build) -> String {
         Tokens::Major => format!("{PRODUCT}/{major}"),
         Tokens::Minor => format!("{PRODUCT}/{major}.{minor}"),
         Tokens::Minimal => format!("{PRODUCT}/{VERSION}"),
-        // Modules add nothing to the field, so Full is OS.
+        // Modules add nothing to the field, so Full equals OS.
         Tokens::Os | Tokens::Full => format!("{PRODUCT}/{VERSION} (Unix)"),
     }
 }

@@ -1,11 +1,11 @@
-//! Sections that a directive must not stand in, however many others lie between.
+//! Sections in which a directive is not allowed, at any depth.
 //!
 //! Source: `ap_check_cmd_context` (server/core.c).
 
 use crate::api::directive::{Cx, Fault};
 use crate::api::module::Module;
 
-/// Sections that a directive may forbid around itself.
+/// Sections that a directive may forbid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
     /// `<Limit>` and `<LimitExcept>` (`NOT_IN_LIMIT`).
@@ -14,12 +14,12 @@ pub enum Within {
     Directory,
     /// `<Location>` (`NOT_IN_LOCATION`).
     Location,
-    /// `<Files>`, and with it `<If>` and those that follow it (`NOT_IN_FILES`).
+    /// `<Files>`, and with it `<If>` and its alternatives (`NOT_IN_FILES`).
     Files,
 }
 
 impl Within {
-    /// The sections, in the order in which Apache looks for them.
+    /// The sections, in the order in which Apache checks them.
     const fn names(self) -> &'static [&'static str] {
         match self {
             Within::Limit => &["Limit", "LimitExcept"],
@@ -31,8 +31,8 @@ impl Within {
 }
 
 impl<M: Module> Cx<'_, '_, M> {
-    /// An error where any section around the directive `shown` is one of `forbidden`, which stand
-    /// in the order in which Apache asks for them.
+    /// Returns an error if any section around the directive `shown` is one of `forbidden`, in the
+    /// order in which Apache checks them.
     pub fn not_within(&self, shown: &str, forbidden: &[Within]) -> Result<(), Fault> {
         let around = &self.target.build.around;
         for kind in forbidden {

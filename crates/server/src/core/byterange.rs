@@ -1,4 +1,4 @@
-//! Byte ranges: the last filter that changes an answer's content.
+//! Byte ranges: the last filter that changes a response's content.
 //!
 //! Source: `ap_byterange_filter` (modules/http/byterange_filter.c).
 
@@ -34,7 +34,7 @@ pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     true
 }
 
-/// Cuts the ranges that were asked for out of a body of known length.
+/// Extracts the requested ranges from a body of known length.
 struct RangeFilter;
 
 /// Marks a response of which no range lies within the body.
@@ -42,7 +42,7 @@ struct Unsatisfiable;
 
 impl OutputFilter for RangeFilter {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
-        // A body that a filter changed has no known length, or is not that of the validators.
+        // A body changed by a filter has no known length, or does not match the validators.
         let Some(length) = body.length() else { return body };
         if request.status != 200 || request.chunked || request.headers_in.is_empty() {
             return body;
@@ -60,15 +60,14 @@ impl OutputFilter for RangeFilter {
     }
 }
 
-/// The `Range` field, if it counts (`ap_set_byterange`).
+/// The `Range` field, if it applies (`ap_set_byterange`).
 fn wanted(request: &Request) -> Option<Vec<u8>> {
     let fields = &request.headers_in;
     let value = fields.get(b"Range")?;
     if request.headers_out.contains(b"Content-Range") {
         return None;
     }
-    // A field that is no date, or the date that Apache takes for none, gives way to what it was
-    // made of.
+    // If the field is not a date, or one that Apache ignores, the original time is used.
     let sent = request.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
     let made_of = || i64::try_from(request.mtime_us? / 1_000_000).ok();
     let modified = sent.filter(|date| *date != 0).or_else(made_of);
@@ -132,7 +131,7 @@ fn finish(request: &mut Request, length: u64) {
     request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
 }
 
-/// A piece of a body that is in memory or in a file; `None` for any other.
+/// A part of a body in memory or in a file; `None` for others.
 fn slice(body: &Body, range: ByteRange) -> Option<Body> {
     match body {
         Body::Bytes(bytes) => {
@@ -149,7 +148,7 @@ fn slice(body: &Body, range: ByteRange) -> Option<Body> {
     }
 }
 
-/// A number that no body holds by accident.
+/// A number that no body contains by accident.
 fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()

@@ -1,8 +1,9 @@
 //! Digests of files: SHA-1 for `FileETag Digest`, MD5 for `ContentDigest`.
 //!
-//! Apache hashes a file while its worker serves nothing else. Here the blocking pool does, in
-//! slices of [`SLICE_BYTES`], so that files take turns and a large one holds up no other request.
-//! Each loop remembers digests by the file's identity, and hashes a file once for all who wait.
+//! Apache hashes a file while its worker serves nothing else. Here the blocking pool hashes, in
+//! slices of [`SLICE_BYTES`], so that files take turns and a large one does not delay other
+//! requests. Each loop caches digests by the file's identity, and hashes a file once for all
+//! waiting requests.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,17 +19,17 @@ use tokio::sync::OnceCell;
 use crate::engine::Engine;
 use crate::request::FileInfo;
 
-/// The most files whose digests a loop remembers; at the limit it starts over.
+/// Most files whose digests a loop caches; at the limit the cache is cleared.
 const REMEMBERED_MAX: usize = 4096;
-/// How much of a file is hashed before another file has its turn.
+/// Bytes of a file that are hashed before another file's turn.
 const SLICE_BYTES: u64 = 1024 * 1024;
-/// How much of a file is read at a time.
+/// Bytes of a file that are read at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// A file whose modification is younger than this may change again without a trace in its time
-/// stamps: its digests are not remembered.
+/// A file that was modified more recently may change again without a different time stamp: its
+/// digests are not cached.
 const SETTLED_US: u64 = 1_000_000;
 
-/// Which digests are wanted.
+/// The requested digests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
     /// SHA-1, for the ETag.
@@ -38,25 +39,25 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether there is anything to do.
+    /// Whether any digest is requested.
     pub fn is_any(self) -> bool {
         self.sha1 || self.md5
     }
 }
 
-/// The digests of a file in base 64; `None` for those that are not wanted, or where the file can't
-/// be read to its end.
+/// The digests of a file in base 64; `None` for those not requested, or if the file can't be read
+/// to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digests {
     pub sha1: Option<String>,
     pub md5: Option<String>,
 }
 
-/// The digests that a loop knows.
+/// The digests that a loop caches.
 #[derive(Default)]
 pub struct DigestCache(RefCell<HashMap<Key, Rc<OnceCell<Digests>>>>);
 
-/// A file's identity. Its content is another one when one of these is.
+/// A file's identity. If any of these differs, so may the content.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     device: u64,
@@ -67,11 +68,11 @@ struct Key {
     wanted: Wanted,
 }
 
-/// The digests of a file that is open. Waits for the blocking pool, or for another request that
-/// has it hash the same file.
+/// The digests of an open file. Waits for the blocking pool, or for another request that is hashing
+/// the same file.
 ///
 /// # Errors
-/// The pool can't do it, or not in time.
+/// The pool fails, or takes too long.
 pub(super) async fn of_file(
     engine: &Engine,
     file: File,
@@ -98,7 +99,7 @@ pub(super) async fn of_file(
         }
         known.entry(key).or_default().clone()
     };
-    // When the request that hashes ends before its time, the next one that waits takes over.
+    // If the hashing request ends early, the next waiting one takes over.
     cell.get_or_try_init(|| hash(engine, &file, info.size, wanted)).await.cloned()
 }
 
@@ -138,7 +139,7 @@ impl Hashers {
         }
     }
 
-    /// Takes in a range of a file; false where the file can't be read, or has become shorter.
+    /// Hashes a range of a file; returns false if the file can't be read or has become shorter.
     fn read(&mut self, file: &File, range: std::ops::Range<u64>) -> bool {
         use sha1::Digest;
         let mut buffer = vec![0; READ_BYTES];

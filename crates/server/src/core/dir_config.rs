@@ -1,4 +1,4 @@
-//! What the core knows of a directory.
+//! The core's per-directory configuration.
 
 use std::sync::Arc;
 
@@ -26,43 +26,45 @@ pub struct AllowOverride {
 }
 
 impl AllowOverride {
-    /// Whether files need not be read: nothing is allowed, and nothing that is not is a warning.
+    /// Whether `.htaccess` files need not be read: nothing is allowed, and violations cause no
+    /// warning.
     pub fn is_none(self) -> bool {
         let warns = self.nonfatal != Override::NONE || self.nonfatal_unknown;
         self.classes == Override::NONE && !warns
     }
 
-    /// `None` and `All` stand for the whole in Apache, and end what `Nonfatal` before them began.
+    /// In Apache `None` and `All` replace the whole, including a preceding `Nonfatal`.
     pub fn replace_classes(&mut self, classes: Override) {
         let options = self.options;
         *self = AllowOverride { classes, options, ..AllowOverride::default() };
     }
 }
 
-/// What `ErrorDocument` names for a status.
+/// The value of `ErrorDocument` for a status.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorDocument {
     /// `default`: the built-in page.
     Default,
-    /// A text, perhaps with `%{…}` in it.
+    /// A text, possibly with `%{…}`.
     Text(Arc<Expr>),
-    /// A local path (begins with a slash) or a URL (has a scheme), perhaps with `%{…}` in it.
+    /// A local path (which begins with a slash) or a URL (which has a scheme), possibly with
+    /// `%{…}`.
     Location(Arc<Expr>),
 }
 
-/// What `SetHandler` names.
+/// The value of `SetHandler`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandlerName {
-    /// `none`: an outer `SetHandler` counts no more.
+    /// `none`: cancels an outer `SetHandler`.
     None,
     /// A handler.
     Name(Arc<[u8]>),
-    /// A word with `%{` in it: its value is the handler's name.
+    /// A word with `%{`, whose value is the handler's name.
     Expr(Arc<Expr>),
 }
 
 impl HandlerName {
-    /// The handler of this name, which is in small letters but for what mod_proxy reads.
+    /// The handler of this name, which is lowercased except for values that mod_proxy parses.
     pub fn of(name: &[u8]) -> HandlerName {
         if name.eq_ignore_ascii_case(b"none") {
             HandlerName::None
@@ -77,24 +79,24 @@ impl HandlerName {
 /// `HostnameLookups`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum HostnameLookups {
-    /// No look-up for its own sake.
+    /// No look-up, except for access control.
     #[default]
     Off,
     /// The client's name is looked up.
     On,
-    /// The name must also lead back to the address.
+    /// The name must also resolve to the address.
     Double,
 }
 
 /// `UseCanonicalName`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CanonicalName {
-    /// The name that the client asked for.
+    /// The name that the client sent.
     #[default]
     Off,
     /// `ServerName`
     On,
-    /// The name that the local address leads to.
+    /// The name that the local address resolves to.
     Dns,
 }
 
@@ -115,11 +117,11 @@ pub enum Signature {
 pub enum RangeLimit {
     /// No limit.
     Unlimited,
-    /// At most so many; 0 (`none`) makes the server ignore `Range`.
+    /// A limit; 0 (`none`) makes the server ignore `Range`.
     Most(u32),
 }
 
-/// One `RLimit*` value pair: soft, and hard where it was given; `None` is `max`.
+/// The values of an `RLimit*` directive: soft, and optionally hard; `None` is `max`.
 pub type ResourceLimit = (Option<u64>, Option<Option<u64>>);
 
 crate::config! {
@@ -151,7 +153,7 @@ crate::config! {
         pub error_documents: Overlay<u16, ErrorDocument>,
         /// `FileETag`
         pub file_etag: FileEtag,
-        /// `ForceType`: `None` where an inner place takes it back.
+        /// `ForceType`; `None` if an inner section cancels it.
         pub force_type: Setting<Option<Vec<u8>>>,
         /// `SetHandler`
         pub handler: Setting<HandlerName>,
@@ -183,7 +185,7 @@ crate::config! {
         pub use_canonical_physical_port: Setting<bool>,
         /// `CGIPassAuth`
         pub cgi_pass_auth: Setting<bool>,
-        /// `CGIVar REQUEST_URI`: whether the current URI is passed, not the original one.
+        /// `CGIVar REQUEST_URI`: whether the current URI is passed instead of the original one.
         pub cgi_current_uri: Setting<bool>,
         /// `RLimitCPU`, seconds.
         pub limit_cpu: Setting<ResourceLimit>,
@@ -194,10 +196,10 @@ crate::config! {
     }
 }
 
-/// `LimitRequestBody` where nothing is said: 1 GiB, in bytes.
+/// The default of `LimitRequestBody`: 1 GiB, in bytes.
 pub const DEFAULT_REQUEST_BODY_BYTES: u64 = 1 << 30;
 
-/// `LimitXMLRequestBody` where nothing is said, in bytes.
+/// The default of `LimitXMLRequestBody` in bytes.
 pub const DEFAULT_XML_BODY_BYTES: u64 = 1_000_000;
 
 impl CoreDir {

@@ -1,4 +1,4 @@
-//! `FileETag`, and the validators that it makes.
+//! `FileETag` and its entity tags.
 //!
 //! Source: `set_etag_bits` (server/core.c), `ap_make_etag_ex` (modules/http/http_etag.c).
 
@@ -10,13 +10,13 @@ use crate::config::merge::Merge;
 use crate::core::Core;
 use crate::request::FileInfo;
 
-/// The validator of a list of variants (`vlist_validator`), kept on a request that was negotiated:
-/// it becomes a part of the chosen variant's ETag. Without quotes.
+/// The validator of a list of variants (`vlist_validator`), without quotes. It is stored in a
+/// negotiated request and becomes a part of the chosen variant's ETag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariantsTag(pub Vec<u8>);
 
-/// The tag of a variant with that of the list it was chosen from. Apache loses the closing quote,
-/// and clients have got used to the tag as it is.
+/// The tag of a variant with that of its list. Apache omits the closing quote, and clients rely on
+/// the tag as it is.
 pub(crate) fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
     let open = tag.strip_suffix(b"\"").unwrap_or(tag);
     [open, b";", &list.0].concat()
@@ -37,21 +37,21 @@ impl EtagParts {
     pub const DIGEST: EtagParts = EtagParts(8);
     /// `All`
     const ALL: EtagParts = EtagParts(1 | 2 | 4);
-    /// What nothing said means: `MTime Size`.
+    /// The default: `MTime Size`.
     const DEFAULT: EtagParts = EtagParts(1 | 4);
 
-    /// Whether a part is in it.
+    /// Whether the set contains a part.
     pub const fn has(self, part: EtagParts) -> bool {
         self.0 & part.0 != 0
     }
 
-    /// Whether no ETag is made at all.
+    /// Whether there is no ETag.
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
 }
 
-/// `FileETag`, with its rule of inheritance.
+/// `FileETag` with its inheritance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileEtag {
     absolute: Option<EtagParts>,
@@ -60,11 +60,11 @@ pub struct FileEtag {
 }
 
 impl FileEtag {
-    /// The parts in force. Signs change a list that stands outside of them; where there is none,
-    /// what was added is the whole, and a removal takes nothing from the default.
+    /// The parts in force. Signed words change the list of an outer section; without one, added
+    /// words are the whole list, and removed words remove nothing from the default.
     pub fn parts(&self) -> EtagParts {
         match self.absolute {
-            // Signs add nothing to the `None` of their own section.
+            // Signed words add nothing to the `None` of their own section.
             Some(base) if base.is_none() => base,
             Some(base) => EtagParts((base.0 | self.add.0) & !self.remove.0),
             None if self.add.is_none() => EtagParts::DEFAULT,
@@ -85,8 +85,8 @@ impl Merge for FileEtag {
     }
 }
 
-/// The ETag of a file: the parts in hex, in quotes; empty where there are none to make it of.
-/// A file that changed in the second it is looked at gets a weak one.
+/// The ETag of a file: the parts in hex, in quotes; empty if there are no parts. A file that
+/// changed within the current second gets a weak one.
 pub fn of_file(info: &FileInfo, parts: EtagParts, now_us: u64) -> Vec<u8> {
     /// Two versions of a file within this time may have the same time stamp.
     const SECOND_US: u64 = 1_000_000;
@@ -107,7 +107,8 @@ pub(super) const ROWS: &[Row<Core>] = &[Row {
     takes: Takes::Some { least: 0, most: usize::MAX, set: set_file_etag },
     syntax: "component ...",
     default: "MTime Size",
-    doc: "Says what the ETag of a file is made of: its modification time, size, inode or content.",
+    doc: "Sets the components of a file's ETag: modification time, size, inode or a digest of the \
+        content.",
     state: State::Done,
 }];
 
@@ -120,7 +121,7 @@ fn set_file_etag(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
             _ => (None, word.text.as_slice()),
         };
         if sign.is_none() && std::mem::take(&mut first) {
-            // A line with a plain word replaces the lines before it.
+            // A line with an unsigned word replaces the lines before it.
             etag = FileEtag::default();
         }
         let whole = [("None", EtagParts(0)), ("All", EtagParts::ALL)];
@@ -153,7 +154,7 @@ fn set_file_etag(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
                 etag.add.0 &= !part.0;
             }
             None => {
-                // A plain word starts a list of its own; signs before it are forgotten.
+                // An unsigned word starts a new list; signed words before it are dropped.
                 let absolute = etag.absolute.unwrap_or_default();
                 etag = FileEtag { absolute: Some(EtagParts(absolute.0 | part.0)), ..etag };
                 etag.add = EtagParts::default();

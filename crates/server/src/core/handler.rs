@@ -1,4 +1,4 @@
-//! The handler that answers where no other does: files.
+//! The default handler, which serves files.
 //!
 //! Source: `default_handler` (server/core.c).
 
@@ -26,7 +26,7 @@ use crate::request::{FileKind, PathInfoUse, Request};
 /// Microseconds in a second.
 const SECOND_US: u64 = 1_000_000;
 
-/// Answers with the file.
+/// Responds with the file.
 pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
     request.allowed = request.allowed.union(standard.into_iter().collect::<MethodSet>());
@@ -43,7 +43,7 @@ pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Reques
     }))
 }
 
-/// The digests that the configuration asks for.
+/// The digests that the configuration requires.
 fn digests(core: Bound<'_, Core>) -> Wanted {
     Wanted {
         sha1: core.dir.file_etag.parts().has(EtagParts::DIGEST),
@@ -51,8 +51,8 @@ fn digests(core: Bound<'_, Core>) -> Wanted {
     }
 }
 
-/// Reads and forgets the request's body (`ap_discard_request_body`). Where that fails, Apache has
-/// merged the fields of the response already, and none of them is one of the error's.
+/// Reads and discards the request body (`ap_discard_request_body`). If that fails, Apache has
+/// already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
     while let Some(piece) = request.body_in.next().await {
         match piece {
@@ -87,7 +87,7 @@ fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
     }
 }
 
-/// The same with digests of the file, which the blocking pool has to make.
+/// The same with digests of the file, which the blocking pool computes.
 async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Wanted) -> Verdict {
     if !matches!(request.method, Method::GET | Method::POST) {
         return serve(core, request);
@@ -115,7 +115,7 @@ async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Want
     }
 }
 
-/// Says why there is no file to be sent, where there is none.
+/// Logs why there is no file to send, if there is none.
 fn check_servable(request: &mut Request) -> Result<(), Verdict> {
     match request.file.kind {
         FileKind::None => return Err(missing(request, 128, "File does not exist")),
@@ -157,7 +157,7 @@ fn deliver_file(request: &mut Request, file: File) -> Verdict {
     deliver(request, Body::File(FileSlice { file: Rc::new(file), offset: 0, length }))
 }
 
-/// The body, unless the request's conditions come to another status.
+/// Sets the body, unless the request's conditions give another status.
 fn deliver(request: &mut Request, body: Body) -> Verdict {
     request.body = body;
     if let Some(status) = condition(request) {
@@ -173,7 +173,8 @@ fn missing(request: &mut Request, number: u32, why: &str) -> Verdict {
     Verdict::Status(404)
 }
 
-/// Opens the file and looks at what was opened, so that length and time are those of what is sent.
+/// Opens the file and stats the descriptor, so that length and time are those of the file being
+/// sent.
 fn open(request: &mut Request) -> Result<File, Verdict> {
     match regular::open_with_stat(path::as_path(&request.filename)) {
         Ok((file, stat)) => {
@@ -195,12 +196,13 @@ fn open(request: &mut Request) -> Result<File, Verdict> {
     }
 }
 
-/// Last-Modified, ETag, Accept-Ranges, Content-Length and Content-MD5, in Apache's order.
+/// Sets Last-Modified, ETag, Accept-Ranges, Content-Length and Content-MD5, in Apache's order.
 fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     let info = request.file;
     request.mtime_us = Some(info.mtime_us);
     let (mtime, now) = (info.mtime_us / SECOND_US, request.time_us / SECOND_US);
-    // A time in the future is given as the present one, which goes on: the response is not kept.
+    // A time in the future is replaced by the present one, which changes: the response is not
+    // cached.
     request.pure &= mtime <= now;
     let mtime = mtime.min(now);
     let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
@@ -212,7 +214,7 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
         Some(etag::of_file(&info, parts, request.time_us)).filter(|tag| !tag.is_empty())
     };
     if let Some(tag) = tag {
-        // A weak tag becomes a strong one with time alone: an answer with it is not to be reused.
+        // A weak tag becomes strong with time: the response is not cached.
         request.pure &= !tag.starts_with(b"W/");
         let tag = match request.kept::<VariantsTag>() {
             Some(list) => etag::with_variants(&tag, list),
@@ -232,7 +234,7 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     }
 }
 
-/// The status that the request's conditions come to (`ap_meets_conditions`).
+/// The status from the request's conditions (`ap_meets_conditions`).
 fn condition(request: &Request) -> Option<u16> {
     if !wire::status::is_success(request.status) || request.no_local_copy {
         return None;

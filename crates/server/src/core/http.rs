@@ -1,6 +1,6 @@
 //! `http_core.c`: persistent connections, OPTIONS and TRACE.
 //!
-//! Its settings live in the core's server configuration, beside `Timeout`.
+//! Its settings are in the core's server configuration, next to `Timeout`.
 
 use conf::Arg;
 use conf::values::{Unit, timeout};
@@ -11,7 +11,7 @@ use crate::api::module::Module;
 use crate::core::methods;
 use crate::core::rows::leading_number;
 
-/// `http_core.c`: always there.
+/// `http_core.c`, which is always active.
 pub struct HttpCore;
 
 impl Module for HttpCore {
@@ -27,21 +27,21 @@ impl Module for HttpCore {
                 Ok(())
             }),
             "On|Off",
-            "Lets a connection carry several requests.",
+            "Allows several requests per connection.",
         )
         .default("On"),
         Row::new(
             "KeepAliveTimeout",
             Takes::One(keep_alive_timeout),
             "num[ms]",
-            "Says how long a connection waits for its next request.",
+            "Sets how long a connection waits for its next request.",
         )
         .default("5"),
         Row::new(
             "MaxKeepAliveRequests",
             Takes::One(max_keep_alive_requests),
             "number",
-            "Limits the requests of one connection; 0 takes the limit off.",
+            "Limits the number of requests per connection; 0 removes the limit.",
         )
         .default("100"),
     ];

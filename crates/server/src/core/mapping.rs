@@ -1,5 +1,5 @@
-//! From URI to file: translation, the walks, and what `ForceType`, `SetHandler` and the filter
-//! directives change.
+//! Maps the URI to a file: translation, the walks, and the effects of `ForceType`, `SetHandler` and
+//! the filter directives.
 //!
 //! Source: `ap_core_translate`, `core_map_to_storage`, `core_override_type`, `core_insert_filter`
 //! (server/core.c).
@@ -18,7 +18,7 @@ use crate::phases::matching::{self, Stop};
 use crate::phases::walk;
 use crate::request::Request;
 
-/// DocumentRoot and the URI's path, less what `ServerPath` takes off.
+/// Joins DocumentRoot and the URI's path, without its `ServerPath`.
 pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     let uri = std::mem::take(&mut request.uri);
     let mapped = map_to_document_root(request, &uri);
@@ -26,11 +26,10 @@ pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -
     mapped.map_or_else(Answer::status, |()| Answer::OK)
 }
 
-/// Makes a path of the URL space the request's file name, below DocumentRoot
-/// (`ap_core_translate`).
+/// Maps a URL path to the request's file name, below DocumentRoot (`ap_core_translate`).
 ///
 /// # Errors
-/// The status that the request ends with.
+/// The status that ends the request.
 pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16> {
     let core = request.host.core.clone();
     if uri.first() != Some(&b'/') && uri != b"*" {
@@ -63,14 +62,14 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     Ok(())
 }
 
-/// What follows `ServerPath` in the URI, if the URI lies below it.
+/// The URI after `ServerPath`, if it begins with it.
 fn below<'u>(uri: &'u [u8], path: &[u8]) -> Option<&'u [u8]> {
     let rest = uri.strip_prefix(path)?;
     let whole = path.last() == Some(&b'/') || matches!(rest.first(), None | Some(b'/'));
     whole.then_some(rest)
 }
 
-/// The directory walk, then the file walk.
+/// Runs the directory walk, then the file walk.
 pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     const WALKS: [fn(&mut Request) -> Result<(), Stop>; 2] = [walk::directories, walk::files];
     let mut done = 0;
@@ -83,7 +82,7 @@ pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -
     })
 }
 
-/// `ForceType`, `SetHandler` and `AcceptPathInfo` have the last word on what modules found.
+/// Applies `ForceType`, `SetHandler` and `AcceptPathInfo`, which override the modules' results.
 pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     if let Some(Some(media_type)) = core.dir.force_type.get() {
         request.content_type = Some(media_type.clone());
@@ -92,7 +91,7 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         None | Some(HandlerName::None) => {}
         Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
         Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
-            // An empty value leaves what modules found.
+            // An empty value keeps the modules' result.
             Ok(name) if name.is_empty() => {}
             Ok(name) => {
                 if let HandlerName::Name(name) = HandlerName::of(&name) {
@@ -117,7 +116,7 @@ pub(super) fn overrides_type(core: Bound<'_, Core>) -> bool {
     core.dir.force_type.is_set() || core.dir.handler.is_set() || core.dir.accept_path_info.is_set()
 }
 
-/// Whether what [`override_type`] does is the same for every request.
+/// Whether the result of [`override_type`] depends on an expression.
 pub(super) fn overrides_by_expression(core: Bound<'_, Core>) -> bool {
     matches!(core.dir.handler.get(), Some(HandlerName::Expr(_)))
 }

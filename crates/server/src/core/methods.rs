@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::request::body::Body;
 use crate::request::request_body::BodyError;
 
-/// The value of `Allow`: what handlers said they take, in Apache's order.
+/// The value of `Allow`: the methods that handlers declared, in Apache's order.
 pub(crate) fn allow(request: &Request) -> Vec<u8> {
     const FIRST: [(Method, &[u8]); 4] = [
         (Method::OPTIONS, b"OPTIONS"),
@@ -36,7 +36,7 @@ pub(crate) fn allow(request: &Request) -> Vec<u8> {
     names.join(&b","[..])
 }
 
-/// `OPTIONS *` is answered at once, without `Allow`.
+/// Responds to `OPTIONS *` at once, without `Allow`.
 pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Answer<'r> {
     if request.method != Method::OPTIONS || request.uri != b"*" {
         return Answer::DECLINED;
@@ -45,10 +45,10 @@ pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> A
     Answer::DONE
 }
 
-/// The most that a TRACE may have as its body under `extended`, bytes.
+/// Most bytes of a TRACE body under `extended`.
 const TRACE_BODY_LIMIT: usize = 64 * 1024;
 
-/// TRACE: the request is sent back.
+/// TRACE: sends the request back.
 pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Answer<'r> {
     if request.method != Method::TRACE {
         return Answer::DECLINED;

@@ -1,4 +1,4 @@
-//! The core: what Apache's `core.c` knows, as a module like any other; and `http_core.c`.
+//! The core: Apache's `core.c` as a module like any other, and `http_core.c`.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/core.html>
 
@@ -30,7 +30,7 @@ use crate::api::hooks::{Bound, Hooks, Phase, Rank, always};
 use crate::api::module::Module;
 use crate::phases::hostname;
 
-/// `core.c`: always there.
+/// `core.c`, which is always active.
 pub struct Core;
 
 impl Module for Core {
@@ -53,7 +53,7 @@ impl Module for Core {
         let first = Rank::REALLY_FIRST;
         hooks.on(Phase::PostReadRequest, first, hostname::asks_own, hostname::look_up_own);
         hooks.on(Phase::PostReadRequest, first, hostname::asks, hostname::look_up);
-        // The expressions that use the name are not pure themselves.
+        // Expressions that use the name are impure themselves.
         hooks.on(Phase::AccessChecker, first, hostname::asks, hostname::look_up).pure();
         hooks.on(Phase::AccessChecker, first, hostname::asks_own, hostname::look_up_own);
         hooks.on(Phase::LogTransaction, first, hostname::asks, hostname::look_up).pure();

@@ -1,4 +1,4 @@
-//! `Options`: its words, and how they are inherited.
+//! `Options` and its inheritance.
 
 use crate::api::directive::{Cx, Fault, Row, Set, State, Takes};
 use crate::config::context::{Override, Places};
@@ -6,7 +6,7 @@ use crate::config::merge::Merge;
 use crate::core::Core;
 use conf::Arg;
 
-/// Words of `Options`.
+/// The words of `Options`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct OptionFlags(pub u16);
 
@@ -15,19 +15,19 @@ impl OptionFlags {
     pub const NONE: OptionFlags = OptionFlags(0);
     /// `Indexes`
     pub const INDEXES: OptionFlags = OptionFlags(1);
-    /// Server-side includes, as `IncludesNOEXEC` allows them.
+    /// Server-side includes without programs, as with `IncludesNOEXEC`.
     pub const INCLUDES: OptionFlags = OptionFlags(2);
     /// `FollowSymLinks`
     pub const FOLLOW_SYMLINKS: OptionFlags = OptionFlags(4);
     /// `ExecCGI`
     pub const EXEC_CGI: OptionFlags = OptionFlags(8);
-    /// What `Includes` allows beyond [`OptionFlags::INCLUDES`]: programs.
+    /// The part of `Includes` beyond [`OptionFlags::INCLUDES`]: programs.
     pub const INCLUDES_EXEC: OptionFlags = OptionFlags(16);
     /// `SymLinksIfOwnerMatch`
     pub const SYMLINKS_IF_OWNER_MATCH: OptionFlags = OptionFlags(32);
     /// `MultiViews`
     pub const MULTIVIEWS: OptionFlags = OptionFlags(64);
-    /// `All`: everything but MultiViews.
+    /// `All`: everything except MultiViews.
     pub const ALL: OptionFlags = OptionFlags(1 | 2 | 4 | 8 | 16);
     /// `Includes`
     const INCLUDES_WITH_EXEC: OptionFlags = OptionFlags(2 | 16);
@@ -45,7 +45,7 @@ impl OptionFlags {
         OptionFlags(self.0 & !other.0)
     }
 
-    /// How symbolic links are followed: owners are compared as soon as
+    /// How symbolic links are followed: owners are compared if
     /// [`OptionFlags::SYMLINKS_IF_OWNER_MATCH`] is set.
     pub const fn links(self) -> Links {
         if self.has(OptionFlags::SYMLINKS_IF_OWNER_MATCH) {
@@ -57,7 +57,7 @@ impl OptionFlags {
         }
     }
 
-    /// The flags of one word, but `None` and `All`; case does not count.
+    /// The flags of a word, except `None` and `All`, ignoring case.
     pub fn of_word(word: &[u8]) -> Option<OptionFlags> {
         const WORDS: [(&str, OptionFlags); 8] = [
             ("Indexes", OptionFlags::INDEXES),
@@ -74,32 +74,32 @@ impl OptionFlags {
     }
 }
 
-/// What becomes of a symbolic link on a request's way.
+/// The treatment of a symbolic link on a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// `FollowSymLinks` alone: it is followed.
+    /// `FollowSymLinks` alone: follow it.
     Followed,
-    /// `SymLinksIfOwnerMatch`: it is followed where its target has the same owner.
+    /// `SymLinksIfOwnerMatch`: follow it if its target has the same owner.
     OfOneOwner,
-    /// Neither: it is a 403.
+    /// Neither: respond with 403.
     Refused,
 }
 
-/// `Options`, with its rule of inheritance: a plain list replaces, `+` and `-` change.
+/// `Options` and its inheritance: an unsigned list replaces, `+` and `-` change.
 ///
-/// The fields are those of Apache's `core_dir_config` (`opts`, `opts_add`, `opts_remove`): words
-/// with a sign stay in force for inner sections even after a plain list that follows them.
+/// The fields are those of Apache's `core_dir_config` (`opts`, `opts_add`, `opts_remove`): signed
+/// words remain in force for inner sections even after an unsigned list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     flags: OptionFlags,
-    /// A plain list was given: what comes from outside does not count.
+    /// Whether an unsigned list replaces the inherited options.
     is_absolute: bool,
     add: OptionFlags,
     remove: OptionFlags,
 }
 
 impl Default for Options {
-    /// `FollowSymLinks`, until something is said.
+    /// The default, `FollowSymLinks`.
     fn default() -> Options {
         Options {
             flags: OptionFlags::FOLLOW_SYMLINKS,
@@ -116,7 +116,7 @@ impl Options {
         self.flags
     }
 
-    /// Takes one word of a line; `None` is a word without a sign.
+    /// Applies a word of a line; `sign` is `None` for an unsigned word.
     fn word(&mut self, sign: Option<u8>, flags: OptionFlags) {
         match sign {
             Some(b'-') => {
@@ -148,7 +148,7 @@ impl Merge for Options {
         let add = outer.add.without(inner.remove).with(inner.add);
         let remove = outer.remove.without(inner.add).with(inner.remove);
         let mut flags = outer.flags.without(remove).with(add);
-        // Includes and IncludesNOEXEC are one choice: the inner one takes exec away.
+        // Includes and IncludesNOEXEC are one choice: the inner one removes exec.
         let both = OptionFlags::INCLUDES_WITH_EXEC;
         if outer.flags.has(both) && inner.flags.0 & both.0 == OptionFlags::INCLUDES.0 {
             flags = flags.without(OptionFlags::INCLUDES_EXEC);
@@ -165,12 +165,12 @@ pub(super) const ROWS: &[Row<Core>] = &[Row {
     takes: Takes::Some { least: 0, most: usize::MAX, set: set_options },
     syntax: "[+|-]option [[+|-]option] ...",
     default: "FollowSymlinks",
-    doc: "Switches features of a directory on or off; words with a sign change what is inherited, \
-          words without one replace it.",
+    doc: "Enables or disables features of a directory; signed options change the inherited ones, \
+        unsigned options replace them.",
     state: State::Done,
 }];
 
-/// Words with a sign may follow the words None and All, which begin a list, and no others.
+/// Signed words may follow `None` and `All`, which begin a list, but no other unsigned words.
 ///
 /// Source: `set_options` (server/core.c).
 fn set_options(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
@@ -214,7 +214,7 @@ fn set_options(cx: &mut Cx<'_, '_, Core>, words: &[Arg]) -> Set {
     Ok(())
 }
 
-/// The words that begin a list: what they stand for, or why they may not stand here.
+/// The words that begin a list: their flags, or why they are not allowed here.
 fn all_or_none(
     name: &[u8],
     is_first: bool,

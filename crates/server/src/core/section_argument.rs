@@ -1,21 +1,21 @@
-//! What stands behind a section's name: a path, a pattern, or words.
+//! The argument of a section: a path, a pattern, or words.
 
 use conf::Arg;
 
 use crate::api::directive::Fault;
 
-/// What stands behind a section's name.
+/// The argument of a section.
 pub(super) struct Argument {
     /// The path or pattern.
     pub text: Vec<u8>,
-    /// It is a regular expression, by the section's name or by a `~` before it.
+    /// Whether it is a regular expression, by the section's name or by a preceding `~`.
     pub is_regex: bool,
-    /// What follows.
+    /// The rest.
     pub rest: Vec<u8>,
 }
 
 impl Argument {
-    /// Reads it; a regular expression where `is_match`, or behind a `~`.
+    /// Parses it; a regular expression if `is_match`, or after a `~`.
     pub fn read(name: &str, raw: &Arg, is_match: bool) -> Result<Argument, Fault> {
         let missing =
             || Fault::new(format!("<{name}> directive requires additional arguments")).at(raw);
@@ -28,14 +28,14 @@ impl Argument {
     }
 }
 
-/// The first word and what follows it.
+/// The first word and the rest.
 pub(super) fn split(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = text.trim_ascii_start();
     let (word, length) = conf::word::first_word(text)?;
     Some((word.to_vec(), text.get(length..).unwrap_or_default().trim_ascii().to_vec()))
 }
 
-/// The words of the whole.
+/// The words of the whole argument.
 pub(super) fn words(raw: &Arg) -> Vec<Arg> {
     let mut rest = raw.text.to_vec();
     let mut found = Vec::new();

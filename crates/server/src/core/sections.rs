@@ -1,5 +1,5 @@
 //! The containers: `<VirtualHost>`, `<Directory>`, `<Location>`, `<Files>`, `<If>`, `<Limit>` and
-//! their kin.
+//! similar.
 //!
 //! Source: `dirsection`, `urlsection`, `filesection`, `ifsection`, `ap_limit_section`,
 //! `virtualhost_section` (server/core.c).
@@ -26,81 +26,81 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "VirtualHost",
         Takes::Section(virtual_host),
         "addr[:port] [addr[:port]] ...",
-        "Holds what applies to requests for certain addresses and host names.",
+        "Encloses directives for requests to certain addresses and host names.",
     )
     .standing(Places::SERVER, Override::NONE),
     Row::<Core>::new(
         "Directory",
         Takes::Section(|cx, raw, nodes| directory(cx, raw, nodes, false)),
         "directory-path",
-        "Holds what applies to a directory of the file system and all below it.",
+        "Encloses directives for a directory and everything below it.",
     ),
     Row::<Core>::new(
         "DirectoryMatch",
         Takes::Section(|cx, raw, nodes| directory(cx, raw, nodes, true)),
         "regex",
-        "Holds what applies to directories whose path a regular expression matches.",
+        "Encloses directives for directories whose path matches a regular expression.",
     ),
     Row::<Core>::new(
         "Location",
         Takes::Section(|cx, raw, nodes| location(cx, raw, nodes, false)),
         "URL-path|URL",
-        "Holds what applies to URLs that begin with a path.",
+        "Encloses directives for URLs that begin with a path.",
     ),
     Row::<Core>::new(
         "LocationMatch",
         Takes::Section(|cx, raw, nodes| location(cx, raw, nodes, true)),
         "regex",
-        "Holds what applies to URLs that a regular expression matches.",
+        "Encloses directives for URLs that match a regular expression.",
     ),
     Row::<Core>::new(
         "Files",
         Takes::Section(|cx, raw, nodes| files(cx, raw, nodes, false)),
         "filename",
-        "Holds what applies to files of a name.",
+        "Encloses directives for files with a name.",
     )
     .standing(Places::ALL, Override::ALL),
     Row::<Core>::new(
         "FilesMatch",
         Takes::Section(|cx, raw, nodes| files(cx, raw, nodes, true)),
         "regex",
-        "Holds what applies to files whose name a regular expression matches.",
+        "Encloses directives for files whose name matches a regular expression.",
     )
     .standing(Places::ALL, Override::ALL),
     Row::<Core>::new(
         "If",
         Takes::Section(|cx, raw, nodes| conditional(cx, raw, nodes, Link::If)),
         "expression",
-        "Holds what applies to requests for which an expression is true.",
+        "Encloses directives for requests for which an expression is true.",
     )
     .standing(Places::ALL, Override::ALL),
     Row::<Core>::new(
         "ElseIf",
         Takes::Section(|cx, raw, nodes| conditional(cx, raw, nodes, Link::ElseIf)),
         "expression",
-        "Holds what applies if the sections before it in the chain do not, and an expression is \
-         true.",
+        "Encloses directives for requests to which no preceding section of the chain applies and \
+         for which an expression is true.",
     )
     .standing(Places::ALL, Override::ALL),
     Row::<Core>::new(
         "Else",
         Takes::Section(|cx, raw, nodes| conditional(cx, raw, nodes, Link::Else)),
         "",
-        "Holds what applies if no section before it in the chain does.",
+        "Encloses directives for requests to which no preceding section of the chain applies.",
     )
     .standing(Places::ALL, Override::ALL),
     Row::<Core>::new(
         "Limit",
         Takes::Section(|cx, raw, nodes| limit(cx, raw, nodes, false)),
         "method [method] ... ",
-        "Restricts the access control in it to some methods.",
+        "Restricts the enclosed access control to some methods.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG.or(Override::LIMIT)),
     Row::<Core>::new(
         "LimitExcept",
         Takes::Section(|cx, raw, nodes| limit(cx, raw, nodes, true)),
         "method [method] ... ",
-        "Restricts the access control in it to all methods but some.",
+        "Restricts the enclosed access control to all methods except some.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG.or(Override::LIMIT)),
 ];
@@ -113,7 +113,7 @@ fn virtual_host(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node]) -> Set {
     let mut draft = HostDraft::new(&cx.build().registry);
     for address in &addresses {
         if let Err(why) = conf::values::VirtualHostAddress::parse(&address.text) {
-            // What can't be understood is left out, as Apache does; a missing host is an error.
+            // As in Apache, an address that can't be parsed is ignored; a missing host is an error.
             if why.starts_with("Missing") || why.starts_with("Scope") {
                 return Err(Fault::new(why).at(raw));
             }
@@ -168,7 +168,8 @@ fn directory(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -
     Ok(())
 }
 
-/// A path made canonical; one that is no absolute path (a shell pattern may begin with `*`) stays.
+/// Canonicalises a path; one that is not absolute (a shell pattern may begin with `*`) stays as it
+/// is.
 fn directory_path(cx: &mut Here<'_, '_>, text: &[u8]) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     if conf::fnmatch::has_wildcard(text) {
@@ -215,7 +216,7 @@ fn files(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -> Se
     Ok(())
 }
 
-/// How a conditional section follows those before it.
+/// How a conditional section relates to the preceding ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
     If,
@@ -258,7 +259,7 @@ fn condition(
     let Some((text, rest)) = split(&raw.text) else {
         return Err(format!("<{name}> directive requires additional arguments").into());
     };
-    let help = "put the whole condition in double quotes";
+    let help = "enclose the whole condition in double quotes";
     let parsed = {
         let flags = cx.expr_flags();
         expr::parse_bool(&cx.build().registry, &text, flags)
@@ -300,7 +301,7 @@ fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set 
         }
         let method = match method.is_known() {
             true => method,
-            // What an `.htaccess` says must not outlive it.
+            // Settings of an `.htaccess` must not outlive it.
             false if cx.in_htaccess() => {
                 let fault = "from .htaccess configuration";
                 let fault =
@@ -330,11 +331,11 @@ fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set 
     Ok(())
 }
 
-/// What stands in a section: applied to configurations of its own.
+/// Applies the contents of a section to configurations of its own.
 fn inside(cx: &mut Here<'_, '_>, name: &'static str, path: Vec<u8>, nodes: &[Node]) -> Slots {
     let target = &mut *cx.target;
     let mut dir = target.build.registry.empty_dir();
-    // The core's own is made for each section in Apache, and merges even where it says nothing.
+    // In Apache each section has its own core configuration, which merges even if it is empty.
     let _ = dir.edit::<CoreDir>(target.build.registry.core);
     let place = match target.place {
         Places::HTACCESS => Places::HTACCESS,

@@ -1,4 +1,4 @@
-//! What the core knows of a server or virtual host.
+//! The core's configuration of a server or virtual host.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::phases::subrequest::RECURSION_LIMIT;
 /// `ServerName [scheme://]name[:port]`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerName {
-    /// The scheme of self-referential URLs, where one was given.
+    /// The scheme of self-referential URLs, if set.
     pub scheme: Option<String>,
     /// The name, lower case.
     pub name: Vec<u8>,
-    /// The port of self-referential URLs, where one was given.
+    /// The port of self-referential URLs, if set.
     pub port: Option<u16>,
 }
 
@@ -39,7 +39,7 @@ pub enum EncodedSlashes {
 /// `TraceEnable`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Trace {
-    /// TRACE without a body is answered.
+    /// TRACE without a body is allowed.
     #[default]
     On,
     /// TRACE is a 405.
@@ -48,7 +48,7 @@ pub enum Trace {
     Extended,
 }
 
-/// `ServerTokens`: how much the Server field tells.
+/// `ServerTokens`: the contents of the Server field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Tokens {
     /// `Tamarack`
@@ -61,13 +61,13 @@ pub enum Tokens {
     Minimal,
     /// `Tamarack/0.1.0 (Unix)`
     Os,
-    /// The same, and what modules add.
+    /// The same with the modules' additions.
     #[default]
     Full,
 }
 
 crate::config! {
-    /// Settings of the process as a whole; they stand outside of `<VirtualHost>`.
+    /// Settings of the whole process, which are allowed only outside of `<VirtualHost>`.
     pub struct Globals {
         /// `ServerTokens`
         pub server_tokens: Setting<Tokens>,
@@ -111,7 +111,7 @@ crate::config! {
         pub server_aliases: Own<Vec<Vec<u8>>>,
         /// `ServerPath`
         pub server_path: Own<Option<Vec<u8>>>,
-        /// `DocumentRoot`, without a slash at the end.
+        /// `DocumentRoot`, without a trailing slash.
         pub document_root: Setting<Vec<u8>>,
         /// `<Directory>` and `<DirectoryMatch>`, in order of appearance.
         pub directories: Append<Arc<Section>>,
@@ -167,7 +167,7 @@ crate::config! {
         pub flush_max_pipelined: Setting<i32>,
         /// `FlushMaxThreshold`, bytes.
         pub flush_max_threshold: Setting<u32>,
-        /// What stands for the whole process.
+        /// Settings of the whole process.
         pub globals: Outermost<Globals>,
     }
 }

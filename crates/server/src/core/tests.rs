@@ -1,4 +1,4 @@
-//! Configurations as text: what they are read as, and what is said about wrong ones.
+//! Configurations as text, and the errors of invalid ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ impl conf::Host for Questions {
     }
 }
 
-/// Reads a configuration with the core alone: the server, and the messages.
+/// Reads a configuration with only the core: the server, and the messages.
 fn read(text: &str) -> (Option<Server>, Vec<String>) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ fn read(text: &str) -> (Option<Server>, Vec<String>) {
     (server, found.into_iter().map(|one| one.message).collect())
 }
 
-/// The server of a configuration without a fault.
+/// The server of a valid configuration.
 pub(crate) fn server(text: &str) -> Server {
     let (server, messages) = read(text);
     server.unwrap_or_else(|| unreachable!("{messages:?}"))

@@ -1,7 +1,7 @@
 //! Handlers that no active module provides.
 //!
-//! Apache's default handler then serves the file as it is: the source of a program. Here the line
-//! that names such a handler is warned of at start, and its files are a 500.
+//! Apache's default handler then serves the file verbatim: the source of a program. Here the line
+//! with such a handler causes a warning at startup, and its files are a 500.
 
 use crate::api::directive::Target;
 use crate::api::missing::UNPROVIDED;
@@ -11,16 +11,16 @@ use crate::log::Level;
 use crate::request::Request;
 use messages::Message;
 
-/// The handler that serves files.
+/// The default handler.
 const DEFAULT: &[u8] = b"default-handler";
 
-/// Media types that begin so were only made to be handlers.
+/// Media types with these prefixes serve only as handlers.
 const HANDLER_TYPES: [&[u8]; 3] =
     [b"application/x-httpd-", b"httpd/send-as-is", b"text/x-server-parsed-html"];
 
 impl Target<'_> {
-    /// Warns where a handler is named that no active module provides. In an `.htaccess` nothing is
-    /// said: each request that it decides is logged.
+    /// Warns about a handler that no active module provides. In an `.htaccess` there is no warning:
+    /// each affected request is logged.
     pub fn check_handler(&mut self, name: &[u8]) {
         if self.place != Places::HTACCESS && !is_provided(&self.build.registry, name) {
             let why = no_such(&self.build.registry, name);
@@ -29,7 +29,7 @@ impl Target<'_> {
         }
     }
 
-    /// The same for a media type, which names a handler only if it was made for that.
+    /// The same for a media type that serves as a handler.
     pub fn check_type(&mut self, media_type: &[u8]) {
         if is_handler_type(media_type) {
             self.check_handler(media_type);
@@ -62,8 +62,7 @@ fn no_such(registry: &Registry, name: &[u8]) -> String {
     }
 }
 
-/// Whether a file is to be withheld because a handler was to make something of it that is not here;
-/// says so in the log.
+/// Whether a file is withheld because its handler does not exist; logs that.
 pub(super) fn withholds(request: &Request) -> bool {
     let Some(name) = request.handler.as_deref() else { return false };
     if request.handler_of_type && !is_handler_type(name) {

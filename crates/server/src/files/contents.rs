@@ -1,5 +1,5 @@
-//! Contents of answers that are kept, each once for all loops of the process. The 128 threads of a
-//! worker process that each keep the same file would have it in memory 128 times, and the
+//! Contents of cached responses, each stored once for all loops of the process. Otherwise the 128
+//! threads of a worker process that cache the same file would hold it 128 times, and the
 //! processor's cache would hold none of them for long.
 
 use std::collections::HashSet;
@@ -7,23 +7,23 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// Contents that nobody uses any more go when so many bytes of new ones have come.
+/// Unused contents are removed after this many bytes of new ones.
 const PURGE_BYTES: usize = 1024 * 1024;
 
-/// The contents that loops of this process have.
+/// The contents that loops of this process use.
 #[derive(Default)]
 pub struct Contents(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     all: HashSet<Bytes>,
-    /// Bytes that came since it was looked last which are still used.
+    /// Bytes added since the last clean-up that are still in use.
     new_bytes: usize,
 }
 
 impl Contents {
-    /// The same bytes, from another loop where one has them already. Compares all of them, so it is
-    /// for what is kept, once.
+    /// Returns the same bytes, from another loop if one has them. Compares all of them, so it is
+    /// called once, when a response is cached.
     pub fn share(&self, content: Bytes) -> Bytes {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = known.all.get(&content) {

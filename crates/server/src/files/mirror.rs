@@ -33,22 +33,21 @@ use crate::request::{FileInfo, FileKind};
 pub use self::fact::Fact;
 pub use self::names::LISTINGS_BYTES_LIMIT;
 
-/// The most bytes of a process's facts, with their paths.
+/// Most bytes of a process's facts, including their paths.
 pub const FACTS_BYTES_LIMIT: usize = 32 * 1024 * 1024;
-/// The most bytes of the file contents that a process keeps.
+/// Most bytes of the file contents that a process caches.
 pub const CONTENTS_BYTES_LIMIT: usize = 32 * 1024 * 1024;
-/// The same two for a process with one connection, of which a server can have hundreds.
+/// Both limits for a process with one connection, of which a server can have hundreds.
 pub const BYTES_LIMIT_OF_ONE: usize = 2 * 1024 * 1024;
 
 /// The largest file whose content is cached, in bytes.
 pub const CONTENT_BYTES_LIMIT: u64 = 32 * 1024;
 
-/// The parts that are locked one by one.
+/// The parts that are locked separately.
 const SHARDS: usize = 64;
-/// The most directories on the way to a path that are not known yet. A client can name thousands
-/// below one that is not there.
+/// Most uncached directories on the way to a path. A client can name thousands below a missing one.
 const UNKNOWN_MAX: usize = 64;
-/// The longest path (PATH_MAX): the system has another error for longer ones.
+/// The longest path (PATH_MAX): the system's error for longer ones differs.
 const PATH_BYTES_MAX: usize = 4095;
 
 /// The facts of one process.
@@ -73,7 +72,7 @@ impl Default for Files {
 }
 
 impl Files {
-    /// Sets the limits in bytes, to be called before the process serves.
+    /// Sets the limits in bytes. Call this before the process serves.
     pub fn limit(&self, facts: usize, contents: usize) {
         self.facts_limit.store(facts, Ordering::Relaxed);
         self.contents_limit.store(contents, Ordering::Relaxed);
@@ -121,7 +120,7 @@ impl Files {
         Some((info, content))
     }
 
-    /// Makes a fact. `known`: the one that is no longer true.
+    /// Creates a fact. `known` is the one that is no longer true.
     fn make(
         &self,
         watcher: &Watcher,
@@ -184,8 +183,8 @@ impl Files {
     }
 }
 
-/// Makes a fact in the order that makes it trustworthy: watch, read generations, stat. `place`: the
-/// directory above and the name in it. `known`: the directory that was at the path before.
+/// Creates a fact in the order that makes it reliable: watch, read generations, stat. `place` is
+/// the directory above and the name in it; `known` the directory that was at the path before.
 fn stat(
     watcher: &Watcher,
     path: &[u8],
@@ -215,7 +214,7 @@ fn stat(
     if !found.is_ok_and(|info| info.kind == FileKind::Directory) {
         return is_watched_whole(&found).then_some(fact);
     }
-    // Once more, after its members are watched.
+    // Again, after its members are watched.
     let watch = watcher.watch(path::as_path(path))?;
     fact.members = Some(watcher.members_of(watch)?);
     if is_symlink {

@@ -1,4 +1,4 @@
-//! What the file system says, and whether it still does.
+//! Access to the file system, and its caches.
 
 pub mod contents;
 pub mod mirror;

@@ -1,4 +1,4 @@
-//! File system paths: canonical form, and what stands at one.
+//! File system paths: canonical form, and the entries at them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,29 +10,29 @@ use rustix::io::Errno;
 use crate::config::build::Build;
 use crate::request::{FileInfo, FileKind};
 
-/// Why a path could not be looked at.
+/// Why a path could not be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatError {
-    /// Nothing is there.
+    /// It does not exist.
     Missing,
     /// A component can't be searched.
     Denied,
-    /// A symbolic link that the options do not allow.
+    /// A symbolic link is not allowed by the options.
     SymlinkForbidden,
     /// Anything else.
     Other,
 }
 
-/// A directory entry, a link not followed.
+/// A directory entry, without following a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What is there.
+    /// The metadata.
     pub info: FileInfo,
     /// Whether it is a symbolic link.
     pub is_symlink: bool,
 }
 
-/// What stands at `path`, links followed. A link that leads nowhere is not the same as nothing.
+/// Stats `path`, following links. A broken link differs from a missing file.
 pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
     match rustix::fs::stat(path).map(|stat| info(&stat)).map_err(stat_error) {
         Err(StatError::Missing) if lstat(path).is_ok_and(|entry| entry.is_symlink) => {
@@ -42,14 +42,14 @@ pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
     }
 }
 
-/// What stands at `path`, the last link not followed.
+/// Stats `path` without following the last link.
 pub fn lstat(path: &[u8]) -> Result<Entry, StatError> {
     let stat = rustix::fs::lstat(path).map_err(stat_error)?;
     let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
     Ok(Entry { info: info(&stat), is_symlink })
 }
 
-/// A path as the standard library wants it.
+/// A path for the standard library.
 pub fn as_path(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
 }
@@ -61,7 +61,7 @@ impl Build {
     }
 }
 
-/// The facts of `stat`.
+/// The metadata of `stat`.
 pub fn info(stat: &Stat) -> FileInfo {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => FileKind::Regular,
@@ -93,7 +93,7 @@ fn stat_error(error: Errno) -> StatError {
     }
 }
 
-/// A path's directory and the name in it; a slash at the end does not count.
+/// A path's directory and the name in it; a trailing slash is ignored.
 pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let path = path.strip_suffix(b"/").unwrap_or(path);
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
@@ -101,11 +101,11 @@ pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((directory, path.get(slash + 1..)?))
 }
 
-/// The most symbolic links that a traced path leads through, as the kernel's limit.
+/// Most symbolic links on a traced path: the kernel's limit.
 const LINK_LIMIT: usize = 40;
 
-/// Adds `path` to `trace`, and where it is a symbolic link, every component of what it leads to:
-/// a change of any of them changes what stands at `path`.
+/// Adds `path` to `trace`, and for a symbolic link every component of its target: a change of any
+/// of them changes the result for `path`.
 pub fn trace(path: &[u8], trace: &mut Vec<Vec<u8>>) {
     let mut waiting = vec![path.to_vec()];
     let mut links = 0;
@@ -131,7 +131,7 @@ fn components_of_link(link: &[u8], target: &[u8]) -> Vec<Vec<u8>> {
         Some(b'/') => target.to_vec(),
         _ => [link.get(..parent).unwrap_or_default(), target].concat(),
     };
-    // `..` behind a link leads elsewhere than the text says; the kernel knows where.
+    // `..` after a link leads elsewhere than the text suggests; the kernel resolves it.
     let real = std::fs::canonicalize(as_path(&whole)).ok();
     let real = real.map(|path| path.into_os_string().into_encoded_bytes());
     let mut prefixes = Vec::new();
@@ -143,8 +143,8 @@ fn components_of_link(link: &[u8], target: &[u8]) -> Vec<Vec<u8>> {
     prefixes
 }
 
-/// The path without `.`, `..` and doubled slashes; `None` if it is not absolute, leaves the root,
-/// or holds a NUL byte. A slash at the end stays.
+/// The path without `.`, `..` and double slashes; `None` if it is not absolute, leaves the root, or
+/// contains a NUL byte. A trailing slash stays.
 pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     if path.first() != Some(&b'/') || path.contains(&0) {
         return None;

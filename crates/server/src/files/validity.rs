@@ -1,5 +1,5 @@
-//! Whether what was found in the file system once still stands there: by the file watch, or by
-//! another look for each request where the user's inotify instances are used up.
+//! Whether results from the file system are still valid: by the file watch, or by stat for each
+//! request if the user's inotify instances are used up.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -10,47 +10,47 @@ use rustix::io::Errno;
 use crate::files::path;
 use crate::request::{FileInfo, FileKind};
 
-/// Something that changed a moment ago can change again without a trace in its times, which are as
-/// coarse as the kernel's clock: it is not relied upon before it is so old, µs.
+/// A file that changed more recently (in µs) may change again without a different time stamp, since
+/// those are as coarse as the kernel's clock: it is not relied upon.
 const SETTLED_US: u64 = 1_000_000;
 
-/// What a request has looked at on its way.
+/// The paths that a request has examined.
 #[derive(Clone, Default)]
 pub struct Trace {
     /// The paths.
     pub paths: Vec<Vec<u8>>,
-    /// Somewhere on the way it mattered whether a symbolic link stands there.
+    /// Whether the presence of a symbolic link mattered somewhere.
     pub links_matter: bool,
 }
 
 impl Trace {
-    /// Adds what another request has looked at.
+    /// Adds the paths of another request.
     pub fn extend(&mut self, more: Trace) {
         self.paths.extend(more.paths);
         self.links_matter |= more.links_matter;
     }
 }
 
-/// Paths, and how it is known that they are as they were.
+/// Paths, and how their validity is checked.
 pub enum Basis {
-    /// The generations of their watches.
+    /// By the generations of their watches.
     Watched {
-        /// Each with the generation that it had.
+        /// Each watch with its generation.
         watches: Vec<(WatchId, u64)>,
-        /// The watcher's stamp when they were last found unmoved: while that stands still, they
-        /// are.
+        /// The watcher's stamp when they were last found unchanged: while it is the same, they are
+        /// valid.
         stamp: Cell<u64>,
     },
-    /// What was seen there.
+    /// By stat.
     Looked {
-        /// At each path.
+        /// The result for each path.
         looks: Vec<Look>,
     },
 }
 
 impl Basis {
-    /// Begins to watch `paths`, or looks at them where there is no watch. `None` where a path can't
-    /// be watched, or not all of its names: then each request has to look for itself.
+    /// Watches `paths`, or stats them without a watch. Returns `None` if a path can't be watched,
+    /// or not with all of its names: then each request has to stat.
     pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
         let watcher = match witness {
             Witness::Watcher(watcher) => watcher,
@@ -72,7 +72,7 @@ impl Basis {
         Some(Basis::Looked { looks: looks? })
     }
 
-    /// Whether everything is as it was: in the watch, as of the last drain.
+    /// Whether nothing has changed: in the watch, as of the last drain.
     pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
         match (self, witness) {
             (Basis::Watched { watches, stamp }, Witness::Watcher(watcher)) => {
@@ -91,7 +91,7 @@ impl Basis {
         }
     }
 
-    /// Whether it is safe from now on to rely on it, `now_us` being the time since the epoch.
+    /// Whether it can be relied upon from now on; `now_us` is the time since the epoch.
     pub fn is_settled(&self, now_us: u64) -> bool {
         match self {
             Basis::Watched { .. } => true,
@@ -99,8 +99,8 @@ impl Basis {
         }
     }
 
-    /// Leaves out what `file`, which is one of the paths, tells by itself: it is reached through
-    /// the directories above it, whose looks it would fail to be if they were gone or others.
+    /// Removes paths that `file`, which is one of them, covers: it is reached through the
+    /// directories above it, and its stat would differ if one of them were replaced.
     pub fn leave_to(&mut self, file: &[u8], links_matter: bool) {
         let Basis::Looked { looks } = self else { return };
         if links_matter || !looks.iter().any(|look| look.path.to_bytes() == file) {
@@ -108,13 +108,13 @@ impl Basis {
         }
         looks.retain(|look| !is_above(look.path.to_bytes(), file));
         for look in looks {
-            // What is no link is the same, links followed or not.
+            // For anything but a link, both stats are the same.
             look.entry = look.target.take().unwrap_or(look.entry);
             look.follows = true;
         }
     }
 
-    /// Bytes that it takes.
+    /// The bytes of memory.
     pub fn bytes(&self) -> usize {
         match self {
             Basis::Watched { watches, .. } => watches.len() * size_of::<(WatchId, u64)>(),
@@ -125,20 +125,20 @@ impl Basis {
     }
 }
 
-/// What was seen at a path.
+/// The stat results of a path.
 pub struct Look {
     path: CString,
-    /// Links are followed: only what they lead to counts.
+    /// Whether links are followed, so that only the target counts.
     follows: bool,
     entry: Found,
-    /// Where the entry may be a link, what it leads to.
+    /// The target, if the entry may be a link.
     target: Option<Found>,
 }
 
 type Found = Result<FileInfo, Errno>;
 
 impl Look {
-    /// Looks at `path`, and at a link there as well. `None` for a path that can't be.
+    /// Stats `path`, and a link there as well. Returns `None` for an invalid path.
     fn at(path: &[u8]) -> Option<Look> {
         let path = CString::new(path).ok()?;
         let entry = find(&path, false);
@@ -160,23 +160,23 @@ impl Look {
     }
 }
 
-/// One system call.
+/// Stats with one system call.
 fn find(path: &CStr, follows: bool) -> Found {
     let stat = if follows { rustix::fs::stat(path) } else { rustix::fs::lstat(path) };
     stat.map(|stat| path::info(&stat))
 }
 
-/// Whether it may be changed unheard, through another of its names.
+/// Whether it may change unnoticed through another of its names.
 fn has_other_names(info: FileInfo) -> bool {
     info.kind == FileKind::Regular && info.links > 1
 }
 
-/// Neither a file nor a directory: it could be a link.
+/// Whether it is neither a file nor a directory, and thus may be a link.
 fn is_odd(found: &Found) -> bool {
     found.is_ok_and(|info| info.kind == FileKind::Other)
 }
 
-/// Whether `path` is a directory on the way to `file`.
+/// Whether `path` is a directory above `file`.
 fn is_above(path: &[u8], file: &[u8]) -> bool {
     let Some(rest) = file.strip_prefix(path) else { return false };
     !rest.is_empty() && (path.ends_with(b"/") || rest.starts_with(b"/"))

@@ -1,4 +1,4 @@
-//! Levels of messages, and how requests, connections and the server say something.
+//! Log levels, and logging for requests, connections and the server.
 
 pub mod errorlog;
 pub mod sinks;
@@ -17,13 +17,13 @@ use crate::log::errorlog::{About, Entry};
 use crate::request::Request;
 use crate::request::connection_info::Client;
 
-/// `LogLevel`'s words, most urgent first.
+/// The words of `LogLevel`, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
-    /// The system can't be used.
+    /// The system is unusable.
     Emerg,
-    /// Act at once.
+    /// Action must be taken immediately.
     Alert,
     /// Critical.
     Crit,
@@ -31,9 +31,9 @@ pub enum Level {
     Error,
     /// A warning.
     Warn,
-    /// Normal but worth knowing.
+    /// Normal but significant.
     Notice,
-    /// For information.
+    /// Informational.
     Info,
     /// For debugging.
     Debug,
@@ -81,7 +81,7 @@ impl Level {
         LEVELS[self as usize].1
     }
 
-    /// The level of a word; case does not count, `err` and `warning` are taken too.
+    /// The level of a word, ignoring case; `err` and `warning` are accepted too.
     pub fn parse(word: &[u8]) -> Option<Level> {
         let found = LEVELS.iter().find(|(_, name)| word.eq_ignore_ascii_case(name.as_bytes()));
         match found {
@@ -98,12 +98,12 @@ impl Level {
 pub struct ModuleLevel {
     /// The module's `FILE`.
     pub module: &'static str,
-    /// The least urgent level that is logged.
+    /// The least urgent level to log.
     pub level: Level,
 }
 
-/// `LogLevel`, with its rule of inheritance: an inner level for all takes back what outer places
-/// said of single modules.
+/// `LogLevel` and its inheritance: an inner level for all modules overrides outer levels of single
+/// modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogLevels {
     all: Option<Level>,
@@ -111,7 +111,7 @@ pub struct LogLevels {
 }
 
 impl LogLevels {
-    /// `LogLevel` where nothing is said.
+    /// The default of `LogLevel`.
     pub const DEFAULT: Level = Level::Warn;
 
     /// Sets the level of all modules.
@@ -126,7 +126,7 @@ impl LogLevels {
         self.modules.push(of);
     }
 
-    /// The least urgent level that is logged of a module, by its `FILE`.
+    /// The least urgent level to log for a module, by its `FILE`.
     pub fn of(&self, module: &str) -> Level {
         let own = self.modules.iter().find(|known| known.module == module);
         own.map(|known| known.level).or(self.all).unwrap_or(LogLevels::DEFAULT)
@@ -146,8 +146,8 @@ impl Merge for LogLevels {
     }
 }
 
-/// An identifier for log lines: 12 letters, digits, `-` and `_`, unique enough to find what
-/// belongs together (`ap_make_log_id` has time and a counter in it, too).
+/// An identifier for log lines: 12 letters, digits, `-` and `_`, unique enough to find related
+/// lines (`ap_make_log_id` also contains time and a counter).
 pub fn fresh_log_id() -> [u8; 12] {
     use std::hash::{BuildHasher, Hasher};
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -171,7 +171,7 @@ impl Request {
         self.log_as(M::FILE, level, number, message);
     }
 
-    /// The same, about a system call that failed.
+    /// The same for a failed system call.
     #[track_caller]
     pub fn log_error<M: Module>(
         &self,
@@ -183,12 +183,12 @@ impl Request {
         self.write_log(M::FILE, level, number, Some(error), message);
     }
 
-    /// Whether [`Request::log`] at this level would write.
+    /// Whether [`Request::log`] would write at this level.
     pub fn logs<M: Module>(&self, level: Level) -> bool {
         self.logs_as(M::FILE, level)
     }
 
-    /// A line of the core's, about a path where there is one.
+    /// Logs a line of the core's, with a path if there is one.
     #[track_caller]
     pub fn log_core(&self, level: Level, number: u32, message: &str, path: Option<&[u8]>) {
         match path {
@@ -200,7 +200,7 @@ impl Request {
         }
     }
 
-    /// Logs what is wrong with an `.htaccess` file, and how many `more` things are.
+    /// Logs an error in an `.htaccess` file, and the number of `more` errors.
     #[track_caller]
     pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic, more: usize) {
         let (level, kind) = match found.severity {
@@ -209,7 +209,7 @@ impl Request {
         };
         let file = bstr::BStr::new(file);
         let message = &found.message;
-        // Apache's line has no number and does not name the line; we name it.
+        // Apache's line has no number and does not name the line; ours does.
         let place = found.span.map(|span| format!("line {}", span.line));
         let others = (more > 0).then(|| format!("and {more} more {kind}"));
         let added: Vec<String> = place.into_iter().chain(others).collect();
@@ -222,12 +222,12 @@ impl Request {
         }
     }
 
-    /// The identifier in log lines (`%L`); made by the first line that describes the request.
+    /// The identifier in log lines (`%L`), created by the first line that describes the request.
     pub fn log_id(&self) -> Option<&[u8; 12]> {
         self.log_mark.get()
     }
 
-    /// Gives the request its identifier in log lines; false if it has one.
+    /// Gives the request an identifier for log lines; returns false if it has one.
     pub(crate) fn mark_log_id(&self) -> bool {
         self.log_mark.get().is_none() && self.log_mark.set(fresh_log_id()).is_ok()
     }
@@ -236,7 +236,7 @@ impl Request {
         level <= self.plan.core.log.of(module)
     }
 
-    /// As [`Request::log`], for a module known by its `FILE`.
+    /// Like [`Request::log`], for a module by its `FILE`.
     #[track_caller]
     pub fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.write_log(module, level, number, None, message);
@@ -261,7 +261,7 @@ impl Request {
 }
 
 impl Server {
-    /// Writes a line about a connection, to the log of the host that its address selects.
+    /// Logs a line about a connection to the log of the host that its address selects.
     #[track_caller]
     pub fn log_connection(
         &self,
@@ -278,13 +278,13 @@ impl Server {
         }
     }
 
-    /// Writes a line about the server as a whole, to the main log.
+    /// Logs a line about the whole server to the main log.
     #[track_caller]
     pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
         self.log_host(self.main(), module, level, number, message);
     }
 
-    /// Writes a line about a host, to its log.
+    /// Logs a line about a host to its log.
     #[track_caller]
     pub fn log_host(
         &self,
@@ -294,7 +294,7 @@ impl Server {
         number: u32,
         message: fmt::Arguments<'_>,
     ) {
-        // What starts and ends the server is told whatever the level, as Apache does at start-up.
+        // As in Apache, messages of startup and shutdown are logged whatever the level.
         if level <= host.core.log.of(module) || level == Level::Notice {
             let about = About { host, client: None, request: None };
             emit(self, &about, module, level, number, None, message);
@@ -302,14 +302,14 @@ impl Server {
     }
 }
 
-/// A line in the main server's error log, about no request.
+/// Logs a line without a request to the main server's error log.
 #[track_caller]
 pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
     server.log("core.c", level, number, message);
 }
 
-/// What the supervisor tells that Apache's core tells, not its MPM: the command line, pid files,
-/// piped logs, processes that died or had to be killed.
+/// The supervisor's messages that belong to Apache's core instead of its MPM: the command line, pid
+/// files, piped logs, processes that died or were killed.
 const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
 
 /// Where a loop runs and what is sent to it: the same in every MPM.
@@ -319,7 +319,7 @@ const PLACEMENT: RangeInclusive<u32> =
 /// `LogLevel`'s name of [`PLACEMENT`].
 pub(crate) const MPM: &str = "mpm";
 
-/// A line of the supervisor's; `server` is the configuration that serves, if there is one yet.
+/// Logs a line of the supervisor; `server` is the current configuration, if there is one.
 pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
     match server {
         Some(server) => {

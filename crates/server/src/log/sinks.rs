@@ -1,8 +1,8 @@
-//! Where log lines go: files, pipes, syslog, standard error.
+//! Targets of log lines: files, pipes, syslog, standard error.
 //!
-//! Directives name targets while configuration is read; the supervisor opens each distinct one
-//! once, as root; children inherit the descriptors and write. A write that fails (a full disk, a
-//! dead pipe) drops the line and counts it: it never stops the serving.
+//! Directives register targets while the configuration is read; the supervisor opens each distinct
+//! one once, as root; children inherit the descriptors and write. If a write fails (a full disk, a
+//! broken pipe), the line is dropped and counted: serving continues.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,7 +15,7 @@ use mpm::logfile::LogOpener;
 use mpm::pipes::{PipeSpec, PipeWriter};
 use rustix::io::Errno;
 
-/// A log target as configured.
+/// A configured log target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// A file, absolute.
@@ -39,11 +39,11 @@ impl fmt::Display for Target {
     }
 }
 
-/// A target's place in [`Sinks`].
+/// A target's index in [`Sinks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SinkId(u32);
 
-/// All targets of a configuration; open once the supervisor has opened them.
+/// All targets of a configuration, which the supervisor opens.
 #[derive(Default)]
 pub struct Sinks {
     targets: Mutex<Vec<Target>>,
@@ -51,7 +51,7 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// Names a target; the same target twice is one.
+    /// Registers a target; equal targets are registered once.
     pub fn register(&self, target: Target) -> SinkId {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let known = targets.iter().position(|known| *known == target);
@@ -62,9 +62,9 @@ impl Sinks {
         SinkId(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
-    /// Opens all of them, as the supervisor.
+    /// Opens all of them, in the supervisor.
     ///
-    /// Errors: the target that can't be opened, and why.
+    /// The error is the target that can't be opened, and why.
     pub fn open(&self, opener: &mut LogOpener<'_>) -> Result<(), (Target, io::Error)> {
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut sinks = Vec::with_capacity(targets.len());
@@ -76,12 +76,12 @@ impl Sinks {
         Ok(())
     }
 
-    /// An open sink; `None` before they are open.
+    /// An open sink; `None` before they are opened.
     pub fn get(&self, id: SinkId) -> Option<&Sink> {
         self.open.get()?.get(usize::try_from(id.0).ok()?)
     }
 
-    /// What a sink's target is.
+    /// The target of a sink.
     pub fn target(&self, id: SinkId) -> Option<Target> {
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         targets.get(usize::try_from(id.0).ok()?).cloned()
@@ -104,7 +104,7 @@ thread_local! {
     static DROPPED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lines that this thread had to drop since the last call.
+/// The number of lines that this thread has dropped since the last call.
 pub fn take_dropped() -> u64 {
     DROPPED.replace(0)
 }
@@ -128,7 +128,7 @@ impl Sink {
         }
     }
 
-    /// Writes whole lines, in one write where the system takes them. `severity` is for syslog.
+    /// Writes whole lines, in one call if possible. `severity` is for syslog.
     pub fn write(&self, lines: &[u8], severity: u8) {
         let written = match self {
             Sink::File(fd) => write_all(fd, lines),
@@ -155,7 +155,7 @@ fn write_all(fd: impl std::os::fd::AsFd, mut bytes: &[u8]) -> bool {
     true
 }
 
-/// The local syslog socket (RFC 3164 as `/dev/log` reads it).
+/// The local syslog socket (RFC 3164, as understood by `/dev/log`).
 pub struct Syslog {
     facility: u8,
     tag: String,

@@ -1,4 +1,4 @@
-//! The last phases: filters are inserted, the handler answers, errors become documents.
+//! The last phases: filters are inserted, the handler responds, errors become documents.
 //!
 //! Source: `ap_invoke_handler` (server/config.c).
 
@@ -9,7 +9,7 @@ use crate::log::Level;
 use crate::phases::process::run_all;
 use crate::request::Request;
 
-/// Inserts filters and asks the handlers.
+/// Inserts filters and runs the handlers.
 pub async fn produce(request: &mut Request) -> Verdict {
     match run_all(request, Phase::InsertFilter).await {
         Verdict::Ok => {}
@@ -19,7 +19,7 @@ pub async fn produce(request: &mut Request) -> Verdict {
     request.handler_of_type = named.is_none();
     let verdict = ask_handlers(request).await;
     if request.handler_of_type && matches!(verdict, Verdict::Declined | Verdict::Status(_)) {
-        // A response of the handler's own still sees the name, an error page does not.
+        // An error response of the handler itself still has the name, an error page does not.
         request.handler = None;
     }
     match verdict {
@@ -36,7 +36,7 @@ pub async fn produce(request: &mut Request) -> Verdict {
     }
 }
 
-/// Where no handler is named the media type names it; gives back one that was named.
+/// Uses the media type as handler name if there is none; otherwise returns the name.
 fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
     // AP_DEFAULT_HANDLER_NAME
     const DEFAULT: &[u8] = b"";

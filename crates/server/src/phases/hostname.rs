@@ -1,8 +1,8 @@
-//! The client's name and our own, from the name server: `HostnameLookups` and
+//! The names of the client and of the server's address, from the name server: `HostnameLookups` and
 //! `UseCanonicalName DNS`.
 //!
-//! Nothing is asked before somebody needs the answer, and then once for a connection. A look-up
-//! holds up the request that needs it and nobody else.
+//! Names are looked up only when needed, and once per connection. A look-up delays only the request
+//! that needs it.
 //!
 //! Source: `ap_get_useragent_host`, `ap_get_server_name` (server/core.c).
 
@@ -19,29 +19,30 @@ use crate::engine::Engine;
 use crate::request::Request;
 use crate::request::connection_info::Client;
 
-/// What the name server said of a connection's ends.
+/// The looked-up names of a connection's two ends.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The client's name; `None` where its address has none.
+    /// The client's name; `None` if its address has none.
     client: OnceCell<Option<Box<[u8]>>>,
-    /// Whether that name has the client's address, once it was asked.
+    /// Whether that name has the client's address, once it has been looked up.
     verified: Cell<Option<bool>>,
-    /// The name of the address that the connection was accepted on.
+    /// The name of the local address.
     own: OnceCell<Option<Box<[u8]>>>,
 }
 
-/// Whether a place wants the client's name.
+/// Whether a section needs the client's name.
 pub(crate) fn asks(core: Bound<'_, Core>) -> bool {
     core.dir.hostname_lookups.or(HostnameLookups::Off) != HostnameLookups::Off
 }
 
-/// Whether a place speaks of the server by the name of its address.
+/// Whether a section uses the name of the local address as the server's.
 pub(crate) fn asks_own(core: Bound<'_, Core>) -> bool {
     core.dir.use_canonical_name.or(CanonicalName::Off) == CanonicalName::Dns
 }
 
-/// Asks for the client's name where an expression may want it, for expressions can't wait. What
-/// else needs the name asks for it then: a client without one shall not wait for its answer.
+/// Looks up the client's name if an expression may use it, since expressions can't wait. Other
+/// users look it up when they need it, so that clients without a name are not delayed
+/// unnecessarily.
 pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     if !is_named(request) {
         return Answer::DECLINED;
@@ -52,7 +53,7 @@ pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answe
     }))
 }
 
-/// Asks for our own name: URLs can't wait.
+/// Looks up the name of the local address, since URLs can't wait for it.
 pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
     let names = of_connection(&request.client);
     if names.own.get().is_some() {
@@ -65,19 +66,19 @@ pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> A
     }))
 }
 
-/// Whether the client's name is wanted under `HostnameLookups` and was not asked for yet.
+/// Whether `HostnameLookups` requires the client's name, and it has not been looked up yet.
 pub fn is_unknown(request: &Request) -> bool {
     let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
     lookups != HostnameLookups::Off && request.names().is_none_or(|of| of.client.get().is_none())
 }
 
-/// The same, and some expression names it.
+/// The same, and some expression uses it.
 pub(crate) fn is_named(request: &Request) -> bool {
     request.engine.server.registry.names_client.get() && is_unknown(request)
 }
 
-/// The client's name under `HostnameLookups` (`REMOTE_NAME`); `None` where it has none, or it is
-/// not looked up and nobody asked before.
+/// The client's name according to `HostnameLookups` (`REMOTE_NAME`); `None` if it has none, or
+/// neither the configuration nor an earlier look-up provides it.
 pub async fn client_name(request: &mut Request) -> Option<&[u8]> {
     match request.plan.core.hostname_lookups.or(HostnameLookups::Off) {
         HostnameLookups::Off => {}
@@ -87,7 +88,7 @@ pub async fn client_name(request: &mut Request) -> Option<&[u8]> {
     request.known_client_name()
 }
 
-/// The client's name, if the name has the client's address (`REMOTE_DOUBLE_REV`).
+/// The client's name, if that name has the client's address (`REMOTE_DOUBLE_REV`).
 pub async fn verified(request: &mut Request) -> Option<&[u8]> {
     let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
     look_up_client(request, lookups == HostnameLookups::Double).await;
@@ -95,7 +96,7 @@ pub async fn verified(request: &mut Request) -> Option<&[u8]> {
     request.known_client_name().filter(|_| holds)
 }
 
-/// As [`Request::names`], where nothing is kept yet, too.
+/// Like [`Request::names`], creating them if necessary.
 fn of_client(request: &mut Request) -> Rc<Names> {
     if request.useragent_addr.ip() == request.client.peer.ip() {
         return of_connection(&request.client);
@@ -140,13 +141,13 @@ async fn verify(request: &mut Request) -> bool {
     holds
 }
 
-/// Whether a name has an address, of which nothing is kept.
+/// Whether a name has an address. The result is not cached.
 pub async fn has_address(request: &Request, name: Vec<u8>, address: IpAddr) -> bool {
     let holds = move |address| names::has_address(&name, address);
     ask(&request.engine, holds, address).await.unwrap_or(false)
 }
 
-/// As [`names::ask`]; the scoreboard shows meanwhile what the connection waits for.
+/// Like [`names::ask`]; meanwhile the scoreboard shows what the connection waits for.
 async fn ask<T: Send + 'static>(
     engine: &Engine,
     look_up: impl FnOnce(IpAddr) -> T + Send + 'static,
@@ -162,17 +163,17 @@ fn lower_case(mut name: Vec<u8>) -> Box<[u8]> {
 }
 
 impl Request {
-    /// The client's name, if somebody has asked for it (`REMOTE_NOLOOKUP`).
+    /// The client's name, if it has been looked up (`REMOTE_NOLOOKUP`).
     pub fn known_client_name(&self) -> Option<&[u8]> {
         self.names()?.client.get()?.as_deref()
     }
 
-    /// The name of the address that the connection was accepted on, if somebody has asked for it.
+    /// The name of the local address, if it has been looked up.
     pub fn known_own_name(&self) -> Option<&[u8]> {
         self.client.names.get()?.own.get()?.as_deref()
     }
 
-    /// Where names are kept: with the connection, unless the user is not at its other end.
+    /// The cached names: the connection's, unless the client is not its peer.
     fn names(&self) -> Option<&Rc<Names>> {
         let of_peer = self.useragent_addr.ip() == self.client.peer.ip();
         if of_peer { self.client.names.get() } else { self.kept() }

@@ -1,14 +1,14 @@
-//! Regular expressions on requests: what a loop matches itself, and what it leaves to others.
+//! Regular expressions on requests: on the loop, or on the blocking pool.
 //!
-//! A match that is short, as nearly all are, is made at once. One that takes longer than the other
-//! clients of the loop should wait is [`Later`]: a function that may wait for one takes a step that
-//! ends with it ([`settle`], [`settled`]). The match is then made on the blocking pool under
-//! Apache's limits, its outcome is kept with the request, and the step runs again. So a step either
-//! changes nothing before its matches, or remembers how far it has come.
+//! A short match, as nearly all are, is made at once. One that takes longer than the other clients
+//! of the loop should wait is [`Later`]: a function that can wait runs a step that ends with it
+//! ([`settle`], [`settled`]). The match is then made on the blocking pool under Apache's limits,
+//! its outcome is stored in the request, and the step runs again. So a step either changes nothing
+//! before its matches, or records its progress.
 //!
-//! Beyond those limits a match is undecided, which is logged. What that means is up to who asks:
-//! where it only adds something it is "no" ([`Matched::surely`]); where a section or a rule hangs
-//! on it the request is a 500 ([`certain`]); access is refused.
+//! Beyond those limits a match is undecided, which is logged. The caller determines what that
+//! means: if the match only adds something it counts as failed ([`Matched::surely`]); if a section
+//! or a rule depends on it the request is a 500 ([`certain`]); access is denied.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -24,19 +24,19 @@ use crate::log::Level;
 use crate::phases::walk;
 use crate::request::Request;
 
-/// The most matches of a request, those of its subrequests counted, that are made on the pool;
-/// more are undecided.
+/// Most matches of a request, including its subrequests, that are made on the pool; others are
+/// undecided.
 pub const DECISION_LIMIT: usize = 64;
 
-/// How much work the loop does itself for all matches of a request that are not quick; others are
-/// made on the pool then.
+/// The work that the loop does itself for all matches of a request that are not quick; others are
+/// made on the pool.
 pub const REQUEST_WORK: u64 = 3 * pcre::LOOP_WORK;
 
-/// How long a request waits for all of them together; what is not decided then is undecided. One
-/// that reaches Apache's limit at the first place of its subject takes half a second.
+/// How long a request waits for all of them together; the others are undecided. A match that
+/// reaches Apache's limit at the first place of its subject takes half a second.
 pub const DECISION_WAIT: Duration = Duration::from_secs(30);
 
-/// So much of a pattern goes to the log, in bytes.
+/// Most bytes of a pattern in the log.
 const SHOWN_BYTES: usize = 200;
 
 /// Why a step has no result.
@@ -44,7 +44,7 @@ const SHOWN_BYTES: usize = 200;
 pub enum Stop {
     /// The request ends with this status.
     Status(u16),
-    /// A match has to be made first, or an `.htaccess` be read.
+    /// A match has to be made first, or an `.htaccess` read.
     Later,
 }
 
@@ -60,8 +60,7 @@ impl From<u16> for Stop {
     }
 }
 
-/// Whether it matches, where something hangs on that: a request for which it is undecided ends with
-/// a 500.
+/// Whether it matches, if the request depends on that: an undecided match ends it with 500.
 ///
 /// # Errors
 /// That status.
@@ -73,7 +72,7 @@ pub fn certain(matched: Matched) -> Result<bool, Stop> {
     }
 }
 
-/// Runs a hook's step: at once where no match takes long, which costs nothing.
+/// Runs a hook's step: at once if no match takes long, which costs nothing.
 pub fn settle<'r>(
     request: &'r mut Request,
     mut step: impl FnMut(&mut Request) -> Result<Verdict, Stop> + 'r,
@@ -91,7 +90,7 @@ pub fn settle<'r>(
 /// Runs a step until no match is missing.
 ///
 /// # Errors
-/// The status that the step ends the request with.
+/// The status with which the step ends the request.
 pub async fn settled<T>(
     request: &mut Request,
     mut step: impl FnMut(&mut Request) -> Result<T, Stop>,
@@ -105,10 +104,10 @@ pub async fn settled<T>(
     }
 }
 
-/// Makes the match that a step has missed, or reads the file.
+/// Makes the match that a step lacks, or reads the file.
 pub async fn decide(request: &mut Request) {
     if request.depth.in_expression {
-        // No client waits for this subrequest: the request that evaluates the expression makes the
+        // Nothing waits for this subrequest: the request that evaluates the expression makes the
         // match or reads the file, and evaluates it again.
         std::future::pending::<()>().await;
     }
@@ -117,7 +116,7 @@ pub async fn decide(request: &mut Request) {
     }
     let Some((wanted, deadline)) = request.matching.take_wanted() else { return };
     let watch = Arc::new(Watch::until(deadline));
-    // Also where the client has gone and no step will use the outcome.
+    // Also if the client has disconnected and no step will use the outcome.
     let _ends = Ends(watch.clone());
     let job = {
         let wanted = wanted.clone();
@@ -148,10 +147,10 @@ impl Drop for Ends {
 }
 
 impl Request {
-    /// Whether a pattern matches, and where its groups lie.
+    /// Whether a pattern matches, and the positions of its groups.
     ///
     /// # Errors
-    /// [`Later`] where that takes longer than the loop can wait.
+    /// [`Later`] if that takes longer than the loop can wait.
     pub fn matches(
         &self,
         regex: &Regex,
@@ -188,8 +187,8 @@ impl Request {
         self.want(regex, subject)
     }
 
-    /// Whether a match has to be made, or a file to be read, before a step can go on, be it one of
-    /// a subrequest.
+    /// Whether a match has to be made or a file read before a step can continue, including those of
+    /// subrequests.
     pub(crate) fn misses_something(&self) -> bool {
         let state = self.matching.0.get();
         walk::wants_to_read(self) || state.is_some_and(|state| state.borrow().wanted.is_some())
@@ -199,12 +198,12 @@ impl Request {
         if self.matching.want(regex, subject) {
             return Err(Later);
         }
-        // One line is enough: what follows on the same subject is not tried any more.
+        // One line suffices: further matches on the same subject are not tried.
         self.log_undecided(regex, subject, Why::Number);
         Ok(Matched::Undecided(Why::Number))
     }
 
-    /// Notes that nothing can be said of a variable: a match that sets or unsets it is undecided.
+    /// Marks a variable as undecided: a match that sets or unsets it is.
     pub fn leave_undecided(&self, variable: &[u8]) {
         let mut state = self.matching.state().borrow_mut();
         if !state.variables.iter().any(|known| known == variable) {
@@ -212,20 +211,20 @@ impl Request {
         }
     }
 
-    /// A variable was set or unset, whatever it was before.
+    /// Marks a variable as decided: it was set or unset.
     pub fn make_decided(&self, variable: &[u8]) {
         if let Some(state) = self.matching.0.get() {
             state.borrow_mut().variables.retain(|known| known != variable);
         }
     }
 
-    /// Whether nothing can be said of a variable.
+    /// Whether a variable is undecided.
     pub fn is_undecided(&self, variable: &[u8]) -> bool {
         let state = self.matching.0.get();
         state.is_some_and(|state| state.borrow().variables.iter().any(|known| known == variable))
     }
 
-    /// The variables of which nothing can be said.
+    /// The undecided variables.
     pub(crate) fn undecided_variables(&self) -> Vec<Vec<u8>> {
         self.matching.0.get().map(|state| state.borrow().variables.clone()).unwrap_or_default()
     }
@@ -242,8 +241,7 @@ impl Request {
     }
 }
 
-/// What is known of a request's matches that took long; shared with its subrequests. Nothing is
-/// kept of the others.
+/// A request's matches that took long; shared with its subrequests. Others are not stored.
 #[derive(Default)]
 pub struct Matching(OnceCell<Rc<RefCell<State>>>);
 
@@ -251,15 +249,15 @@ pub struct Matching(OnceCell<Rc<RefCell<State>>>);
 struct State {
     decided: Vec<Decided>,
     wanted: Option<Wanted>,
-    /// Until when all of them have to be decided.
+    /// The time by which all of them must be decided.
     deadline: Option<Instant>,
-    /// Variables of which nothing can be said.
+    /// Undecided variables.
     variables: Vec<Vec<u8>>,
-    /// A match was undecided.
+    /// Whether a match was undecided.
     some_undecided: bool,
-    /// What the loop has done for matches that were not quick.
+    /// The loop's work for matches that were not quick.
     spent: u64,
-    /// What the limit was reached with: nothing is tried on it any more.
+    /// The subject that reached the limit: no further matches are tried on it.
     exhausted: Option<Box<[u8]>>,
 }
 

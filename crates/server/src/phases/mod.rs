@@ -1,4 +1,4 @@
-//! What happens to a request, in Apache's order: [`process`] is the way in.
+//! The phases of a request in Apache's order; [`process`] is the entry point.
 
 pub mod errors;
 pub mod expr;

@@ -31,7 +31,7 @@ pub async fn process(request: &mut Request) -> Verdict {
     }
 }
 
-/// All phases but the handler: what a subrequest look-up runs, too.
+/// All phases except the handler, as for a subrequest's look-up.
 pub async fn resolve(request: &mut Request) -> Verdict {
     let verdict = map(request).await;
     if verdict != Verdict::Ok {
@@ -79,7 +79,7 @@ async fn map(request: &mut Request) -> Verdict {
     run_all(request, Phase::HeaderParser).await
 }
 
-/// From the URI to a file name: the walks here serve the name phases alone and are thrown away.
+/// From the URI to a file name: these walks serve only the name phases and are discarded.
 async fn name(request: &mut Request) -> Verdict {
     if let Err(status) = request_uri::normalize(request) {
         return Verdict::Status(status);
@@ -102,7 +102,7 @@ async fn name(request: &mut Request) -> Verdict {
         return Verdict::Status(status);
     }
     if !early && !walk::repeat_ifs(request) {
-        // The walk above was Apache's first, for hooks that are not here; this is its second.
+        // The walk above is Apache's first, for hooks that do not exist here; this is its second.
         walk::back_to_host(request);
         if let Err(status) = locate(request).await {
             return Verdict::Status(status);
@@ -115,7 +115,7 @@ async fn name(request: &mut Request) -> Verdict {
     }
 }
 
-/// `<Location>`, then `<If>`; what conditions may want of the name server is asked for between.
+/// `<Location>`, then `<If>`; names that conditions may need are looked up in between.
 async fn locate(request: &mut Request) -> Result<(), u16> {
     matching::settled(request, walk::locations).await?;
     if request.plan.core.ifs.is_empty() {
@@ -127,8 +127,8 @@ async fn locate(request: &mut Request) -> Result<(), u16> {
     matching::settled(request, walk::ifs).await
 }
 
-/// Authentication and authorisation are not repeated where the request before this one (or the
-/// main one) passed them under the very same merged configuration, unless a hook decides by URI.
+/// Authentication and authorisation are not repeated if the previous (or main) request passed them
+/// under the same merged configuration, unless a hook decides by URI.
 fn permitted_by_chain(request: &mut Request) -> bool {
     if request.engine.server.registry.hooks.auth_by_uri {
         return false;
@@ -150,7 +150,7 @@ fn permitted_by_chain(request: &mut Request) -> bool {
     false
 }
 
-/// Access, authentication, authorisation under `Satisfy`.
+/// Access, authentication, and authorisation under `Satisfy`.
 async fn permit(request: &mut Request) -> Verdict {
     let by_access = run_all(request, Phase::AccessChecker).await;
     match (by_access, request.plan.satisfy_any.contains(request.method)) {
@@ -203,7 +203,7 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
     Verdict::Declined
 }
 
-/// Runs every hook; one that ends the request stops the others.
+/// Runs every hook, until one ends the request.
 pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {

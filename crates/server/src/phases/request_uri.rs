@@ -1,4 +1,4 @@
-//! The request target: normalised, then unescaped.
+//! The request's path: normalised, then unescaped.
 //!
 //! Source: `ap_process_request_internal` (server/request.c).
 
@@ -8,7 +8,7 @@ use crate::core::EncodedSlashes;
 use crate::log::Level;
 use crate::request::Request;
 
-/// Normalises the escaped path (`ap_normalize_path`): dot segments, doubled slashes.
+/// Normalises the escaped path (`ap_normalize_path`): dot segments, double slashes.
 pub fn normalize(request: &mut Request) -> Result<(), u16> {
     let merge_slashes = request.host.core.merge_slashes.or(true);
     if normalize_path(&mut request.uri, Normalize::request(merge_slashes)) {
@@ -20,8 +20,8 @@ pub fn normalize(request: &mut Request) -> Result<(), u16> {
     Err(400)
 }
 
-/// Unescapes the path (`ap_unescape_url` under `AllowEncodedSlashes`), and resolves the dot
-/// segments that decoded slashes brought to light.
+/// Unescapes the path (`ap_unescape_url` according to `AllowEncodedSlashes`), and resolves dot
+/// segments that decoded slashes expose.
 pub fn unescape(request: &mut Request) -> Result<(), u16> {
     let slashes = match request.host.core.allow_encoded_slashes.0 {
         EncodedSlashes::Off => Slashes::Forbid,

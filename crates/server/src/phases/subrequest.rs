@@ -1,4 +1,4 @@
-//! Requests that the server makes of itself: internal redirects and subrequests, with their limits.
+//! Requests that the server creates itself, internal redirects and subrequests, with their limits.
 //!
 //! Source: `ap_internal_redirect` (modules/http/http_request.c), `ap_sub_req_method_uri`,
 //! `ap_sub_req_lookup_file` (server/request.c).
@@ -20,18 +20,18 @@ use crate::phases::process;
 use crate::phases::walk;
 use crate::request::{MainRequest, Request};
 
-/// The most look-ups of one request's expressions (`-U`, `-F`), and of one subrequest with all that
-/// are made within it. Each is work of the loop, and each can make many more.
+/// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within
+/// it. Each occupies the loop, and can cause many more.
 pub const LOOKUP_LIMIT: u32 = 500;
 
-/// Look-ups of one request, and of one subrequest with all within it, until others have their turn.
+/// Look-ups of a request, or of a subrequest including all within it, before the loop yields.
 const TURN_LOOKUPS: u32 = 16;
 
-/// `LimitInternalRecursion`: internal redirects, and subrequests within each other.
+/// The default of `LimitInternalRecursion`: internal redirects, and nested subrequests.
 pub const RECURSION_LIMIT: u16 = 10;
 
-/// Answers with another URI of this server. Afterwards `request` is the new request, answered, and
-/// the old one is its `prev`. Gives [`Verdict::Done`], or a status if the limit is reached.
+/// Responds with another URI of this server. Afterwards `request` is the new, completed request,
+/// and the old one is its `prev`. Returns [`Verdict::Done`], or a status if the limit is reached.
 pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     let depth = request.depth.redirects + 1;
     if depth > request.host.core.max_internal_redirects() {
@@ -55,7 +55,7 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     Verdict::Done
 }
 
-/// Takes over what a subrequest found, without running anything again
+/// Takes over the results of a subrequest without running anything again
 /// (`ap_internal_fast_redirect`).
 pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.uri = sub.uri;
@@ -90,8 +90,8 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.adopt_kept(kept.collect());
 }
 
-/// Looks a URI up as the client would, without asking a handler. The subrequest's `status` is 200
-/// if it could be served.
+/// Looks up a URI like a client's, without running a handler. The subrequest's `status` is 200 if
+/// it could be served.
 pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     let mut sub = child_for_uri(request, uri, method);
     finish_lookup(request, &mut sub).await;
@@ -106,8 +106,8 @@ fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     sub
 }
 
-/// Looks a file up, by its name in the request's directory or an absolute path. `None` where the
-/// name can't be joined.
+/// Looks up a file by its name in the request's directory, or by an absolute path. Returns `None`
+/// if the name can't be joined.
 pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = child_for_file(request, name);
     finish_lookup(request, &mut sub).await;
@@ -139,9 +139,9 @@ fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
     request.log_core(Level::Error, number, &why, None);
 }
 
-/// What an expression asks for by `-U` or `-F`. All these look-ups of a request share one limit,
-/// beyond which they are refused. `None` where it would have to wait, and where the expression is
-/// being evaluated for a subrequest that asks for the same again (`op_url_subr`).
+/// Looks up the argument of `-U` or `-F`. All these look-ups of a request share a limit, beyond
+/// which they are refused. Returns `None` if it would have to wait, or if the expression is being
+/// evaluated for a subrequest with the same argument (`op_url_subr`).
 pub(crate) fn lookup_in_expression(
     request: &mut Request,
     subject: Subject,
@@ -150,7 +150,7 @@ pub(crate) fn lookup_in_expression(
     if let Some(main) = &request.main {
         let is_same = match subject {
             Subject::Url => main.uri == request.uri,
-            // Apache's process ends there: its stack is used up.
+            // Apache crashes there, since its stack overflows.
             Subject::File => main.filename == request.filename,
         };
         if is_same {
@@ -172,7 +172,7 @@ pub(crate) fn lookup_in_expression(
     done.then_some(sub)
 }
 
-/// The value of a future that need not wait.
+/// The value of a future that does not wait.
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
@@ -186,7 +186,7 @@ async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     lookups.made.set(lookups.made.get().saturating_add(1));
     let are_too_many = lookups.made.get() > LOOKUP_LIMIT;
     if are_too_many || sub.depth.subrequests > most {
-        // Once for all that share the limit: the log is not to be flooded.
+        // Once for all that share the limit, so that the log is not flooded.
         if !lookups.have_logged.replace(true) {
             if are_too_many {
                 let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
@@ -219,7 +219,7 @@ pub async fn run(sub: &mut Request) -> Verdict {
     Box::pin(crate::phases::handler::produce(sub)).await
 }
 
-/// Everything up to and with the last slash.
+/// The path up to and including the last slash.
 fn parent(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     path.get(..end).unwrap_or_default()
@@ -230,7 +230,7 @@ fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {
 }
 
 impl Request {
-    /// A new request for `uri` (with query) that takes this one's place.
+    /// A new request for `uri` (with query) that replaces this one.
     fn successor(&mut self, uri: &[u8]) -> Request {
         let mut next = self.derived(uri);
         next.method = self.method;

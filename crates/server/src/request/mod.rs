@@ -319,7 +319,7 @@ impl Request {
     /// The core's directory configuration of a layer.
     pub fn core_of<'l>(&self, layer: &'l Layer) -> &'l CoreDir {
         let slot = self.engine.server.registry.core;
-        let Some(core) = layer.dir.get(slot) else { unreachable!("core is always there") };
+        let Some(core) = layer.dir.get(slot) else { unreachable!("core is always active") };
         core
     }
 

@@ -101,7 +101,7 @@ fn one_that_takes_too_much_memory_is_an_error_with_its_line() {
     site.write("htdocs/folder/.htaccess", &lines);
     site.start();
     assert_eq!(site.get("/folder/a.txt").status, 500);
-    let text = "takes too much memory; this line and what follows is not read (line ";
+    let text = "takes too much memory; this line and the rest are ignored (line ";
     assert_eq!(site.count_lines(text), 1, "{}", site.error_log());
     site.assert_serves();
 }

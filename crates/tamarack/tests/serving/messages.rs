@@ -88,7 +88,7 @@ fn what_is_not_here_is_named_with_its_module() {
         ("LoadModule wsgi_module x.so", "see docs/refused.md\n".to_owned()),
         (
             "LoadModule alias_module x.so\nDirectoryIndex a",
-            "DirectoryIndex belongs to mod_dir: it takes LoadModule dir_module\n".to_owned(),
+            "DirectoryIndex belongs to mod_dir, which requires LoadModule dir_module\n".to_owned(),
         ),
     ] {
         let site = Site::new("hints");

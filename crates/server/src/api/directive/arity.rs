@@ -1,4 +1,4 @@
-//! How many words a directive got, and what is said where it is the wrong number.
+//! The number of a directive's arguments, and the error if it is wrong.
 //!
 //! Source: `invoke_cmd` (server/config.c).
 
@@ -7,8 +7,8 @@ use conf::Arg;
 use super::{Fault, Row, Takes};
 use crate::api::module::Module;
 
-/// The words that count: to Apache an empty word (`""`) is one that is missing, and where it takes
-/// any number of them the end.
+/// The significant arguments: Apache treats an empty one (`""`) as missing, and in a list as its
+/// end.
 pub(super) fn counted<M: Module>(takes: Takes<M>, args: &[Arg]) -> &[Arg] {
     let empty = args.iter().position(|arg| arg.text.is_empty()).unwrap_or(args.len());
     let upto_empty = args.get(..empty).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn flag(name: &str, arg: &Arg) -> Result<bool, Fault> {
     }
 }
 
-/// Apache's sentence for a wrong number of arguments, which ends in the usage line.
+/// Apache's error for a wrong number of arguments, which ends with the usage.
 pub(super) fn arity<M: Module>(row: &Row<M>, wants: &str) -> Fault {
     Fault::new(format!("{} {wants}, {}", row.name, row.doc))
         .help(format!("usage: {} {}", row.name, row.syntax))

@@ -1,17 +1,17 @@
-//! Providers: what one module offers to others by group and name (`ap_register_provider`).
+//! Providers: what a module offers to others by group and name (`ap_register_provider`).
 
 use std::any::Any;
 use std::sync::Arc;
 
 use crate::config::registry::Registry;
 
-/// Looks a provider up in a registry; the usual call while configuration is read.
+/// Looks up a provider in a registry, when the configuration is read.
 pub fn provider<T: Any + Send + Sync>(reg: &Registry, group: &str, name: &str) -> Option<Arc<T>> {
     reg.hooks.provider(group, name)
 }
 
-/// Providers that the configuration itself makes (`<AuthnProviderAlias>`), beside those that
-/// modules registered.
+/// Providers that the configuration defines (`<AuthnProviderAlias>`), in addition to those of
+/// modules.
 #[derive(Clone, Default)]
 pub struct DefinedProviders(Vec<DefinedProvider>);
 
@@ -23,12 +23,12 @@ struct DefinedProvider {
 }
 
 impl DefinedProviders {
-    /// Adds a provider; a later one of the same name takes the earlier one's place.
+    /// Adds a provider, replacing an earlier one of the same name.
     pub fn define<T: Any + Send + Sync>(&mut self, group: &'static str, name: String, value: T) {
         self.0.push(DefinedProvider { group, name, value: Arc::new(value) });
     }
 
-    /// A provider by name; names are case-insensitive.
+    /// The provider of this name; names are case-insensitive.
     pub fn find<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
         let is_it = |of: &&DefinedProvider| of.group == group && of.name.eq_ignore_ascii_case(name);
         self.0.iter().rev().find(is_it)?.value.clone().downcast::<T>().ok()

@@ -1,4 +1,4 @@
-//! What the active modules registered, in order.
+//! The hooks of the active modules, in order.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::request::Request;
 use crate::request::read_policy::ReadPolicy;
 
-/// Everything that the active modules registered.
+/// The hooks, providers and filters of the active modules.
 #[derive(Default)]
 pub struct HookTable {
     pub(super) phases: [Vec<HookDef>; Phase::COUNT],
@@ -30,8 +30,8 @@ pub struct HookTable {
     pub(super) answered: Vec<fn(&Request)>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     pub(super) satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
-    /// Some hook decides access by URI, not by configuration alone: then authorisation is never
-    /// inherited by subrequests and internal redirects (`AP_AUTH_INTERNAL_PER_URI`).
+    /// Whether some hook decides access by URI instead of by configuration alone: then subrequests
+    /// and internal redirects never inherit authorisation (`AP_AUTH_INTERNAL_PER_URI`).
     pub auth_by_uri: bool,
 }
 
@@ -68,17 +68,17 @@ impl HookTable {
         self.phase(Phase::Handler).iter().any(is_named)
     }
 
-    /// A filter by name; names are case-insensitive.
+    /// The filter of this name; names are case-insensitive.
     pub fn filter(&self, name: &[u8]) -> Option<&Arc<FilterDef>> {
         self.filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// An input filter by name; names are case-insensitive.
+    /// The input filter of this name; names are case-insensitive.
     pub fn input_filter(&self, name: &[u8]) -> Option<&Arc<InputFilterDef>> {
         self.input_filters.iter().find(|filter| filter.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// A provider (`ap_lookup_provider`); names are case-insensitive.
+    /// The provider of this name (`ap_lookup_provider`); names are case-insensitive.
     pub fn provider<T: Any + Send + Sync>(&self, group: &str, name: &str) -> Option<Arc<T>> {
         let (_, found) = self.providers.iter().find(|((in_group, called), _)| {
             *in_group == group && called.eq_ignore_ascii_case(name)
@@ -92,52 +92,52 @@ impl HookTable {
         of_group.filter_map(|((_, n), p)| Some((*n, p.clone().downcast::<T>().ok()?))).collect()
     }
 
-    /// How TLS comes to connections, if anybody offers it.
+    /// The TLS hook, if a module has registered one.
     pub fn tls(&self) -> Option<TlsHook> {
         self.tls
     }
 
-    /// How slowly clients of a host may send.
+    /// The limits on slow clients of a host.
     pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
     }
 
-    /// What each loop does every second, and at its end.
+    /// The functions that each loop calls every second, and at its end.
     pub fn every_second(&self) -> &[fn(&Engine)] {
         &self.every_second
     }
 
-    /// What notes an answer that was timed.
+    /// The functions that note a timed response.
     pub fn answered(&self) -> &[fn(&Request)] {
         &self.answered
     }
 
-    /// What makes shared things before the fork.
+    /// The functions that create shared state before the fork.
     pub fn shared(&self) -> &[ShareHook] {
         &self.shared
     }
 
-    /// What the supervisor does once a minute.
+    /// The functions that the supervisor calls once a minute.
     pub fn maintain(&self) -> &[MaintainHook] {
         &self.maintain
     }
 
-    /// What is done when the logs are open, before the fork.
+    /// The functions that are called when the logs are open, before the fork.
     pub fn logs_opened(&self) -> &[ServerHook] {
         &self.logs_opened
     }
 
-    /// What every child does before it serves.
+    /// The functions that every child calls before it serves.
     pub fn child_started(&self) -> &[ServerHook] {
         &self.child_started
     }
 
-    /// The methods that `Satisfy Any` is in force for in a directory (mod_access_compat tells).
+    /// The methods with `Satisfy Any` in a directory (from mod_access_compat).
     pub fn satisfy_any(&self, dir: &Slots) -> MethodSet {
         self.satisfy.as_ref().map_or(MethodSet::EMPTY, |ask| ask(dir))
     }
 
-    /// Orders each phase; `load_order` lists the modules' `FILE`s.
+    /// Sorts each phase; `load_order` lists the modules' `FILE`s.
     pub(crate) fn sort(&mut self, load_order: &[&'static str]) {
         for phase in &mut self.phases {
             let place = |file: &str| load_order.iter().position(|f| *f == file);
@@ -147,7 +147,7 @@ impl HookTable {
     }
 }
 
-/// Moves each hook behind those it must follow, and otherwise keeps the order.
+/// Moves each hook after those it must follow, and otherwise keeps the order.
 fn settle(hooks: &mut Vec<HookDef>) {
     let mut waiting: Vec<HookDef> = std::mem::take(hooks);
     while !waiting.is_empty() {
@@ -157,7 +157,7 @@ fn settle(hooks: &mut Vec<HookDef>) {
                     && (hook.after.contains(&other.module) || other.before.contains(&hook.module))
             })
         };
-        // A cycle can only be a mistake of ours; then the order by rank stands.
+        // A cycle is a programming error; the order by rank remains.
         let next = waiting.iter().position(|hook| !must_wait(hook)).unwrap_or(0);
         hooks.push(waiting.remove(next));
     }

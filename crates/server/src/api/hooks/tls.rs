@@ -1,4 +1,4 @@
-//! How a module brings TLS to connections.
+//! How a module adds TLS to connections.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,45 +11,45 @@ use crate::config::host::{Host, Server};
 use crate::engine::Engine;
 use crate::request::connection_info::{Client, TlsFacts};
 
-/// How TLS comes to connections (mod_ssl).
+/// The callbacks for TLS (mod_ssl).
 #[derive(Clone, Copy)]
 pub struct TlsHook {
-    /// Whether connections of this client speak TLS, by the address they came to.
+    /// Whether this client's connection uses TLS, by its local address.
     pub is_on: fn(&Client, &Server) -> bool,
-    /// The configuration for a client, by its first message; `None` refuses it.
+    /// The configuration for a client, by its ClientHello; `None` refuses it.
     pub choose: fn(&Client, &Server, &ClientHello<'_>) -> Option<TlsChoice>,
-    /// Which of the host's certificates the handshake showed.
+    /// The index of the host's certificate that the handshake sent.
     pub shown: fn(&Server, &TlsChoice, &TlsInfo<'_>) -> usize,
-    /// What is to be thought of the certificates that a client sent.
+    /// Verdict on the certificates that a client sent.
     pub judge: fn(&Engine, &TlsChoice, &[CertificateDer<'static>]) -> Judgement,
-    /// Whether a request on this connection may be for this host; asked once per connection and
+    /// Whether a request on this connection may name this host; called once per connection and
     /// host.
     pub admit: fn(&Client, &Server, &TlsFacts, &Host) -> Result<(), Box<HeadError>>,
 }
 
-/// What a handshake is done with.
+/// The configuration of a handshake.
 pub struct TlsChoice {
-    /// For rustls.
+    /// The rustls configuration.
     pub config: Arc<ServerConfig>,
-    /// The host whose configuration it is: [`Host::id`].
+    /// The host that it belongs to: [`Host::id`].
     pub host: u32,
-    /// The place of the certificate that suits the client in TLS 1.3.
+    /// The index of the certificate that suits the client in TLS 1.3.
     pub certificate: usize,
 }
 
-/// Whether a client may go on with the certificates that it sent.
+/// The verdict on a client's certificates.
 pub enum Judgement {
-    /// It may, with these certificates.
+    /// Continue with these certificates.
     Admit {
         /// Why they are not trusted, if they are not.
         failure: Option<String>,
-        /// How many authorities stand above the client's own certificate, if they are.
+        /// The number of issuers above the client's own certificate, if it is trusted.
         depth: usize,
     },
-    /// It may, as if it had shown none, for this reason.
+    /// Continue as if there were no certificate, for this reason.
     Ignore(String),
-    /// It may not, for this reason.
+    /// Close the connection, for this reason.
     Refuse(String),
-    /// Somebody has to be asked first.
+    /// A future of the verdict.
     Wait(Pin<Box<dyn Future<Output = Judgement>>>),
 }

@@ -7,7 +7,7 @@ use super::{Group, VhostTable, is_wild};
 use crate::config::host::Host;
 
 impl VhostTable {
-    /// What is configured where.
+    /// Formats the virtual hosts.
     pub fn dump(&self) -> String {
         let mut out = "VirtualHost configuration:\n".to_owned();
         let mut order = self.order.clone();
@@ -25,8 +25,8 @@ impl VhostTable {
     }
 }
 
-/// An address's place in Apache's table of 256 lists (`hash_addr`), which is the order of its
-/// dump; 4 bytes as a little-endian machine reads them.
+/// An address's index in Apache's table of 256 lists (`hash_addr`), which determines the order of
+/// its dump; 4 bytes read as little-endian.
 fn bucket(ip: IpAddr) -> u32 {
     let [.., a, b, c, d] = match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),

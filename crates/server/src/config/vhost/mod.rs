@@ -1,4 +1,4 @@
-//! Which host a request is for: by the address it came to, then by the name it asks for.
+//! Selects the host for a request: by local address, then by name.
 //!
 //! Manual: "An In-Depth Discussion of Virtual Host Matching". Source: server/vhost.c.
 
@@ -23,37 +23,37 @@ pub struct VhostTable {
     main: Arc<Host>,
     /// The hosts of each address that a `<VirtualHost>` names.
     by_address: HashMap<IpAddr, Vec<Group>>,
-    /// Those of `*` and `_default_`.
+    /// The hosts of `*` and `_default_`.
     wildcard: Vec<Group>,
-    /// Which groups there are in `by_address`, in Apache's order, for [`VhostTable::dump`].
+    /// The groups of `by_address` in Apache's order, for [`VhostTable::dump`].
     order: Vec<(IpAddr, Option<u16>)>,
 }
 
-/// The hosts of one address and port: the first is the one for requests that name no other.
+/// The hosts of one address and port. The first is the default host.
 struct Group {
-    /// `None` is every port.
+    /// The port; `None` for all ports.
     port: Option<u16>,
     hosts: Vec<Member>,
     /// By `ServerName` and `ServerAlias`.
     names: Names,
-    /// By what their `<VirtualHost>` calls the address.
+    /// By the address's name in `<VirtualHost>`.
     called: Names,
-    /// The places of those with a `ServerPath`.
+    /// The indexes of those with a `ServerPath`.
     with_path: Vec<usize>,
 }
 
 /// A host in a group, by one of its addresses.
 struct Member {
     host: Arc<Host>,
-    /// What `<VirtualHost>` calls the address: the last resort when names are compared.
+    /// The address's name in `<VirtualHost>`: the last resort when names are compared.
     called: Vec<u8>,
 }
 
 impl VhostTable {
-    /// A table of `hosts`; the first is the main server.
+    /// Returns a table of `hosts`, the first of which is the main server.
     ///
-    /// Apache puts hosts into its lists from the last to the first, each in front of what is there
-    /// (`ap_fini_vhost_config`); so do we, by reversing what was appended.
+    /// Apache inserts hosts into its lists from the last to the first, each at the front
+    /// (`ap_fini_vhost_config`); this appends and reverses.
     pub fn new(hosts: &[Arc<Host>]) -> VhostTable {
         let mut table = VhostTable {
             main: hosts[0].clone(),
@@ -85,7 +85,7 @@ impl VhostTable {
                             self.order.push((ip, port));
                         }
                     }
-                    // `*:80 [::]:80` is one address twice, and listed once.
+                    // `*:80 [::]:80` is the same address twice, and is listed once.
                     None if last == Some((None, port)) => {}
                     None => {
                         join(&mut self.wildcard, host, port, called);
@@ -96,17 +96,16 @@ impl VhostTable {
         }
     }
 
-    /// The host for a connection to `local`, before any name is known
-    /// (`ap_update_vhost_given_ip`).
+    /// The host for a connection to `local`, before the name is known (`ap_update_vhost_given_ip`).
     pub fn by_address(&self, local: SocketAddr) -> &Arc<Host> {
         let group = self.group(local);
         group.and_then(|group| group.hosts.first()).map_or(&self.main, |member| &member.host)
     }
 
-    /// The host for a request on `client` that asks for `host`; `path` is for `ServerPath`.
+    /// The host for a request on `client` that names `host`; `path` is for `ServerPath`.
     ///
     /// # Errors
-    /// Under `StrictHostCheck` a name that no host of the address has is a 400.
+    /// Under `StrictHostCheck` an unknown name is a 400.
     pub fn select(
         &self,
         client: &Client,
@@ -132,7 +131,7 @@ impl VhostTable {
         }
     }
 
-    /// The host of an address that has a name (`ssl_find_vhost`): for TLS, which knows the name
+    /// The host of an address with this name (`ssl_find_vhost`): for TLS, which knows the name
     /// before there is a request.
     pub fn named(&self, local: SocketAddr, name: &[u8]) -> Option<&Arc<Host>> {
         match self.group(local) {
@@ -141,13 +140,13 @@ impl VhostTable {
         }
     }
 
-    /// The main server, if it has the name. It has no aliases (`ServerAlias` stands in
-    /// `<VirtualHost>` alone).
+    /// The main server, if it has the name. It has no aliases, since `ServerAlias` is allowed only
+    /// in `<VirtualHost>`.
     fn main_by_name(&self, name: &[u8]) -> Option<&Arc<Host>> {
         Some(&self.main).filter(|main| main.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether more than one host answers at an address.
+    /// Whether an address has more than one host.
     pub fn is_name_based(&self, local: SocketAddr) -> bool {
         self.group(local).is_some_and(|group| group.hosts.len() > 1)
     }
@@ -163,13 +162,13 @@ impl VhostTable {
     }
 }
 
-/// The place of the group for a port.
+/// The index of the group for a port.
 fn of_port(groups: &[Group], port: u16) -> Option<usize> {
     let exact = groups.iter().position(|group| group.port == Some(port));
     exact.or_else(|| groups.iter().position(|group| group.port.is_none()))
 }
 
-/// The addresses that `<VirtualHost>` names, with what it calls them; `None` is any address.
+/// The addresses of a `<VirtualHost>` with their names; `None` is any address.
 fn resolved(name: &VirtualHostName) -> Vec<(Option<IpAddr>, Vec<u8>)> {
     let specific = |ip: IpAddr| (!ip.is_unspecified()).then(|| ip.to_canonical());
     match name {
@@ -182,7 +181,7 @@ fn resolved(name: &VirtualHostName) -> Vec<(Option<IpAddr>, Vec<u8>)> {
     }
 }
 
-/// Adds a host to the group of a port; tells whether the group is new.
+/// Adds a host to the group of a port; returns whether the group is new.
 fn join(groups: &mut Vec<Group>, host: &Arc<Host>, port: Option<u16>, called: Vec<u8>) -> bool {
     let member = Member { host: host.clone(), called };
     match groups.iter_mut().find(|group| group.port == port) {
@@ -218,12 +217,12 @@ impl Group {
         self.with_path = (0..self.hosts.len()).filter(with_path).collect();
     }
 
-    /// The first host that has the name; failing that, the first whose `<VirtualHost>` names it.
+    /// The first host with this name, or else the first whose `<VirtualHost>` names it.
     fn by_name(&self, name: &[u8]) -> Option<&Arc<Host>> {
         self.host_at(self.names.find(name).or_else(|| self.called.find(name))?)
     }
 
-    /// The first host whose `ServerPath` the path lies below.
+    /// The first host whose `ServerPath` contains the path.
     fn by_path(&self, path: &[u8]) -> Option<&Arc<Host>> {
         let is_below = |own: &[u8]| lies_below(path, own);
         let mut places = self.with_path.iter();
@@ -263,7 +262,7 @@ fn is_wild(alias: &[u8]) -> bool {
     alias.iter().any(|byte| matches!(byte, b'*' | b'?'))
 }
 
-/// `*` is any bytes, `?` one byte; case does not count (`ap_strcasecmp_match`).
+/// Matches `*` with any bytes and `?` with one byte, ignoring case (`ap_strcasecmp_match`).
 fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut on) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -306,7 +305,7 @@ fn mismatch(default: &Host, name: &[u8]) -> Box<HeadError> {
         )
         .as_bytes(),
     );
-    // The wire's levels have no warning; what is logged as an error is seen all the same.
+    // The levels of `wire` have no warning; an error is logged in any case.
     Box::new(HeadError {
         status: 400,
         log_number: 10157,

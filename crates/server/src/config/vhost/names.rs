@@ -1,15 +1,15 @@
-//! Names of the hosts of one address, found without looking through all of them.
+//! The names of an address's hosts, indexed.
 //!
-//! The first host that has a name wins, whichever way it has it, so each name and each pattern
-//! carries its host's place in the order. A name is looked up by its hash. A pattern stands under
-//! its literal beginning or end, whichever fewer patterns share; a request looks under the
-//! beginnings and ends of its own name.
+//! The first host with a name wins, however it has it, so each name and each pattern carries its
+//! host's position. A name is looked up by its hash. A pattern is stored under its literal
+//! beginning or end, whichever fewer patterns share; a request is looked up under the beginnings
+//! and ends of its name.
 
 use hashbrown::HashMap;
 
 use super::{is_wild, matches_wildcard};
 
-/// Names up to this length are brought to lower case on the stack, bytes. DNS has none longer.
+/// Longest name in bytes that is lowercased on the stack. DNS has no longer ones.
 const SHORT: usize = 256;
 
 /// The names of hosts in their order.
@@ -35,15 +35,15 @@ struct Buckets {
     lengths: Vec<Length>,
 }
 
-/// A length that literals of a [`Buckets`] have.
+/// A length of literals in a [`Buckets`].
 struct Length {
     bytes: usize,
-    /// The byte that all literals of this length begin with: almost always the dot of `*.name`.
+    /// The first byte of all literals of this length: almost always the dot of `*.name`.
     first: Option<u8>,
 }
 
 impl Names {
-    /// The names of hosts in their order: each has a `ServerName`, and aliases.
+    /// The names of hosts in order: each has a `ServerName`, and aliases.
     pub fn of<'h>(hosts: impl Iterator<Item = (&'h [u8], &'h [Vec<u8>])>) -> Names {
         let mut names = Names::default();
         let mut patterns = Vec::new();
@@ -62,12 +62,12 @@ impl Names {
         names
     }
 
-    /// Adds a name. The first host that has it keeps it.
+    /// Adds a name. The first host with it keeps it.
     pub fn add(&mut self, name: &[u8], place: u32) {
         self.exact.entry(name.to_ascii_lowercase().into()).or_insert(place);
     }
 
-    /// The place of the first host that has `name`.
+    /// The position of the first host with `name`.
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         let mut short = [0; SHORT];
         let long;
@@ -100,7 +100,7 @@ impl Names {
         first
     }
 
-    /// Puts each pattern where it has the fewest beside it.
+    /// Stores each pattern where it shares its literal with the fewest others.
     fn sort(&mut self, patterns: Vec<Pattern>) {
         let mut beginnings: HashMap<Box<[u8]>, usize> = HashMap::new();
         let mut ends: HashMap<Box<[u8]>, usize> = HashMap::new();
@@ -141,7 +141,7 @@ impl Buckets {
         self.by_literal.entry(literal).or_default().push(pattern);
     }
 
-    /// Looks for `name` among the patterns of one literal, which has this length.
+    /// Searches `name` among the patterns of a literal of this length.
     fn find(&self, length: &Length, literal: &[u8], name: &[u8], first: &mut Option<u32>) {
         if length.first.is_some() && literal.first().copied() != length.first {
             return;
@@ -152,8 +152,8 @@ impl Buckets {
     }
 }
 
-/// Moves `first` to the first of `patterns` that matches, if that is an earlier one. Patterns stand
-/// in the order of their hosts.
+/// Sets `first` to the first matching pattern of `patterns`, if that is earlier. Patterns are in
+/// the order of their hosts.
 fn find_in(patterns: &[Pattern], name: &[u8], first: &mut Option<u32>) {
     let is_earlier = |pattern: &&Pattern| first.is_none_or(|first| pattern.place < first);
     let mut earlier = patterns.iter().take_while(is_earlier);

@@ -1,4 +1,4 @@
-//! What is sent: types, handlers, filters, error documents, how files are read.
+//! Content: types, handlers, filters, error documents, and how files are read.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(accept_path_info),
         "On|Off|Default",
         "Default",
-        "Says whether a URL may go on behind the file that it leads to.",
+        "Sets whether a URL may have trailing path information after the file.",
     ),
     file_info(
         "AddDefaultCharset",
         Takes::One(add_default_charset),
         "On|Off|charset",
         "Off",
-        "Adds a charset to text/plain and text/html answers that name none.",
+        "Adds a charset to text/plain and text/html responses without one.",
     ),
     Row::<Core>::new(
         "ContentDigest",
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
             Ok(())
         }),
         "On|Off",
-        "Sends a Content-MD5 field with files.",
+        "Adds a Content-MD5 field to responses with files.",
     )
     .standing(Places::ALL, Override::OPTIONS)
     .default("Off"),
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(default_type),
         "media-type|none",
         "none",
-        "Does nothing; only none is taken without a warning.",
+        "Has no effect; any value except none causes a warning.",
     ),
     file_info(
         "EnableMMAP",
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "On",
-        "Allowed Apache to map files into memory.",
+        "Allows mapping files into memory.",
     )
     .state(State::Accepted("files are never mapped: a file that shrinks would kill the process")),
     file_info(
@@ -67,21 +67,21 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "Off",
-        "Lets the kernel send files to the network by itself.",
+        "Allows the kernel to send files directly.",
     )
-    .state(State::Accepted("a long file leaves by sendfile in plain HTTP, also under Off")),
+    .state(State::Accepted("long files are sent by sendfile in plain HTTP, even with Off")),
     file_info(
         "ErrorDocument",
         Takes::Raw(error_document),
         "error-code document",
         "",
-        "Answers an error with a text, a local path or another URL instead of the built-in page.",
+        "Sets the response for an error: a text, a local path or another URL.",
     ),
     Row::<Core>::new(
         "ForceType",
         Takes::One(force_type),
         "media-type|None",
-        "Gives all files of a place one media type, whatever their names say.",
+        "Sets the media type of all files in a section, regardless of their names.",
     )
     .standing(Places::PER_DIR, Override::FILE_INFO),
     file_info(
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(set_handler),
         "handler-name|none|expression",
         "",
-        "Has all requests to a place answered by one handler.",
+        "Sets the handler of all requests in a section.",
     ),
     file_info(
         "SetInputFilter",
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "filter[;filter...]",
         "",
-        "Names the filters that request bodies go through.",
+        "Sets the filters that request bodies pass through.",
     ),
     file_info(
         "SetOutputFilter",
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "filter[;filter...]",
         "",
-        "Names the filters that answers go through.",
+        "Sets the filters that responses pass through.",
     ),
 ];
 
@@ -163,7 +163,7 @@ fn set_handler(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let handler = if arg.text.contains_str("%{") {
         let flags = cx.expr_flags();
         let build = cx.build();
-        // It may turn out to be any.
+        // Its value may be any handler.
         build.counts_hosts = true;
         let expr = expr::parse_string(&build.registry, &arg.text, flags)
             .map_err(|why| Fault::new(format!("Can't parse expression : {why}")).at(arg))?;
@@ -186,13 +186,13 @@ fn filter_names(arg: &Arg) -> Arc<Vec<Vec<u8>>> {
     Arc::new(names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// Statuses below these have no document.
+/// Lower statuses have no document.
 const FIRST_STATUS: i64 = 300;
-/// And from here on there is none either.
+/// From this status on there is no document either.
 const END_STATUS: i64 = 600;
 
-/// `ErrorDocument code text`; the text is one argument, or a lone double quote and the rest of
-/// the line. Source: `set_error_document` (server/core.c).
+/// `ErrorDocument code text`; the text is an argument, or a single double quote and the rest of the
+/// line. Source: `set_error_document` (server/core.c).
 fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     let mut line = raw.text.as_slice();
     let Some((code, length)) = conf::word::first_word(line) else { return Err(two_arguments()) };
@@ -200,7 +200,7 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     let Some((document, length)) = conf::word::first_word(line) else {
         return Err(two_arguments());
     };
-    // To Apache an empty word is one that is missing.
+    // Apache treats an empty word as missing.
     let is_missing = code.is_empty() || document.is_empty();
     if is_missing || !line.get(length..).unwrap_or_default().trim_ascii().is_empty() {
         return Err(two_arguments());
@@ -216,7 +216,7 @@ fn error_document(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
         cx.dir().error_documents.insert(number, ErrorDocument::Default);
         return Ok(());
     }
-    // What has a space in it is a text, however it begins.
+    // A document with a space is a text, however it begins.
     let is_text = document.contains(&b' ');
     let is_url = !is_text && document.find(b"://").is_some();
     if is_url && number == 401 {

@@ -1,4 +1,4 @@
-//! Where loops and processes run. Apache has no such directives.
+//! CPU affinity of loops and processes. Apache has no such directives.
 
 use conf::Arg;
 use mpm::affinity::Setting;
@@ -14,14 +14,14 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(cpu_affinity),
         "Off|Auto|Core|Thread|LLC|cpu-list",
         "Auto",
-        "Binds loops (of the event and loop MPMs) or processes (of prefork and worker) to CPUs. \
-         `Auto` gives each loop a CPU of its own where there are enough, physical cores before \
-         their second threads and neighbours under one last-level cache, and otherwise the CPUs \
-         of one cache; under a CPU quota it binds nothing. `Core` gives each a physical core with \
-         all its threads, `Thread` a single CPU, `LLC` the CPUs of one last-level cache; a list \
-         such as `0-3,8` is `Thread` within these CPUs, and event starts as many loops. A mask or \
-         cpuset that was set from outside is kept to in any case. `tamarack -t -D DUMP_CPU` \
-         prints the machine, what is allowed, and who runs where and why.",
+        "Binds loops (event and loop MPMs) or processes (prefork and worker) to CPUs. `Auto` gives \
+         each loop a CPU of its own if there are enough, preferring separate physical cores and \
+         a common last-level cache, and otherwise the CPUs of one cache; under a CPU quota it \
+         binds nothing. `Core` gives each a physical core with all its threads, `Thread` a \
+         single CPU, `LLC` the CPUs of one last-level cache; a list such as `0-3,8` is `Thread` \
+         within these CPUs, and event starts as many loops. A mask or cpuset set from outside \
+         is always respected. `tamarack -t -D DUMP_CPU` prints the machine, the allowed CPUs, \
+         and the assignment with its reasons.",
     ),
     row(
         "CPUAffinityAdapt",
@@ -31,11 +31,10 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "On",
-        "Follows what becomes of the CPUs while the server runs: a loop leaves a CPU that other \
-         programs need and returns when it is quiet, new connections go to loops that have time, \
-         and changes of the mask, the cpuset, the quota and the CPUs that are online need no \
-         restart. Every decision is a line in the error log at `LogLevel mpm:debug` and counted. \
-         Without effect where CPUAffinity is `Off`.",
+        "Adapts to CPU usage while the server runs: a loop leaves a CPU that other programs need \
+         and returns when it is idle, new connections go to loops with spare time, and changes \
+         of the mask, the cpuset, the quota and the online CPUs need no restart. Every decision \
+         is logged at `LogLevel mpm:debug` and counted. Has no effect if CPUAffinity is `Off`.",
     ),
 ];
 

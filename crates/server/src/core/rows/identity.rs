@@ -1,4 +1,4 @@
-//! Who the server is: names, aliases, the document root, and what it tells of itself.
+//! The server's identity: names, aliases, the document root, and its version.
 
 use conf::Arg;
 
@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(server_name),
         "[scheme://]domain-name|ip-address[:port]",
         "",
-        "Sets the name, and perhaps scheme and port, by which the server speaks of itself.",
+        "Sets the server's name for its own URLs, optionally with scheme and port.",
     ),
     host(
         "ServerAdmin",
@@ -25,20 +25,20 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "email-address|URL",
         "",
-        "Names whom error pages tell visitors to turn to.",
+        "Sets the contact address on error pages.",
     ),
     Row::<Core>::new(
         "ServerAlias",
         Takes::Each(server_alias),
         "hostname [hostname] ...",
-        "Gives a virtual host further names; * and ? are wildcards.",
+        "Sets further names of a virtual host; * and ? are wildcards.",
     )
     .standing(Places::HOST, Override::NONE),
     Row::<Core>::new(
         "ServerPath",
         Takes::One(server_path),
         "URL-path",
-        "Sends requests without a Host field to this virtual host when their path starts so.",
+        "Selects this virtual host for requests without a Host field whose path begins so.",
     )
     .standing(Places::HOST, Override::NONE),
     host(
@@ -46,14 +46,14 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(document_root),
         "directory-path",
         "/var/www/html",
-        "Names the directory whose files are served under / where no other mapping applies.",
+        "Sets the directory of the files that are served under /.",
     ),
     Row::<Core>::new(
         "UseCanonicalName",
         Takes::One(use_canonical_name),
         "On|Off|DNS",
-        "Says whether URLs that the server makes name it by ServerName, by the Host field, or by \
-         its address's name.",
+        "Sets the host name in the server's own URLs: ServerName, the Host field, or the name of \
+         its address.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("Off"),
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
             Ok(())
         }),
         "On|Off",
-        "Lets URLs that the server makes carry the port that the connection came to.",
+        "Uses the connection's port in the server's own URLs.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("Off"),
@@ -73,7 +73,8 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "HostnameLookups",
         Takes::One(hostname_lookups),
         "On|Off|Double",
-        "Has clients' host names looked up for logs and variables; Double checks them backwards.",
+        "Looks up client host names for logs and variables; Double verifies them by a forward \
+         look-up.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("Off"),
@@ -85,27 +86,27 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "ON|OFF",
         "OFF",
-        "Refuses requests whose host name no name or alias of the address's hosts matches.",
+        "Refuses requests whose host name matches no name or alias of the address's hosts.",
     ),
     global(
         "NameVirtualHost",
         Takes::One(name_virtual_host),
         "addr[:port]",
         "",
-        "Does nothing: every address with several virtual hosts is name-based by itself.",
+        "Has no effect: an address with several virtual hosts is always name-based.",
     ),
     global(
         "ServerTokens",
         Takes::One(server_tokens),
         "Major|Minor|Min[imal]|Prod[uctOnly]|OS|Full",
         "Full",
-        "Says how much of the version the Server field tells.",
+        "Sets how much of the version the Server field contains.",
     ),
     Row::<Core>::new(
         "ServerSignature",
         Takes::One(server_signature),
         "On|Off|EMail",
-        "Puts a last line with version and host name on pages that the server makes.",
+        "Adds a last line with version and host name to pages that the server generates.",
     )
     .standing(Places::ALL, Override::ALL)
     .default("Off"),
@@ -117,9 +118,9 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "Off",
-        "Makes the variable REDIRECT_URL a whole URL instead of a path.",
+        "Makes the variable REDIRECT_URL a complete URL instead of a path.",
     )
-    .state(State::Accepted("no module here passes REDIRECT_URL to programs yet")),
+    .state(State::Accepted("no module passes REDIRECT_URL to programs yet")),
 ];
 
 /// Source: `server_hostname_port` (server/core.c).
@@ -154,7 +155,7 @@ fn server_name(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn port_number(digits: &[u8]) -> Option<u16> {
-    // A slash behind the port is let through, as Apache does.
+    // As in Apache, a slash after the port is allowed.
     let digits = digits.strip_suffix(b"/").unwrap_or(digits);
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|port| *port != 0)
 }

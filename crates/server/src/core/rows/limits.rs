@@ -1,4 +1,4 @@
-//! Limits on what a request may hold.
+//! Limits on requests.
 
 use conf::Arg;
 
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "bytes",
         "8190",
-        "Limits the length of one header field.",
+        "Limits the length of a header field.",
     ),
     host(
         "LimitRequestFields",
@@ -50,50 +50,55 @@ pub(super) const ROWS: &[Row<Core>] = &[
             Ok(())
         }),
         "bytes",
-        "Limits the length of a request's body; 0 takes the limit off.",
+        "Limits the length of a request body; 0 removes the limit.",
     )
     .standing(Places::ALL, Override::ALL)
     .default("1073741824"),
     Row::<Core>::new(
         "LimitXMLRequestBody",
         Takes::One(|cx, arg| {
-            // As `atol`: what is no number is 0.
+            // As with `atol`, other text is 0.
             let message = "LimitXMLRequestBody requires a non-negative integer.";
             let bytes = u64::try_from(leading_number(&arg.text));
             cx.dir().limit_xml_request_body.set(bytes.map_err(|_| Fault::new(message).at(arg))?);
             Ok(())
         }),
         "bytes",
-        "Limits the length of a request's body where it is read as XML.",
+        "Limits the length of a request body that is parsed as XML.",
     )
     .standing(Places::ALL, Override::ALL)
     .default("1000000")
-    .state(State::Accepted("no module here reads XML bodies yet")),
+    .state(State::Accepted("no module parses XML bodies yet")),
     host(
         "LimitInternalRecursion",
         Takes::Some { least: 1, most: 2, set: limit_internal_recursion },
         "number [number]",
         "10",
-        "Limits how often one request may be redirected inside, and how deep subrequests may nest.",
+        "Limits a request's internal redirects, and the nesting of subrequests.",
     ),
-    ranges("MaxRanges", Takes::One(max_ranges), "200", "Limits how many ranges one request gets."),
+    ranges(
+        "MaxRanges",
+        Takes::One(max_ranges),
+        "200",
+        "Limits the number of ranges in a response.",
+    ),
     ranges(
         "MaxRangeOverlaps",
         Takes::One(max_range_overlaps),
         "20",
-        "Limits how many ranges of one request may overlap.",
+        "Limits the number of overlapping ranges in a request.",
     ),
     ranges(
         "MaxRangeReversals",
         Takes::One(max_range_reversals),
         "20",
-        "Limits how often the ranges of one request may go backwards.",
+        "Limits the number of times that the ranges of a request go backwards.",
     ),
     Row::<Core>::new(
         "ReadBufferSize",
         Takes::One(read_buffer_size),
         "bytes",
-        "Sets the size of the buffers that bodies are read into.",
+        "Sets the size of the buffers for reading bodies.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("8192")

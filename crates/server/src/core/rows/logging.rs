@@ -15,21 +15,20 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(error_log),
         "file-path|syslog[:[facility][:tag]]",
         "logs/error_log",
-        "Names the file, pipe or syslog facility that errors are written to.",
+        "Sets the file, pipe or syslog facility for errors.",
     ),
     host(
         "ErrorLogFormat",
         Takes::Some { least: 1, most: 2, set: error_log_format },
         "[connection|request] format",
         "",
-        "Sets the format of error log lines, or of the lines that describe a connection or request \
-         once.",
+        "Sets the format of error log lines, or of lines that describe each connection or request.",
     ),
     Row::<Core>::new(
         "LogLevel",
         Takes::Some { least: 1, most: usize::MAX, set: log_level },
         "[module:]level [module:level] ...",
-        "Says how urgent a message must be to be logged, for all or for single modules.",
+        "Sets the least urgent level of messages to log, for all modules or single ones.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE)
     .default("warn"),
@@ -95,8 +94,8 @@ fn log_level(cx: &mut Here<'_, '_>, words: &[Arg]) -> Set {
     Ok(())
 }
 
-/// Outside of sections the level is the host's, for what no request is behind, and what requests
-/// begin with.
+/// Outside of sections, the level applies to the host's messages without a request, and initially
+/// to requests.
 fn set(cx: &mut Here<'_, '_>, module: Option<&'static str>, level: Level) {
     if cx.outside_sections() {
         add(&mut cx.server().log, module, level);

@@ -1,4 +1,4 @@
-//! The core's directives, by what they are about.
+//! The core's directives by topic.
 
 mod content;
 mod cpus;
@@ -38,7 +38,7 @@ const GROUPS: [&[Row<Core>]; 13] = [
 
 const COUNT: usize = count();
 
-/// Every row of the core.
+/// All rows of the core.
 pub(super) const ALL: &[Row<Core>] = &joined();
 
 const fn count() -> usize {
@@ -65,7 +65,7 @@ const fn joined() -> [Row<Core>; COUNT] {
     all
 }
 
-/// A row for "server config, virtual host".
+/// A row for the context "server config, virtual host".
 const fn host(
     name: &'static str,
     takes: Takes<Core>,
@@ -78,7 +78,7 @@ const fn host(
         .default(default)
 }
 
-/// A row for "server config" alone.
+/// A row for the context "server config" alone.
 const fn global(
     name: &'static str,
     takes: Takes<Core>,
@@ -91,7 +91,7 @@ const fn global(
         .default(default)
 }
 
-/// A row for all places, under `FileInfo`.
+/// A row for all contexts, under `FileInfo`.
 const fn file_info(
     name: &'static str,
     takes: Takes<Core>,
@@ -104,13 +104,13 @@ const fn file_info(
         .default(default)
 }
 
-/// A word out of a few, case does not count; `fault` is Apache's sentence for any other.
+/// Parses one of some words, ignoring case; `fault` is Apache's message for any other.
 fn one_of<T: Copy>(arg: &Arg, words: &[(&str, T)], fault: &str) -> Result<T, Fault> {
     let found = words.iter().find(|(word, _)| arg.is(word));
     found.map(|(_, value)| *value).ok_or_else(|| Fault::new(fault).at(arg))
 }
 
-/// The number that a text begins with, as C's `atoi` reads it: 0 where there is none.
+/// Parses the number at the start of a text, as C's `atoi`: 0 if there is none.
 pub(crate) fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {

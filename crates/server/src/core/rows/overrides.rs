@@ -1,4 +1,4 @@
-//! What `.htaccess` files are called and what they may say.
+//! The names of `.htaccess` files, and the directives allowed in them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "AllowOverride",
         Takes::Some { least: 1, most: usize::MAX, set: allow_override },
         "All|None|directive-type [directive-type] ...",
-        "Says which classes of directives .htaccess files of a directory may use.",
+        "Sets which classes of directives .htaccess files may use.",
     )
     .standing(Places::DIRECTORY, Override::NONE)
     .default("None"),
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "AllowOverrideList",
         Takes::Some { least: 1, most: usize::MAX, set: allow_override_list },
         "None|directive [directive-type] ...",
-        "Names single directives that .htaccess files of a directory may use.",
+        "Sets single directives that .htaccess files may use.",
     )
     .standing(Places::DIRECTORY, Override::NONE)
     .default("None"),
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::Some { least: 1, most: usize::MAX, set: access_file_name },
         "filename [filename] ...",
         ".htaccess",
-        "Names the configuration files that are looked for in directories.",
+        "Sets the names of the configuration files in directories.",
     ),
 ];
 

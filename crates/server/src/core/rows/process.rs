@@ -1,4 +1,4 @@
-//! The server as processes: where it lives, what it writes, when children end.
+//! The server's processes: its folders and files, and the lifetime of children.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "ServerRoot",
         Takes::One(server_root),
         "directory-path",
-        "Names the directory that relative file names of the configuration start from.",
+        "Sets the base directory of relative file names in the configuration.",
     )
     .default("/etc/apache2"),
     global(
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(default_runtime_dir),
         "directory-path",
         "logs/",
-        "Names the directory for files that exist only while the server runs.",
+        "Sets the directory for files that exist only while the server runs.",
     ),
     global(
         "PidFile",
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "filename",
         "logs/httpd.pid",
-        "Names the file that the supervisor's process id is written to.",
+        "Sets the file that contains the supervisor's process id.",
     ),
     global(
         "ScoreBoardFile",
@@ -44,44 +44,44 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "file-path",
         "logs/apache_runtime_status",
-        "Named a file for the scoreboard.",
+        "Sets a file for the scoreboard.",
     )
-    .state(State::Accepted("the scoreboard is shared memory without a name")),
+    .state(State::Accepted("the scoreboard is anonymous shared memory")),
     global(
         "CoreDumpDirectory",
         Takes::One(core_dump_directory),
         "directory",
         "",
-        "Names the directory that children change to, so that a dump of their memory lands there.",
+        "Sets the working directory of children, where core dumps are written.",
     ),
     global(
         "MaxConnectionsPerChild",
         Takes::One(max_connections_per_child),
         "number",
         "0",
-        "Replaces a child after so many connections; 0 never does.",
+        "Replaces a child after this many connections; 0 never does.",
     ),
     global(
         "MaxRequestsPerChild",
         Takes::One(max_connections_per_child),
         "number",
         "0",
-        "The old name of MaxConnectionsPerChild.",
+        "The former name of MaxConnectionsPerChild.",
     ),
     global(
         "MaxMemFree",
         Takes::One(max_mem_free),
         "KBytes",
         "2048",
-        "Limited how much unused memory Apache's allocators keep.",
+        "Limits the unused memory that Apache's allocators keep.",
     )
-    .state(State::Accepted("memory goes back to the allocator at once")),
+    .state(State::Accepted("memory is returned to the allocator at once")),
     global(
         "ThreadStackSize",
         Takes::One(thread_stack_size),
         "size",
         "",
-        "Sets the size of the stacks of the threads that serve connections, in bytes.",
+        "Sets the stack size of serving threads in bytes.",
     ),
     global(
         "EnableExceptionHook",
@@ -91,9 +91,9 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "Off",
-        "Lets modules of Apache run when a child crashes.",
+        "Runs modules' hooks when a child crashes.",
     )
-    .state(State::Accepted("no module here has such a hook")),
+    .state(State::Accepted("no module has such a hook")),
     global(
         "ExtendedStatus",
         Takes::Flag(|cx, on| {
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "Off",
-        "Keeps for the status page what each request is about.",
+        "Records each request for the status page.",
     ),
     global(
         "SeeRequestTail",
@@ -112,22 +112,22 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "On|Off",
         "Off",
-        "Has the status page show the end of long request lines, not their beginning.",
+        "Shows the end of long request lines on the status page instead of the beginning.",
     ),
     Row::<Core>::new(
         "Mutex",
         Takes::Some { least: 1, most: usize::MAX, set: mutex },
         "mechanism [default|mutex-name] ... [OmitPID]",
-        "Chose how Apache's processes lock what they share.",
+        "Sets how Apache's processes lock shared resources.",
     )
     .standing(Places::SERVER, Override::NONE)
     .default("default")
-    .state(State::Accepted("what processes share is locked by atomics in shared memory")),
+    .state(State::Accepted("processes share memory with atomic access")),
     Row::<Core>::new(
         "Port",
         Takes::One(|_, _| Err("Port was replaced with Listen in Apache 2.0".into())),
         "port",
-        "Is gone: Listen took its place.",
+        "Removed: use Listen.",
     )
     .standing(Places::SERVER, Override::NONE),
 ];
@@ -138,7 +138,7 @@ fn absolute(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<PathBuf, Fault> {
         .ok_or_else(|| Fault::new(format!("{} has an invalid path", cx.target.directive)).at(arg))
 }
 
-/// The reader has taken note of it already; here it is checked.
+/// The reader has already applied it; this checks it.
 fn server_root(_: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let path = crate::files::path::as_path(&arg.text);
     if path.is_dir() {

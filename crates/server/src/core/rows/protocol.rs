@@ -1,4 +1,4 @@
-//! How HTTP is spoken: strictness, methods, slashes, time-outs, protocols.
+//! HTTP: strictness, methods, slashes, timeouts, protocols.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::One(set_timeout),
         "seconds",
         "60",
-        "Says how long the server waits for a client to send or take anything.",
+        "Sets how long the server waits for a client to send or receive data.",
     ),
     host(
         "HttpProtocolOptions",
         Takes::Each(http_protocol_options),
         "[Strict|Unsafe] [RegisteredMethods|LenientMethods] [Allow0.9|Require1.0]",
         "Strict LenientMethods Allow0.9",
-        "Says how strictly requests are held to the grammar of HTTP.",
+        "Sets how strictly the syntax of requests is checked.",
     ),
     global(
         "RegisterHttpMethod",
         Takes::Each(register_http_method),
         "method [method [...]]",
         "",
-        "Makes further request methods known.",
+        "Registers further request methods.",
     ),
     host(
         "TraceEnable",
         Takes::One(trace_enable),
         "[on|off|extended]",
         "on",
-        "Says whether TRACE is answered, and whether it may have a body.",
+        "Sets whether TRACE is allowed, and whether it may have a body.",
     ),
     host(
         "MergeSlashes",
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "ON|OFF",
         "ON",
-        "Takes several slashes in a row as one when paths are matched.",
+        "Merges adjacent slashes of a path before matching.",
     ),
     host(
         "MergeTrailers",
@@ -58,14 +58,14 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "[on|off]",
         "off",
-        "Moves trailer fields of a request to its header fields once they have arrived.",
+        "Merges a request's trailer fields into its header fields once they have arrived.",
     ),
     host(
         "AllowEncodedSlashes",
         Takes::One(allow_encoded_slashes),
         "On|Off|NoDecode",
         "Off",
-        "Says what happens to %2F in a path.",
+        "Sets the treatment of %2F in a path.",
     ),
     host(
         "Protocol",
@@ -75,44 +75,44 @@ pub(super) const ROWS: &[Row<Core>] = &[
         }),
         "protocol",
         "",
-        "Names the protocol that a virtual host speaks: http or https.",
+        "Sets the protocol of a virtual host: http or https.",
     ),
     host(
         "Protocols",
         Takes::Some { least: 1, most: usize::MAX, set: protocols },
         "protocol ...",
         "http/1.1",
-        "Lists the protocols that clients may agree on: http/1.1, h2, h2c.",
+        "Sets the protocols for negotiation: http/1.1, h2, h2c.",
     )
-    .state(State::Partial("http/1.1 alone is spoken; others are read and not offered")),
+    .state(State::Partial("only http/1.1 is supported; others are accepted but not offered")),
     host(
         "ProtocolsHonorOrder",
         Takes::One(protocols_honor_order),
         "On|Off",
         "On",
-        "Says whether the server's order of Protocols or the client's counts.",
+        "Sets whether the order of Protocols or the client's takes precedence.",
     ),
     host(
         "FlushMaxPipelined",
         Takes::One(flush_max_pipelined),
         "number",
         "5",
-        "Says how many answers to pipelined requests may wait to leave together.",
+        "Sets how many responses to pipelined requests may be gathered before they are sent.",
     )
-    .state(State::Accepted("every answer leaves as soon as it is made")),
+    .state(State::Accepted("every response is sent at once")),
     host(
         "FlushMaxThreshold",
         Takes::One(flush_max_threshold),
         "number-of-bytes",
         "65535",
-        "Says how many bytes of answers may wait to leave together.",
+        "Sets how many bytes of responses may be gathered before they are sent.",
     )
-    .state(State::Accepted("every answer leaves as soon as it is made")),
+    .state(State::Accepted("every response is sent at once")),
     Row::<Core>::new(
         "AcceptFilter",
         Takes::Two(accept_filter),
         "protocol accept_filter",
-        "Says whether the kernel hands a connection over before its first bytes have come.",
+        "Sets whether the kernel defers a connection until its first bytes arrive.",
     )
     .standing(Places::SERVER, Override::NONE),
 ];
@@ -216,7 +216,7 @@ fn flush_max_threshold(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn accept_filter(cx: &mut Here<'_, '_>, protocol: &Arg, filter: &Arg) -> Set {
-    // `Listen` has its protocols in small letters.
+    // `Listen` has its protocols in lower case.
     let (protocol, filter) = (protocol.text.to_ascii_lowercase(), filter.text.to_vec());
     cx.server().globals.0.accept_filters.insert(protocol, filter);
     Ok(())

@@ -1,7 +1,7 @@
 //! Directives that the reader of configuration files executes while it reads.
 //!
-//! Their rows stand here for `-L`, the manual and AllowOverride; a setter that runs all the same
-//! (a directive that the reader leaves in the tree) has nothing left to do.
+//! These rows exist for `-L`, the manual and AllowOverride; a setter that runs nevertheless (for a
+//! directive that the reader leaves in the tree) has nothing to do.
 
 use conf::{Arg, Node};
 
@@ -11,12 +11,12 @@ use crate::config::context::{Override, Places};
 use crate::core::Core;
 
 pub(super) const ROWS: &[Row<Core>] = &[
-    line("Include", "file-path|directory-path|wildcard", "Reads other configuration files here.")
+    line("Include", "file-path|directory-path|wildcard", "Includes other configuration files.")
         .standing(Places::NOT_HTACCESS, Override::NONE),
     line(
         "IncludeOptional",
         "file-path|directory-path|wildcard",
-        "Reads other configuration files here, if there are any.",
+        "Includes other configuration files, if there are any.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE),
     line(
@@ -25,40 +25,50 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Defines a name for <IfDefine> and, with a value, for ${name}.",
     )
     .standing(Places::NOT_HTACCESS, Override::NONE),
-    line("UnDefine", "parameter-name", "Forgets a name that Define or -D has set.")
+    line("UnDefine", "parameter-name", "Removes a name that Define or -D has set.")
         .standing(Places::NOT_HTACCESS, Override::NONE),
-    Row::<Core>::new(
-        "Error",
-        Takes::Raw(error),
-        "message",
-        "Is an error that says what stands behind it.",
-    )
-    .standing(Places::ALL, Override::ALL),
-    section("IfDefine", "[!]parameter-name", "Holds what counts if a name is defined."),
-    section("IfDirective", "[!]directive-name", "Holds what counts if a directive is known."),
-    section("IfFile", "[!]filename", "Holds what counts if a file is there."),
+    Row::<Core>::new("Error", Takes::Raw(error), "message", "Causes an error with this message.")
+        .standing(Places::ALL, Override::ALL),
+    section(
+        "IfDefine",
+        "[!]parameter-name",
+        "Encloses directives that are used if a name is \
+        defined.",
+    ),
+    section(
+        "IfDirective",
+        "[!]directive-name",
+        "Encloses directives that are used if a directive \
+        exists.",
+    ),
+    section("IfFile", "[!]filename", "Encloses directives that are used if a file exists."),
     section(
         "IfModule",
         "[!]module-file|module-identifier",
-        "Holds what counts if a module is active.",
+        "Encloses directives that are used if a module is active.",
     ),
-    section("IfSection", "[!]section-name", "Holds what counts if a section is known."),
+    section(
+        "IfSection",
+        "[!]section-name",
+        "Encloses directives that are used if a section \
+        exists.",
+    ),
     Row::<Core>::new(
         "RegexDefaultOptions",
         Takes::Some { least: 1, most: usize::MAX, set: regex_default_options },
         "[none] [+|-]option [[+|-]option] ...",
-        "Sets the options of all regular expressions that follow.",
+        "Sets the options of all following regular expressions.",
     )
     .standing(Places::SERVER, Override::NONE)
     .default("DOTALL DOLLAR_ENDONLY"),
     windows(
         "ScriptInterpreterSource",
         "Registry|Registry-Strict|Script",
-        "Chose how Windows finds a script's interpreter.",
+        "Sets how Windows finds a script's interpreter.",
     ),
-    windows("UNCList", "hostname [hostname...]", "Named hosts of Windows network paths."),
-    windows("CGIMapExtension", "cgi-path .extension", "Mapped suffixes on NetWare."),
-    windows("GprofDir", "/tmp/gprof/|/tmp/gprof/%", "Named a directory for profiles of Apache."),
+    windows("UNCList", "hostname [hostname...]", "Sets hosts of Windows network paths."),
+    windows("CGIMapExtension", "cgi-path .extension", "Maps suffixes on NetWare."),
+    windows("GprofDir", "/tmp/gprof/|/tmp/gprof/%", "Sets a directory for profiles of Apache."),
 ];
 
 const fn line(name: &'static str, syntax: &'static str, doc: &'static str) -> Row<Core> {
@@ -70,9 +80,9 @@ const fn section(name: &'static str, syntax: &'static str, doc: &'static str) ->
         .standing(Places::ALL, Override::ALL)
 }
 
-/// A directive that Apache itself does not know on Linux.
+/// A directive that Apache itself does not have on Linux.
 const fn windows(name: &'static str, syntax: &'static str, doc: &'static str) -> Row<Core> {
-    Row::<Core>::new(name, Takes::Raw(|_, _| Err("it is not there".into())), syntax, doc)
+    Row::<Core>::new(name, Takes::Raw(|_, _| Err("it does not exist".into())), syntax, doc)
         .standing(Places::ALL, Override::ALL)
         .state(State::Refused("Apache has it on other systems only"))
 }

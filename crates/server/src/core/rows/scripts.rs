@@ -1,4 +1,4 @@
-//! What programs that answer requests get and may use.
+//! CGI programs: their environment and limits.
 
 use conf::Arg;
 
@@ -8,7 +8,7 @@ use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::core::dir_config::ResourceLimit;
 
-const NO_PROGRAMS: State = State::Accepted("no module here starts programs for requests yet");
+const NO_PROGRAMS: State = State::Accepted("no module starts programs for requests yet");
 
 pub(super) const ROWS: &[Row<Core>] = &[
     Row::<Core>::new(
@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
             Ok(())
         }),
         "On|Off",
-        "Passes the Authorization field to programs, which do not see it otherwise.",
+        "Passes the Authorization field to CGI programs.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)
     .default("Off")
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         Takes::Two(cgi_var),
         "variable rule",
         "",
-        "Says where a variable that programs get takes its value from.",
+        "Sets the source of a CGI variable.",
     )
     .state(NO_PROGRAMS),
     limits("RLimitCPU", Takes::Some { least: 1, most: 2, set: limit_cpu }, "seconds"),
@@ -41,7 +41,7 @@ const fn limits(name: &'static str, takes: Takes<Core>, syntax: &'static str) ->
         name,
         takes,
         syntax,
-        "Limits what programs that are started for requests may use.",
+        "Limits the resources of programs that are started for requests.",
     )
     .standing(Places::ALL, Override::ALL)
     .state(NO_PROGRAMS)

@@ -1,4 +1,4 @@
-//! A directory that facts rest on: that its path leads to the same one.
+//! A directory that facts depend on: its path leads to the same one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(super) struct Directory {
     /// Device and inode.
     pub identity: (u64, u64),
     pub watch: DirWatch,
-    /// Its name in the directory above, and the name's generation when it was last looked at.
+    /// Its name in the directory above, and the name's generation at the last check.
     name: Option<(WatchId, AtomicU64)>,
     /// If its path is a symbolic link, every name that the link leads through.
     way: Option<Vec<Seen>>,
@@ -28,7 +28,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The directory of which a fact has just been made. `way`: it is reached through a link.
+    /// Returns the directory of a new fact. `way` is set if it is reached through a link.
     pub fn new(
         path: &[u8],
         above: Option<Arc<Directory>>,
@@ -49,8 +49,8 @@ impl Directory {
         }
     }
 
-    /// Whether its path leads to it still, as of the last drain. After an event for its name it is
-    /// looked at again: most often it is the same one.
+    /// Whether its path still leads to it, as of the last drain. After an event for its name it is
+    /// checked again: usually it is the same one.
     pub fn is_true(&self, watcher: &Watcher) -> bool {
         self.stamp.is_true(watcher, || {
             let stands = |(id, seen): &Seen| watcher.generation(*id) == *seen;
@@ -66,8 +66,8 @@ impl Directory {
         watcher.generation(*id) == seen.load(Ordering::Acquire)
     }
 
-    /// Looks at its path. The watch is asked as well: if two directories changed places and back
-    /// while this one was made, it could be the other one's.
+    /// Stats its path. The watch is checked as well: if two directories changed places and back
+    /// meanwhile, this could be the other one's.
     fn is_there_again(&self, watcher: &Watcher) -> bool {
         let Some((id, seen)) = &self.name else { return false };
         let generation = watcher.generation(*id);
@@ -106,7 +106,7 @@ impl Directory {
         }
     }
 
-    /// The bytes that it takes, a listing of its names excluded.
+    /// The bytes of memory, without a listing of its names.
     pub fn bytes(&self) -> usize {
         let way = self.way.as_ref().map_or(0, |way| way.len() * size_of::<Seen>());
         size_of::<Directory>() + self.path.len() + way

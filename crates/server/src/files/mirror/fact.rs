@@ -1,4 +1,4 @@
-//! What stands at a path, and what that depends on.
+//! The entry at a path, and its dependencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::request::FileInfo;
 /// A name's counter in the watch, and its generation.
 pub(super) type Seen = (WatchId, u64);
 
-/// What stands at a path. It does not change; if what it says is no longer true, it is replaced.
+/// The entry at a path. It is immutable; if it is no longer true, it is replaced.
 pub struct Fact {
     pub(super) path: Box<[u8]>,
     pub(super) above: Above,
@@ -30,17 +30,18 @@ pub struct Fact {
     pub(super) stamp: Stamp,
 }
 
-/// What a fact rests on.
+/// What a fact depends on.
 pub(super) enum Above {
-    /// It is the root's.
+    /// Nothing, for the root.
     Nothing,
     /// The directory that it is in.
     Directory(Arc<Directory>),
-    /// Something above it is not there, or is no directory.
+    /// A fact above it that is missing or not a directory.
     NoDirectory(Arc<Fact>),
 }
 
-/// The watch's stamp when something was last found true: while it is unchanged, so is that.
+/// The watch's stamp when something was last found true: it holds as long as the stamp is
+/// unchanged.
 pub(super) struct Stamp(AtomicU64);
 
 impl Stamp {
@@ -48,9 +49,9 @@ impl Stamp {
         Stamp(AtomicU64::new(stamp))
     }
 
-    /// Whether it is true still; if the stamp says nothing, `holds` does.
+    /// Whether it is still true; if the stamp has changed, `holds` decides.
     pub fn is_true(&self, watcher: &Watcher, holds: impl FnOnce() -> bool) -> bool {
-        // Read before anything that `holds` looks at, so that it never promises too much.
+        // Read before anything that `holds` reads, so that it never promises too much.
         let now = watcher.stamp();
         if self.0.load(Ordering::Acquire) == now {
             return true;
@@ -64,7 +65,7 @@ impl Stamp {
 }
 
 impl Fact {
-    /// The fact of a path below one where no directory is: nothing is there.
+    /// The fact of a path below one that is not a directory: it is missing.
     pub(super) fn below(path: &[u8], fact: Arc<Fact>, stamp: u64) -> Fact {
         let fact = match &fact.above {
             Above::NoDirectory(topmost) => topmost.clone(),
@@ -73,7 +74,7 @@ impl Fact {
         Fact::missing(path, Above::NoDirectory(fact), None, stamp)
     }
 
-    /// The fact of a path where nothing is.
+    /// The fact of a missing path.
     pub(super) fn missing(path: &[u8], above: Above, name: Option<Seen>, stamp: u64) -> Fact {
         Fact {
             path: path.into(),
@@ -101,7 +102,7 @@ impl Fact {
         self.entry
     }
 
-    /// Whether `other` is of something above this one, without which this one is not true.
+    /// Whether `other` is above this one, so that this one depends on it.
     pub fn is_below(&self, other: &Arc<Fact>) -> bool {
         match &self.above {
             Above::Nothing => false,
@@ -112,7 +113,7 @@ impl Fact {
         }
     }
 
-    /// Whether it is true still, as of the last drain. A directory above may be looked at again.
+    /// Whether it is still true, as of the last drain. A directory above may be checked again.
     pub fn is_true(&self, watcher: &Watcher) -> bool {
         self.stamp.is_true(watcher, || {
             let stands = |(id, seen): &Seen| watcher.generation(*id) == *seen;
@@ -127,7 +128,7 @@ impl Fact {
         })
     }
 
-    /// The bytes that it takes, those of its directory included.
+    /// The bytes of memory, including those of its directory.
     pub(super) fn bytes(&self) -> usize {
         let directory = self.directory.as_ref().map_or(0, |directory| directory.bytes());
         let way = self.way.len() * size_of::<Seen>();

@@ -22,33 +22,33 @@ use super::directory::Directory;
 use super::fact::Seen;
 use crate::files::path;
 
-/// The bytes of all listings of a process.
+/// Most bytes of all listings of a process.
 pub const LISTINGS_BYTES_LIMIT: usize = 16 * 1024 * 1024;
-/// The names of one listing.
+/// Most names of a listing.
 const NAMES_MAX: usize = 1_000_000;
-/// The missing names that a directory is first listed after.
+/// The number of missing names after which a directory is first listed.
 const MISSES_FIRST: usize = 3;
-/// It is listed again after a number of missing names that is this part of its names: a listing
-/// then costs no more than the looks that came before it.
+/// A directory is listed again after a number of missing names that is this fraction of its names:
+/// a listing then costs no more than the preceding look-ups.
 const MISSES_PART: usize = 4;
 /// The least such number.
 const MISSES_LEAST: usize = 8;
-/// Bytes of directory entries that are read at a time: about a thousand names, 0.2 ms.
+/// Bytes of directory entries read at a time: about a thousand names, 0.2 ms.
 const PART_BYTES: usize = 32 * 1024;
-/// The longest name (NAME_MAX): the system has another error for longer ones.
+/// The longest name (NAME_MAX): the system's error for longer ones differs.
 const NAME_BYTES_MAX: usize = 255;
 
-/// What is known of the names in a directory.
+/// The known names in a directory.
 #[derive(Default)]
 pub(super) struct Names(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Missing names that were looked at since the last listing.
+    /// Missing names that were looked up since the last listing.
     misses: usize,
     listing: Option<Listing>,
     reading: Option<Reading>,
-    /// It has too many names.
+    /// Whether it has too many names.
     is_refused: bool,
 }
 
@@ -61,13 +61,13 @@ struct Listing {
     account: Account,
 }
 
-/// A listing that is being made.
+/// A listing in progress.
 struct Reading {
     directory: OwnedFd,
     listing: Listing,
 }
 
-/// The listings of a process: how much they take, and the ones that are there, the oldest first.
+/// The listings of a process: their total size, and the listings in order of age.
 pub(super) struct Listings {
     hasher: DefaultHashBuilder,
     bytes: Arc<AtomicUsize>,
@@ -75,7 +75,7 @@ pub(super) struct Listings {
     all: Mutex<VecDeque<Weak<Directory>>>,
 }
 
-/// What one listing takes; given back when it is dropped.
+/// The size of a listing, subtracted when it is dropped.
 struct Account {
     bytes: usize,
     total: Arc<AtomicUsize>,
@@ -109,7 +109,7 @@ impl Listings {
         (self.hasher.hash_one(name) >> 32) as u32
     }
 
-    /// The counter of a name that a listing lacks, with the generation that it had then.
+    /// The counter of a name that a listing lacks, with its generation at that time.
     pub fn lacks(&self, directory: &Directory, watcher: &Watcher, name: &[u8]) -> Option<Seen> {
         if name.len() > NAME_BYTES_MAX || name.contains(&0) {
             return None;
@@ -124,10 +124,10 @@ impl Listings {
         (is_valid && !has(listing.classes.get(class)?)).then_some((id, generation))
     }
 
-    /// Notes that a name was looked at and is not there; lists the directory if that is due, or
-    /// goes on with it.
+    /// Notes that a name was looked up and is missing; lists the directory if that is due, or
+    /// continues.
     pub fn missed(&self, directory: &Arc<Directory>, watcher: &Watcher) {
-        // Another thread is at it.
+        // Another thread is doing this.
         let Ok(mut state) = directory.names.0.try_lock() else { return };
         state.misses += 1;
         if state.reading.is_none() && state.is_due() {
@@ -172,7 +172,8 @@ impl Listings {
         is_it.then_some(Reading { directory: file, listing })
     }
 
-    /// Reads some names. Whether there are more; `None` if there are too many, or an error.
+    /// Reads some names. Returns whether there are more; `None` if there are too many, or on an
+    /// error.
     fn read_part(&self, reading: &mut Reading) -> Option<bool> {
         let mut buffer = Vec::new();
         buffer.resize_with(PART_BYTES, MaybeUninit::uninit);
@@ -200,7 +201,7 @@ impl Listings {
             if let Some(directory) = oldest.upgrade() {
                 match directory.names.0.try_lock() {
                     Ok(mut state) => state.listing = None,
-                    // It is in use. Nothing waits for it here, where a lock is held already.
+                    // It is in use. Do not wait for it while holding another lock.
                     Err(TryLockError::WouldBlock) => return false,
                     Err(TryLockError::Poisoned(_)) => {}
                 }
@@ -255,7 +256,7 @@ impl Listing {
     }
 }
 
-/// A hash as tables want it, from the short one that is kept.
+/// Expands a stored short hash for tables.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

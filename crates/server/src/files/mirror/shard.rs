@@ -1,7 +1,7 @@
-//! What is known of some of the paths, within limits in bytes.
+//! The facts and contents of some paths, within limits in bytes.
 //!
-//! Facts and contents have a limit each. A fact that was not used since the last look at it goes
-//! first. A content is kept in place of others that are asked for less: a scan of more files than
+//! Facts and contents have a limit each. Facts that were not used since the last pass are dropped
+//! first. A content replaces only others that are requested less often: a scan of more files than
 //! fit evicts nothing.
 
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use hashbrown::HashTable;
 
 use super::fact::Fact;
 
-/// A content needs that many uses more than another one to take its place, so that files that are
-/// asked for equally often do not evict each other.
+/// A content needs this many more uses than another one to replace it, so that files that are
+/// requested equally often do not evict each other.
 const USES_MORE: u8 = 2;
-/// Contents that are looked at for room at most.
+/// Most contents that are examined for room.
 const LOOKED_AT: usize = 4;
-/// Uses are halved when so many contents per path were asked for.
+/// Uses are halved after this many requested contents per path.
 const ASKED_PER_PATH: usize = 8;
 
 /// The limits in bytes.
@@ -28,17 +28,17 @@ pub(super) struct Limits {
 
 #[derive(Default)]
 pub(super) struct Shard {
-    /// Indices of `slots`.
+    /// Indexes of `slots`.
     by_path: HashTable<u32>,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     facts: Hand,
     contents: Hand,
-    /// Contents that were asked for since uses were halved.
+    /// Contents requested since uses were halved.
     asked: usize,
 }
 
-/// A place in the slots that goes round, and the bytes that it guards.
+/// A position that cycles through the slots, and the bytes that it limits.
 #[derive(Default)]
 struct Hand {
     at: usize,
@@ -51,7 +51,7 @@ struct Slot {
     bytes: usize,
     content: Option<Bytes>,
     is_used: bool,
-    /// How often its content was asked for lately.
+    /// How often its content was requested recently.
     uses: u8,
 }
 
@@ -62,7 +62,7 @@ impl Shard {
         Some(slot.fact.clone())
     }
 
-    /// A fact with its content, if that is kept.
+    /// A fact with its content, if that is cached.
     pub fn content(&mut self, hash: u64, path: &[u8]) -> Option<(Arc<Fact>, Option<Bytes>)> {
         self.asked += 1;
         if self.asked > self.slots.len().saturating_mul(ASKED_PER_PATH) {
@@ -75,7 +75,7 @@ impl Shard {
         Some((slot.fact.clone(), slot.content.clone()))
     }
 
-    /// Keeps a fact in place of the one that its path had.
+    /// Stores a fact, replacing the previous one of its path.
     pub fn keep(&mut self, hash: u64, fact: &Arc<Fact>, limits: Limits) {
         let mut uses = 0;
         if let Some(index) = self.index(hash, &fact.path) {
@@ -100,7 +100,7 @@ impl Shard {
         self.by_path.insert_unique(hash, index, rehash);
     }
 
-    /// Keeps a content with its fact, if it fits or is asked for more than others.
+    /// Stores a content with its fact, if it fits or is requested more often than others.
     pub fn keep_content(&mut self, hash: u64, fact: &Arc<Fact>, content: &Bytes, limits: Limits) {
         let Some(index) = self.index(hash, &fact.path) else { return };
         let Some(slot) = at(&self.slots, index) else { return };
@@ -142,7 +142,7 @@ impl Shard {
     }
 
     fn make_room(&mut self, bytes: usize, limit: usize) {
-        // Twice round: once to find all in use, once to drop them.
+        // Two passes: one that finds all in use, and one that drops them.
         for _ in 0..2 * self.slots.len() {
             if self.facts.bytes + bytes <= limit {
                 return;

@@ -109,7 +109,7 @@ fn a_directory_has_the_times_of_its_last_change() {
         assert_eq!(site.kind(name), Ok(FileKind::Directory));
         assert!(site.is_remembered(name));
         let page = site.fact("a/b/page").unwrap();
-        // A member more changes what a listing says of the directory.
+        // Another member changes the listing of the directory.
         fs::create_dir(site.folder.join("a/b").join(name.replace('/', "-"))).unwrap();
         assert_eq!(site.kind(name), Ok(FileKind::Directory));
         assert!(Arc::ptr_eq(&site.fact("a/b/page").unwrap(), &page));
@@ -145,7 +145,7 @@ fn a_directory_of_which_something_is_heard_keeps_what_is_below_it() {
     fs::set_permissions(site.folder.join("a"), mode).unwrap();
     let directory = site.fact("a").unwrap();
     assert_eq!(directory.stat().unwrap().mode, 0o750);
-    // The event on the directory itself also invalidates its names, which are the same still.
+    // The event on the directory itself also invalidates its names, which are unchanged.
     assert_eq!(site.kind("a/b/page"), Ok(FileKind::Regular));
     assert!(Arc::ptr_eq(&site.fact("a/b/page").unwrap(), &below));
     assert!(below.is_below(&directory) && below.is_below(&b) && !b.is_below(&below));
@@ -163,7 +163,7 @@ fn contents_are_those_of_the_last_write() {
     let site = Site::new("contents");
     assert_eq!(site.content("a/b/page").as_deref(), Some(&b"one"[..]));
     for round in 0..100 {
-        // Within one tick of the clock that stamps files, and of one length.
+        // Within one tick of the clock that stamps files, and of the same length.
         fs::write(site.folder.join("a/b/page"), format!("{round:03}")).unwrap();
         assert_eq!(site.content("a/b/page").unwrap(), format!("{round:03}"));
     }
@@ -214,8 +214,8 @@ fn what_one_thread_has_learnt_all_know() {
     });
 }
 
-/// Threads ask while one changes what they ask for: what was written before a drain is seen after
-/// it, whichever thread made the fact.
+/// Threads read while one writes: a write before a drain is visible after it, whichever thread
+/// created the fact.
 #[test]
 fn threads_see_what_was_written_before_they_drained() {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -244,7 +244,7 @@ fn threads_see_what_was_written_before_they_drained() {
             scope.spawn(|| {
                 while written.load(Ordering::SeqCst) < ROUNDS {
                     let least = written.load(Ordering::SeqCst);
-                    // Between two renames there is none.
+                    // Between two renames there is no file.
                     if let Some(content) = site.content("a/b/page") {
                         let seen = std::str::from_utf8(&content).unwrap().parse().unwrap_or(least);
                         assert!(seen >= least, "{seen} {least}");
@@ -262,7 +262,7 @@ fn names_without_end_do_not_fill_the_memory() {
     let site = Site::new("memory");
     site.files.limit(LIMIT, LIMIT);
     for number in 0..5_000 {
-        // Files of their own: names that are not there are known by the listing.
+        // Separate files, since missing names are known from the listing.
         let name = format!("a/b/{number}");
         fs::write(site.folder.join(&name), "x").unwrap();
         assert!(site.fact(&name).is_some());
@@ -295,7 +295,7 @@ fn a_scan_of_more_contents_than_fit_evicts_none() {
     }
     let all = site.files.shards.iter().map(|shard| shard.lock().unwrap().bytes().1);
     assert!(all.sum::<usize>() <= FILES * BYTES / 4);
-    // What is asked for more often takes its place.
+    // A file that is requested more often replaces it.
     let hot = paths.last().unwrap();
     (0..60).for_each(|_| drop(ask(hot)));
     assert_eq!(ask(hot).as_ptr(), ask(hot).as_ptr());
@@ -321,7 +321,7 @@ fn names_never_asked_for_cost_one_look_at_the_directory() {
     assert!(first < 10, "{first}");
     assert_eq!(looked_at(&site, 1_000..2_000), 0);
     assert_eq!(site.kind("a/b/page"), Ok(FileKind::Regular));
-    // One that appears is seen, and voids the listing for a few.
+    // A new name is visible, and invalidates the listing for a few others.
     fs::write(site.folder.join("a/b/unknown-2500"), "x").unwrap();
     assert_eq!(site.kind("a/b/unknown-2500"), Ok(FileKind::Regular));
     let again = looked_at(&site, 3_000..4_000);
@@ -335,7 +335,7 @@ fn names_never_asked_for_cost_one_look_at_the_directory() {
     assert_eq!(site.kind("a/b/other"), Ok(FileKind::Regular));
     assert_eq!(site.kind("a/b/page"), Err(StatError::Missing));
     assert!(looked_at(&site, 4_000..5_000) < 10);
-    // A name that is too long is another error than a missing one.
+    // A name that is too long is a different error from a missing one.
     let long = site.path(&format!("a/b/{}", "x".repeat(300)));
     assert!(site.files.fact(&site.watcher, &long).is_none());
 }
@@ -358,7 +358,7 @@ fn a_directory_that_may_not_be_searched_any_more_has_no_missing_names() {
     mode(0o700);
 }
 
-/// A large directory is listed in parts, and takes no more memory than there is for listings.
+/// A large directory is listed in parts, within the memory limit of listings.
 #[test]
 fn a_large_directory_is_listed_within_limits() {
     const NAMES: usize = 100_000;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::config::merge::{Merge, Setting};
 use crate::log::Level;
 
-/// What a format is for.
+/// The purpose of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatKind {
     /// Every line.
     Message,
-    /// Lines that describe a connection, once.
+    /// Lines that describe each connection once.
     Connection,
-    /// Lines that describe a request, once.
+    /// Lines that describe each request once.
     Request,
 }
 
@@ -24,28 +24,28 @@ pub struct Format {
     pub(super) items: Vec<Item>,
 }
 
-/// One item of a format.
+/// An item of a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) what: What,
-    /// A new field starts here: what is missing in a field takes the whole field out.
+    /// Whether a new field starts here: a missing value omits the whole field.
     pub(super) starts_field: bool,
-    /// `-`: a hyphen stands for what is missing.
+    /// `-`: a missing value is shown as a hyphen.
     pub(super) hyphen: bool,
-    /// `+`: the whole line is left out if this is missing.
+    /// `+`: the whole line is omitted if this is missing.
     pub(super) required: bool,
-    /// Only messages of this level number or less urgent ones have the item.
+    /// The item is omitted from messages more urgent than this level number.
     pub(super) least_level: u8,
 }
 
-/// What an item stands for.
+/// The value of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// Text of the format itself.
     Literal(Vec<u8>),
     /// `%M`
     Message,
-    /// `%a`: the client; `%{c}a`: the other end of the connection.
+    /// `%a`: the client; `%{c}a`: the connection's peer.
     ClientAddress { peer: bool },
     /// `%A`
     LocalAddress,
@@ -79,24 +79,24 @@ pub(super) enum What {
     CanonicalName,
 }
 
-/// Whose identifier `%L` is.
+/// The subject of `%L`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdOf {
     /// The request's.
     Request,
     /// The connection's.
     Connection,
-    /// The connection's, if the message is not about a request.
+    /// The connection, if the message is not about a request.
     ConnectionAlone,
 }
 
 impl Format {
-    /// Whether `%M` is in it.
+    /// Whether it contains `%M`.
     pub fn has_message(&self) -> bool {
         self.items.iter().any(|item| item.what == What::Message)
     }
 
-    /// The built-in format of messages.
+    /// The default format of messages.
     pub fn standard() -> Format {
         const TEXT: &[u8] = b"[%{u}t] [%-m:%l] [pid %P:tid %T] %7F: %E: [client\\ %a] %M% \
                               ,\\ referer:\\ %{Referer}i";
@@ -104,7 +104,7 @@ impl Format {
     }
 }
 
-/// The formats of a host, with their rule of inheritance.
+/// The formats of a host and their inheritance.
 #[derive(Clone, Debug, Default)]
 pub struct Formats {
     message: Setting<Arc<Format>>,
@@ -113,7 +113,8 @@ pub struct Formats {
 }
 
 impl Formats {
-    /// Adds a format: the last one for messages counts, those for connections and requests add up.
+    /// Adds a format: the last one for messages is used, those for connections and requests
+    /// accumulate.
     pub fn add(&mut self, kind: FormatKind, format: Format) {
         match kind {
             FormatKind::Message => self.message.set(Arc::new(format)),
@@ -122,17 +123,17 @@ impl Formats {
         }
     }
 
-    /// The format of messages, where one was set.
+    /// The format of messages, if set.
     pub fn message(&self) -> Option<&Format> {
         self.message.get().map(|format| &**format)
     }
 
-    /// The lines that describe a connection once.
+    /// The lines that describe each connection once.
     pub fn connection(&self) -> &[Arc<Format>] {
         &self.connection
     }
 
-    /// The lines that describe a request once.
+    /// The lines that describe each request once.
     pub fn request(&self) -> &[Arc<Format>] {
         &self.request
     }
@@ -154,7 +155,7 @@ impl Merge for Formats {
 /// Parses a format.
 ///
 /// # Errors
-/// Apache's words for an unknown item or an argument without its end.
+/// Apache's message for an unknown item or an unterminated argument.
 pub fn parse_format(text: &[u8]) -> Result<Format, String> {
     let mut items = Vec::new();
     let mut rest = text;
@@ -171,7 +172,7 @@ fn plain(what: What) -> Item {
     Item { what, starts_field: false, hyphen: false, required: false, least_level: 0 }
 }
 
-/// Text up to the next blank or percent sign; a blank at its start begins a field.
+/// Text up to the next blank or percent sign; a leading blank begins a field.
 fn literal(text: &[u8]) -> (Item, &[u8]) {
     let mut out = Vec::new();
     let mut item = plain(What::Message);

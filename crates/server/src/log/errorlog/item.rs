@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use super::format::{IdOf, What};
 use super::line::{About, Entry};
 
-/// Appends the item's value; false if there is none.
+/// Appends the item's value; returns false if there is none.
 pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     match what {
@@ -38,7 +38,7 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
         }
         What::SourceFile => {
             if let Some((file, line)) = entry.source {
-                // A module's own folder says more than the file in it.
+                // A module's own folder is more informative than its file.
                 let start = file.find("/mod_").or_else(|| file.rfind('/')).map_or(0, |at| at + 1);
                 let name = file.get(start..).unwrap_or(file);
                 let _ = write!(out, "{name}({line})");
@@ -126,7 +126,7 @@ fn escaped(value: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Makes bytes of a client harmless in a line: control bytes, bytes over 126 and the backslash
+/// Escapes bytes of a client: control bytes, bytes over 126 and the backslash
 /// (`ap_escape_errorlog_item`).
 pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {

@@ -1,4 +1,4 @@
-//! One line of the error log: put together by its format, written in one call.
+//! A line of the error log: composed by its format, and written in one call.
 
 use std::sync::OnceLock;
 
@@ -9,13 +9,13 @@ use crate::log::Level;
 use crate::request::Request;
 use crate::request::connection_info::Client;
 
-/// The longest line, in bytes; what is longer is cut (`MAX_STRING_LEN`).
+/// Most bytes of a line, which is truncated (`MAX_STRING_LEN`).
 pub const LINE_BYTES_LIMIT: usize = 8192;
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy)]
 pub struct About<'a> {
-    /// The host whose log it goes to.
+    /// The host, whose log it goes to.
     pub host: &'a Host,
     /// The connection.
     pub client: Option<&'a Client>,
@@ -23,30 +23,30 @@ pub struct About<'a> {
     pub request: Option<&'a Request>,
 }
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {
-    /// How urgent it is.
+    /// The level.
     pub level: Level,
-    /// Whose it is, as `core` or `mpm_event`.
+    /// The module, such as `core` or `mpm_event`.
     pub module: &'a str,
-    /// Apache's number of the event (`AH00128` is 128), ours from 20000 on; 0 for none.
+    /// Apache's number of the event (`AH00128` is 128), or ours from 20000; 0 for none.
     pub number: u32,
-    /// The system's error behind it.
+    /// The system's error, if any.
     pub error: Option<rustix::io::Errno>,
-    /// File and line of our source, of what writes the line.
+    /// File and line of the source code that logs it.
     pub source: Option<(&'static str, u32)>,
-    /// The sentence.
+    /// The message.
     pub message: &'a [u8],
 }
 
-/// Writes an entry to the log of the host. Nothing that goes wrong here stops anything else: a
-/// line that can't be written is dropped and counted by the sink.
+/// Writes an entry to the log of the host. Failures have no further effect: a line that can't be
+/// written is dropped and counted by the sink.
 pub fn write(server: &Server, about: &About<'_>, entry: &Entry<'_>) {
     let formats = &about.host.core.error_log_formats;
     let severity = (entry.level as u8).min(Level::Debug as u8);
     let mut line = Vec::with_capacity(256);
-    // What is told once about a connection or request comes before its first message.
+    // Lines about a connection or request precede its first message.
     if let (Some(client), [_, ..]) = (about.client, formats.connection())
         && client.log_id.get().is_none()
     {
@@ -89,8 +89,8 @@ fn emit(server: &Server, host: &Host, line: &mut Vec<u8>, severity: u8) {
     line.clear();
 }
 
-/// Puts a line together; false if it is left out. A field with an item that has no value is left
-/// out as a whole. Source: `do_errorlog_format` (server/log.c).
+/// Composes a line; returns false if it is omitted. A field with a missing item is omitted as a
+/// whole. Source: `do_errorlog_format` (server/log.c).
 pub(super) fn compose(
     format: &Format,
     about: &About<'_>,

@@ -1,4 +1,4 @@
-//! The error log: where it goes, what a line looks like, how it is written.
+//! The error log: its target, its format, and writing.
 //!
 //! Manual: core, `ErrorLog` and `ErrorLogFormat`. Source: server/log.c.
 
@@ -15,8 +15,8 @@ use mpm::pipes::PipeSpec;
 
 use crate::log::sinks::Target;
 
-/// Where an `ErrorLog` argument points; relative names start from `root`. `None` if it can't be a
-/// path or names no program.
+/// The target of an `ErrorLog` argument; relative names are based on `root`. `None` if it is not a
+/// valid path, or has no program.
 pub fn target(text: &[u8], root: &Path) -> Option<Target> {
     if text.first() == Some(&b'|') {
         return PipeSpec::parse(text).map(Target::Pipe);
@@ -29,10 +29,10 @@ pub fn target(text: &[u8], root: &Path) -> Option<Target> {
     conf::values::relative_to(root, text).map(Target::File)
 }
 
-/// `local7`: Apache's facility where none is named, or one that does not exist.
+/// `local7`: Apache's default facility, also for unknown names.
 const DEFAULT_FACILITY: u8 = 23;
 
-/// `syslog[:[facility][:tag]]`, behind the word.
+/// Parses `syslog[:[facility][:tag]]` after the word.
 fn syslog(rest: &[u8]) -> Target {
     const NAMES: [&str; 20] = [
         "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron",

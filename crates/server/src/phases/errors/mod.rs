@@ -1,4 +1,4 @@
-//! Error answers: `ErrorDocument`, and the pages that are built in.
+//! Error responses: `ErrorDocument` and the built-in pages.
 //!
 //! Source: `ap_die_r`, `ap_send_error_response` (modules/http).
 
@@ -26,7 +26,7 @@ pub async fn die(request: &mut Request, status: u16) {
     let status = if wire::status::is_valid(status) { status } else { 500 };
     let before = request.status;
     if before != 200 {
-        // The error document itself failed: back to the request that failed first, and say both.
+        // The error document failed as well: respond for the first request, with both errors.
         return recursive(request, before, status).await;
     }
     let status = after_body(request, status).await;
@@ -52,16 +52,16 @@ pub async fn die(request: &mut Request, status: u16) {
     }
 }
 
-/// Reads the body, so that the connection can be kept. Where the body is too long, that is what the
-/// response says.
+/// Reads the body, so that the connection can be kept. If the body is too long, the response says
+/// that instead.
 async fn after_body(request: &mut Request, status: u16) -> u16 {
     if wire::status::drops_connection(status) || request.body_in.is_empty() {
         return status;
     }
-    // An early phase may have failed, before the limit was set.
+    // An early phase may have failed before the limit was set.
     let limit = request.plan.core.limit_request_body();
     request.body_in.set_limit(limit);
-    // A client that still waits for `100 Continue` sends nothing after an error.
+    // A client that waits for `100 Continue` sends nothing after an error.
     if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
     }
@@ -71,7 +71,7 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
     }
 }
 
-/// What `ErrorDocument` says of a status, evaluated for a request.
+/// The `ErrorDocument` of a status, evaluated for a request.
 enum Document {
     None,
     Text(Vec<u8>),
@@ -106,7 +106,7 @@ fn document(request: &mut Request, status: u16) -> Document {
     }
 }
 
-/// Another path of this server answers, as a GET whatever the request was.
+/// Responds with another path of this server, as a GET for any method.
 async fn redirect(request: &mut Request, path: &[u8]) {
     request.no_local_copy = true;
     let method = request.method_name.clone();
@@ -117,7 +117,7 @@ async fn redirect(request: &mut Request, path: &[u8]) {
     request.method = Method::GET;
     request.method_name = std::borrow::Cow::Borrowed(b"GET");
     if request.body_in.expects_continue() {
-        // The document's handler would ask for a body that the error has made useless.
+        // The document's handler must not read the body, which the error has made useless.
         request.body_in = BodyIn::default();
     }
     let verdict = subrequest::internal_redirect(request, path).await;
@@ -133,8 +133,8 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
             request.prev = Some(prev);
             break;
         }
-        // Both are error responses to one request: what the document's failure adds, a challenge
-        // for example, stands in the first as well.
+        // Both are error responses to one request: fields of the document's failure, such as a
+        // challenge, also belong to the first.
         let fields = std::mem::take(&mut request.err_headers_out);
         *request = *prev;
         request.err_headers_out = fields;
@@ -146,7 +146,7 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
     finish(request, Some(second), None).await;
 }
 
-/// Headers and body of an error answer (`ap_send_error_response`).
+/// Sets headers and body of an error response (`ap_send_error_response`).
 async fn finish(request: &mut Request, second: Option<u16>, text: Option<Vec<u8>>) {
     request.filters.clear();
     request.body = Body::Empty;

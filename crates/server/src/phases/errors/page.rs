@@ -1,4 +1,4 @@
-//! The pages that are built in: our words, Apache's fields.
+//! The built-in error pages: our own text, Apache's fields.
 
 use bytes::Bytes;
 
@@ -7,14 +7,14 @@ use crate::core::methods;
 use crate::request::Request;
 use crate::request::body::Body;
 
-/// Makes the request's answer the built-in page of `status`. `second` is the status that the error
-/// document came to, if that failed as well.
+/// Makes the response the built-in page of `status`. `second` is the status of the error document,
+/// if that failed as well.
 pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     request.status = status;
     let location = request.headers_out.get(b"Location");
     let location = location.or_else(|| request.err_headers_out.get(b"Location"));
     let location = location.map(<[u8]>::to_vec).unwrap_or_default();
-    // What the handler said of its own answer does not hold for this one.
+    // The handler's fields do not apply to this response.
     std::mem::swap(&mut request.headers_out, &mut request.err_headers_out);
     request.err_headers_out.clear();
     if (wire::status::is_redirect(status) || status == 201) && !location.is_empty() {
@@ -40,8 +40,8 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     };
 }
 
-/// Marks a request that failed in a filter, since its body could not be read or no range lies in
-/// its response: Apache finds that out below its handlers, and the page has no `Content-Length`.
+/// Marks a request that failed in a filter, because its body could not be read or no range lies in
+/// its response: Apache finds this after its handlers, and the page has no `Content-Length`.
 pub struct FailedInFilter;
 
 /// Kept on a request after whose response the connection ends, whatever its status is: its error
@@ -54,7 +54,7 @@ pub fn ends_connection(request: &Request) -> bool {
     wire::status::drops_connection(request.status) || request.kept::<EndsConnection>().is_some()
 }
 
-/// Marks an answer that gets no charset (`suppress-error-charset`).
+/// Marks a response that gets no charset (`suppress-error-charset`).
 pub(crate) struct SuppressCharset;
 
 fn text(request: &Request, status: u16, second: Option<u16>, location: &[u8]) -> Vec<u8> {
@@ -81,7 +81,7 @@ fn text(request: &Request, status: u16, second: Option<u16>, location: &[u8]) ->
     out
 }
 
-/// A line that a module set counts if it begins with the status.
+/// The status line; a module's line applies if it begins with the status.
 fn status_line(request: &Request, status: u16) -> Vec<u8> {
     let own = request.status_line.as_deref();
     let digits = status.to_string();
@@ -91,14 +91,14 @@ fn status_line(request: &Request, status: u16) -> Vec<u8> {
     }
 }
 
-/// What happened, for the reader of the page.
+/// The explanation on the page.
 fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
     let method = escape(&request.method_name);
     let link = |before: &str| {
         let target = escape(location);
         [before.as_bytes(), b" <a href=\"", &target, b"\">here</a>."].concat()
     };
-    // Modules make the notes, as HTML.
+    // Modules provide the notes as HTML.
     let notes = request.notes.get(b"error-notes").unwrap_or_default();
     let variants = request.notes.get(b"variant-list").unwrap_or_default();
     let noted = |sentence: &str| {
@@ -106,47 +106,54 @@ fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
         [sentence.as_bytes(), separator, notes].concat()
     };
     match status {
-        301 | 302 | 307 | 308 => link("What you are looking for is"),
-        303 => link("The answer to your request is"),
-        305 => link("This has to be asked for through the proxy that is"),
-        400 => noted("The server could not understand what the browser sent."),
-        401 => b"The server could not verify that you may have this. Either the name or password \
-                 is wrong, or the browser can't send them in the way that is asked for."
+        301 | 302 | 307 | 308 => link("The requested document is"),
+        303 => link("The response to your request is"),
+        305 => link("This resource must be requested through the proxy"),
+        400 => noted("The server could not understand the request."),
+        401 => b"The server could not verify that you are authorized to access this document. \
+            Either the user name or the password is wrong, or the browser does not support the \
+            required authentication."
             .to_vec(),
-        403 => b"You are not allowed to have this.".to_vec(),
-        404 => b"There is nothing at this address.".to_vec(),
+        403 => b"You are not allowed to access this resource.".to_vec(),
+        404 => b"There is no document at this address.".to_vec(),
         405 => [b"The method ", &method[..], b" is not allowed here."].concat(),
-        300 => notes_or(variants, "There is more than one version of this."),
-        406 => notes_or(variants, "There is no version of this that the browser would accept."),
-        407 => b"The proxy could not verify that you may have this.".to_vec(),
+        300 => notes_or(variants, "Several representations of this resource are available."),
+        406 => notes_or(
+            variants,
+            "No representation of this resource is acceptable to the \
+            browser.",
+        ),
+        407 => {
+            b"The proxy could not verify that you are authorized to access this document.".to_vec()
+        }
         408 => b"The request did not arrive in time.".to_vec(),
-        409 => b"The request is in conflict with the present state of what it is about.".to_vec(),
-        410 => b"This was here once, and has been taken away for good.".to_vec(),
-        411 => noted("A request of this method must say how long its body is."),
-        412 => b"A condition that came with the request does not hold.".to_vec(),
-        413 => noted("The request is larger than this server takes."),
-        414 => noted("The address is longer than this server takes."),
-        415 => b"The server does not take content of this type here.".to_vec(),
-        416 => b"None of the ranges that were asked for lies within this file.".to_vec(),
-        417 => noted("The server can't do what the request expects of it."),
-        421 => b"This connection is not one that the named host is served on.".to_vec(),
-        422 => b"The request was understood, and can't be carried out as it stands.".to_vec(),
-        423 => b"This is locked at present.".to_vec(),
-        424 => b"Another request that this one depends on has failed.".to_vec(),
-        426 => noted("This needs another protocol, which the Upgrade field names."),
-        428 => b"This may be changed only by a request with a condition.".to_vec(),
-        429 => b"Too many requests have come from you in a short time.".to_vec(),
-        431 => noted("The header fields are larger than this server takes."),
-        451 => b"This may not be shown, for legal reasons.".to_vec(),
-        501 => [&method[..], b" is not a method that this server knows."].concat(),
-        502 => noted("A server behind this one gave an answer that makes no sense."),
-        503 => b"The server can't answer this now. Please try again later.".to_vec(),
-        504 => b"A server behind this one did not answer in time.".to_vec(),
-        506 => b"The choice between versions of this leads in a circle.".to_vec(),
-        507 => b"There is no room left for this.".to_vec(),
-        508 => b"The request goes in a circle.".to_vec(),
-        510 => b"An extension that the server does not have is needed.".to_vec(),
-        511 => b"The network asks for a login first.".to_vec(),
+        409 => b"The request conflicts with the present state of the resource.".to_vec(),
+        410 => b"This resource has been removed permanently.".to_vec(),
+        411 => noted("A request with this method must state the length of its body."),
+        412 => b"A condition of the request does not hold.".to_vec(),
+        413 => noted("The request body is larger than this server allows."),
+        414 => noted("The URL is longer than this server allows."),
+        415 => b"This server does not accept content of this type here.".to_vec(),
+        416 => b"None of the requested ranges lies within this file.".to_vec(),
+        417 => noted("The server cannot meet the expectation of the request."),
+        421 => b"The requested host is not served on this connection.".to_vec(),
+        422 => b"The request was understood but could not be processed.".to_vec(),
+        423 => b"This resource is locked.".to_vec(),
+        424 => b"A request that this one depends on has failed.".to_vec(),
+        426 => noted("This resource requires another protocol, which the Upgrade field names."),
+        428 => b"This resource may be changed only by a conditional request.".to_vec(),
+        429 => b"You have sent too many requests in a short time.".to_vec(),
+        431 => noted("The header fields are larger than this server allows."),
+        451 => b"This resource is not available for legal reasons.".to_vec(),
+        501 => [&method[..], b" is not a method that this server supports."].concat(),
+        502 => noted("The server received an invalid response from an upstream server."),
+        503 => b"The server is temporarily unable to respond. Please try again later.".to_vec(),
+        504 => b"An upstream server did not respond in time.".to_vec(),
+        506 => b"The negotiation between representations is circular.".to_vec(),
+        507 => b"There is not enough storage for this request.".to_vec(),
+        508 => b"The request leads to a loop.".to_vec(),
+        510 => b"The server does not support a required extension.".to_vec(),
+        511 => b"The network requires a login.".to_vec(),
         _ => internal(request, notes),
     }
 }
@@ -157,23 +164,23 @@ fn notes_or(notes: &[u8], sentence: &str) -> Vec<u8> {
 
 fn internal(request: &Request, notes: &[u8]) -> Vec<u8> {
     if request.status >= 300 && request.status < 400 {
-        return b"There is more than one version of this.".to_vec();
+        return b"Several representations of this resource are available.".to_vec();
     }
     let admin = request.host.core.server_admin.get().map(|admin| escape(admin));
     let admin = admin.unwrap_or_else(|| b"the administrator".to_vec());
     let separator: &[u8] = if notes.is_empty() { b"" } else { b"<br>\n" };
     [
-        b"Something went wrong in the server. If it goes on, please tell ",
+        b"The server encountered an internal error. If it persists, please contact ",
         &admin[..],
-        b"; the error log has more.",
+        b". The error log has more information.",
         separator,
         notes,
     ]
     .concat()
 }
 
-/// The last line of pages that the server makes, behind `prefix`; empty under
-/// `ServerSignature Off` (`ap_psignature`).
+/// The last line of generated pages, after `prefix`; empty with `ServerSignature Off`
+/// (`ap_psignature`).
 pub fn signature(request: &Request, prefix: &[u8]) -> Vec<u8> {
     let mode = request.plan.core.server_signature.or(Signature::Off);
     if mode == Signature::Off {
@@ -198,7 +205,7 @@ pub fn signature(request: &Request, prefix: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Text as HTML shows it.
+/// Escapes text for HTML.
 fn escape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {

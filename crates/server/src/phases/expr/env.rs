@@ -1,4 +1,4 @@
-//! A request as expressions see it.
+//! The environment of expressions for a request.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ impl<'r> RequestEnv<'r> {
         RequestEnv { request, vary: Vec::new() }
     }
 
-    /// Tells in `Vary` which headers the value depends on.
+    /// Adds the headers that the value depends on to `Vary`.
     pub(super) fn finish(self, tell: bool) {
         for name in self.vary.iter().filter(|_| tell) {
             if !self.request.headers_out.contains_token(b"Vary", name) {
@@ -74,8 +74,9 @@ impl Env for RequestEnv<'_> {
     }
 
     fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, Later> {
-        // An expression can't wait. What has to (a password hash, a look-up) counts as "no"; only
-        // a match is made for it, and an `.htaccess` file read.
+        // Expressions are evaluated synchronously. A subrequest that would have to wait (for a
+        // password hash, a look-up) counts as refused; only matches are made for it, and
+        // `.htaccess` files read.
         let sub = subrequest::lookup_in_expression(self.request, subject, text);
         if sub.is_none() && self.request.misses_something() {
             return Err(Later);

@@ -1,7 +1,7 @@
-//! What modules add to the names of expressions.
+//! The names that modules add to expressions.
 //!
-//! A module registers an [`Extension`] as a provider of the group [`GROUP`]. An id that the parser
-//! is given holds the extension's place and the extension's own number.
+//! A module registers an [`Extension`] as a provider of the group [`GROUP`]. The parser's ids
+//! combine the extension's index and the extension's own number.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use conf::expr::Names;
 use crate::config::registry::Registry;
 use crate::request::Request;
 
-/// The group of providers that extensions are registered in.
+/// The provider group of extensions.
 pub const GROUP: &str = "expr";
 
-/// Names of a module, and what they mean. What a module does not add is `None` or finds nothing.
+/// Names of a module and their values. By default there are none.
 #[derive(Clone, Copy)]
 pub struct Extension {
-    /// The module's number of the function whose value a variable `%{NAME}` has. The name is the
-    /// function's argument: a module keeps no names, of which an `.htaccess` can bring any number.
+    /// The module's number of the function that computes a variable `%{NAME}`. The name is the
+    /// function's argument, since an `.htaccess` can use any number of names.
     pub variable: fn(&str) -> Option<u16>,
     /// The module's number of a function, `name(word)`.
     pub function: fn(&str) -> Option<u16>,
-    /// Its value; false for none.
+    /// The function's value; false if there is none.
     pub function_value: fn(&mut Request, u16, &[u8], &mut Vec<u8>) -> bool,
     /// The module's number of a list function, `word -in name(word)`.
     pub list: fn(&str) -> Option<u16>,
@@ -29,16 +29,16 @@ pub struct Extension {
     pub list_contains: fn(&mut Request, u16, &[u8], &[u8]) -> bool,
     /// The module's number of an operator with one argument, `-x word`.
     pub unary: fn(&str) -> Option<u16>,
-    /// Its value.
+    /// The operator's value.
     pub unary_value: fn(&mut Request, u16, &[u8]) -> bool,
     /// The module's number of an operator with two arguments, `word -xyz word`.
     pub binary: fn(&str) -> Option<u16>,
-    /// Its value.
+    /// The operator's value.
     pub binary_value: fn(&mut Request, u16, &[u8], &[u8]) -> bool,
 }
 
 impl Extension {
-    /// An extension that adds nothing.
+    /// An extension without names.
     pub const NOTHING: Extension = Extension {
         variable: |_| None,
         function: |_| None,
@@ -56,14 +56,14 @@ impl Extension {
 pub struct Extensions(Vec<Arc<Extension>>);
 
 impl Extensions {
-    /// Those that are registered.
+    /// The registered extensions.
     pub fn of(registry: &Registry) -> Extensions {
         let mut all = registry.hooks.providers::<Extension>(GROUP);
         all.sort_by_key(|(name, _)| *name);
         Extensions(all.into_iter().map(|(_, extension)| extension).collect())
     }
 
-    /// The extension behind an id, and its own number.
+    /// The extension of an id, and its own number.
     pub(super) fn find(&self, id: u32) -> Option<(Arc<Extension>, u16)> {
         let place = usize::try_from(id >> 16).ok()?;
         let own = u16::try_from(id & 0xffff).ok()?;

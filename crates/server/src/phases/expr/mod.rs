@@ -26,7 +26,7 @@ pub fn parse_bool(registry: &Registry, text: &[u8], flags: Flags) -> Result<Expr
     Expr::parse_bool(text, flags, &Extensions::of(registry))
 }
 
-/// Parses a string with `%{…}` in it.
+/// Parses a string with `%{…}`.
 ///
 /// # Errors
 /// As [`Expr::parse_string`].
@@ -35,7 +35,7 @@ pub fn parse_string(registry: &Registry, text: &[u8], flags: Flags) -> Result<Ex
     Expr::parse_string(text, flags, &Extensions::of(registry))
 }
 
-/// Notes what has to be asked for before an expression runs.
+/// Notes names that must be looked up before an expression is evaluated.
 fn note_names(registry: &Registry, text: &[u8]) {
     let name = b"REMOTE_HOST";
     if text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name)) {
@@ -46,10 +46,10 @@ fn note_names(registry: &Registry, text: &[u8]) {
 /// Whether a condition holds for a request; an error of evaluation is a 500.
 ///
 /// # Errors
-/// That status, or a match that has to be made first.
+/// That status, or [`Stop::Later`] if a match has to be made first.
 pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
     condition(expr, request, &mut Backrefs::new())?.map_err(|why| {
-        // What is undecided is in the log already.
+        // Undecided matches are already logged.
         if why != EvalError::Undecided {
             let why = format!("Failed to evaluate <If> condition: {why}");
             request.log_core(Level::Error, 39, &why, None);
@@ -58,11 +58,11 @@ pub fn holds(expr: &Expr, request: &mut Request) -> Result<bool, Stop> {
     })
 }
 
-/// Whether a condition holds, or why that can't be told ([`Expr::eval_bool`]); `$0`–`$9` go in and
-/// come out by `backrefs`.
+/// Whether a condition holds, or why it can't be evaluated ([`Expr::eval_bool`]); `backrefs` holds
+/// `$0`–`$9` before and after.
 ///
 /// # Errors
-/// [`Later`] where a match has to be made first.
+/// [`Later`] if a match has to be made first.
 pub fn condition(
     expr: &Expr,
     request: &mut Request,
@@ -90,7 +90,7 @@ pub fn string(expr: &Expr, request: &mut Request) -> Result<Vec<u8>, EvalError> 
     string_with(expr, request, &mut Backrefs::new())
 }
 
-/// The value of a string expression; `$0`–`$9` go in by `backrefs`.
+/// The value of a string expression; `backrefs` holds `$0`–`$9`.
 ///
 /// # Errors
 /// As [`Expr::eval_string`].
@@ -103,7 +103,7 @@ pub fn string_with(
     let mut out = Vec::new();
     let mut env = RequestEnv::new(request);
     let value = expr.eval_string(&mut env, backrefs, &mut out);
-    // A string never tells by which fields it varies (`ap_expr_exec_ctx`).
+    // A string never adds to `Vary` (`ap_expr_exec_ctx`).
     env.finish(false);
     value.map(|()| out)
 }

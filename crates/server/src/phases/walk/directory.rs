@@ -15,15 +15,14 @@ use crate::phases::walk::{PATHNAME, enter, htaccess, match_names, symlink};
 use crate::plan::Layer;
 use crate::request::{FileInfo, FileKind, Request};
 
-/// The most segments a path may have; more is a 403.
+/// Most segments of a path; more are a 403.
 pub const SEGMENT_LIMIT: usize = 512;
 
-/// The longest path, in bytes, as the system's (`PATH_MAX`, the zero byte counted); longer is a
-/// 403.
+/// Most bytes of a path, including the NUL, as in the system (`PATH_MAX`); a longer one is a 403.
 pub const PATH_LIMIT: usize = 4096;
 
 /// Merges `<Directory>` sections and `.htaccess` files along the request's file name, shortest
-/// first, then `<DirectoryMatch>`; splits what is no file off into `path_info`.
+/// first, then `<DirectoryMatch>`; splits the part after the file off into `path_info`.
 ///
 /// # Errors
 /// As [`locations`](super::locations).

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A host as [`Names::of`] takes it.
+/// A host for [`Names::of`].
 struct Named {
     name: Vec<u8>,
     aliases: Vec<Vec<u8>>,
@@ -45,7 +45,7 @@ impl Random {
         (0..many).map(|_| host(self)).collect()
     }
 
-    /// A name that has a chance to be one of theirs: some pattern with its wildcards filled in.
+    /// A name that is likely to match: some pattern with its wildcards filled in.
     fn name(&mut self, hosts: &[Named]) -> Vec<u8> {
         let all: Vec<&Vec<u8>> = hosts.iter().flat_map(|host| &host.aliases).collect();
         if all.is_empty() || self.below(3) == 0 {
@@ -103,7 +103,7 @@ fn no_two_of_many_patterns_share_a_bucket() {
             format!("*.h{number}.test"),
             format!("m{number}.*"),
             format!("*.k{number}.org"),
-            // Each end is shared by all, each beginning is one alone; and the other way round.
+            // All share each end, and each beginning is unique; and vice versa.
             format!("n{number}-*.example.org"),
             format!("www.*.o{number}"),
         ]

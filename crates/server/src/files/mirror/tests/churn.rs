@@ -1,4 +1,4 @@
-//! The mirror beside the real file system, under changes at random.
+//! Compares the mirror with the real file system, under random changes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -39,7 +39,7 @@ impl Chance {
     }
 }
 
-/// This thread touches files as a user who may not search every directory, as root may.
+/// Lets this thread access files as a user who may not search every directory, unlike root.
 pub(super) struct OtherUser(Uid);
 
 impl OtherUser {
@@ -47,7 +47,7 @@ impl OtherUser {
         OtherUser(setfsuid(Uid::from_raw(65534)))
     }
 
-    /// The user that the process runs as, for a moment.
+    /// Switches back to the process's user, temporarily.
     pub fn root() -> OtherUser {
         OtherUser(setfsuid(Uid::current()))
     }
@@ -59,7 +59,7 @@ impl Drop for OtherUser {
     }
 }
 
-/// Makes one change; most fail, as their paths are at random.
+/// Makes one change; most fail, since their paths are random.
 fn change(folder: &Path, chance: &mut Chance) -> String {
     let (one, two) = (chance.path(), chance.path());
     let (here, there) = (folder.join(&one), folder.join(&two));
@@ -77,7 +77,7 @@ fn change(folder: &Path, chance: &mut Chance) -> String {
             };
             symlink(target, &here)
         }
-        // No watch hears of a second name that a file gets after it was stat'ed.
+        // No watch reports a second name that a file gets after it was stat'ed.
         7 => fs::File::create_new(&here).and_then(|_| fs::hard_link(&here, &there)),
         8 => fs::remove_file(&here),
         9 => fs::remove_dir_all(&here),
@@ -144,7 +144,7 @@ fn churn(site: &Site, seed: u64, is_overlay: bool) -> usize {
     remembered
 }
 
-/// Gives permissions back, so that the folder can be removed.
+/// Restores permissions, so that the folder can be removed.
 fn open_up(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -154,7 +154,7 @@ fn open_up(folder: &Path) {
     }
 }
 
-/// Holds what the mirror says of a path against the file system; whether it says something.
+/// Compares the mirror with the file system for a path; returns whether the mirror has a fact.
 fn check(
     files: &Files,
     watcher: &Watcher,
