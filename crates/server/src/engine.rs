@@ -20,7 +20,7 @@ use crate::phases::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_T
 use crate::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
 use crate::request::{FileInfo, Request};
 
-/// One loop's state. Nothing in it is shared with another loop but the configuration.
+/// A loop's state. Loops share only the configuration.
 pub struct Engine {
     /// The configuration.
     pub server: Arc<Server>,
@@ -34,7 +34,7 @@ pub struct Engine {
     pub files: Arc<Files>,
     /// Digests of files.
     pub digests: DigestCache,
-    /// The loop is to end: every answer closes its connection.
+    /// Whether the loop is to end: every response closes its connection.
     pub draining: Cell<bool>,
     /// The open connections.
     pub connections: Connections,
@@ -42,7 +42,7 @@ pub struct Engine {
     pub slot: mpm::LoopSlot,
     /// The whole scoreboard, for status pages.
     pub scoreboard: mpm::Scoreboard,
-    /// Answers are timed: they are shown, or counted by virtual host.
+    /// Whether responses are timed, since they are shown, or counted by virtual host.
     is_timed: bool,
     is_extended: bool,
     /// Counters by virtual host, if some section shows them.
@@ -77,7 +77,7 @@ impl Drop for Doing {
     }
 }
 
-/// One of those that a loop counts for itself alone; until it is dropped.
+/// Counts a connection for the loop itself until it is dropped.
 pub struct Counted<'c>(&'c Cell<usize>);
 
 impl<'c> Counted<'c> {
@@ -127,24 +127,24 @@ impl Connections {
         usize::try_from(busy).unwrap_or(usize::MAX)
     }
 
-    /// One is reading a request of which something has come.
+    /// Counts a connection that is reading a request.
     #[inline]
     pub fn reading(&self) -> Doing {
         Doing::new(self.gauges.reading)
     }
 
-    /// One is idle and keeps its buffers for a while.
+    /// Counts an idle connection that keeps its buffers.
     #[inline]
     pub fn lingering(&self) -> Counted<'_> {
         Counted::new(&self.lingering)
     }
 
-    /// How many are.
+    /// The number of idle connections with buffers.
     pub fn lingering_now(&self) -> usize {
         self.lingering.get()
     }
 
-    /// One has a request, or has had one a moment ago.
+    /// Counts a connection that has a request, or had one recently.
     #[inline]
     pub fn active(&self) -> Counted<'_> {
         Counted::new(&self.active)
@@ -155,13 +155,13 @@ impl Connections {
         self.active.get()
     }
 
-    /// One is answering.
+    /// Counts a connection that is responding.
     #[inline]
     pub fn writing(&self) -> Doing {
         Doing::new(self.gauges.writing)
     }
 
-    /// One that is answering waits for a name server.
+    /// Counts a responding connection that waits for a name server.
     pub fn resolving(&self) -> Doing {
         Doing::new(self.gauges.resolving)
     }
@@ -236,7 +236,7 @@ impl Engine {
         id
     }
 
-    /// The present second as RFC 9110 writes it (section 5.6.7), formatted once per second.
+    /// The current second in the format of RFC 9110 (section 5.6.7), formatted once per second.
     #[inline]
     pub fn date(&self) -> [u8; 29] {
         let now = self.handle.clock().wall_s();
@@ -280,7 +280,7 @@ impl Engine {
         self.slot.set_status(if is_draining { Status::Graceful } else { Status::Ready });
     }
 
-    /// Counts the answer to `request` in the scoreboard: its status, the bytes of its body.
+    /// Counts the response to `request` in the scoreboard: its status and the bytes of its body.
     #[inline]
     pub fn count(&self, request: &Request, status: u16, bytes: u64) {
         if !self.is_timed {
@@ -295,8 +295,9 @@ impl Engine {
         }
     }
 
-    /// Counts one more answer like the last one, which has just left: the connection's `answered`th
-    /// and `sent` bytes long, `bytes` of them its body. `now_us`: [`rt::Clock::precise_us`].
+    /// Counts another response equal to the last one, which has just been sent: the connection's
+    /// `answered`th, `sent` bytes long, `bytes` of them its body. `now_us`:
+    /// [`rt::Clock::precise_us`].
     pub fn count_again(&self, host: u32, bytes: u64, now_us: u64, answered: u32, sent: u64) {
         if !self.is_timed {
             return self.slot.add_requests(1, bytes, 0);

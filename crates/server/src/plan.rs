@@ -1,9 +1,9 @@
-//! The Plan: what a distinct merged configuration really has to do.
+//! The Plan: the work that a distinct merged configuration requires.
 //!
-//! Walking a request through its sections ends in a [`Layer`]: one merged configuration, known by
-//! the host it began with and the ordered list of sections that matched. The first request that
-//! arrives there compiles its [`Plan`]; the others find it. A plan holds, per phase, only the hooks
-//! whose `wants` said yes, with their configuration bound.
+//! A walk through the sections ends in a [`Layer`]: one merged configuration, identified by its
+//! host and the ordered list of matching sections. The first request with a layer compiles its
+//! [`Plan`]; later ones reuse it. A plan holds, per phase, only the hooks whose `wants` is true,
+//! bound to their configuration.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
@@ -20,12 +20,12 @@ use crate::config::registry::{Registry, Slots};
 use crate::config::section::{Lifetime, Section, fresh_id};
 use crate::core::CoreDir;
 
-/// The most layers that a loop keeps. Clients can enumerate combinations of sections; at the limit
-/// the cache starts over.
+/// Most layers that a loop caches. Clients can enumerate combinations of sections; at the limit the
+/// cache is cleared.
 pub const LAYER_LIMIT: usize = 8192;
 
-/// The most bytes that a loop keeps in layers and plans; at the limit the cache starts over. How
-/// much one takes is measured when it is made.
+/// Most bytes of layers and plans that a loop caches; at the limit the cache is cleared. The size
+/// of each is measured when it is created.
 pub const LAYER_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The same for a thread with one connection, of which a server can have hundreds.
@@ -33,30 +33,30 @@ pub const LAYER_BYTES_LIMIT_OF_THREAD: usize = 8 * 1024 * 1024;
 
 /// One merged configuration.
 pub struct Layer {
-    /// Its identity in this loop.
+    /// Its id in this loop.
     pub id: u64,
     /// The host it began with.
     pub host: Arc<Host>,
     /// The merged directory configurations.
     pub dir: Slots,
-    /// How long it is there.
+    /// Its lifetime.
     pub lifetime: Lifetime,
-    /// What it takes by itself, with its plan.
+    /// Its own size in bytes, with its plan.
     bytes: Cell<usize>,
     plan: OnceCell<Rc<Plan>>,
 }
 
 impl Layer {
-    /// Bytes that it takes while something holds it which may outlive its place in the cache;
-    /// nothing for one that is made of the configuration alone, of which there are only so many.
+    /// The bytes that it keeps alive if a holder outlives its place in the cache; 0 if it comes
+    /// from the configuration alone, since the number of those is limited.
     pub fn foreign_bytes(&self) -> usize {
         if self.lifetime == Lifetime::Configuration { 0 } else { self.bytes.get() }
     }
 }
 
-/// What a merged configuration has to do, phase by phase.
+/// The work of a merged configuration, phase by phase.
 pub struct Plan {
-    /// The layer's identity.
+    /// The layer's id.
     pub id: u64,
     /// The host's server configurations.
     pub server: Slots,
@@ -103,7 +103,7 @@ impl Plan {
         }
     }
 
-    /// The hooks of a phase that have work here, in order.
+    /// The hooks of a phase with work to do, in order.
     #[inline]
     pub fn phase(&self, phase: Phase) -> &[PlannedHook] {
         &self.phases[phase as usize]
@@ -115,11 +115,11 @@ impl Plan {
 pub struct Place {
     /// The configuration.
     pub layer: Rc<Layer>,
-    /// What it has to do.
+    /// Its plan.
     pub plan: Rc<Plan>,
 }
 
-/// A section or a layer, as what merges with another. Both have identities of one kind.
+/// A section or a layer as the input of a merge. Both share one kind of id.
 #[derive(Clone, Copy)]
 pub struct Part<'p> {
     id: u64,
@@ -144,13 +144,13 @@ pub struct PlanCache {
     registry: Arc<Registry>,
     roots: RefCell<HashMap<u32, Rc<Layer>>>,
     layers: RefCell<HashMap<(u64, u64), Rc<Layer>>>,
-    /// What the layers take, with their plans.
+    /// The size of the layers with their plans.
     bytes: Cell<usize>,
     bytes_limit: usize,
 }
 
 impl PlanCache {
-    /// An empty cache for the configurations of a registry's modules, and never much more than
+    /// Returns an empty cache for the configurations of a registry's modules, of little more than
     /// `bytes_limit`.
     pub fn new(registry: Arc<Registry>, bytes_limit: usize) -> PlanCache {
         PlanCache {
@@ -162,14 +162,14 @@ impl PlanCache {
         }
     }
 
-    /// Where a host's requests begin.
+    /// The initial place of a host's requests.
     pub fn place(&self, host: &Arc<Host>) -> Place {
         let layer = self.root(host);
         let plan = self.plan(&self.registry, &layer);
         Place { layer, plan }
     }
 
-    /// The layer that a host's requests begin with.
+    /// The initial layer of a host's requests.
     pub fn root(&self, host: &Arc<Host>) -> Rc<Layer> {
         let mut roots = self.roots.borrow_mut();
         let root = roots.entry(host.id).or_insert_with(|| {
@@ -185,13 +185,14 @@ impl PlanCache {
         root.clone()
     }
 
-    /// What a section, or several joined ones, make of a layer. It is kept as long as both are.
+    /// Merges a section, or several joined ones, into a layer. The result is cached as long as both
+    /// are.
     pub fn merge(&self, outer: &Layer, inner: Part<'_>) -> Rc<Layer> {
         let merge = |outer: &Slots, inner: &Slots| self.registry.merge_dir(outer, inner);
         self.made_of(&outer.host, outer.into(), inner, merge)
     }
 
-    /// Two sections as one, for a request to `host`. It is kept as long as both are.
+    /// Joins two sections for a request to `host`. The result is cached as long as both are.
     pub fn join(&self, host: &Arc<Host>, first: Part<'_>, second: Part<'_>) -> Rc<Layer> {
         let join = |first: &Slots, second: &Slots| self.registry.join_dir(first, second);
         self.made_of(host, first, second, join)
@@ -243,10 +244,11 @@ impl PlanCache {
         layer.plan.get_or_init(compile).clone()
     }
 
-    /// Forgets what was merged from a section that is no more, and from that in turn.
+    /// Removes everything that was merged, directly or indirectly, from a section that no longer
+    /// exists.
     pub fn forget_section(&self, section: u64) {
         let mut layers = self.layers.borrow_mut();
-        // What is merged from a layer is younger than it.
+        // A merged layer is younger than its inputs.
         let mut by_age: Vec<_> = layers.iter().map(|(key, layer)| (layer.id, *key)).collect();
         by_age.sort_unstable();
         let mut gone = HashSet::new();
@@ -261,7 +263,7 @@ impl PlanCache {
         }
     }
 
-    /// Starts over.
+    /// Clears the cache.
     pub fn forget_all(&self) {
         self.layers.borrow_mut().clear();
         self.bytes.set(0);

@@ -68,7 +68,7 @@ pub struct Attached {
     pub filter: Box<dyn OutputFilter>,
 }
 
-/// Applies the output filters that a request has, in stage order.
+/// Applies the output filters of a request in stage order.
 #[inline]
 pub async fn apply_all(request: &mut Request) {
     for mut attached in std::mem::take(&mut request.filters) {

@@ -13,7 +13,7 @@ use crate::phases::errors;
 use crate::request::Request;
 use crate::request::body::{Body, FileSlice};
 
-/// Attaches the filter where a client asks for ranges, whichever handler made the response.
+/// Attaches the filter if the client requests ranges, for any handler.
 #[inline]
 pub fn attach(request: &mut Request) {
     if request.status == 200 && request.headers_in.contains(b"Range") {
@@ -21,8 +21,8 @@ pub fn attach(request: &mut Request) {
     }
 }
 
-/// Makes the response a 416 where no range lies within the body. Apache finds that out below its
-/// handlers, with the fields of the response merged already: none of them is one of the 416's.
+/// Makes the response a 416 if no range lies within the body. Apache finds this after its handlers,
+/// when the fields of the response are already merged: the 416 has none of them.
 #[inline]
 pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     if request.kept::<Unsatisfiable>().is_none() {

@@ -108,7 +108,7 @@ async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Want
         }
         Err(why) => {
             let file = request.filename.clone();
-            let why = format!("can't hash the file's content: {why}");
+            let why = format!("cannot hash the file's content: {why}");
             request.log_core(Level::Error, Message::DigestFailed.number(), &why, Some(&file));
             Verdict::Status(503)
         }

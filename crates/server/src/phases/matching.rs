@@ -280,7 +280,7 @@ impl Matching {
         Matching(OnceCell::from(self.state().clone()))
     }
 
-    /// Whether the response hangs on limits, and not on the request alone.
+    /// Whether the response depends on limits, and not on the request alone.
     pub fn has_undecided(&self) -> bool {
         self.0.get().is_some_and(|state| {
             let state = state.borrow();

@@ -15,8 +15,8 @@ use crate::phases::walk;
 use crate::plan::Plan;
 use crate::request::Request;
 
-/// Runs a request from its URI to its answer, or to the status that it ends with.
-/// `post_read_request` has run already: a status from it belongs to the whole request.
+/// Runs a request from its URI to its response, or to the status that ends it. `post_read_request`
+/// has run already: its status applies to the whole request.
 ///
 /// Inlined, like others that `http` awaits: a call from another crate would copy the future.
 #[inline]

@@ -1,4 +1,4 @@
-//! What an answer carries: nothing, bytes, a piece of a file, several of these, or a stream.
+//! The body of a response: nothing, bytes, a part of a file, several of these, or a stream.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,52 +9,52 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-/// A piece of an open file.
+/// A part of an open file.
 #[derive(Clone)]
 pub struct FileSlice {
     /// The open file; its own position is never used or changed.
     pub file: Rc<File>,
-    /// Where the piece starts, in bytes.
+    /// The offset in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 
-/// What a stream yields.
+/// An item of a stream.
 pub enum Chunk {
     /// Bytes in memory.
     Bytes(Bytes),
-    /// A piece of a file, sent without being read where the connection allows.
+    /// A part of a file, sent without reading it if the connection allows.
     File(FileSlice),
-    /// What came so far should leave now.
+    /// Send what is buffered.
     Flush,
 }
 
-/// A body that is made while it is sent.
+/// A body that is produced while it is sent.
 pub trait BodyStream {
     /// The next piece; `None` at the end. An error ends the connection, because the status has
-    /// already left.
+    /// already been sent.
     fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>>;
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Default)]
 pub enum Body {
-    /// None.
+    /// No body.
     #[default]
     Empty,
     /// Bytes in memory.
     Bytes(Bytes),
-    /// A piece of a file.
+    /// A part of a file.
     File(FileSlice),
-    /// Several of known length, in order (multipart ranges).
+    /// Several parts of known length, in order (multipart ranges).
     Parts(VecDeque<Body>),
-    /// Of unknown length.
+    /// A stream of unknown length.
     Stream(Pin<Box<dyn BodyStream>>),
 }
 
 impl Body {
-    /// The length in bytes, where it is known before sending.
+    /// The length in bytes, if it is known before sending.
     pub fn length(&self) -> Option<u64> {
         match self {
             Body::Empty => Some(0),

@@ -1,4 +1,4 @@
-//! One connection as modules see it (`conn_rec`).
+//! A connection as modules see it (`conn_rec`).
 
 use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
@@ -12,35 +12,35 @@ use crate::phases::hostname::Names;
 
 /// A connection.
 pub struct Client {
-    /// Unique within the server's life.
+    /// The id, unique within the server's life.
     pub id: u64,
-    /// The other end.
+    /// The remote address.
     pub peer: SocketAddr,
-    /// Our end: the address it was accepted on.
+    /// The local address that it was accepted on.
     pub local: SocketAddr,
-    /// The host that the address alone selects; requests may select another by name.
+    /// The host that the address selects; requests may select another by name.
     pub base_host: Arc<Host>,
     /// The TLS session, on a TLS connection.
     pub tls: Option<Rc<TlsFacts>>,
     /// Responses after which the connection stayed open.
     pub keepalives: Cell<u32>,
-    /// Bytes received for the request at hand, before decryption (`%I`).
+    /// Bytes received for the current request, before decryption (`%I`).
     pub bytes_in: Cell<u64>,
-    /// Bytes sent for the answer at hand, after encryption (`%O`).
+    /// Bytes sent for the current response, after encryption (`%O`).
     pub bytes_out: Cell<u64>,
-    /// When the answer at hand began to leave, microseconds since the epoch.
+    /// When the first byte of the current response was sent, in microseconds since the epoch.
     pub first_byte_us: Cell<u64>,
-    /// The other end has gone away.
+    /// Whether the client has disconnected.
     pub aborted: Cell<bool>,
     /// The keep-alive state after the current request: `+`, `-` or `X` of `%X`.
     pub keepalive: Cell<KeepAlive>,
-    /// The names of both ends, once somebody asked for one.
+    /// The names of both ends, once one has been looked up.
     pub names: OnceCell<Rc<Names>>,
-    /// The identifier in log lines (`%{c}L`), made when first asked for.
+    /// The identifier in log lines (`%{c}L`), created on first use.
     pub log_id: Cell<Option<[u8; 12]>>,
 }
 
-/// What happens to the connection after the answer.
+/// What happens to the connection after the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepAlive {
     /// Not decided yet.
@@ -52,7 +52,7 @@ pub enum KeepAlive {
     Open,
 }
 
-/// What is known of a TLS session. Small, because every idle connection keeps it.
+/// The properties of a TLS session. Small, because every idle connection keeps it.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.
@@ -61,21 +61,21 @@ pub struct TlsFacts {
     pub cipher_suite: u16,
     /// Whether the session was resumed.
     pub resumed: bool,
-    /// Whose configuration the handshake used: [`crate::config::host::Host::id`].
+    /// The host whose configuration the handshake used: [`crate::config::host::Host::id`].
     pub host: u32,
-    /// Which of that host's certificates was shown, from 0.
+    /// The index of that host's certificate that was sent.
     pub certificate: usize,
-    /// The name the client asked for (SNI), lower case.
+    /// The name that the client sent (SNI), in lower case.
     pub server_name: Option<Box<str>>,
-    /// The application protocol agreed on (ALPN).
+    /// The negotiated application protocol (ALPN).
     pub alpn: Option<Box<[u8]>>,
-    /// The client's certificates, if it sent some that count.
+    /// The client's certificates, if it sent any that apply.
     pub peer: Option<Box<TlsPeer>>,
-    /// Why the client's certificates don't count, if it sent such.
+    /// Why the client's certificates do not apply, if it sent any.
     pub ignored: Option<Box<str>>,
-    /// The host that was last found to be one this connection may ask for.
+    /// The last host that requests on this connection were found to be allowed to name.
     pub admitted: Cell<Option<u32>>,
-    /// An identifier of the session, made when first asked for.
+    /// An identifier of the session, created on first use.
     pub session_id: std::cell::OnceCell<Box<[u8; 32]>>,
 }
 
@@ -86,6 +86,6 @@ pub struct TlsPeer {
     pub certificates: Vec<CertificateDer<'static>>,
     /// Why they are not trusted; `None` if they are.
     pub failure: Option<String>,
-    /// How many authorities stand above its own, if they are trusted.
+    /// The number of issuers above its own, if they are trusted.
     pub depth: usize,
 }

@@ -1,29 +1,29 @@
-//! What of a request an answer may depend on, beside configuration, path and files.
+//! Properties of a request that a response may depend on, besides configuration, path and files.
 
 use crate::request::Request;
 
-/// The most facets that one answer may depend on and still be kept.
+/// Most facets of a response that is cached.
 const FACETS_MAX: usize = 4;
 
-/// One thing about a request: whether its client takes gzip, say.
+/// A property of a request, such as whether its client accepts gzip.
 ///
-/// A hook or a filter that looks at nothing of the request but facets, and tells so by
-/// [`Request::depends_on`], is still pure ([`crate::api::hooks::HookDef::pure`]): its answers are
-/// kept apart by what their facets were. Made as a `static`, since it is known by its place.
+/// A hook or a filter that reads only facets of the request, and declares them by
+/// [`Request::depends_on`], is still pure ([`crate::api::hooks::HookDef::pure`]): its responses are
+/// cached separately by the values of their facets. Facets are `static`s, since their address
+/// identifies them.
 pub struct Facet {
-    /// What it is called, for people.
+    /// The name, for people.
     pub name: &'static str,
-    /// What the request's head says, as one of few values. It has to be the same at any time from
-    /// the end of `post_read_request` on.
+    /// The value, one of few. It must not change after `post_read_request`.
     pub of: fn(&Request) -> u16,
 }
 
-/// Facets that answers of one target depend on.
+/// The facets that responses of one target depend on.
 #[derive(Clone, Default)]
 pub struct Facets(Vec<&'static Facet>);
 
 impl Facets {
-    /// Adds one; whether there was room, or it was there.
+    /// Adds a facet; returns false if there is no room for it.
     fn add(&mut self, facet: &'static Facet) -> bool {
         if self.0.iter().any(|known| std::ptr::eq(*known, facet)) {
             return true;
@@ -35,38 +35,39 @@ impl Facets {
         has_room
     }
 
-    /// Adds those of another answer; whether these are others now. `None`: there are too many.
+    /// Adds those of another response, and returns whether that changed these. `None` means that
+    /// there are too many.
     pub fn join(&mut self, others: &Facets) -> Option<bool> {
         let before = self.0.len();
         let fit = others.0.iter().all(|facet| self.add(facet));
         fit.then_some(self.0.len() != before)
     }
 
-    /// What they all are in a request, as one number.
+    /// The values of all of them in a request, as one number.
     pub fn of(&self, request: &Request) -> u64 {
         let values = self.0.iter().map(|facet| u64::from((facet.of)(request)));
         values.fold(0, |all, value| all << u16::BITS | value)
     }
 
-    /// One.
+    /// Returns the set of one facet.
     pub fn one(facet: &'static Facet) -> Facets {
         Facets(vec![facet])
     }
 
-    /// Forgets all of them.
+    /// Removes all of them.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 }
 
 impl Request {
-    /// Tells that the answer depends on a facet of the request; gives back what that is here.
+    /// Declares that the response depends on a facet of the request, and returns its value.
     pub fn depends_on(&mut self, facet: &'static Facet) -> u16 {
         self.pure &= self.facets.add(facet);
         (facet.of)(self)
     }
 
-    /// The answer also depends on what another request's does (a subrequest).
+    /// Declares that the response also depends on the facets of another request (a subrequest).
     pub(crate) fn depends_as(&mut self, other: &Facets) {
         self.pure &= self.facets.join(other).is_some();
     }

@@ -1,4 +1,4 @@
-//! What stands at a path, as a request knows it.
+//! The file at a path, as stored in a request.
 
 /// `AcceptPathInfo`, as a handler sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,23 +6,23 @@ pub enum PathInfoUse {
     /// The handler's own default.
     #[default]
     Default,
-    /// Trailing path information is taken.
+    /// Trailing path information is accepted.
     Accept,
     /// It makes the request a 404.
     Reject,
 }
 
-/// What stands at a path.
+/// The metadata of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileInfo {
-    /// What it is.
+    /// The kind of entry.
     pub kind: FileKind,
     /// Length in bytes.
     pub size: u64,
     /// Modification time, microseconds since the epoch.
     pub mtime_us: u64,
-    /// When content or attributes last changed, which nobody can set back; microseconds since the
-    /// epoch.
+    /// When content or attributes last changed, in microseconds since the epoch. It can't be set
+    /// back.
     pub ctime_us: u64,
     /// Inode.
     pub inode: u64,
@@ -34,14 +34,14 @@ pub struct FileInfo {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Names that lead to it (hard links).
+    /// The number of hard links.
     pub links: u64,
 }
 
 /// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileKind {
-    /// Nothing is there (or it was not looked at).
+    /// It does not exist, or was not looked up.
     #[default]
     None,
     /// A regular file.

@@ -1,4 +1,4 @@
-//! The filters of a request, put on and taken off by modules.
+//! The filters of a request, which modules add and remove.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::api::filter::{Attached, OutputFilter, Stage};
 use crate::log::Level;
 
 impl Request {
-    /// Attaches an output filter behind those of its stage.
+    /// Attaches an output filter after those of its stage.
     pub fn add_filter(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -18,7 +18,7 @@ impl Request {
         self.filters.insert(at, Attached { name: name.into(), stage, filter });
     }
 
-    /// Attaches a registered output filter by name; if there is none of that name the log says so.
+    /// Attaches a registered output filter by name; an unknown name is logged.
     pub fn add_filter_named(&mut self, name: &[u8]) {
         let Some(def) = self.engine.server.registry.hooks.filter(name).cloned() else {
             return self.log_unknown_filter(name);
@@ -28,8 +28,7 @@ impl Request {
         }
     }
 
-    /// Puts a registered input filter in front of the body; if there is none of that name the log
-    /// says so.
+    /// Wraps the body in a registered input filter; an unknown name is logged.
     pub fn add_input_filter_named(&mut self, name: &[u8]) {
         let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
             return self.log_unknown_filter(name);
@@ -46,7 +45,7 @@ impl Request {
         self.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
     }
 
-    /// Takes a filter off again by name.
+    /// Removes a filter by name.
     pub fn remove_filter(&mut self, name: &str) {
         self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
     }

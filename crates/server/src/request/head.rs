@@ -1,4 +1,4 @@
-//! A request takes its head, and finds its host.
+//! How a request takes over its head, and finds its host.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use wire::host::RequestHost;
 use super::Request;
 use crate::plan::Place;
 
-/// A host that a connection has asked for before, and where its requests begin.
+/// A host that the connection has requested before, and the initial place of its requests.
 pub struct KnownHost {
     /// The name as in the request, lower case, without port.
     name: Vec<u8>,
     place: Place,
 }
 
-/// The note of a request whose connection ends after it without a word of that in the answer.
+/// The note of a request whose connection ends without an announcement in the response.
 pub const CLOSES_SILENTLY: &[u8] = b"closes-silently";
 
 /// Scheme and authority of an absolute-form target.
@@ -23,12 +23,12 @@ pub const CLOSES_SILENTLY: &[u8] = b"closes-silently";
 pub struct Absolute {
     /// `http`, `https`, …
     pub scheme: Vec<u8>,
-    /// Host and port as they came.
+    /// Host and port as received.
     pub authority: Vec<u8>,
 }
 
 impl Request {
-    /// Takes over a parsed head; its fields move, so that nothing is copied.
+    /// Takes over a parsed head; its fields are moved, not copied.
     pub fn take_head(&mut self, head: &mut wire::RequestHead) {
         self.method = head.method;
         self.header_only = head.header_only;
@@ -48,7 +48,7 @@ impl Request {
         std::mem::swap(&mut self.headers_in, &mut head.headers);
     }
 
-    /// Finds the host that the request is for: by name, among those of the connection's address.
+    /// Finds the host of the request by name, among those of the connection's address.
     pub fn find_host(
         &mut self,
         host: &mut RequestHost,
@@ -57,7 +57,7 @@ impl Request {
     ) -> Result<(), Box<HeadError>> {
         let strict = self.client.base_host.core.strict_protocol();
         let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
-        // The name that was there is the last user's of this memory, perhaps another client.
+        // The previous name belongs to the last user of this memory, which may be another client.
         let name = self.forget_host();
         host.resolve(head, scheme, strict)?;
         host.check_presence(head)?;
@@ -91,8 +91,8 @@ impl Request {
         }))
     }
 
-    /// The protocol as the client named it (`r->protocol`): `HTTP/0.9` where it named none, and
-    /// `HTTP/1.0` where that could not be read.
+    /// The protocol as received (`r->protocol`): `HTTP/0.9` if there was none, and `HTTP/1.0` if it
+    /// was invalid.
     pub fn protocol_name(&self) -> Cow<'_, [u8]> {
         let mut words = self.request_line.rsplit(|byte| *byte == b' ');
         let last = words.next().filter(|_| words.next().is_some()).unwrap_or_default();
@@ -109,14 +109,14 @@ impl Request {
         }
     }
 
-    /// Forgets which host was asked for; what is returned is memory to use again.
+    /// Clears the requested host; returns memory for reuse.
     pub fn forget_host(&mut self) -> Option<Vec<u8>> {
         self.named_port = None;
         self.hostname.take()
     }
 
-    /// A TLS connection may ask for the host that its handshake was for, and for those that are
-    /// as strict.
+    /// Checks that a request on a TLS connection names the host of its handshake, or one that is as
+    /// strict.
     fn check_tls(&mut self) -> Result<(), Box<HeadError>> {
         let Some(tls) = &self.client.tls else { return Ok(()) };
         if tls.admitted.get() == Some(self.host.id) && self.hostname.is_some() {
@@ -133,7 +133,7 @@ impl Request {
     }
 }
 
-/// A client that named a host in its handshake has to name one in its requests, too.
+/// The error for a request without a host name on a connection whose handshake had one.
 fn nameless(server_name: &str) -> Box<HeadError> {
     let message = format!(
         "Hostname {server_name} provided via SNI, but no hostname provided in HTTP request"

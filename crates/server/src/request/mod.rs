@@ -1,4 +1,4 @@
-//! One request and the answer that is being made for it (`request_rec`).
+//! A request and its response (`request_rec`).
 
 pub mod body;
 pub mod connection_info;
@@ -50,30 +50,30 @@ pub struct Request {
     pub engine: Rc<Engine>,
     /// The connection it came on.
     pub client: Rc<Client>,
-    /// The (virtual) host it is for.
+    /// The (virtual) host.
     pub host: Arc<Host>,
-    /// The merged configuration in force; the host's own until sections are merged.
+    /// The merged configuration in force; initially the host's own.
     pub layer: Rc<Layer>,
-    /// What that configuration has to do.
+    /// The plan of that configuration.
     pub plan: Rc<Plan>,
-    /// Which copy of that configuration: Apache merges some again, and authorises under each.
+    /// The copy number of that configuration: Apache merges some again, and authorises under each.
     pub copy: u64,
-    /// How its `<If>` sections were merged.
+    /// The merges of its `<If>` sections.
     pub if_walks: IfWalks,
 
-    /// The request line as it came, for logs.
+    /// The request line as received, for logs.
     pub request_line: Vec<u8>,
     /// The method. HEAD is GET with [`Request::header_only`].
     pub method: Method,
-    /// The method as it came (`HEAD`, or an extension's name).
+    /// The method as received (`HEAD`, or an extension's name).
     pub method_name: Cow<'static, [u8]>,
-    /// HEAD: no body leaves.
+    /// HEAD: no body is sent.
     pub header_only: bool,
-    /// The protocol version as thousands: HTTP/1.1 is 1001.
+    /// The protocol version in thousands: HTTP/1.1 is 1001.
     pub protocol: u16,
-    /// HTTP/0.9: no head leaves.
+    /// HTTP/0.9: no head is sent.
     pub simple: bool,
-    /// The target as it came, with query.
+    /// The target as received, with query.
     pub unparsed_uri: Vec<u8>,
     /// The path, unescaped and normalised.
     pub uri: Vec<u8>,
@@ -81,7 +81,7 @@ pub struct Request {
     pub args: Option<Vec<u8>>,
     /// The scheme and authority of an absolute-form target.
     pub absolute: Option<Box<Absolute>>,
-    /// The host name asked for, lower case and without port, where one was given and valid.
+    /// The requested host name, in lower case and without port, if it is valid.
     pub hostname: Option<Vec<u8>>,
     /// The port in the Host field or target.
     pub named_port: Option<u16>,
@@ -91,33 +91,33 @@ pub struct Request {
     pub trailers_in: Table,
     /// The request's body.
     pub body_in: BodyIn,
-    /// When it was received: microseconds since the epoch.
+    /// When it was received, in microseconds since the epoch.
     pub time_us: u64,
-    /// The end user's address (mod_remoteip may change it).
+    /// The client's address (mod_remoteip may change it).
     pub useragent_addr: std::net::SocketAddr,
-    /// Nobody else may be answered by a copy of this answer (`no_cache`).
+    /// The response must not be cached (`no_cache`).
     pub no_cache: bool,
-    /// Conditional headers are not looked at (`no_local_copy`).
+    /// Conditional fields are ignored (`no_local_copy`).
     pub no_local_copy: bool,
 
     /// The file the path was translated to.
     pub filename: Vec<u8>,
-    /// The same, canonical; what directory sections are matched against.
+    /// The same, canonical, for matching directory sections.
     pub canonical_filename: Vec<u8>,
-    /// What follows the file's path in the URI.
+    /// The rest of the URI after the file.
     pub path_info: Vec<u8>,
-    /// Whether path_info was looked at or is forbidden (`AcceptPathInfo`, `used_path_info`).
+    /// Whether path_info was used or is forbidden (`AcceptPathInfo`, `used_path_info`).
     pub used_path_info: PathInfoUse,
-    /// What stands at `filename`.
+    /// The entry at `filename`.
     pub file: FileInfo,
 
-    /// The user that authenticated.
+    /// The authenticated user.
     pub user: Option<Vec<u8>>,
-    /// How (`Basic`).
+    /// The authentication type, such as `Basic`.
     pub auth_type: Option<Cow<'static, str>>,
-    /// The handler that shall answer (`SetHandler`, `AddHandler`, internal ones).
+    /// The handler that is to respond (`SetHandler`, `AddHandler`, internal ones).
     pub handler: Option<Cow<'static, [u8]>>,
-    /// The handler's name was the media type, for want of another: logs do not show it.
+    /// Whether the handler's name is the media type, since there was no other: logs do not show it.
     pub handler_of_type: bool,
     /// The media type, without charset added by `AddDefaultCharset`.
     pub content_type: Option<Vec<u8>>,
@@ -130,48 +130,49 @@ pub struct Request {
     /// Notes from one module to another.
     pub notes: Table,
 
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
-    /// The status line after the version, where it is not the standard one.
+    /// The status line after the version, if it is not the standard one.
     pub status_line: Option<Vec<u8>>,
-    /// The answer's header fields.
+    /// The response's header fields.
     pub headers_out: Table,
-    /// Header fields that also stand in error answers (`err_headers_out`).
+    /// Header fields that error responses contain as well (`err_headers_out`).
     pub err_headers_out: Table,
-    /// The answer's trailer fields.
+    /// The response's trailer fields.
     pub trailers_out: Table,
-    /// The answer's body.
+    /// The response's body.
     pub body: Body,
-    /// The modification time of what is sent, microseconds since the epoch.
+    /// The modification time of the content, in microseconds since the epoch.
     pub mtime_us: Option<u64>,
     /// Body bytes sent (`%b`).
     pub bytes_sent: u64,
     /// Output filters, in stage order.
     pub filters: Vec<Attached>,
-    /// Methods for an `Allow` field that handlers added.
+    /// Methods that handlers added to the `Allow` field.
     pub allowed: wire::method::MethodSet,
-    /// The answer must be chunked or end with the connection: its length is not known.
+    /// Whether the response must be chunked or end with the connection, since its length is
+    /// unknown.
     pub chunked: bool,
 
     /// The request that was internally redirected to this one.
     pub prev: Option<Box<Request>>,
-    /// What is known of the main request, in a subrequest.
+    /// Properties of the main request, in a subrequest.
     pub main: Option<Box<MainRequest>>,
-    /// Whether only hooks that are pure took part so far.
+    /// Whether only pure hooks have taken part so far.
     pub pure: bool,
-    /// What they looked at.
+    /// The facets that they used.
     pub facets: Facets,
-    /// Paths that were looked at, where somebody wants to know (the resource cache).
+    /// Paths that were examined, if the response may be cached.
     pub trace: Option<Trace>,
-    /// A subrequest for a file, not a URI: the name phases are left out.
+    /// Whether this is a subrequest for a file instead of a URI: the name phases are skipped.
     pub file_lookup: bool,
     /// Internal redirects and subrequests on the way to this one.
     pub depth: Depth,
     /// Regular expressions that took long.
     pub matching: Matching,
-    /// Values of the request's own that modules keep.
+    /// Values that modules store in the request.
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
-    /// What the parser noticed about the fields.
+    /// Facts about the fields, from the parser.
     pub flags: HeadFlags,
     /// The cached response that it was given.
     pub(crate) given: Option<Rc<dyn CachedHead>>,
@@ -180,7 +181,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of which nothing is known but its place.
+    /// Returns an empty request for a place.
     pub fn blank(engine: Rc<Engine>, client: Rc<Client>, place: Place) -> Request {
         Request {
             host: place.layer.host.clone(),
@@ -249,14 +250,14 @@ impl Request {
         }
     }
 
-    /// Begins a request that is blank, on `client`, under the configuration of `place`.
+    /// Begins an empty request on `client`, under the configuration of `place`.
     #[inline]
     pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
         self.begin_again(client);
         self.enter(place);
     }
 
-    /// Goes to another configuration, and to the host that it is of.
+    /// Switches to another configuration and its host.
     fn enter(&mut self, place: &Place) {
         self.copy = 0;
         if Rc::ptr_eq(&self.layer, &place.layer) {
@@ -269,7 +270,7 @@ impl Request {
         }
     }
 
-    /// Whether nobody has left anything on the request that could change its answer.
+    /// Whether nothing in the request could change its response.
     pub fn is_untouched(&self) -> bool {
         self.env.is_empty()
             && self.notes.is_empty()
@@ -284,13 +285,13 @@ impl Request {
         self.given = Some(response);
     }
 
-    /// A field of the answer, for the log.
+    /// A field of the response, for the log.
     pub fn field_out(&self, name: &[u8]) -> Option<&[u8]> {
         let made = self.headers_out.get(name).or_else(|| self.err_headers_out.get(name));
         made.or_else(|| self.given.as_ref()?.field(name))
     }
 
-    /// Puts what is always known of a TLS connection into the variables.
+    /// Sets the variables of every TLS connection.
     pub fn tell_tls(&mut self) {
         let Some(tls) = &self.client.tls else { return };
         self.env.set(b"HTTPS", b"on");
@@ -299,7 +300,7 @@ impl Request {
         }
     }
 
-    /// Whether the variables are those of [`Request::tell_tls`] alone.
+    /// Whether the variables are only those of [`Request::tell_tls`].
     pub fn has_plain_env(&self) -> bool {
         self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI"))
     }
@@ -323,8 +324,8 @@ impl Request {
         core
     }
 
-    /// Notes that a path was looked at, so that a cached answer can depend on it; where a symbolic
-    /// link stands there, on what it leads through as well.
+    /// Notes that a path was examined, so that a cached response can depend on it; for a symbolic
+    /// link also the paths that it leads through.
     pub fn trace_path(&mut self, path: &[u8]) {
         let Some(trace) = &mut self.trace else { return };
         if self.engine.lstat(path).is_ok_and(|entry| entry.is_symlink) {

@@ -1,4 +1,4 @@
-//! Where a request comes from: the client, an internal redirect, another request.
+//! The origin of a request: the client, an internal redirect, or another request.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -8,10 +8,10 @@ use super::Request;
 use crate::phases::walk::IfWalks;
 use crate::plan::Plan;
 
-/// What a subrequest knows of the request that made it.
+/// The properties of the main request that a subrequest needs.
 #[derive(Clone)]
 pub struct MainRequest {
-    /// The main request's plan: authorisation is not repeated under the very same one.
+    /// The main request's plan: authorisation is not repeated under the same one.
     pub plan: Rc<Plan>,
     /// [`Request::copy`] of the main request.
     pub copy: u64,
@@ -23,31 +23,31 @@ pub struct MainRequest {
     pub filename: Vec<u8>,
     /// The user of the main request.
     pub user: Option<Vec<u8>>,
-    /// How the user of the main request authenticated.
+    /// The authentication type of the main request's user.
     pub auth_type: Option<Cow<'static, str>>,
 }
 
-/// How deep we are in internal redirects and subrequests (`LimitInternalRecursion`).
+/// The depth of internal redirects and subrequests (`LimitInternalRecursion`).
 #[derive(Clone, Debug, Default)]
 pub struct Depth {
     /// Internal redirects.
     pub redirects: u16,
     /// Subrequests.
     pub subrequests: u16,
-    /// Look-ups that this very request has made.
+    /// Look-ups that this request has made.
     pub made: u32,
-    /// An expression waits for the subrequest's outcome, and can't do so for long.
+    /// Whether an expression waits for the subrequest, and can't block for long.
     pub in_expression: bool,
-    /// Look-ups that share a limit with this request's, as far as one of them was made.
+    /// Look-ups that share a limit with this request's, once one has been made.
     pub lookups: Option<Rc<Lookups>>,
 }
 
 /// Look-ups that share one limit ([`crate::phases::subrequest::LOOKUP_LIMIT`]).
 #[derive(Debug, Default)]
 pub struct Lookups {
-    /// How many were made.
+    /// The number of look-ups made.
     pub made: Cell<u32>,
-    /// Whether the log says that one was refused.
+    /// Whether a refusal has been logged.
     pub have_logged: Cell<bool>,
 }
 
@@ -57,7 +57,7 @@ impl Request {
         &self.original().unparsed_uri
     }
 
-    /// The request as it came, before internal redirects.
+    /// The request as received, before internal redirects.
     pub fn original(&self) -> &Request {
         let mut first = self;
         while let Some(prev) = &first.prev {
@@ -66,12 +66,12 @@ impl Request {
         first
     }
 
-    /// Whether this is a subrequest that begins with a file name.
+    /// Whether this is a subrequest for a file name.
     pub fn is_file_lookup(&self) -> bool {
         self.file_lookup
     }
 
-    /// Whether this is the request that the client sent (`ap_is_initial_req`).
+    /// Whether the client sent this request (`ap_is_initial_req`).
     pub fn is_initial(&self) -> bool {
         self.main.is_none() && self.prev.is_none()
     }

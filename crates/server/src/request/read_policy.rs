@@ -1,17 +1,17 @@
-//! How slowly a client may send: `RequestReadTimeout` of mod_reqtimeout.
+//! Limits on slow clients: `RequestReadTimeout` of mod_reqtimeout.
 
 use std::time::Duration;
 
 use rt::{Clock, Deadline};
 
-/// One stage's limits.
+/// The limits of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
     /// Time for the stage; zero for no limit.
     pub initial: Duration,
-    /// The most that the time grows to; `None` for no bound.
+    /// The limit of extensions; `None` for no limit.
     pub most: Option<Duration>,
-    /// Bytes that add a second each time they have arrived; 0: the time does not grow.
+    /// The number of received bytes that extends the time by a second; 0 for no extension.
     pub min_rate: u32,
 }
 
@@ -34,19 +34,19 @@ pub struct Running {
 }
 
 impl Stage {
-    /// The stage begins now.
+    /// Begins the stage now.
     pub fn begin(self, clock: &Clock) -> Running {
         self.since(clock.now_ms())
     }
 
-    /// The stage began at a moment of the loop's clock.
+    /// Begins the stage at a time of the loop's clock.
     pub fn since(self, began_ms: u64) -> Running {
         Running { stage: self, began_ms }
     }
 }
 
 impl Running {
-    /// When the stage must be over, with so many bytes received; never, where there is no limit.
+    /// The deadline of the stage after this many received bytes; never, without a limit.
     pub fn deadline(&self, received: usize) -> Deadline {
         let Stage { initial, most, min_rate } = self.stage;
         if initial.is_zero() {

@@ -1,4 +1,4 @@
-//! A request's memory is used again: by another request, or by the same head when it comes again.
+//! Reuse of a request's memory, by another request or by the same head again.
 
 use std::rc::Rc;
 
@@ -10,11 +10,11 @@ use crate::request::body::Body;
 use crate::request::connection_info::Client;
 use crate::request::request_body::BodyIn;
 
-/// What a text or a table of a request that is kept may hold, bytes.
+/// Most bytes that a text or a table of an unused request may hold.
 const KEPT_BYTES: usize = 4096;
 
 impl Request {
-    /// Texts that keep their memory from request to request.
+    /// Texts that keep their memory between requests.
     fn texts(&mut self) -> [&mut Vec<u8>; 6] {
         [
             &mut self.request_line,
@@ -26,7 +26,7 @@ impl Request {
         ]
     }
 
-    /// Tables that do.
+    /// Tables that keep their memory between requests.
     fn tables(&mut self) -> [&mut Table; 7] {
         [
             &mut self.headers_in,
@@ -39,7 +39,7 @@ impl Request {
         ]
     }
 
-    /// Begins the same request once more, on `client`.
+    /// Begins the same request again, on `client`.
     pub fn begin_again(&mut self, client: &Rc<Client>) {
         if !Rc::ptr_eq(&self.client, client) {
             self.client = client.clone();
@@ -48,7 +48,7 @@ impl Request {
         self.time_us = self.engine.handle.clock().wall_us();
     }
 
-    /// Gives back what long heads before it have left: it is kept for long.
+    /// Frees the memory of earlier long heads, since this request is kept for long.
     pub fn fit(&mut self) {
         for text in self.texts() {
             text.shrink_to(KEPT_BYTES);
@@ -58,7 +58,7 @@ impl Request {
         }
     }
 
-    /// Forgets what hooks have left on it after the answer, so that it can begin again.
+    /// Clears what hooks have stored after the response, so that it can begin again.
     pub fn forget_log(&mut self) {
         let tables =
             [&mut self.env, &mut self.notes, &mut self.headers_out, &mut self.err_headers_out];
@@ -72,8 +72,7 @@ impl Request {
         self.log_mark.take();
     }
 
-    /// Forgets everything of the request, so that another one can use its memory; see
-    /// [`Request::begin`].
+    /// Clears everything, so that another request can use the memory; see [`Request::begin`].
     pub fn renew(&mut self) {
         for text in self.texts() {
             text.clear();
@@ -102,7 +101,7 @@ impl Request {
         self.log_mark.take();
     }
 
-    /// The part of [`Request::renew`] that is about the file and the answer.
+    /// The part of [`Request::renew`] for the file and the response.
     fn forget_answer(&mut self) {
         self.used_path_info = PathInfoUse::Default;
         self.file = FileInfo::default();

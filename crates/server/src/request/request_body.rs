@@ -1,24 +1,24 @@
-//! The request's body as handlers read it.
+//! The request body, as handlers read it.
 
 use std::io;
 
 use bytes::Bytes;
 
-/// The body of a request, or what is left of it.
+/// A request body, or the rest of it.
 #[derive(Default)]
 pub struct BodyIn {
     source: Option<Box<dyn BodySource>>,
-    /// The length that the head announced, bytes.
+    /// The length in the head, in bytes.
     announced: Option<u64>,
     /// `LimitRequestBody`, bytes.
     limit: Option<u64>,
     /// Bytes read so far.
     taken: u64,
-    /// The client sends nothing before it has got `100 Continue`.
+    /// Whether the client waits for `100 Continue` before it sends anything.
     expects_continue: bool,
 }
 
-/// Where a body comes from: the connection, or an input filter on it.
+/// The source of a request body: the connection, or an input filter on it.
 pub trait BodySource {
     /// The next piece; `None` at the end.
     fn poll_data(
@@ -27,37 +27,37 @@ pub trait BodySource {
     ) -> std::task::Poll<Option<Result<Bytes, BodyError>>>;
 }
 
-/// Why a body could not be read: what to answer.
+/// Why a body could not be read.
 #[derive(Debug)]
 pub enum BodyError {
-    /// The client sent something wrong, or too much: this status.
+    /// The client sent something wrong or too much: respond with this status.
     Status(u16),
-    /// The connection is gone.
+    /// The connection is broken.
     Io(io::Error),
 }
 
 impl BodyIn {
-    /// A body from `source`; `announced` is its length in bytes, where the head tells.
+    /// Returns a body from `source`; `announced` is its length in bytes, if the head has it.
     pub fn new(source: Box<dyn BodySource>, announced: Option<u64>) -> BodyIn {
         BodyIn { source: Some(source), announced, ..BodyIn::default() }
     }
 
-    /// Says whether the client waits for `100 Continue`, which the first reading sends.
+    /// Sets whether the client waits for `100 Continue`, which the first read sends.
     pub fn expect_continue(&mut self, expects: bool) {
         self.expects_continue = expects;
     }
 
-    /// Whether the client waits for `100 Continue` still.
+    /// Whether the client still waits for `100 Continue`.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue && self.source.is_some()
     }
 
-    /// Whether the head announces more than the limit.
+    /// Whether the announced length exceeds the limit.
     pub fn is_over_limit(&self) -> bool {
         self.announced.zip(self.limit).is_some_and(|(announced, limit)| announced > limit)
     }
 
-    /// Sets `LimitRequestBody`, now that the configuration in force is known.
+    /// Sets `LimitRequestBody`, once the configuration in force is known.
     pub fn set_limit(&mut self, limit: Option<u64>) {
         self.limit = limit;
     }
@@ -67,13 +67,13 @@ impl BodyIn {
         self.source.is_none()
     }
 
-    /// Puts an input filter in front.
+    /// Wraps the body in an input filter.
     pub fn wrap(&mut self, filter: impl FnOnce(Box<dyn BodySource>) -> Box<dyn BodySource>) {
         self.source = self.source.take().map(filter);
     }
 
-    /// The next piece; `None` at the end. A body over the limit is a 413, at once where the head
-    /// tells its length (`ap_http_filter`).
+    /// The next piece; `None` at the end. A body over the limit is a 413, at once if the head has
+    /// its length (`ap_http_filter`).
     pub async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         if self.source.is_some() && self.is_over_limit() {
             self.source = None;

@@ -20,7 +20,7 @@ use crate::request::Request;
 use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
 
-/// Makes `request` an answer with `status`: its error document, or the built-in page.
+/// Makes `request` a response with `status`: its error document, or the built-in page.
 #[inline]
 pub async fn die(request: &mut Request, status: u16) {
     let status = if wire::status::is_valid(status) { status } else { 500 };

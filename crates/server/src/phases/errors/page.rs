@@ -44,11 +44,11 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
 /// its response: Apache finds this after its handlers, and the page has no `Content-Length`.
 pub struct FailedInFilter;
 
-/// Kept on a request after whose response the connection ends, whatever its status is: its error
-/// document failed with a status that ends it, or an expectation of the client was not met.
+/// Marks a request after which the connection ends, regardless of its status: its error document
+/// failed with a status that closes it, or an expectation of the client was not met.
 pub struct EndsConnection;
 
-/// Whether the connection ends after the response for a reason that is known before its fields are.
+/// Whether the connection ends after the response for a reason known before its fields are.
 #[inline]
 pub fn ends_connection(request: &Request) -> bool {
     wire::status::drops_connection(request.status) || request.kept::<EndsConnection>().is_some()

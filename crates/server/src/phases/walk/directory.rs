@@ -32,7 +32,7 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
         return Err(Stop::Status(403));
     };
     if full.len() >= PATH_LIMIT {
-        // The system refuses the whole, whatever stands on the way.
+        // The system refuses the whole path, regardless of its components.
         request.log_core(Level::Error, 36, "access failed, the path is too long", None);
         return Err(Stop::Status(403));
     }
@@ -54,21 +54,21 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
     }
 }
 
-/// Where the walk stands.
+/// The state of the walk.
 struct Walk {
     /// The configuration before the walk.
     before: Rc<Layer>,
-    /// The configuration so far: what the next step asks.
+    /// The configuration so far, which the next step uses.
     layer: Rc<Layer>,
     matching: Gathered,
-    /// The path so far; a directory's ends in a slash.
+    /// The path so far; with a trailing slash for a directory.
     here: Vec<u8>,
-    /// What stands there.
+    /// The entry at that path.
     found: FileInfo,
 }
 
 impl Walk {
-    /// Goes down to what `full` names; gives back what is left of it.
+    /// Descends along `full`, and returns the rest of it.
     fn descend(&mut self, request: &mut Request, full: &[u8]) -> Result<Vec<u8>, Stop> {
         let ends_in_slash = full.last() == Some(&b'/');
         let mut rest: &[u8] = full.get(1..).unwrap_or_default();
@@ -89,8 +89,8 @@ impl Walk {
             self.here.extend_from_slice(segment);
             match self.step(request)? {
                 FileKind::Directory if after.is_empty() && !ends_in_slash => {
-                    // `GET /dir`: the directory's own configuration applies, the name keeps its
-                    // shape so that mod_dir can redirect.
+                    // `GET /dir`: the directory's own configuration applies, and the name keeps its
+                    // form so that mod_dir can redirect.
                     self.here.push(b'/');
                     self.enter_directory(request, depth)?;
                     self.here.pop();
@@ -101,8 +101,8 @@ impl Walk {
                     rest = after.get(1..).unwrap_or_default();
                 }
                 kind => {
-                    // Where links are followed Apache does not look at what a segment is, and holds
-                    // sections for directories against the file, too.
+                    // If links are followed Apache does not examine what a segment is, and matches
+                    // sections for directories with the file as well.
                     let links = request.core_of(&self.layer).options.flags().links();
                     if kind != FileKind::None && after.is_empty() && links == Links::Followed {
                         self.here.push(b'/');
@@ -115,9 +115,8 @@ impl Walk {
         }
     }
 
-    /// Tells the request how far the walk came before it failed: to the directory whose `.htaccess`
-    /// is broken, with its slash, or to the segment that must not be entered. What follows is the
-    /// path info.
+    /// Sets the request's path to the point of failure: the directory with the broken `.htaccess`,
+    /// with a trailing slash, or the segment that must not be entered. The rest is path info.
     fn leave(self, request: &mut Request, full: &[u8]) {
         let is_below_root = self.here.len() > 1 && self.here.last() == Some(&b'/');
         let end = self.here.len() - usize::from(is_below_root);
@@ -125,12 +124,12 @@ impl Walk {
         request.filename = self.here;
     }
 
-    /// Applies the sections for this very directory, then its `.htaccess`.
+    /// Applies the sections for this directory, then its `.htaccess`.
     fn enter_directory(&mut self, request: &mut Request, depth: usize) -> Result<(), Stop> {
         self.enter_sections(request, depth);
         let core = request.core_of(&self.layer);
         let list = core.allow_override_list.get().cloned();
-        // Where it was never set the files are read as well, and nothing is allowed in them.
+        // If it was never set, the files are read as well, and nothing is allowed in them.
         let allow = core.allow_override.get().copied();
         let is_closed = allow.is_some_and(AllowOverride::is_none);
         if is_closed && list.as_ref().is_none_or(|list| list.is_empty()) {
@@ -143,7 +142,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Applies the sections for the path so far, with a slash at its end.
+    /// Applies the sections for the path so far, with a trailing slash.
     fn enter_sections(&mut self, request: &Request, depth: usize) {
         let host = request.host.clone();
         for section in host.directories.at(depth) {
@@ -163,7 +162,7 @@ impl Walk {
         self.layer = self.matching.onto(request, &self.before);
     }
 
-    /// Looks at the path so far; follows a symbolic link if the options allow it.
+    /// Stats the path so far; follows a symbolic link if the options allow it.
     fn step(&mut self, request: &mut Request) -> Result<FileKind, u16> {
         let links = request.core_of(&self.layer).options.flags().links();
         request.trace_path(&self.here);
@@ -209,7 +208,7 @@ impl Walk {
         request.engine.lstat(&self.here).is_ok_and(|entry| entry.is_symlink)
     }
 
-    /// `<DirectoryMatch>` on the whole, then the request is told what was found.
+    /// Applies `<DirectoryMatch>` to the whole path, and stores the results in the request.
     fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Result<(), Stop> {
         let host = request.host.clone();
         for section in host.directories.regexes() {
@@ -227,7 +226,7 @@ impl Walk {
     }
 }
 
-/// `<Directory>` sections as the walk wants them: by number of segments, regular expressions apart.
+/// `<Directory>` sections for the walk: by number of segments, regular expressions apart.
 #[derive(Default)]
 pub struct DirectorySections {
     by_depth: Vec<Vec<Arc<Section>>>,
@@ -235,7 +234,7 @@ pub struct DirectorySections {
 }
 
 impl DirectorySections {
-    /// Sorts `sections` (`ap_core_reorder_directories`); order of appearance is kept per depth.
+    /// Sorts `sections` (`ap_core_reorder_directories`), keeping the order of appearance per depth.
     pub fn sort(sections: &[Arc<Section>]) -> DirectorySections {
         let mut sorted = DirectorySections::default();
         for section in sections {

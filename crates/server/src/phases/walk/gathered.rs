@@ -1,8 +1,9 @@
-//! The sections of one walk that match a request.
+//! The matching sections of a walk.
 //!
-//! They merge with each other first, and what comes of it merges with the configuration before the
-//! walk (`now_merged` in Apache's walks). The order matters: `AuthMerging And` in a section without
-//! a `Require` takes the rules of the section before it, and both count beside those from outside.
+//! They merge with each other first, and the result merges with the configuration before the walk
+//! (`now_merged` in Apache's walks). The order matters: `AuthMerging And` in a section without a
+//! `Require` takes over the rules of the section before it, and both apply in addition to the outer
+//! ones.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(super) enum Gathered {
 }
 
 impl Gathered {
-    /// One more section matches.
+    /// Adds a matching section.
     pub fn add(&mut self, request: &Request, section: &Arc<Section>) {
         let join = |before: Part<'_>| {
             let plans = &request.engine.plans;
@@ -34,7 +35,7 @@ impl Gathered {
         }
     }
 
-    /// What they make of the configuration before the walk.
+    /// Merges them with the configuration before the walk.
     pub fn onto(&self, request: &Request, before: &Rc<Layer>) -> Rc<Layer> {
         let plans = &request.engine.plans;
         match self {

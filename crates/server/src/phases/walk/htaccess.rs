@@ -1,5 +1,5 @@
-//! `.htaccess` files: found, read and parsed away from the loop, and kept as long as they say the
-//! same.
+//! `.htaccess` files: found, read and parsed outside of the loop, and cached while they do not
+//! change.
 //!
 //! Source: `ap_parse_htaccess` (server/config.c).
 
@@ -18,7 +18,7 @@ use crate::files::path::StatError;
 use crate::phases::matching::Stop;
 use crate::request::{FileKind, Request};
 
-/// An `.htaccess` file as a host reads it: under other rules it is parsed apart.
+/// An `.htaccess` file with the rules of a host: other rules need a separate parse.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     host: u32,
@@ -27,10 +27,10 @@ struct Key {
     list: Option<Arc<Vec<String>>>,
 }
 
-/// The section that a directory's `.htaccess` makes; `None` where there is none.
+/// The section of a directory's `.htaccess`; `None` if there is none.
 ///
 /// # Errors
-/// A status, with its lines in the error log, or that the file has to be read first.
+/// A status, with its lines in the error log, or [`Stop::Later`] if the file has to be read first.
 pub fn of_directory(
     request: &mut Request,
     directory: &[u8],

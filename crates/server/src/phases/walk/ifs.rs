@@ -1,11 +1,11 @@
-//! `<If>`, `<ElseIf>`, `<Else>`, and those inside the ones that hold.
+//! `<If>`, `<ElseIf>`, `<Else>`, and sections nested in those that hold.
 //!
-//! Apache caches each walk, one level of nesting a walk, and a subrequest or internal redirect
-//! compares its walks with those of the request before it by their number (`prep_walk_cache`).
-//! Where base and sections are the same it takes the result of that walk, without a look at the
-//! sections nested in it. Where they are not it merges again, and authorisation, which is skipped
-//! under the same merged configuration, is asked again. So a nested section that grants access does
-//! not count in a subrequest, and one that is anywhere makes a denied error document denied.
+//! Apache caches each walk, with a walk per level of nesting, and a subrequest or internal redirect
+//! compares its walks by number with those of the request before it (`prep_walk_cache`). If base
+//! and sections are the same, it uses the result of that walk, without examining the sections
+//! nested in it. Otherwise it merges again, and authorisation, which is skipped under the same
+//! merged configuration, is repeated. So a nested section that grants access does not apply to a
+//! subrequest, and any nested section denies the error document of a denied request.
 //!
 //! Source: `ap_if_walk_sub`, `prep_walk_cache` (server/request.c).
 
@@ -18,20 +18,20 @@ use crate::phases::matching::Stop;
 use crate::plan::Layer;
 use crate::request::Request;
 
-/// The most that `<If>` may be nested.
+/// Deepest nesting of `<If>`.
 const IF_DEPTH_LIMIT: usize = 32;
 
-/// The walks of a request, one for each level of nesting, in the order in which they were made.
+/// The walks of a request, one for each level of nesting, in order.
 pub type IfWalks = Option<Rc<Vec<IfWalk>>>;
 
-/// One level of one walk.
+/// One level of a walk.
 #[derive(Clone)]
 pub struct IfWalk {
-    /// Which sections held.
+    /// The ids of the sections that held.
     held: Vec<u64>,
-    /// The configuration before them, and which copy of it.
+    /// The configuration before them, and its copy number.
     base: (u64, u64),
-    /// What they made of it, and which copy of that.
+    /// The result, and its copy number.
     result: (Rc<Layer>, u64),
 }
 
@@ -54,8 +54,8 @@ pub fn ifs(request: &mut Request) -> Result<(), Stop> {
     done
 }
 
-/// Notes the walk before the last as Apache makes it: it would be the same as the last. False where
-/// that can't be known without evaluating the conditions again.
+/// Repeats the walk before the last as Apache would, which gives the same result as the last.
+/// Returns false if that can't be known without evaluating the conditions again.
 pub fn repeat(request: &mut Request) -> bool {
     if request.prev.is_some() || request.main.is_some() {
         return false;
@@ -101,8 +101,8 @@ fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
     Err(Stop::Status(500))
 }
 
-/// The walk that Apache compares the next one with: that of the same number of the request before
-/// this one, else the last of this one.
+/// The walk that Apache compares with the next one: the walk of the same number of the previous
+/// request, or else the last of this one.
 fn known(request: &Request) -> Option<IfWalk> {
     if request.engine.server.registry.hooks.auth_by_uri {
         return None;

@@ -1,4 +1,4 @@
-//! Walking a request through the sections that match it, ending in one merged configuration.
+//! Walks a request through the matching sections to a merged configuration.
 //!
 //! Source: `ap_location_walk`, `ap_directory_walk`, `ap_file_walk`, `ap_if_walk`
 //! (server/request.c).
@@ -31,14 +31,14 @@ use gathered::Gathered;
 pub(crate) const PATHNAME: conf::fnmatch::Flags =
     conf::fnmatch::Flags { pathname: true, period: false, ignoring_case: false, no_escape: false };
 
-/// Goes back to the host's own configuration, before any section.
+/// Returns to the host's own configuration, before any section.
 pub fn back_to_host(request: &mut Request) {
     let root = request.engine.plans.root(&request.host);
     enter(request, root);
     request.copy = 0;
 }
 
-/// Makes `layer` the request's configuration.
+/// Sets the request's configuration to `layer`.
 pub fn enter(request: &mut Request, layer: Rc<Layer>) {
     if Rc::ptr_eq(&layer, &request.layer) {
         return;
@@ -47,14 +47,14 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
     request.layer = layer;
 }
 
-/// `<Location>` and `<LocationMatch>`.
+/// Merges `<Location>` and `<LocationMatch>`.
 ///
 /// # Errors
-/// The status that the request ends with, or a match that has to be made first.
+/// The status that ends the request, or [`Stop::Later`] if a match has to be made first.
 pub fn locations(request: &mut Request) -> Result<(), Stop> {
     let host = request.host.clone();
     let mut matching = Gathered::default();
-    // Doubled slashes are one but for regular expressions, even under `MergeSlashes Off`.
+    // Except for regular expressions, double slashes are merged even under `MergeSlashes Off`.
     let mut merged = None;
     if request.uri.first() == Some(&b'/') && request.uri.windows(2).any(|pair| pair == b"//") {
         let mut uri = request.uri.clone();
@@ -77,7 +77,7 @@ pub fn locations(request: &mut Request) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `<Files>` and `<FilesMatch>`. A directory's name is what stands behind its last slash: nothing,
+/// Merges `<Files>` and `<FilesMatch>`. A directory's name is the text after its last slash: empty,
 /// which `*` matches.
 ///
 /// # Errors
@@ -109,7 +109,7 @@ pub fn files(request: &mut Request) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `merged` is the path without doubled slashes, where it has some.
+/// Whether a section matches. `merged` is the path without double slashes, if it has some.
 fn location_matches(
     section: &Section,
     request: &mut Request,

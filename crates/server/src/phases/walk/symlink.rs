@@ -1,4 +1,4 @@
-//! Symbolic links as `Options` has them.
+//! Symbolic links according to `Options`.
 //!
 //! Source: `resolve_symlink` (server/request.c).
 
@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::files::path::StatError;
 use crate::request::FileInfo;
 
-/// What stands at `path`; a link there is followed as far as `links` says.
+/// Stats `path`; follows a link there as far as `links` allows.
 pub fn stat(engine: &Engine, path: &[u8], links: Links) -> Result<FileInfo, StatError> {
     if links == Links::Followed {
         return engine.stat(path);

@@ -9,18 +9,18 @@ use crate::config::section::Section;
 use crate::plan::PlanCache;
 use crate::request::FileInfo;
 
-/// The most parsed `.htaccess` files that a loop keeps; at the limit it starts over.
+/// Most parsed `.htaccess` files that a loop caches; at the limit the cache is cleared.
 pub const HTACCESS_LIMIT: usize = 4096;
 
-/// The most bytes that a loop keeps for `.htaccess` files, texts and what they were parsed into;
-/// at the limit it starts over, and what is larger by itself is not kept.
+/// Most bytes that a loop caches of `.htaccess` files, including texts and parsed sections; at the
+/// limit the cache is cleared, and a single larger file is not cached.
 pub const KEPT_BYTES_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The same for a thread with one connection, of which a server can have hundreds.
 pub const KEPT_BYTES_LIMIT_OF_THREAD: usize = 4 * 1024 * 1024;
 
-/// A file whose modification is younger than this when it is read may change again without a trace
-/// in its time stamp, µs: its text is compared.
+/// A file that was modified more recently than this (in µs) when it was read may change again
+/// without a different time stamp: its text is compared.
 const SETTLED_US: u64 = 1_000_000;
 
 /// The parsed `.htaccess` files of one loop.
@@ -35,12 +35,12 @@ struct Parsed {
     bytes: usize,
 }
 
-/// What is kept of a file.
+/// A cached file.
 #[derive(Clone)]
 pub(super) struct Kept {
-    /// What stood there when it was read.
+    /// Its metadata when it was read.
     info: FileInfo,
-    /// A file of these times says the same from now on.
+    /// Whether a file with these times can't have a different text.
     is_settled: bool,
     pub text: Arc<[u8]>,
     pub section: Arc<Section>,
@@ -48,29 +48,29 @@ pub(super) struct Kept {
 }
 
 impl HtaccessCache {
-    /// None yet, and never more than `bytes_limit`.
+    /// Returns an empty cache of at most `bytes_limit`.
     pub fn new(bytes_limit: usize) -> HtaccessCache {
         HtaccessCache { parsed: RefCell::default(), bytes_limit }
     }
 
-    /// The most bytes that a file may take to be kept.
+    /// Most bytes of a file that is cached.
     pub fn bytes_limit(&self) -> usize {
         self.bytes_limit
     }
 
-    /// The section of a file that has not changed.
+    /// The section of an unchanged file.
     pub(super) fn known(&self, key: &Key, info: &FileInfo) -> Option<Arc<Section>> {
         let parsed = self.parsed.borrow();
         let kept = parsed.kept.get(key).filter(|kept| kept.is_settled && kept.info == *info)?;
         Some(kept.section.clone())
     }
 
-    /// What is kept of a file, changed or not.
+    /// The cached file, changed or not.
     pub(super) fn before(&self, key: &Key) -> Option<Kept> {
         self.parsed.borrow().kept.get(key).cloned()
     }
 
-    /// Notes that a file that was read at `now_us` says what it said before.
+    /// Notes that a file read at `now_us` is unchanged.
     pub(super) fn confirm(&self, key: &Key, info: FileInfo, now_us: u64) {
         if let Some(kept) = self.parsed.borrow_mut().kept.get_mut(key) {
             kept.info = info;
@@ -78,8 +78,8 @@ impl HtaccessCache {
         }
     }
 
-    /// Keeps what was parsed at `now_us` into so many `bytes`. What was kept of the file goes, with
-    /// all that `plans` has merged from it.
+    /// Caches a file that was parsed at `now_us` into this many `bytes`. The previous version is
+    /// removed, with everything that `plans` has merged from it.
     pub(super) fn keep(
         &self,
         plans: &PlanCache,
@@ -101,7 +101,7 @@ impl HtaccessCache {
         parsed.kept.insert(key, Kept { info, is_settled, text, section, bytes });
     }
 
-    /// Forgets a file, with all that `plans` has merged from it.
+    /// Removes a file, with everything that `plans` has merged from it.
     pub(super) fn forget(&self, plans: &PlanCache, key: &Key) {
         self.parsed.borrow_mut().forget(plans, key);
     }

@@ -1,4 +1,4 @@
-//! Reading and parsing an `.htaccess` file, which can take long: the blocking pool does it.
+//! Reads and parses an `.htaccess` file on the blocking pool, since that can take long.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -21,42 +21,43 @@ use crate::files::path;
 use crate::log::Level;
 use crate::request::{FileInfo, Request};
 
-/// The longest `.htaccess` file, in bytes; a longer one is a 403 for its folder.
+/// Most bytes of an `.htaccess` file; a longer one is a 403 for its folder.
 pub const HTACCESS_BYTES_LIMIT: u64 = 16 * 1024 * 1024;
 
-/// The most warnings of one file that are logged for a request.
+/// Most warnings of a file that are logged for a request.
 const WARNINGS_LIMIT: usize = 16;
 
-/// A file that has to be read before the walk can go on.
+/// A file that has to be read before the walk can continue.
 pub struct Reading {
     key: Key,
     info: FileInfo,
     directory: Vec<u8>,
-    /// What it said before.
+    /// The previous version.
     before: Option<Kept>,
     server: Arc<Server>,
     host: Arc<Host>,
     bytes_limit: usize,
 }
 
-/// What a request has read: it counts for the whole request, whatever becomes of the file.
+/// The files that a request has read: their contents apply to the whole request, even if the files
+/// change.
 #[derive(Clone, Default)]
 struct ReadFiles(Vec<(Vec<u8>, Read)>);
 
-/// The section that a file makes, or the status that it ends the request with.
+/// The section of a file, or the status that ends the request.
 type Read = Result<Arc<Section>, u16>;
 
-/// What the walk has stopped at.
+/// The file at which the walk has stopped.
 struct Wanted(Option<Box<Reading>>);
 
-/// What came of a file that this request has read.
+/// The result of a file that this request has read.
 pub(super) fn read_by(request: &Request, file: &[u8]) -> Option<Read> {
     let ReadFiles(files) = request.kept()?;
     files.iter().find(|(read, _)| read == file).map(|(_, read)| read.clone())
 }
 
-/// Reads the file that the walk has stopped at, so that it can begin again and finds it read.
-/// False where it has stopped at none.
+/// Reads the file at which the walk has stopped, so that the walk can begin again. Returns false if
+/// it has not stopped.
 pub async fn read_wanted(request: &mut Request) -> bool {
     let Some(reading) = request.kept_mut().and_then(|Wanted(reading)| reading.take()) else {
         return false;
@@ -77,34 +78,34 @@ pub fn wants_to_read(request: &Request) -> bool {
     request.kept().is_some_and(|Wanted(reading)| reading.is_some())
 }
 
-/// Leaves the file that a subrequest's walk has stopped at to the request that made it.
+/// Moves the file at which a subrequest's walk has stopped to the request that created it.
 pub fn leave_wanted(sub: &mut Request, to: &mut Request) {
     if let Some(reading) = sub.kept_mut().and_then(|Wanted(reading)| reading.take()) {
         reading.want(to);
     }
 }
 
-/// What a request has read counts for those that the server makes of it as well.
+/// Passes the files that a request has read on to one that it creates.
 pub fn hand_down(request: &Request, next: &mut Request) {
     if let Some(read) = request.kept::<ReadFiles>() {
         next.keep(read.clone());
     }
 }
 
-/// What came of a reading.
+/// The outcome of a reading.
 enum Outcome {
     Unreadable,
-    /// It says what it said before.
+    /// The text is unchanged.
     Same,
     Parsed(Parsed),
 }
 
 struct Parsed {
     text: Arc<[u8]>,
-    /// `None` with an error in it.
+    /// `None` if it contains an error.
     section: Option<Arc<Section>>,
     found: Vec<Diagnostic>,
-    /// What the section takes.
+    /// The memory of the section in bytes.
     bytes: usize,
 }
 
@@ -180,8 +181,8 @@ impl Reading {
         Outcome::Parsed(Parsed { text: text.into(), section, found, bytes })
     }
 
-    /// The configuration, if there is no error; whether it depends on the text alone; what was
-    /// found.
+    /// Returns the configuration if there is no error, whether it depends only on the text, and the
+    /// findings.
     fn parse(
         &self,
         text: &[u8],
@@ -227,7 +228,7 @@ impl Reading {
     }
 }
 
-/// Keeps what was parsed where it may be; gives back the section that is in force.
+/// Caches a parsed file if possible; returns the section in force.
 fn keep(
     request: &mut Request,
     key: &Key,
@@ -237,7 +238,7 @@ fn keep(
     let engine = request.engine.clone();
     let (cache, plans) = (&engine.htaccess, &engine.plans);
     if parsed.1.lifetime == Lifetime::Request {
-        // Other requests read it for themselves; none can have a copy of this one's response.
+        // Other requests read it themselves; none may get a copy of this one's response.
         request.pure = false;
         cache.forget(plans, key);
         return parsed.1;
@@ -252,9 +253,9 @@ fn keep(
     section
 }
 
-/// Logs the findings of one severity. Every request for the folder does: a file can be made of
-/// lines that are wrong, so only the first error is spelled out, as in Apache, which reads no
-/// further, and as many warnings as anybody would read.
+/// Logs the findings of one severity. Every request to the folder does: since a file may consist of
+/// wrong lines, only the first error is logged in full, as in Apache, which stops there, and a
+/// limited number of warnings.
 fn log(request: &Request, file: &[u8], found: &[Diagnostic], severity: Severity) {
     let shown = match severity {
         Severity::Error => 1,
@@ -285,7 +286,7 @@ pub(super) fn unreadable(request: &mut Request, file: &[u8]) -> u16 {
     403
 }
 
-/// What reading an `.htaccess` may ask of the server.
+/// The queries of the reader about an `.htaccess`.
 struct Questions<'s> {
     registry: &'s crate::config::registry::Registry,
     reading: &'s Reading,
@@ -299,7 +300,7 @@ impl conf::Host for Questions<'_> {
         let name = name.strip_prefix(b"<").unwrap_or(name);
         self.registry.row(&name.to_str_lossy()).is_some()
     }
-    /// Conditions and macros are of all classes: with none allowed, they have to be listed.
+    /// Conditions and macros belong to all classes: if none is allowed, they must be listed.
     fn allowed(&self, name: &conf::BStr) -> bool {
         let Key { allow, list, .. } = &self.reading.key;
         let listed = list.as_ref().is_some_and(|names| {
