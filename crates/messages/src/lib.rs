@@ -1,22 +1,21 @@
-//! The numbers of log messages that Apache does not have; where the event is Apache's, so is the
-//! number.
+//! The numbers of our own log messages. If the event is Apache's, the number is Apache's as well.
 //!
-//! A number never changes and stands for one event. The compiler refuses one that is given twice.
+//! A number never changes and stands for one event. The compiler refuses duplicates.
 
 /// A message of our own, in the log as `AH20001`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Message {
-    /// A listening socket can't accept.
+    /// A listening socket failed to accept.
     AcceptFailed = 20001,
     /// Log lines could not be written.
     LinesLost = 20002,
     /// The limit on open files leaves no room for more connections.
     DescriptorsExhausted = 20003,
 
-    /// `-k upgrade`: the new executable is being tried.
+    /// `-k upgrade`: the new executable is on trial.
     UpgradeTried = 20010,
-    /// The new executable can't be used.
+    /// The new executable is unusable.
     UpgradeRefused = 20011,
     /// The supervisor executes the new executable.
     UpgradeHandsOver = 20012,
@@ -29,35 +28,35 @@ pub enum Message {
     /// The new executable serves.
     UpgradeDone = 20016,
 
-    /// A loop or thread hangs, and its process is replaced.
+    /// A loop or thread is stalled, and its process is replaced.
     HungReplaced = 20020,
-    /// A loop or thread hangs for a reason that replacing it would not help.
+    /// A loop or thread is stalled for a reason that a replacement would not fix.
     HungSpared = 20021,
     /// A child can't start a thread.
     NoThread = 20022,
 
-    /// A regular expression was given up.
+    /// A regular expression is undecided.
     MatchUndecided = 20040,
-    /// An `.htaccess` file could not be read for want of a thread.
+    /// An `.htaccess` file could not be read for lack of a thread.
     HtaccessUnread = 20041,
-    /// The blocking pool takes no more work of a kind, or lost it.
+    /// The blocking pool refused or lost work.
     PoolRefused = 20042,
 
     /// A loop waits for its CPU and may run elsewhere.
     Widened = 20100,
-    /// It is bound again.
+    /// A loop is bound again.
     Returned = 20101,
     /// The allowed CPUs have changed.
     Replanned = 20102,
     /// A loop or process was bound.
     Bound = 20103,
-    /// New connections are distributed by other weights.
+    /// The weights that distribute new connections have changed.
     Steered = 20104,
     /// A stalled loop gets no new connections.
     Avoided = 20105,
-    /// It turns again.
+    /// A stalled loop turns again.
     Readmitted = 20106,
-    /// The kernel refuses to distribute new connections so.
+    /// The kernel refuses to distribute new connections by weights.
     NotSteered = 20107,
     /// A loop hands accepted connections over, or stops doing so.
     HandsOver = 20108,
@@ -70,15 +69,15 @@ pub enum Message {
     /// `CPUAffinity` names CPUs that are not allowed.
     AffinityUnheeded = 20112,
 
-    /// A module was loaded that is not here yet.
+    /// A missing module is loaded.
     ModuleMissing = 20120,
-    /// A directive of such a module has no effect.
+    /// A directive of a missing module has no effect.
     DirectiveInert = 20121,
     /// The configuration names a handler that no active module provides.
     HandlerUnprovided = 20122,
-    /// A request asked for such a handler.
+    /// A request needed such a handler.
     HandlerMissing = 20123,
-    /// A response was withheld, because a filter that is not here yet would have changed it.
+    /// A response was withheld, because a missing filter would have changed it.
     ResponseWithheld = 20124,
 
     /// A request exceeded the limit of look-ups.

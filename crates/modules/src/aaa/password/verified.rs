@@ -1,14 +1,13 @@
-//! Passwords that were right a short while ago, so that a login that comes with every request of a
-//! page is not hashed each time: bcrypt of cost 5 takes 100 times as long as the rest of a request.
+//! Recently verified passwords, so that a login that comes with every request of a page is not
+//! hashed each time: bcrypt of cost 5 takes 100 times as long as the rest of a request.
 //!
-//! No password is kept. Of one that was right a tag is: HMAC-SHA-256 of the password and of the
-//! hash that it was compared with, under a random key of this thread that is never stored. The tag
-//! says that this password made this hash, which stays true whatever becomes of the file: each
-//! request reads the user's hash first, and a new one has no tag yet. A wrong password leaves
-//! nothing behind, so guessing costs an attacker the full hash each time.
+//! Passwords are not stored, only tags of correct ones: an HMAC-SHA-256 of the password and the
+//! hash that it matched, under a random key of this thread that is never stored. A tag means that
+//! this password produced this hash, which remains true whatever happens to the file: each request
+//! reads the user's hash first, and a new one has no tag. A wrong password leaves nothing behind,
+//! so guessing costs the full hash each time.
 //!
-//! Each thread remembers [`TAGS_MAX`] hashes at most, each for [`LIFETIME_MS`] after it was last
-//! computed in full.
+//! Each thread stores at most [`TAGS_MAX`] tags, each for [`LIFETIME_MS`] after its last full hash.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,21 +16,21 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use aws_lc_rs::rand::SystemRandom;
 
-/// The most hashes with a tag; at the limit a thread starts over.
+/// Most tags; at the limit a thread clears them.
 const TAGS_MAX: usize = 1024;
 
-/// How long a tag is good, milliseconds. It bounds for how long what is found in this process's
-/// memory helps against a password.
+/// The lifetime of a tag in milliseconds. It limits how long the contents of this process's memory
+/// help to find a password.
 const LIFETIME_MS: u64 = 5 * 60 * 1000;
 
-/// The longest hash that gets a tag, bytes. SHA-512-crypt's, the longest of all, has 123.
+/// The longest hash with a tag in bytes. The longest of all, SHA-512-crypt's, has 123.
 const KEPT_MAX: usize = 256;
 
 const TAG_BYTES: usize = 32;
 
 #[derive(Default)]
 struct Verified {
-    /// `None` until a password was right, or where the system gives no random bytes.
+    /// `None` until a password is verified, or if the system provides no random bytes.
     key: Option<Key>,
     by_hash: HashMap<Box<[u8]>, Tag>,
 }
@@ -45,7 +44,7 @@ thread_local! {
     static VERIFIED: RefCell<Verified> = RefCell::default();
 }
 
-/// Whether `password` was found to be the one that `kept` was made of, not long ago.
+/// Whether `password` was recently found to match the hash `kept`.
 pub fn is_known(password: &[u8], kept: &[u8], now_ms: u64) -> bool {
     VERIFIED.with_borrow(|verified| {
         let Some(known) = verified.by_hash.get(kept) else { return false };
@@ -56,7 +55,7 @@ pub fn is_known(password: &[u8], kept: &[u8], now_ms: u64) -> bool {
     })
 }
 
-/// Notes that `password` is the one that `kept` was made of.
+/// Notes that `password` matches the hash `kept`.
 pub fn remember(password: &[u8], kept: &[u8], now_ms: u64) {
     if kept.len() > KEPT_MAX {
         return;
@@ -75,7 +74,7 @@ pub fn remember(password: &[u8], kept: &[u8], now_ms: u64) {
     });
 }
 
-/// Forgets what is too old, and the key with the last of it.
+/// Removes expired tags, and the key with the last one.
 pub fn forget_old(now_ms: u64) {
     VERIFIED.with_borrow_mut(|verified| {
         if verified.by_hash.is_empty() {
@@ -90,7 +89,7 @@ pub fn forget_old(now_ms: u64) {
 
 fn tag(key: &Key, password: &[u8], kept: &[u8]) -> hmac::Tag {
     let mut context = hmac::Context::with_key(key);
-    // The length keeps a password apart from the hash behind it.
+    // The length separates the password from the hash.
     context.update(&(password.len() as u64).to_le_bytes());
     context.update(password);
     context.update(kept);

@@ -1,4 +1,4 @@
-//! What a rule does whose pattern has matched.
+//! The effects of a matching rule.
 //!
 //! Source: `apply_rewrite_rule`, `splitout_queryargs`, `force_type_handler`.
 
@@ -16,7 +16,7 @@ impl<'r> Pass<'r> {
     /// Applies a rule whose pattern has matched.
     ///
     /// # Errors
-    /// The status that the request ends with.
+    /// The status that ends the request.
     pub async fn act(&mut self, rule: &'r Arc<Rule>) -> Result<Applied, u16> {
         self.scope.fields.clear();
         self.scope.of_condition.clear();
@@ -60,7 +60,7 @@ impl<'r> Pass<'r> {
         Ok(Applied::Rewritten)
     }
 
-    /// Of the slashes that a result begins with one is left, unless the rule has them itself.
+    /// Reduces leading slashes of the result to one, unless the rule itself has more.
     fn merge_slashes(&mut self, rule: &Rule) {
         let file = &mut self.request.filename;
         if rule.flags.keeps_slashes || rule.target.text.starts_with(b"//") {
@@ -99,7 +99,7 @@ impl<'r> Pass<'r> {
     }
 
     fn set_variable(&mut self, text: &[u8]) {
-        // The log of a response that is given again would not have it.
+        // A response from the cache would not be logged with it.
         self.request.pure = false;
         if let Some(name) = text.strip_prefix(b"!") {
             self.request.env.unset(name);
@@ -117,7 +117,7 @@ impl<'r> Pass<'r> {
         self.plain_line(Level::Trace5, line);
     }
 
-    /// The rule's result becomes the request's file name and query.
+    /// Stores the rule's result as the request's file name and query.
     fn take_result(&mut self, rule: &Rule, target: Vec<u8>) {
         if self.scope.directory.is_some() && rule.flags.drops_path_info {
             self.request.path_info.clear();
@@ -131,7 +131,7 @@ impl<'r> Pass<'r> {
         self.split_query(rule);
     }
 
-    /// A relative result lies in the directory, or below the root.
+    /// Prefixes a relative result by the directory or the root.
     fn add_prefix(&mut self, rule: &Rule) {
         let file = BStr::new(&self.request.filename);
         if let Some(path) = self.scope.path() {
@@ -183,7 +183,7 @@ impl<'r> Pass<'r> {
         }
     }
 
-    /// Whether the result is for a proxy or for the client to go to.
+    /// Whether the result is a proxy request or a redirect.
     fn go_elsewhere(&mut self, rule: &Rule) -> bool {
         let target = std::mem::take(&mut self.request.filename);
         if rule.flags.proxy {
@@ -213,7 +213,7 @@ impl<'r> Pass<'r> {
         true
     }
 
-    /// A URL of this very host becomes its path.
+    /// Reduces a URL of this host to its path.
     fn reduce(&mut self) {
         let Some(path) = url::own_path(self.request, &self.request.filename) else { return };
         let (whole, shown) = (BStr::new(&self.request.filename), BStr::new(&path));
@@ -243,7 +243,7 @@ impl<'r> Pass<'r> {
     }
 }
 
-/// The result was a URL of this very host: what it names lies below `DocumentRoot`.
+/// Marks a result that was a URL of this host: it is below `DocumentRoot`.
 pub(super) struct Reduced;
 
 /// The note that holds the media type of `T`.
@@ -252,7 +252,8 @@ pub(super) const FORCED_TYPE: &[u8] = b"rewrite-forced-mimetype";
 /// The note that holds the handler of `H`.
 pub(super) const FORCED_HANDLER: &[u8] = b"rewrite-forced-handler";
 
-/// The query of a result, before the request's own where that is appended. A `&` at the end goes.
+/// The query of a result, followed by the request's own if that is appended. A trailing `&` is
+/// removed.
 fn joined(args: Vec<u8>, own: Option<Vec<u8>>, appends: bool) -> Option<Vec<u8>> {
     let mut args = match (appends, args.is_empty()) {
         (false, _) => args,

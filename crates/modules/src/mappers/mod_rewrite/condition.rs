@@ -1,4 +1,4 @@
-//! One `RewriteCond`.
+//! A `RewriteCond`.
 //!
 //! Source: `cmd_rewritecond`.
 
@@ -14,13 +14,13 @@ use super::template::Template;
 /// A condition of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
-    /// What is tested; of no meaning where [`Test::Expression`] is.
+    /// The test string; unused with [`Test::Expression`].
     pub input: Template,
-    /// The pattern as it was written, for the log.
+    /// The pattern as written, for the log.
     pub pattern: Vec<u8>,
-    /// How.
+    /// The test.
     pub test: Test,
-    /// `!`: it holds where the test does not.
+    /// `!`: whether the test is negated.
     pub negated: bool,
     /// `[NC]`
     pub ignores_case: bool,
@@ -35,21 +35,21 @@ pub(super) struct Condition {
 pub(super) enum Test {
     /// A regular expression.
     Regex(Regex),
-    /// What stands in the file system.
+    /// A test of a file.
     File(FileTest),
-    /// `-U`: a look at a URL.
+    /// `-U`: a subrequest for a URL.
     Url,
-    /// `-F`: a look at a file.
+    /// `-F`: a subrequest for a file.
     LookUpFile,
-    /// Texts are compared: the shorter one is the lesser.
+    /// A comparison of texts: the shorter one is less.
     Text(Compare, Vec<u8>),
-    /// Numbers are compared.
+    /// A comparison of numbers.
     Number(Compare, i32),
     /// `expr`
     Expression(Arc<Expr>),
 }
 
-/// A test of what stands at a path.
+/// A test of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileTest {
     /// `-f`
@@ -80,7 +80,7 @@ pub(super) enum Compare {
 }
 
 impl Compare {
-    /// Whether it holds of two values that stand so to each other.
+    /// Whether the operator holds for this ordering.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             Compare::Less => order.is_lt(),
@@ -92,8 +92,7 @@ impl Compare {
     }
 }
 
-/// How two texts stand to each other: by length first, where case counts (`compare_lexicography`,
-/// `strcasecmp`).
+/// Compares two texts: by length first, if case matters (`compare_lexicography`, `strcasecmp`).
 pub(super) fn order(a: &[u8], b: &[u8], ignores_case: bool) -> Ordering {
     if ignores_case {
         let lower = |text: &[u8]| text.to_ascii_lowercase();
@@ -114,10 +113,10 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Reads a flags field.
+    /// Parses a flags field.
     ///
     /// # Errors
-    /// Apache's sentence, without the directive's name.
+    /// Apache's message, without the directive's name.
     pub fn parse(field: &[u8]) -> Result<Flags, String> {
         let mut flags = Flags::default();
         for (name, _) in line::flags(field).ok_or("bad flag delimiters")? {
@@ -132,7 +131,7 @@ impl Flags {
     }
 }
 
-/// What the pattern of a condition asks for.
+/// The kind of a condition's pattern.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind<'t> {
     /// [`Test::Regex`]
@@ -145,13 +144,13 @@ pub(super) enum Kind<'t> {
     LookUpFile,
     /// [`Test::Text`]
     Text(Compare, &'t [u8]),
-    /// [`Test::Number`], with the number; the flag turns the outcome round.
+    /// [`Test::Number`], with the number; the flag negates the result.
     Number(Compare, &'t [u8], bool),
 }
 
 impl<'t> Kind<'t> {
-    /// Reads a pattern, without the `!` before it. A single character is a regular expression,
-    /// whatever it is.
+    /// Parses a pattern, without the leading `!`. A single character is always a regular
+    /// expression.
     pub fn of(pattern: &'t [u8]) -> Kind<'t> {
         let number = |compare, text| Kind::Number(compare, text, false);
         match pattern {
@@ -189,12 +188,12 @@ impl<'t> Kind<'t> {
         })
     }
 
-    /// Whether `[NC]` means something for it.
+    /// Whether `[NC]` applies to it.
     pub fn heeds_case(&self) -> bool {
         matches!(self, Kind::Regex(_) | Kind::Text(..))
     }
 
-    /// What the warning about `[NC]` shows of a pattern.
+    /// The part of a pattern that the warning about `[NC]` shows.
     pub fn shown<'p>(&self, pattern: &'p [u8]) -> &'p [u8]
     where
         't: 'p,

@@ -10,12 +10,12 @@ use server::request::Request;
 use super::line;
 use super::trace::Trace;
 
-/// The names of cookies that were set for a request.
+/// The names of cookies already set for a request.
 #[derive(Default)]
 struct Set(Vec<Vec<u8>>);
 
 /// Sets a cookie by `name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]`, once for
-/// each name. Where the text begins with `;` that is what stands between its parts.
+/// each name. If the text begins with `;`, that is the separator.
 pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
     let (separator, text) = match text.strip_prefix(b";") {
         Some(rest) => (b';', rest),
@@ -67,7 +67,7 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
     trace.line(request, Level::Trace5, None, format_args!("setting cookie '{cookie}'"));
 }
 
-/// Whether the cookie was set, be it before an internal redirect.
+/// Whether the cookie is already set, possibly before an internal redirect.
 fn is_set(request: &Request, name: &[u8]) -> bool {
     let mut next = Some(request);
     while let Some(request) = next {
@@ -79,7 +79,7 @@ fn is_set(request: &Request, name: &[u8]) -> bool {
     false
 }
 
-/// So many minutes after the request; `None` for none.
+/// This many minutes after the request; `None` for none.
 fn expiry(request: &Request, minutes: &[u8]) -> Option<String> {
     let minutes = i64::from(line::number(minutes));
     let now = i64::try_from(request.time_us).ok()?;

@@ -1,4 +1,4 @@
-//! Filling templates: references, variables, look-ups in maps.
+//! Fills templates: references, variables, look-ups in maps.
 //!
 //! Source: `do_expand`, `lookup_variable`, `lookup_map`.
 
@@ -19,7 +19,7 @@ use super::{Rewrite, random, value};
 
 use std::sync::Arc;
 
-/// What `$1` or `%1` refer to.
+/// The values of `$1` or `%1`.
 #[derive(Default)]
 pub(super) struct References {
     subject: Vec<u8>,
@@ -27,14 +27,14 @@ pub(super) struct References {
 }
 
 impl References {
-    /// The groups of a match.
+    /// Sets the groups of a match.
     pub fn set(&mut self, subject: &[u8], captures: Captures) {
         self.subject.clear();
         self.subject.extend_from_slice(subject);
         self.captures = captures;
     }
 
-    /// Nothing is referred to any more.
+    /// Clears all references.
     pub fn clear(&mut self) {
         self.captures = Captures::new();
     }
@@ -44,14 +44,14 @@ impl References {
     }
 }
 
-/// A template that was filled.
+/// A filled template.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     /// The text.
     pub text: Vec<u8>,
-    /// Whether the first question mark stands in the template itself; `None` without one.
+    /// Whether the first question mark is in the template itself; `None` if there is none.
     pub first_mark: Option<bool>,
-    /// The same of the last one.
+    /// The same for the last one.
     pub last_mark: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Filled {
         self.text.extend_from_slice(text);
     }
 
-    /// Notes whether what was appended from `start` on has a question mark.
+    /// Notes whether the text appended from `start` has a question mark.
     fn mark_from(&mut self, start: usize) {
         let has_mark = self.text.get(start..).is_some_and(|added| added.contains(&b'?'));
         if has_mark {
@@ -77,21 +77,21 @@ impl Filled {
     }
 }
 
-/// What templates of a rule are filled from, besides the request.
+/// The inputs of a rule's templates, besides the request.
 pub(super) struct Scope<'r> {
     /// The host's settings, for its maps.
     pub settings: &'r Settings,
-    /// The directory whose rules run; `None` for those of the server.
+    /// The directory whose rules run; `None` for the server's.
     pub directory: Option<&'r Directory>,
-    /// The path that rules are held against.
+    /// The path that rules are matched with.
     pub subject: Vec<u8>,
     /// `$0`–`$9`
     pub of_rule: References,
     /// `%0`–`%9`
     pub of_condition: References,
-    /// Header fields that were read for the condition at hand.
+    /// Header fields read for the current condition.
     pub fields: Vec<Vec<u8>>,
-    /// Who writes to the log.
+    /// The log.
     pub trace: Trace,
 }
 
@@ -104,7 +104,7 @@ impl Scope<'_> {
     /// Fills a template.
     ///
     /// # Errors
-    /// The status that the request ends with.
+    /// The status that ends the request.
     pub async fn fill(
         &mut self,
         request: &mut Request,
@@ -139,7 +139,7 @@ impl Scope<'_> {
         Ok(filled)
     }
 
-    /// Appends what a reference means.
+    /// Appends the value of a reference.
     fn append(&self, request: &Request, text: &[u8], escape: Option<&Escape>, out: &mut Vec<u8>) {
         let Some(escape) = escape.filter(|_| !text.is_empty()) else {
             return out.extend_from_slice(text);
@@ -195,7 +195,7 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// A header field; one that is there counts for `Vary`, but for `Host`.
+    /// Appends a header field; except for `Host`, an existing one counts for `Vary`.
     fn field(&mut self, request: &mut Request, name: &[u8], out: &mut Vec<u8>) {
         request.pure = false;
         let Some(value) = request.headers_in.get(name) else { return };
@@ -205,8 +205,8 @@ impl Scope<'_> {
         }
     }
 
-    /// A variable as a subrequest has it; empty within a subrequest for the very same path, which
-    /// would go on for ever (`subreq_ok`).
+    /// Appends a variable of a subrequest; empty within a subrequest for the same path, which would
+    /// recurse forever (`subreq_ok`).
     async fn look_ahead(
         &mut self,
         request: &mut Request,
@@ -235,7 +235,7 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// Where the request's directory lies: its `RewriteBase` if that is wanted and there is one.
+    /// The location of the request's directory: its `RewriteBase` if wanted and set.
     fn place<'a>(&self, request: &'a Request, wants_base: bool) -> &'a [u8] {
         let Some(directory) = request.dir_of::<Rewrite>() else { return b"" };
         let base = directory.base.as_deref().filter(|_| wants_base);
@@ -309,7 +309,7 @@ impl Scope<'_> {
         Some(chosen.to_vec()).filter(|chosen| !chosen.is_empty())
     }
 
-    /// What Apache writes, which looks a key up once and keeps it until the file changes.
+    /// Logs like Apache, which looks a key up once and caches it until the file changes.
     fn trace_look_up(
         &self,
         request: &Request,
@@ -345,7 +345,7 @@ impl Scope<'_> {
     }
 }
 
-/// Whether a subrequest may be made: not within one for the very same path.
+/// Whether a subrequest is allowed: not within one for the same path.
 pub(super) fn may_ask(request: &Request) -> bool {
     request.main.as_ref().is_none_or(|main| main.uri != request.uri)
 }

@@ -5,17 +5,17 @@
 use super::line;
 use super::template::{Template, TooDeep};
 
-/// How many rounds `[N]` makes where it does not say (`REWRITE_MAX_ROUNDS`).
+/// The default limit of rounds for `[N]` (`REWRITE_MAX_ROUNDS`).
 const ROUNDS_DEFAULT: i32 = 32_000;
 
-/// What the flags of a rule ask for.
+/// The flags of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Flags {
     /// `R`: a redirect to the client.
     pub redirect: bool,
-    /// The status of `R`; 0 where it was a word that means nothing.
+    /// The status of `R`; 0 for an unknown word.
     pub status: u16,
-    /// `F`, `G`, or `R` with a status that is no redirect: the request ends with it.
+    /// `F`, `G`, or `R` with a status other than a redirect: the request ends with it.
     pub ends: bool,
     /// `L`
     pub last: bool,
@@ -23,7 +23,7 @@ pub(super) struct Flags {
     pub end: bool,
     /// `N`
     pub next_round: bool,
-    /// The round that `N` must not reach.
+    /// The limit of rounds for `N`.
     pub rounds: i32,
     /// `C`
     pub chain: bool,
@@ -45,7 +45,7 @@ pub(super) struct Flags {
     pub drops_query: bool,
     /// `QSL`
     pub splits_at_last: bool,
-    /// `B` and its relatives; `None` where references are not escaped.
+    /// `B` and similar; `None` if references are not escaped.
     pub escape: Option<Escape>,
     /// `UNC`
     pub keeps_slashes: bool,
@@ -101,13 +101,13 @@ impl Default for Flags {
 /// How a reference is escaped (`escape_backref`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Escape {
-    /// `B=…`: the bytes that are escaped.
+    /// `B=…`: the bytes to escape.
     listed: Option<Vec<u8>>,
-    /// `BCTLS`: control characters and blanks are.
+    /// `BCTLS`: escape control characters and blanks.
     controls: bool,
-    /// `BNE=…`: the bytes that never are.
+    /// `BNE=…`: the bytes that are never escaped.
     exempt: Vec<u8>,
-    /// `BNP`: a blank is `%20`.
+    /// `BNP`: escape a blank as `%20`.
     no_plus: bool,
 }
 
@@ -137,7 +137,7 @@ impl Escape {
     }
 }
 
-/// Flags while they are read: what `BNE` and `BNP` say counts only if something is escaped.
+/// Flags that are being parsed: `BNE` and `BNP` apply only if something is escaped.
 #[derive(Default)]
 struct Reading {
     flags: Flags,
@@ -145,10 +145,10 @@ struct Reading {
     escapes: bool,
 }
 
-/// Reads a flags field.
+/// Parses a flags field.
 ///
 /// # Errors
-/// Apache's sentence, without the directive's name.
+/// Apache's message, without the directive's name.
 pub(super) fn parse(field: &[u8]) -> Result<Flags, String> {
     let mut reading = Reading::default();
     for (name, value) in line::flags(field).ok_or("bad flag delimiters")? {
@@ -181,14 +181,14 @@ impl Reading {
             b"CO" | b"COOKIE" => flags.cookies.push(template(value)?),
             b"T" | b"TYPE" => flags.media_type = Some(template(value)?),
             b"H" | b"HANDLER" => flags.handler = Some(template(value)?),
-            // Whatever begins with D is taken.
+            // Apache accepts any flag that begins with D.
             [b'D', ..] => {}
             _ => return Err(format!("unknown flag '{}'", bstr::BStr::new(name))),
         }
         Ok(())
     }
 
-    /// Flags that are there or not.
+    /// Parses flags without a value.
     fn take_switch(&mut self, name: &[u8]) -> bool {
         let flags = &mut self.flags;
         let switch = match name {
@@ -213,7 +213,7 @@ impl Reading {
         true
     }
 
-    /// The flags that begin with B.
+    /// Parses the flags that begin with B.
     fn take_escape(&mut self, name: &[u8], value: &[u8]) -> Result<bool, String> {
         match name {
             b"B" | b"BACKREFESCAPING" => {
@@ -235,8 +235,8 @@ impl Reading {
     }
 }
 
-/// `R`: a word that means nothing is a redirect all the same; a number must be one that Apache
-/// knows, and one outside of 3xx ends the request.
+/// `R`: an unknown word is a redirect as well; a number must be known to Apache, and ends the
+/// request outside of 3xx.
 fn redirect(flags: &mut Flags, value: &[u8]) -> Result<(), String> {
     flags.redirect = true;
     if value.is_empty() {

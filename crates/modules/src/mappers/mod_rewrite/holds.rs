@@ -1,4 +1,4 @@
-//! Whether the conditions of a rule hold.
+//! Evaluates the conditions of a rule.
 //!
 //! Source: `apply_rewrite_cond`.
 
@@ -18,11 +18,11 @@ use super::line;
 use super::pass::Pass;
 
 impl Pass<'_> {
-    /// Whether all conditions hold, or of those that `[OR]` joins one. A last one with `[OR]` holds
-    /// always.
+    /// Whether all conditions hold, where conditions joined by `[OR]` need only one. A last
+    /// condition with `[OR]` always holds.
     ///
     /// # Errors
-    /// The status that the request ends with.
+    /// The status that ends the request.
     pub async fn conditions_hold(&mut self, conditions: &[Condition]) -> Result<bool, u16> {
         let mut rest = conditions;
         while let Some((condition, after)) = rest.split_first() {
@@ -35,7 +35,7 @@ impl Pass<'_> {
                 (true, false) => continue,
                 (false, false) => return Ok(false),
                 (true, true) => {
-                    // The others of the group are not asked.
+                    // Skip the others of the group.
                     let end = rest.iter().position(|condition| !condition.or_next);
                     rest = end.and_then(|end| rest.get(end + 1..)).unwrap_or_default();
                 }
@@ -71,7 +71,7 @@ impl Pass<'_> {
         Ok(holds)
     }
 
-    /// A match that counts is what `%1` refers to from then on.
+    /// A successful match sets `%1` and so on.
     async fn regex_matches(
         &mut self,
         condition: &Condition,
@@ -145,7 +145,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether something stands at a path.
+/// Evaluates a test of a path.
 fn stands(request: &mut Request, test: FileTest, path: &[u8]) -> bool {
     if test == FileTest::Link {
         return lstat(request, path).is_some_and(|entry| entry.is_symlink);
@@ -170,7 +170,7 @@ fn stat(request: &mut Request, path: &[u8]) -> Option<FileInfo> {
     }
     request.trace_path(bare);
     let info = request.engine.stat(bare).ok()?;
-    // Only a directory has a name with a slash at its end.
+    // Only a directory has a name with a trailing slash.
     (bare.len() == path.len() || info.kind == FileKind::Directory).then_some(info)
 }
 
@@ -183,7 +183,7 @@ fn lstat(request: &mut Request, path: &[u8]) -> Option<Entry> {
     request.engine.lstat(path).ok()
 }
 
-/// Whether the mirror of the file system can be asked for a path.
+/// Whether the mirror of the file system covers the path.
 fn is_canonical(path: &[u8]) -> bool {
     path::canonical(path).as_deref() == Some(path)
 }

@@ -1,4 +1,4 @@
-//! The argument line of `RewriteRule` and `RewriteCond`, which has its own syntax.
+//! The argument line of `RewriteRule` and `RewriteCond`, which has a syntax of its own.
 //!
 //! Source: `parseargline`, `cmd_parseflagfield`.
 
@@ -14,7 +14,7 @@ pub(super) struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// Splits a line; `None` where it has no second word.
+    /// Splits a line; `None` if it has no second word.
     pub fn parse(text: &'t [u8]) -> Option<Line<'t>> {
         let (first, rest) = word(skip_blanks(text));
         let (second, rest) = word(skip_blanks(rest?));
@@ -23,8 +23,8 @@ impl<'t> Line<'t> {
     }
 }
 
-/// A word, and what follows the byte that ends it; `None` where the line ends first. A quote counts
-/// at the word's start alone, and a backslash keeps the blank behind it.
+/// A word, and the text after the byte that ends it; `None` if the line ends first. A quote is
+/// special only at the start of the word, and a backslash escapes a blank.
 fn word(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     let (quote, text) = match text {
         [quote @ (b'"' | b'\''), rest @ ..] => (Some(*quote), rest),
@@ -45,8 +45,8 @@ fn word(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     (text, None)
 }
 
-/// The items of a flags field: `[name=value,…]`, without blanks around them. `None` where it does
-/// not stand in brackets.
+/// The items of a flags field: `[name=value,…]`, without surrounding blanks. `None` if it is not in
+/// brackets.
 pub(super) fn flags(field: &[u8]) -> Option<impl Iterator<Item = (&[u8], &[u8])>> {
     let items = field.strip_prefix(b"[")?.strip_suffix(b"]")?;
     Some(items.split(|byte| *byte == b',').map(|item| {
@@ -76,8 +76,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// The number that a text begins with, as `atoi` reads it: the lower half of a long, which is the
-/// nearest one where the number is too large.
+/// Parses the number at the start of a text as `atoi`: the lower half of a long, which saturates.
 pub(super) fn number(text: &[u8]) -> i32 {
     let text = skip_blanks(text);
     let (is_negative, digits) = match text {

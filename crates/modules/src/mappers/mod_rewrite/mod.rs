@@ -1,9 +1,9 @@
-//! mod_rewrite: rules that change URLs, and decide what becomes of requests.
+//! mod_rewrite: rules that rewrite URLs.
 //!
-//! The rules of a host run where its URLs become file names ([`of_server`]), those of a directory
-//! when the file is known ([`of_directory`]). Both are a [`pass`] through rules that were read into
-//! typed parts with the configuration; nothing is parsed for a request. A request that no pattern
-//! matches goes through without waiting for anything.
+//! The rules of a host run when its URLs become file names ([`of_server`]), those of a directory
+//! when the file is known ([`of_directory`]). Both are a [`pass`] through rules that were parsed
+//! with the configuration; nothing is parsed for a request. A request that matches no pattern never
+//! waits.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_rewrite.html>
 
@@ -48,7 +48,7 @@ impl Module for Rewrite {
     const DIRECTIVES: &'static [Row<Rewrite>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
-        // What depends on more than path and files makes the request impure when it is read.
+        // Reading a variable that depends on more than path and files makes the request impure.
         hooks.on(Phase::TranslateName, Rank::FIRST, of_server::runs, of_server::translate).pure();
         hooks
             .on(Phase::Fixups, Rank::FIRST, of_directory::runs, of_directory::fixup)
@@ -59,7 +59,7 @@ impl Module for Rewrite {
     }
 }
 
-/// Whether a rule may have remembered a type: one of the host's runs under any configuration.
+/// Whether a rule may have set a type: the host's rules run under any configuration.
 fn forces_type(rewrite: Bound<'_, Rewrite>) -> bool {
     rewrite.server.common.forces_type() || rewrite.dir.common.forces_type()
 }

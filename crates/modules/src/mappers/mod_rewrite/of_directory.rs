@@ -1,4 +1,4 @@
-//! The rules of a directory, which run when the file is known and lead to an internal redirect.
+//! The rules of a directory, which run when the file is known and cause an internal redirect.
 //!
 //! Source: `hook_fixup`, `handler_redirect`.
 
@@ -18,13 +18,13 @@ use super::settings::{Directory, Options};
 use super::trace::Trace;
 use super::{Rewrite, url, value};
 
-/// The name of our handler.
+/// The name of the handler.
 pub(in super::super) const HANDLER: &str = "redirect-handler";
 
-/// What stands before a file name that is a path to go to.
+/// The prefix of a file name that is a path to redirect to.
 const REDIRECT: &[u8] = b"redirect:";
 
-/// Whether a place has the engine on, and something of ours in a section.
+/// Whether a section has the engine on, and directives of this module.
 pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {
     rewrite.dir.common.is_on() && rewrite.dir.path.is_some()
 }
@@ -33,7 +33,7 @@ pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {
 pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
     let directory = rewrite.dir;
     let Some(path) = directory.path.as_deref() else { return Answer::DECLINED };
-    // The directory without its slash is mod_dir's to redirect.
+    // mod_dir redirects a directory without its slash.
     let is_bare = path.strip_suffix(b"/") == Some(&request.filename);
     if is_bare && !directory.common.options().has(Options::ALLOW_NO_SLASH) {
         return Answer::DECLINED;
@@ -64,7 +64,7 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
     }))
 }
 
-/// Rules could lead around the links that are forbidden.
+/// Whether links are allowed: rules could bypass the restriction.
 fn may_follow_links(request: &Request) -> bool {
     let options = request.plan.core.options.flags();
     if options.has(OptionFlags::FOLLOW_SYMLINKS)
@@ -114,7 +114,7 @@ fn finish(
     go_to(pass, directory, own_file)
 }
 
-/// The path of a URL may begin with that of the directory, as it does for a relative result.
+/// Replaces the directory's path at the start of a URL's path, as in a relative result.
 fn replace_in_url(pass: &mut Pass<'_>, directory: &Directory) {
     let (Some(path), Some(base)) = (directory.path.as_deref(), directory.base.as_deref()) else {
         return;
@@ -148,7 +148,7 @@ fn rebase(pass: &Pass<'_>, path: &[u8], prefix: &[u8], base: &[u8]) -> Option<Ve
     Some(whole)
 }
 
-/// The result is a path of this server, to which the handler will go.
+/// Sets the handler that redirects to the result, which is a path of this server.
 fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
     let file = BStr::new(&pass.request.filename);
     if pass.request.filename.first() != Some(&b'/') {
@@ -169,8 +169,8 @@ fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
     Verdict::Ok
 }
 
-/// The URL path of a file: by `RewriteBase`, else by `DocumentRoot`, else by what the folder was
-/// mapped from. Where none of them fits the file's own path is what is asked for.
+/// The URL path of a file: by `RewriteBase`, `DocumentRoot`, or the folder's mapping. If none of
+/// them fits, the file's own path.
 fn public_path(pass: &Pass<'_>, directory: &Directory) -> Vec<u8> {
     let file = pass.request.filename.as_slice();
     let path = directory.path.as_deref().unwrap_or_default();
@@ -204,7 +204,7 @@ fn by_context(pass: &Pass<'_>, directory: &Directory) -> Option<Vec<u8>> {
     rebase(pass, &pass.request.filename, root, prefix)
 }
 
-/// The handler: the request begins again with another path.
+/// The handler: the request starts again with another path.
 pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
     let Some(path) = request.filename.strip_prefix(REDIRECT) else { return Answer::DECLINED };
     let mut target = path.to_vec();
@@ -215,7 +215,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Ans
     Answer::Wait(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
 }
 
-/// The last hook of `fixups`: what `T` and `H` have remembered (`hook_mimetype`).
+/// The last hook of `fixups`: applies the type and handler of `T` and `H` (`hook_mimetype`).
 pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
     let trace = Trace::of(request);
     let note = |request: &Request, name| request.notes.get(name).map(<[u8]>::to_vec);

@@ -1,4 +1,4 @@
-//! The rules of a host, which run where a URL becomes a file name.
+//! The rules of a host, which run when a URL becomes a file name.
 //!
 //! Source: `hook_uri2file`.
 
@@ -16,7 +16,7 @@ use super::settings::Options;
 use super::trace::Trace;
 use super::{Rewrite, url, value};
 
-/// Whether a place has the engine on, and its host was told of the module.
+/// Whether a section has the engine on, and its host has directives of this module.
 pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {
     rewrite.dir.common.is_on() && !rewrite.server.is_foreign
 }
@@ -50,7 +50,7 @@ pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Reques
     }))
 }
 
-/// Whether `END` was reached, be it before an internal redirect.
+/// Whether `END` was reached, possibly before an internal redirect.
 pub(super) fn has_ended(request: &Request) -> bool {
     let mut next = Some(request);
     while let Some(request) = next {
@@ -71,7 +71,7 @@ fn decline_no_path(request: &Request, trace: Trace) {
     trace.line(request, Level::Trace8, None, line);
 }
 
-/// `SCRIPT_URL` is the path that the client asked for, `SCRIPT_URI` its whole URL.
+/// Sets `SCRIPT_URL`, the requested path, and `SCRIPT_URI`, its full URL.
 fn set_script_variables(request: &mut Request) {
     let known: &[u8] = if request.main.is_some() { b"SCRIPT_URL" } else { b"REDIRECT_SCRIPT_URL" };
     let path = request.env.get(known).unwrap_or(&request.uri).to_vec();
@@ -126,7 +126,7 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
     local_path(&mut pass)
 }
 
-/// The result is a file, or a path below `DocumentRoot`.
+/// Maps the result, a file or a path below `DocumentRoot`.
 fn local_path(pass: &mut Pass<'_>) -> Verdict {
     if let Some(found) = expand_tilde(&pass.request.filename) {
         pass.request.filename = found;
@@ -162,7 +162,7 @@ fn local_path(pass: &mut Pass<'_>) -> Verdict {
     Verdict::Ok
 }
 
-/// `/~name/…` is below that user's home.
+/// Expands `/~name/…` to a path below that user's home.
 fn expand_tilde(path: &[u8]) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     let rest = path.strip_prefix(b"/~")?;
@@ -175,8 +175,8 @@ fn expand_tilde(path: &[u8]) -> Option<Vec<u8>> {
     Some([home, rest].concat())
 }
 
-/// Whether the result is a name of the file system: its first segment is there, and was written in
-/// the rule, or the whole lies below `DocumentRoot` (`prefix_stat`).
+/// Whether the result is a file system path: its first segment exists and comes from the rule, or
+/// the whole is below `DocumentRoot` (`prefix_stat`).
 fn is_file(pass: &mut Pass<'_>) -> bool {
     let Some(first) = first_segment(&pass.request.filename) else { return false };
     pass.request.trace_path(&first);
@@ -204,7 +204,7 @@ fn is_file(pass: &mut Pass<'_>) -> bool {
         || begins(pass, &pass.request.filename, value::document_root(pass.request))
 }
 
-/// The bit of Apache's that the log shows.
+/// Apache's bit for the option, which the log shows.
 const UNSAFE_PREFIX_STAT: u32 = 1 << 22;
 
 fn begins(pass: &Pass<'_>, text: &[u8], prefix: &[u8]) -> bool {
@@ -216,14 +216,14 @@ fn begins(pass: &Pass<'_>, text: &[u8], prefix: &[u8]) -> bool {
     begins
 }
 
-/// The first segment of a path, with the slash before it.
+/// The first segment of a path, with its slash.
 fn first_segment(path: &[u8]) -> Option<Vec<u8>> {
     let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
     let segment = path.get(start..)?.split(|byte| *byte == b'/').next()?;
     path::canonical(&within_root(&[b"/", segment].concat()))
 }
 
-/// An absolute path whose `..` do not lead above the root, which is its own parent.
+/// Resolves `..` of an absolute path, staying at the root.
 fn within_root(path: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(path.len());
     for segment in path.split(|byte| *byte == b'/').skip(1) {

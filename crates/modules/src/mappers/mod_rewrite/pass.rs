@@ -16,63 +16,63 @@ use super::rule::Rule;
 use super::settings::{Directory, Settings};
 use super::trace::Trace;
 
-/// Other requests have their turn after so many rules that matched.
+/// Most matching rules before the loop yields.
 const TURN_RULES: u32 = 64;
 
-/// What came of a pass.
+/// The outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// No rule has changed anything.
+    /// No rule changed anything.
     Unchanged,
-    /// The request's file name is the result.
+    /// The result is the request's file name.
     Changed {
-        /// `NE`: a redirect to it is not escaped.
+        /// `NE`: whether a redirect to it is not escaped.
         unescaped: bool,
-        /// `PT`: it is a path for the hooks that follow.
+        /// `PT`: whether it is a path for the following hooks.
         passed_through: bool,
     },
-    /// The request ends.
+    /// The request ends with this status.
     Status(u16),
 }
 
-/// What a rule did.
+/// The effect of a rule.
 pub(super) enum Applied {
     /// Its conditions did not hold.
     No,
-    /// The path stays.
+    /// The path is unchanged.
     Kept,
     /// The path was rewritten.
     Rewritten,
-    /// The request ends, by a rule whose result is unsafe.
+    /// The request ends, because the rule's result is unsafe.
     Refused,
 }
 
-/// `END` was reached: no rule runs any more for the request, nor for those it is redirected to.
+/// `END` was reached: no further rules run for the request, nor for its internal redirects.
 pub(super) struct Ended;
 
-/// A pass that may be anywhere in its set.
+/// A pass at some position in its rules.
 pub(super) struct Pass<'r> {
     /// The request.
     pub request: &'r mut Request,
-    /// What templates are filled from.
+    /// The inputs of templates.
     pub scope: Scope<'r>,
     /// The status that a rule has set.
     pub status: u16,
-    /// The rule that has rewritten the path last.
+    /// The last rule that rewrote the path.
     pub last: Option<&'r Arc<Rule>>,
     rules: &'r [Arc<Rule>],
-    /// The rule that is next, or has just matched.
+    /// The next rule, or the one that has just matched.
     at: usize,
     pub(super) captures: Captures,
     outcome: Outcome,
     rounds: i32,
     applied: u32,
-    /// Header fields that conditions of the rule at hand depended on.
+    /// Header fields that conditions of the current rule depend on.
     pub(super) vary: Vec<Vec<u8>>,
 }
 
 impl<'r> Pass<'r> {
-    /// A pass through the rules of the host, or of a directory.
+    /// Returns a pass through the rules of the host, or of a directory.
     pub fn new(
         request: &'r mut Request,
         settings: &'r Settings,
@@ -104,20 +104,20 @@ impl<'r> Pass<'r> {
         }
     }
 
-    /// Writes a line about the rules at hand.
+    /// Logs a line about the current rules.
     pub fn line(&self, level: Level, text: std::fmt::Arguments<'_>) {
         self.scope.trace.line(self.request, level, self.scope.path(), text);
     }
 
-    /// Writes a line that does not say whose rules are at hand.
+    /// Logs a line without the directory of the rules.
     pub fn plain_line(&self, level: Level, text: std::fmt::Arguments<'_>) {
         self.scope.trace.line(self.request, level, None, text);
     }
 
-    /// Goes on to the next rule whose pattern matches; false at the end.
+    /// Advances to the next rule whose pattern matches; returns false at the end.
     ///
     /// # Errors
-    /// [`Stop`]; where a match has to be made first the pass stands at its rule.
+    /// [`Stop`]; if a match has to be made first, the pass is at its rule.
     pub fn seek(&mut self) -> Result<bool, Stop> {
         while let Some(rule) = self.rules.get(self.at) {
             let is_skipped = self.request.main.is_some()
@@ -133,7 +133,7 @@ impl<'r> Pass<'r> {
         Ok(false)
     }
 
-    /// Goes to the last rule of a chain.
+    /// Advances to the last rule of a chain.
     fn skip_chain(&mut self, rule: &'r Arc<Rule>) {
         let mut link = Some(rule);
         while link.is_some_and(|rule| rule.flags.chain) {
@@ -142,7 +142,7 @@ impl<'r> Pass<'r> {
         }
     }
 
-    /// Whether a rule's pattern matches, which is asked before its conditions are.
+    /// Whether a rule's pattern matches, which is tested before its conditions.
     fn matches(&mut self, rule: &Rule) -> Result<bool, Stop> {
         self.take_subject();
         if self.scope.trace.writes(Level::Trace3) {
@@ -154,8 +154,8 @@ impl<'r> Pass<'r> {
         Ok(matching::certain(matched)? != rule.negated)
     }
 
-    /// The path that rules are held against: that of the request, or what of it lies below the
-    /// directory, with the path information.
+    /// Sets the path that rules are matched with: that of the request, or the part below the
+    /// directory, with path information.
     fn take_subject(&mut self) {
         let request = &*self.request;
         let mut subject = std::mem::take(&mut self.scope.subject);
@@ -179,10 +179,10 @@ impl<'r> Pass<'r> {
         self.scope.subject = subject;
     }
 
-    /// Goes through the rules to the end, from what [`Pass::seek`] came to.
+    /// Runs the rules to the end, from the result of [`Pass::seek`].
     ///
     /// # Errors
-    /// The status that the request ends with where a match is undecided.
+    /// The status that ends the request if a match is undecided.
     pub async fn run(&mut self, mut found: Result<bool, Stop>) -> Result<Outcome, u16> {
         loop {
             match found {
@@ -206,8 +206,7 @@ impl<'r> Pass<'r> {
         }
     }
 
-    /// Applies the rule whose pattern has matched, and goes to the one that is next; an outcome
-    /// ends the pass.
+    /// Applies the matching rule and advances to the next; an outcome ends the pass.
     async fn apply(&mut self) -> Result<Option<Outcome>, u16> {
         let rules = self.rules;
         let Some(rule) = rules.get(self.at) else { return Ok(Some(self.outcome)) };
@@ -246,7 +245,7 @@ impl<'r> Pass<'r> {
         Ok(self.next(rule))
     }
 
-    /// What comes after a rule that was applied.
+    /// Advances after a rule was applied.
     fn next(&mut self, rule: &'r Arc<Rule>) -> Option<Outcome> {
         let flags = &rule.flags;
         if flags.pass_through {

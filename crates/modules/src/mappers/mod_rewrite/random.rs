@@ -1,4 +1,4 @@
-//! Numbers by chance.
+//! Random numbers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -1,4 +1,4 @@
-//! Results that lead elsewhere: to the client, which asks again, or to a proxy.
+//! Results that lead elsewhere: redirects and proxy requests.
 
 use bstr::BStr;
 use server::hooks::Verdict;
@@ -9,7 +9,7 @@ use super::Rewrite;
 use super::pass::Pass;
 use super::url;
 
-/// Redirects the client to the request's file name, which is a URL. The query is escaped too,
+/// Redirects the client to the request's file name, which is a URL. The query is escaped as well,
 /// unless it came with the request.
 pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8]>) -> Verdict {
     let mut target = std::mem::take(&mut pass.request.filename);
@@ -38,7 +38,7 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
     Verdict::Status(status)
 }
 
-/// Whether the query has something that no query may have; the log says so under `number`.
+/// Whether the query has characters that are not allowed; logs that under `number`.
 pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
     let is_unsafe = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
     let found = request.args.as_ref().is_some_and(|args| args.iter().any(is_unsafe));
@@ -49,7 +49,7 @@ pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
     found
 }
 
-/// What a request for a proxy ends with, since there is none.
+/// The status of a proxy request, which is not supported.
 pub(super) fn without_proxy(request: &Request, number: u32) -> u16 {
     let target = BStr::new(&request.filename);
     request.log::<Rewrite>(

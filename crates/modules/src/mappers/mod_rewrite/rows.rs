@@ -30,46 +30,46 @@ pub(super) const ROWS: &[Row<Rewrite>] = &[
         "RewriteEngine",
         Takes::Flag(engine),
         "on|off",
-        "Switches the rewriting of URLs on or off.",
+        "Enables or disables the rewriting engine.",
     )
     .default("off"),
     row(
         "RewriteOptions",
         Takes::Each(options),
         "Option [Option] ...",
-        "Says which rules are inherited, and what rules may do besides.",
+        "Sets the inheritance of rules and other options.",
     ),
     row(
         "RewriteBase",
         Takes::One(base),
         "URL-path",
-        "Names the URL path of a directory, which rules of the directory put before their results.",
+        "Sets the URL path of a directory, which its rules put before relative results.",
     )
     .standing(Places::PER_DIR, Override::FILE_INFO),
     row(
         "RewriteCond",
         Takes::Raw(condition),
         "TestString CondPattern [flags]",
-        "Adds a condition to the RewriteRule that follows.",
+        "Adds a condition to the following RewriteRule.",
     ),
     row(
         "RewriteRule",
         Takes::Raw(rule),
         "Pattern Substitution [flags]",
-        "Rewrites URLs whose path a regular expression matches.",
+        "Rewrites URLs whose path matches a regular expression.",
     ),
     Row::new(
         "RewriteMap",
         Takes::Some { least: 2, most: 3, set: map },
         "MapName MapType:MapSource [MapTypeOptions]",
-        "Names a map from keys to values that rules look up.",
+        "Defines a map from keys to values for rules.",
     ),
 ];
 
 type Here<'a, 't> = Cx<'a, 't, Rewrite>;
 
-/// The settings of the place where a directive stands. A section learns its path from the first
-/// directive in it (`config_perdir_create`).
+/// The settings of the directive's section, which takes its path from its first directive
+/// (`config_perdir_create`).
 fn common<'c>(cx: &'c mut Here<'_, '_>) -> &'c mut Common {
     mention(cx);
     let Some(path) = cx.path().map(with_slash) else { return &mut cx.server().common };
@@ -91,7 +91,7 @@ fn mention(cx: &mut Here<'_, '_>) {
     }
 }
 
-/// A server's setting is that of its directories, too.
+/// Sets a value for the server and its directories.
 fn everywhere(cx: &mut Here<'_, '_>, set: impl Fn(&mut Common)) {
     set(common(cx));
     if cx.path().is_none() {
@@ -104,7 +104,7 @@ fn engine(cx: &mut Here<'_, '_>, on: bool) -> Set {
     Ok(())
 }
 
-/// A word may hold several.
+/// A word may contain several options.
 fn options(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     for word in arg.text.split(|byte| line::is_blank(*byte)).filter(|word| !word.is_empty()) {
         if word.get(..13).is_some_and(|start| start.eq_ignore_ascii_case(b"MaxRedirects=")) {

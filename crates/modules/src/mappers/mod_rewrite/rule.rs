@@ -1,4 +1,4 @@
-//! One `RewriteRule`.
+//! A `RewriteRule`.
 //!
 //! Source: `cmd_rewriterule`.
 
@@ -11,33 +11,32 @@ use super::template::{Template, TooDeep};
 /// A rule.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
-    /// What the path is held against.
+    /// The pattern for the path.
     pub regex: Regex,
-    /// `!`: the rule is for paths that do not match.
+    /// `!`: whether the rule applies to paths that do not match.
     pub negated: bool,
-    /// What has to hold besides.
+    /// Further conditions.
     pub conditions: Vec<Condition>,
-    /// What becomes of the path.
+    /// The substitution.
     pub target: Target,
-    /// What else it does.
+    /// The flags.
     pub flags: Flags,
 }
 
 /// The substitution of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// What the path becomes; `None` where it stays as it is.
+    /// The new path; `None` to keep it.
     pub template: Option<Template>,
-    /// The same as it was written, less a question mark at its end: what decides whether a path is
-    /// one of the file system, and what the log shows.
+    /// The substitution as written, without a trailing question mark: it determines whether a path
+    /// is one of the file system, and is logged.
     pub text: Vec<u8>,
-    /// It ended with a question mark, or has none with `QSD`: the query goes, and what is filled in
-    /// has none.
+    /// Whether the query is dropped: the text ends with a question mark, or has none with `QSD`.
     pub drops_query: bool,
 }
 
 impl Target {
-    /// Reads a substitution.
+    /// Parses a substitution.
     ///
     /// # Errors
     /// [`TooDeep`]
@@ -53,7 +52,7 @@ impl Target {
 }
 
 impl Rule {
-    /// Whether something is remembered for the type checker.
+    /// Whether the rule sets a type or handler.
     pub fn forces_type(&self) -> bool {
         self.flags.media_type.is_some() || self.flags.handler.is_some()
     }

@@ -1,4 +1,4 @@
-//! What the module knows of a server and of a directory, and which rules are in force where.
+//! Server and per-directory configuration, and the inheritance of rules.
 //!
 //! Source: `config_server_merge`, `config_perdir_merge`.
 
@@ -11,7 +11,7 @@ use super::condition::Condition;
 use super::map::Map;
 use super::rule::Rule;
 
-/// Words of `RewriteOptions`.
+/// The words of `RewriteOptions`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(u16);
 
@@ -39,7 +39,7 @@ impl Options {
     /// `UnsafePrefixStat`
     pub const UNSAFE_PREFIX_STAT: Options = Options(1024);
 
-    /// The option of a word; case does not count.
+    /// The option of a word, ignoring case.
     pub fn of_word(word: &[u8]) -> Option<Options> {
         const WORDS: [(&str, Options); 11] = [
             ("Inherit", Options::INHERIT),
@@ -63,13 +63,13 @@ impl Options {
         self.0 & option.0 != 0
     }
 
-    /// Both.
+    /// The union of both.
     pub const fn with(self, option: Options) -> Options {
         Options(self.0 | option.0)
     }
 }
 
-/// How rules of an outer place join those of an inner one.
+/// How rules of an outer section are combined with inner ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inheritance {
     None,
@@ -90,7 +90,7 @@ fn inheritance(outer: Options, merged: Options) -> Inheritance {
     }
 }
 
-/// The settings that servers and directories have alike.
+/// The settings that servers and directories share.
 #[derive(Clone, Default)]
 pub(super) struct Common {
     /// `RewriteEngine`
@@ -99,7 +99,7 @@ pub(super) struct Common {
     pub options: Option<Options>,
     /// `RewriteRule`
     pub rules: Vec<Arc<Rule>>,
-    /// `RewriteCond` that no rule has taken yet.
+    /// `RewriteCond` lines that wait for their rule.
     pub pending: Vec<Condition>,
 }
 
@@ -114,12 +114,12 @@ impl Common {
         self.options.unwrap_or_default()
     }
 
-    /// Sets an option besides those that are set.
+    /// Adds an option.
     pub fn add_option(&mut self, option: Options) {
         self.options = Some(self.options().with(option));
     }
 
-    /// Whether a rule remembers a type or handler.
+    /// Whether a rule sets a type or handler.
     pub fn forces_type(&self) -> bool {
         self.rules.iter().any(|rule| rule.forces_type())
     }
@@ -142,15 +142,16 @@ impl Common {
     }
 }
 
-/// What the module knows of a server.
+/// Server configuration.
 #[derive(Clone, Default)]
 pub struct Settings {
     pub(super) common: Common,
     /// `RewriteMap`
     pub(super) maps: BTreeMap<Vec<u8>, Arc<Map>>,
-    /// A directive of the module stands in the server, or in a section of it.
+    /// Whether the server or one of its sections has a directive of this module.
     pub(super) is_mentioned: bool,
-    /// It is of a virtual host of which the module was told nothing: no rule of a server runs.
+    /// Whether it belongs to a virtual host without directives of this module: no rules of a server
+    /// run.
     pub(super) is_foreign: bool,
 }
 
@@ -176,11 +177,11 @@ impl Merge for Settings {
     }
 }
 
-/// What the module knows of a directory, or of another section.
+/// Per-directory configuration, or that of another section.
 #[derive(Clone, Default)]
 pub struct Directory {
     pub(super) common: Common,
-    /// The path of the section, with a slash at its end; `None` outside of sections.
+    /// The path of the section, with a trailing slash; `None` outside of sections.
     pub(super) path: Option<Arc<[u8]>>,
     /// `RewriteBase`
     pub(super) base: Option<Arc<[u8]>>,

@@ -1,27 +1,27 @@
-//! A text with references, variables and look-ups in it, read once.
+//! A parsed text with references, variables and look-ups.
 //!
 //! Source: `do_expand`, `find_closing_curly`, `find_char_in_curlies`.
 
 use super::variable::Variable;
 
-/// How deep look-ups may stand within each other.
+/// Deepest nesting of look-ups.
 const DEPTH_LIMIT: usize = 32;
 
-/// Look-ups stand too deep within each other.
+/// The nesting of look-ups exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("look-ups in maps stand within each other more than {DEPTH_LIMIT} deep")]
+#[error("map look-ups are nested more than {DEPTH_LIMIT} levels deep")]
 pub(super) struct TooDeep;
 
-/// A text that is filled for each request, in one pass.
+/// A text that is filled in for each request, in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Template(pub Vec<Part>);
 
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It stands for itself.
+    /// Literal text.
     Literal(Vec<u8>),
-    /// A byte behind a backslash, which never begins a query.
+    /// An escaped byte, which never begins a query.
     Escaped(u8),
     /// `$0`–`$9`
     OfRule(usize),
@@ -38,14 +38,14 @@ pub(super) enum Part {
 pub(super) struct LookUp {
     /// The map's name.
     pub map: Vec<u8>,
-    /// What is looked up.
+    /// The key.
     pub key: Template,
-    /// What stands for a key that is not there.
+    /// The value of a missing key.
     pub default: Option<Template>,
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     /// [`TooDeep`]
@@ -53,7 +53,7 @@ impl Template {
         parse(text, 0)
     }
 
-    /// Its text where nothing has to be filled in.
+    /// The text of a template without variable parts.
     pub fn constant(&self) -> Option<&[u8]> {
         match self.0.as_slice() {
             [] => Some(b""),
@@ -117,7 +117,7 @@ fn parse(text: &[u8], depth: usize) -> Result<Template, TooDeep> {
     Ok(Template(parts.0))
 }
 
-/// What stands between `${` and its end; `None` without a colon.
+/// Parses the text between `${` and its end; `None` without a colon.
 fn look_up(
     text: &[u8],
     start: usize,
@@ -136,7 +136,7 @@ fn look_up(
     Ok(Some(Part::Map(Box::new(LookUp { map: part(start, colon).to_vec(), key, default }))))
 }
 
-/// The first `byte` from `start` on that stands in no further pair of curlies.
+/// The first `byte` from `start` outside of nested braces.
 fn find(
     text: &[u8],
     byte: u8,
@@ -155,7 +155,7 @@ fn find(
     None
 }
 
-/// Where the pair of each opening curly is, in one pass.
+/// The closing brace of each opening one, in one pass.
 fn closing_curlies(text: &[u8]) -> Vec<Option<usize>> {
     if !text.contains(&b'{') {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The lines of `LogLevel rewrite:trace1` to `trace8`, whose texts are Apache's.
+//! The lines of `LogLevel rewrite:trace1` to `trace8`, with Apache's texts.
 //!
 //! Source: `do_rewritelog`.
 
@@ -11,15 +11,15 @@ use server::request::Request;
 
 use super::Rewrite;
 
-/// Who writes lines about one request: asks once what is wanted.
+/// Logs lines about one request; determines the level once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trace {
-    /// The least urgent level that is written; `None` where none of ours is.
+    /// The least urgent level to log; `None` if none of these levels is.
     level: Option<Level>,
 }
 
 impl Trace {
-    /// What is wanted of a request.
+    /// Returns the log for a request.
     pub fn of(request: &Request) -> Trace {
         const LEVELS: [Level; 8] = [
             Level::Trace8,
@@ -37,12 +37,12 @@ impl Trace {
         Trace { level: LEVELS.into_iter().find(|level| request.logs::<Rewrite>(*level)) }
     }
 
-    /// Whether lines of a level are written.
+    /// Whether lines of a level are logged.
     pub fn writes(self, level: Level) -> bool {
         self.level.is_some_and(|least| level <= least)
     }
 
-    /// Writes a line; `directory` where it is about the rules of one.
+    /// Logs a line; `directory` if it is about the rules of one.
     #[inline]
     pub fn line(
         self,
@@ -88,7 +88,7 @@ fn write(request: &Request, level: Level, directory: Option<&[u8]>, text: fmt::A
     );
 }
 
-/// A text that is shown or not.
+/// A text that may be omitted.
 struct Shown<'t>(bool, fmt::Arguments<'t>);
 
 impl fmt::Display for Shown<'_> {

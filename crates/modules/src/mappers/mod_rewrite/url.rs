@@ -1,4 +1,4 @@
-//! What a rule's result is: a URL of another server, or a path of this one.
+//! The result of a rule: a URL of another server, or a path of this one.
 //!
 //! Source: `is_absolute_uri`, `escape_absolute_uri`, `reduce_uri`, `fully_qualify_uri`,
 //! `subst_prefix_path`.
@@ -10,7 +10,7 @@ use wire::Method;
 
 use super::line;
 
-/// The schemes that are known, with what follows them, and whether a URL of one has a query.
+/// The known schemes with their separators, and whether their URLs have a query.
 const SCHEMES: [(&str, bool); 17] = [
     ("ajp://", true),
     ("balancer://", true),
@@ -34,13 +34,13 @@ const SCHEMES: [(&str, bool); 17] = [
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scheme {
-    /// How many bytes it takes, with what follows it.
+    /// The length, including the separator.
     pub length: usize,
     /// Whether its URLs have a query.
     pub has_query: bool,
 }
 
-/// The scheme that a text begins with, if it is a known one. A text of five bytes has none.
+/// The known scheme at the start of a text. A text of five bytes has none.
 pub(super) fn scheme(text: &[u8]) -> Option<Scheme> {
     if text.first() == Some(&b'/') || text.len() <= 5 {
         return None;
@@ -52,7 +52,7 @@ pub(super) fn scheme(text: &[u8]) -> Option<Scheme> {
     Some(Scheme { length: name.len(), has_query: *has_query })
 }
 
-/// The same URL with its path escaped; the parts of an `ldap` URL each for itself.
+/// Escapes the path of a URL; of an `ldap` URL each part separately.
 pub(super) fn escape(url: &[u8], scheme: Scheme) -> Vec<u8> {
     let mut start = scheme.length;
     let has_authority = url.get(start.wrapping_sub(1)) == Some(&b'/');
@@ -79,7 +79,7 @@ pub(super) fn escape(url: &[u8], scheme: Scheme) -> Vec<u8> {
     out
 }
 
-/// The path of a URL that leads to the request's own host.
+/// The path of a URL to the request's own host.
 pub(super) fn own_path(request: &Request, url: &[u8]) -> Option<Vec<u8>> {
     let scheme = request.scheme().as_bytes();
     let (start, rest) = url.split_at_checked(scheme.len())?;
@@ -90,7 +90,7 @@ pub(super) fn own_path(request: &Request, url: &[u8]) -> Option<Vec<u8>> {
         Some(rest) => {
             let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
             let (port, path) = rest.split_at_checked(end)?;
-            // As Apache's `port = atoi(…)`, which is 16 bits wide.
+            // Like Apache's `port = atoi(…)`, which is 16 bits wide.
             ((line::number(port) & 0xffff) as u16, path)
         }
         None => (request.default_port(), rest),
@@ -119,7 +119,7 @@ fn is_own(request: &Request, name: &[u8], port: u16) -> bool {
     of_address || (host.identity.port == port && vhost::has_name(host, name))
 }
 
-/// A whole URL of this server for what is none yet.
+/// A full URL of this server for a path.
 pub(super) fn qualify(request: &Request, target: Vec<u8>) -> Vec<u8> {
     if request.method == Method::CONNECT || scheme(&target).is_some() {
         return target;
@@ -128,8 +128,8 @@ pub(super) fn qualify(request: &Request, target: Vec<u8>) -> Vec<u8> {
     request.construct_url(&path)
 }
 
-/// What lies below `prefix` in `path`, put below `base`: the text without the prefix, and the whole
-/// (`subst_prefix_path`).
+/// Moves `path` from below `prefix` to below `base`: returns the text without the prefix, and the
+/// whole (`subst_prefix_path`).
 pub(super) fn rebase<'p>(
     path: &'p [u8],
     prefix: &[u8],

@@ -1,4 +1,4 @@
-//! What variables stand for.
+//! The values of variables.
 //!
 //! Source: `lookup_variable`.
 
@@ -15,8 +15,8 @@ use crate::ssl::mod_ssl;
 /// `MODULE_MAGIC_NUMBER` of Apache 2.4.71.
 const API_VERSION: &[u8] = b"20120211:142";
 
-/// Appends the value of a name; nothing where there is none. Notes on the request whether a
-/// response to it can be given again.
+/// Appends the value of a name, if there is one. Notes in the request whether a response to it can
+/// be cached.
 pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
     request.pure &= is_pure(name);
     let value = match name {
@@ -47,10 +47,10 @@ pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
     out.extend_from_slice(value.unwrap_or_default());
 }
 
-/// Values that are put together.
+/// Appends a computed value.
 fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
     let address = |address: std::net::SocketAddr| address.ip().to_canonical();
-    // A vector takes everything.
+    // Writing to a vector can't fail.
     let _ = match name {
         Plain::ConnRemoteAddr => write!(out, "{}", address(request.client.peer)),
         Plain::RemoteAddr => write!(out, "{}", address(request.useragent_addr)),
@@ -69,7 +69,7 @@ fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
     };
 }
 
-/// Whether a name's value follows from configuration, path and files.
+/// Whether a name's value depends only on configuration, path and files.
 fn is_pure(name: Plain) -> bool {
     matches!(
         name,
@@ -86,14 +86,14 @@ fn is_pure(name: Plain) -> bool {
     )
 }
 
-/// Asks the name server where the client's name is wanted (`HostnameLookups`).
+/// Looks up the client's name if it is wanted (`HostnameLookups`).
 pub(super) async fn prepare(request: &mut Request, name: Plain) {
     if name == Plain::RemoteHost && hostname::is_unknown(request) {
         hostname::client_name(request).await;
     }
 }
 
-/// `ENV:name`: a note, a variable, or a variable of the process.
+/// Appends `ENV:name`: a note, a variable, or a variable of the process.
 pub(super) fn append_env(request: &Request, name: &[u8], out: &mut Vec<u8>) {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let known = request.notes.get(name).or_else(|| request.env.get(name));
@@ -110,7 +110,7 @@ pub(super) fn append_ssl(request: &Request, name: &[u8], out: &mut Vec<u8>) {
     out.extend(value.unwrap_or_default());
 }
 
-/// The time now, in this machine's zone.
+/// Appends the current local time.
 pub(super) fn append_time(request: &Request, format: &str, out: &mut Vec<u8>) {
     let now = i64::try_from(request.engine.handle.clock().wall_us()).unwrap_or(i64::MAX);
     if let Ok(time) = Timestamp::from_microsecond(now) {
@@ -123,12 +123,12 @@ pub(super) fn document_root(request: &Request) -> &[u8] {
     request.host.core.document_root.get().map_or(&b"/"[..], Vec::as_slice)
 }
 
-/// The folder that `Alias` and the like lead to (`ap_context_document_root`).
+/// The folder of `Alias` and similar (`ap_context_document_root`).
 pub(super) fn context_document_root(request: &Request) -> &[u8] {
     request.notes.get(b"CONTEXT_DOCUMENT_ROOT").unwrap_or(document_root(request))
 }
 
-/// Whether the client's address is one of IPv6.
+/// Whether the client's address is IPv6.
 pub(super) fn is_ipv6(request: &Request) -> bool {
     request.useragent_addr.ip().to_canonical().is_ipv6()
 }

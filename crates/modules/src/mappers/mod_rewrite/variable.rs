@@ -2,32 +2,32 @@
 //!
 //! Source: `lookup_variable`.
 
-/// How deep look-aheads may stand within each other; deeper ones are empty.
+/// Deepest nesting of look-aheads; deeper ones are empty.
 const LOOK_AHEAD_LIMIT: usize = 8;
 
 /// `%{…}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
-    /// A name that means nothing.
+    /// An unknown name.
     Nothing,
     /// `ENV:name`
     Env(Vec<u8>),
     /// `SSL:name`
     Ssl(Vec<u8>),
-    /// `HTTP:name`, or one of the few fields that have a name of their own.
+    /// `HTTP:name`, or one of the fields with names of their own.
     Field(Vec<u8>),
     /// `LA-U:…`, `LA-F:…`: a variable of a subrequest.
     LookAhead(Box<LookAhead>),
     /// `TIME` and its parts: a format of `strftime`.
     Time(&'static str),
-    /// Something of the request or the server.
+    /// A property of the request or the server.
     Named(Plain),
 }
 
-/// A variable as it will be.
+/// A variable of a look-ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LookAhead {
-    /// `LA-F`: the path is that of a file.
+    /// `LA-F`: whether the path is a file.
     pub of_file: bool,
     /// The variable's name, for the log.
     pub name: Vec<u8>,
@@ -97,7 +97,7 @@ pub(super) enum Plain {
 }
 
 impl Variable {
-    /// The variable of a name, whose case does not count.
+    /// Parses a variable's name, ignoring case.
     pub fn parse(name: &[u8]) -> Variable {
         parse(name, 0)
     }
@@ -140,7 +140,7 @@ fn parse(name: &[u8], depth: usize) -> Variable {
     found.map_or(Variable::Nothing, |(_, name)| Variable::Named(*name))
 }
 
-/// The header fields that have a name; all others want `HTTP:`.
+/// The header fields with names of their own; others need `HTTP:`.
 const FIELDS: [(&str, &str); 7] = [
     ("HTTP_ACCEPT", "Accept"),
     ("HTTP_COOKIE", "Cookie"),

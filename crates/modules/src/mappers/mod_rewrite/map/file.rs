@@ -1,4 +1,4 @@
-//! A map that is a file, read again as soon as it changes.
+//! A map in a file, which is read again when it changes.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -10,60 +10,60 @@ use server::request::{FileInfo, Request};
 
 use super::index::Index;
 
-/// The largest file that is read, in bytes; a larger one has no keys.
+/// Most bytes of a file; a larger one has no keys.
 const FILE_BYTES_LIMIT: u64 = 256 << 20;
 
-/// So many keys are remembered as asked, which only the log wants to know.
+/// Most keys that are recorded as looked up, for the log only.
 const ASKED_LIMIT: usize = 4096;
 
-/// What a map's file holds.
+/// The format of a map's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     /// `txt:`
     Text,
-    /// `rnd:`: values are lists of which one is chosen.
+    /// `rnd:`: values are lists, of which one is chosen.
     Random,
     /// `dbm=sdbm:`
     Sdbm,
 }
 
-/// A map that is a file.
+/// A map in a file.
 #[derive(Debug)]
 pub(in super::super) struct MapFile {
-    /// What it holds.
+    /// The format.
     pub kind: Kind,
-    /// Its name: the file of pages where there are two.
+    /// The path; of two files, that of the pages.
     path: Vec<u8>,
-    /// The other file of two.
+    /// The other one of two files.
     directory: Option<Vec<u8>>,
-    /// What it said when it was read last; shared by the loops of the process.
+    /// The contents when it was last read; shared by the loops of the process.
     read: Mutex<Option<Arc<Version>>>,
 }
 
-/// What a file said.
+/// The contents of a file.
 #[derive(Debug)]
 struct Version {
-    /// The state of the file.
+    /// The metadata of the file.
     info: FileInfo,
     index: Index,
-    /// Keys that were asked for while the log wanted to know.
+    /// Keys that were looked up, if they are logged.
     asked: Mutex<HashSet<Vec<u8>>>,
 }
 
-/// What came of asking.
+/// The result of a look-up.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Asked {
-    /// The value, where the key has one.
+    /// The value, if the key has one.
     pub value: Option<Vec<u8>>,
-    /// Whether the key was asked for before. Not known unless it was to be noted.
+    /// Whether the key was looked up before; only known if that is logged.
     pub is_known: bool,
 }
 
-/// Why a file can't be asked: the call that failed, and the number of the message.
+/// Why a file can't be read: the system's error, and the number of the message.
 pub(in super::super) type Failure<'m> = (Errno, u32, &'m [u8]);
 
 impl MapFile {
-    /// The map of a file.
+    /// Returns the map of a file.
     pub fn new(path: &[u8], kind: Kind) -> MapFile {
         let with = |end: &[u8]| [path, end].concat();
         let (path, directory) = match kind {
@@ -73,21 +73,21 @@ impl MapFile {
         MapFile { kind, path, directory, read: Mutex::new(None) }
     }
 
-    /// The file that is missing.
+    /// The missing file, if any.
     pub fn missing(&self) -> Option<&[u8]> {
         let all = self.directory.iter().chain([&self.path]);
         all.map(Vec::as_slice).find(|path| path::stat(path).is_err())
     }
 
-    /// Whether it is of a database.
+    /// Whether it is a DBM file.
     pub fn is_dbm(&self) -> bool {
         self.kind == Kind::Sdbm
     }
 
-    /// Looks a key up.
+    /// Looks up a key.
     ///
     /// # Errors
-    /// What the log has to say, where the file can't be read.
+    /// The failure to log, if the file can't be read.
     pub async fn find(
         self: &Arc<Self>,
         request: &mut Request,
@@ -107,7 +107,7 @@ impl MapFile {
         Ok(Asked { value, is_known })
     }
 
-    /// What the file says now.
+    /// The present contents of the file.
     async fn version(self: &Arc<Self>, request: &mut Request) -> Result<Arc<Version>, Failure<'_>> {
         let numbers = if self.is_dbm() { (662, 656) } else { (661, 655) };
         request.trace_path(&self.path);
@@ -120,7 +120,7 @@ impl MapFile {
         let map = self.clone();
         let read = move || map.read();
         let made = if request.depth.in_expression {
-            // An expression waits for this request, and can wait for no pool.
+            // An expression waits for this request, and can't wait for the pool.
             Ok(read())
         } else {
             request.engine.handle.blocking().run(rt::Work::File, read).await
@@ -129,7 +129,7 @@ impl MapFile {
         made.map_err(|error| (error, numbers.1, self.path.as_slice()))
     }
 
-    /// Reads the file; `info` is then that of what was read.
+    /// Reads the file; `info` then belongs to these contents.
     fn read(&self) -> Result<Arc<Version>, Errno> {
         let errno = |why: std::io::Error| Errno::from_io_error(&why).unwrap_or(Errno::IO);
         let (file, stat) = regular::open_with_stat(path::as_path(&self.path)).map_err(errno)?;

@@ -1,4 +1,4 @@
-//! What a map file says, ready to be asked.
+//! The contents of a map file, indexed.
 //!
 //! Source: `lookup_map_txtfile`, APR's `sdbm_pair.c`.
 
@@ -7,13 +7,13 @@ use std::ops::Range;
 
 use super::super::line::is_blank;
 
-/// A longer line of a text file goes on as if it were the next one (`REWRITE_MAX_TXT_MAP_LINE`).
+/// A longer line of a text file continues as the next one (`REWRITE_MAX_TXT_MAP_LINE`).
 const LINE_BYTES: usize = 1024;
 
 /// The size of a page (`PBLKSIZ`).
 const PAGE_BYTES: usize = 1024;
 
-/// A map's keys in order, with their values.
+/// A map's sorted keys with their values.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     text: Vec<u8>,
@@ -27,8 +27,8 @@ struct Entry {
 }
 
 impl Index {
-    /// The index of a text file: the first word of a line is the key, the second its value, and the
-    /// first line of a key counts.
+    /// Indexes a text file: the first word of a line is the key, the second its value, and the
+    /// first line of a key applies.
     pub fn of_text(text: Vec<u8>) -> Index {
         let mut entries = Vec::new();
         let mut start = 0;
@@ -46,7 +46,7 @@ impl Index {
         Index::of(text, entries)
     }
 
-    /// The index of SDBM's file of pages. What is not one holds nothing.
+    /// Indexes the page file of SDBM. An invalid file has no keys.
     pub fn of_pages(text: Vec<u8>) -> Index {
         let mut entries = Vec::new();
         for (number, page) in text.chunks_exact(PAGE_BYTES).enumerate() {
@@ -96,8 +96,8 @@ fn part<'t>(text: &'t [u8], range: &Range<u32>) -> &'t [u8] {
     text.get(at(range.start)..at(range.end)).unwrap_or_default()
 }
 
-/// Where the first two words of a line lie. A line that begins with a blank or `#` has none, and a
-/// key at the very end has no value.
+/// The positions of the first two words of a line. A line that begins with a blank or `#` has none,
+/// and a key at the very end has no value.
 fn words(line: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     if line.first().is_none_or(|first| *first == b'#' || is_blank(*first)) {
         return None;
@@ -111,7 +111,7 @@ fn words(line: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     Some((0..key, value..find(value, true).unwrap_or(line.len())))
 }
 
-/// The table at a page's start: how many offsets there are, and these.
+/// The table of offsets at the start of a page.
 fn offsets(page: &[u8]) -> Vec<usize> {
     let mut numbers = page.chunks_exact(2).filter_map(|pair| {
         let number = i16::from_ne_bytes(pair.try_into().ok()?);
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(found("a b\0c\nd\0 e\n", "d"), None);
     }
 
-    /// A page with pairs, as `putpair` makes it.
+    /// A page with pairs, as created by `putpair`.
     fn page(pairs: &[(&str, &str)]) -> Vec<u8> {
         let mut page = vec![0u8; PAGE_BYTES];
         let mut end = PAGE_BYTES;

@@ -1,4 +1,4 @@
-//! The maps that are functions.
+//! Maps that are functions.
 
 /// `int:`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(in super::super) enum Internal {
 }
 
 impl Internal {
-    /// The function of a name, whose case counts.
+    /// The function of this name, which is case-sensitive.
     pub fn of_name(name: &[u8]) -> Option<Internal> {
         Some(match name {
             b"toupper" => Internal::ToUpper,
@@ -39,14 +39,13 @@ impl Internal {
         }
     }
 
-    /// Whether the key is changed in its place, so that the log shows it as the value.
+    /// Whether the key is changed in place, so that the log shows it as the value.
     pub fn overwrites(self) -> bool {
         self != Internal::Escape
     }
 }
 
-/// Everything is decoded; what is no escape stays, and a NUL byte ends the text
-/// (`ap_unescape_url`).
+/// Decodes everything; malformed escapes stay, and a NUL byte ends the text (`ap_unescape_url`).
 fn unescape(key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(key.len());
     let mut rest = key;

@@ -1,4 +1,4 @@
-//! `RewriteMap`: where keys have their values.
+//! `RewriteMap`: maps from keys to values.
 //!
 //! Source: `cmd_rewritemap`, `lookup_map`.
 
@@ -25,10 +25,10 @@ pub(super) enum Map {
     Internal(Internal),
 }
 
-/// Reads the source of the map `name`.
+/// Parses the source of the map `name`.
 ///
 /// # Errors
-/// Apache's sentences; what is not here is refused with its reason.
+/// Apache's messages; unsupported sources are refused with a reason.
 pub(super) fn parse(build: &Build, name: &[u8], source: &[u8]) -> Result<Map, Fault> {
     let after = |kind: &str| {
         let (start, rest) = source.split_at_checked(kind.len())?;
@@ -44,7 +44,7 @@ pub(super) fn parse(build: &Build, name: &[u8], source: &[u8]) -> Result<Map, Fa
     }
     if after("prg:").is_some() {
         return Err(Fault::new("RewriteMap: programs are not supported yet")
-            .help("docs/compat.md lists what is there"));
+            .help("docs/compat.md lists what is available"));
     }
     if let Some(rest) = after("dbm") {
         return dbm(build, name, source, rest);
@@ -66,11 +66,12 @@ fn dbm(build: &Build, name: &[u8], source: &[u8], rest: &[u8]) -> Result<Map, Fa
     let kind = match kind.to_ascii_lowercase().as_slice() {
         b"" => return Err(format!("RewriteMap: bad map:{}", source.as_bstr()).into()),
         b"sdbm" => Kind::Sdbm,
-        // APR's default is what it was built with; a file of SDBM's is known by its name.
+        // APR's default depends on its build; an SDBM file is recognised by its name.
         b"default" if exists(build, &[path, b".pag"].concat()) => Kind::Sdbm,
         b"default" | b"gdbm" | b"db" => {
-            let why = "RewriteMap: dbm files are read in SDBM's format only";
-            let help = "make it with: httxt2dbm -f SDBM -i TEXT -o FILE, and name it dbm=sdbm:FILE";
+            let why = "RewriteMap: only SDBM files are supported";
+            let help = "create it with: httxt2dbm -f SDBM -i TEXT -o FILE, and name it \
+                dbm=sdbm:FILE";
             return Err(Fault::new(why).help(help));
         }
         other => {
