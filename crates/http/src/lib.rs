@@ -1,9 +1,8 @@
-//! Everything between the socket and the phases: connections, heads, framing, and the responses
-//! that are remembered.
+//! Everything between the socket and the phases: connections, heads, framing, and cached responses.
 //!
-//! HTTP/1 stands here. A second protocol lives beside [`connection`]: it makes its requests from a
-//! [`service::Service`], hands each a body source of its own, runs [`server::process`], and frames
-//! the response in its own way. Nothing behind that call knows a socket.
+//! This crate has HTTP/1. A second protocol would be a neighbour of [`connection`]: it creates its
+//! requests from a [`service::Service`], gives each a body source of its own, runs
+//! [`server::process`], and frames the response itself. Nothing behind that call knows a socket.
 
 pub mod cache;
 pub mod connection;

@@ -1,4 +1,4 @@
-//! HTTP in one loop: what its connections share.
+//! The state that HTTP connections of a loop share.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -11,36 +11,35 @@ use server::request::Request;
 use crate::cache::resource::{Limits, Resources};
 use crate::connection::{Active, MigrationOrder};
 
-/// The most unused request buffers that a loop keeps.
+/// Most unused request buffers that a loop keeps.
 const ACTIVE_LIMIT: usize = 256;
-/// How many of them are kept through a second in which nothing needs them.
+/// Unused request buffers that are always kept.
 const ACTIVE_KEPT: usize = 16;
 
-/// The buffer that requests are received into, bytes.
+/// Size of the receive buffer in bytes.
 const INPUT_BYTES: usize = 16 * 1024;
 
-/// The buffer that short responses are put together in, bytes.
+/// Size of the buffer for short responses in bytes.
 const OUTPUT_BYTES: usize = 64 * 1024;
 
-/// A loop's [`Engine`], with what its connections share beside. Nothing in it is shared with
-/// another loop.
+/// A loop's [`Engine`] with the shared state of its connections. Loops do not share it.
 pub struct Service {
-    /// What requests are served with.
+    /// The engine that serves requests.
     pub engine: Rc<Engine>,
-    /// Files that were answered before.
+    /// Cached responses.
     pub resources: Resources,
-    /// Which connections may go to another loop.
+    /// Which connections may migrate to another loop.
     pub migration_order: MigrationOrder,
     pub(crate) actives: Pool<Active>,
     pub(crate) requests: Pool<Request>,
-    /// What was received last, by whichever connection.
+    /// The bytes received last, by any connection.
     pub(crate) input: RefCell<Vec<u8>>,
-    /// What is sent next, by whichever connection.
+    /// The bytes to send next, by any connection.
     pub(crate) output: RefCell<Vec<u8>>,
 }
 
 impl Service {
-    /// HTTP on top of `engine`.
+    /// Returns the service for `engine`.
     pub fn new(engine: Rc<Engine>) -> Rc<Service> {
         Rc::new(Service {
             resources: Resources::new(resource_limits(&engine.handle)),
@@ -53,15 +52,15 @@ impl Service {
         })
     }
 
-    /// What is done every second, and at the loop's end.
+    /// The work of every second and of the loop's end.
     pub fn every_second(&self) {
         self.engine.every_second();
-        // Half of what was not used goes each second.
+        // Half of the unused ones are freed each second.
         self.actives.shrink((self.actives.idle() / 2).max(ACTIVE_KEPT));
     }
 }
 
-/// A service does all that its engine does.
+/// A service provides everything of its engine.
 impl Deref for Service {
     type Target = Engine;
 

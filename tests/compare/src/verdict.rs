@@ -1,4 +1,4 @@
-//! What came of a case: responses, logs, and where the servers differ.
+//! The outcome of a case: responses, logs, and where the servers differ.
 
 /// The result of a case.
 #[derive(Debug, Clone, Default)]

@@ -11,32 +11,32 @@ use wire::{HeadError, Progress};
 use super::{Active, Connection, LINGER, LINGERING_LIMIT, again, encore};
 use crate::cache::repeat::Repeat;
 
-/// A head that does not arrive in one piece is kept in a buffer that grows at most to this, bytes;
-/// a head that is longer has broken a limit before.
+/// Most bytes of the buffer for a head that does not arrive at once; a longer head has exceeded a
+/// limit before.
 const INPUT_LIMIT: usize = 16 * 1024 * 1024;
 
-/// What came of waiting for a head.
+/// The result of waiting for a head.
 pub(super) enum Next {
-    /// A head, and how many bytes it had.
+    /// A head.
     Request {
-        /// Bytes of the head.
+        /// Its length in bytes.
         consumed: usize,
     },
     /// A head that was answered before.
     Repeat(Rc<Repeat>),
-    /// A head that can't be taken.
+    /// An invalid head.
     Refused(Box<HeadError>),
-    /// Nothing came for a while; the connection stays open until the deadline.
+    /// Nothing arrived for a while; the connection stays open until the deadline.
     Quiet(Deadline),
-    /// Nothing has come, and the connection may go to another loop.
+    /// Nothing has arrived, and the connection may migrate to another loop.
     Migrating(Deadline),
-    /// A part of a head came, and then the end (400) or nothing more (408).
+    /// A part of a head arrived, followed by the end (400) or a timeout (408).
     Unfinished(u16),
-    /// The connection is broken, or over.
+    /// The connection is broken or closed.
     Gone,
 }
 
-/// Waits for a head that is complete. What follows it is left in `active.input`.
+/// Waits for a complete head. The bytes after it are left in `active.input`.
 pub(super) async fn next(
     connection: &mut Connection,
     active: &mut Active,
@@ -48,7 +48,8 @@ pub(super) async fn next(
             Err(next) => return next,
         }
     } else {
-        // What came behind the request before has its own time, from when it is looked at.
+        // Bytes received with the previous request have their own time, from the moment they are
+        // parsed.
         connection.head_began_ms = connection.engine.handle.clock().now_ms();
         kept(connection, active)
     };
@@ -65,9 +66,9 @@ pub(super) async fn next(
     }
 }
 
-/// Waits for the first bytes, not longer than [`LINGER`]: then the connection is quiet. They are
-/// received into the loop's own buffer, which stays in the processor's cache, and only what is left
-/// of them becomes the connection's.
+/// Waits for the first bytes, at most for [`LINGER`]; after that the connection is quiet. They are
+/// received into the loop's own buffer, which stays in the processor's cache, and only the rest of
+/// them is copied into the connection's.
 async fn fresh(
     connection: &mut Connection,
     active: &mut Active,
@@ -105,7 +106,7 @@ async fn fresh(
     Ok(progress)
 }
 
-/// The wait for them.
+/// Waits for and receives them.
 async fn receive(
     connection: &mut Connection,
     deadline: Deadline,
@@ -115,7 +116,7 @@ async fn receive(
     let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
     let connections = &engine.connections;
     let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
-    // A look at the socket at least: what has arrived already is answered now.
+    // Check the socket at least once: bytes that have arrived are processed now.
     let patience = if is_crowded { Duration::ZERO } else { LINGER };
     let until = deadline.min(engine.handle.deadline(patience));
     let lingering = connections.lingering();
@@ -138,7 +139,7 @@ async fn receive(
     }
 }
 
-/// Parses what was received before.
+/// Parses bytes received earlier.
 fn kept(connection: &Connection, active: &mut Active) -> Progress {
     let mut input = std::mem::take(&mut active.input);
     let progress = connection.parse(active, &input);
@@ -169,7 +170,7 @@ async fn more(connection: &mut Connection, active: &mut Active) -> Result<(), Ne
 }
 
 impl Connection {
-    /// When the rest of a head must be here: `Timeout` from now, `RequestReadTimeout` in all.
+    /// The deadline for the rest of a head: `Timeout` from now, `RequestReadTimeout` in total.
     fn head_deadline(&self, active: &Active) -> Deadline {
         let timeout = self.client.base_host.core.timeout();
         let next = self.engine.handle.deadline(timeout);

@@ -2,7 +2,7 @@
 //!
 //! While nothing happens a connection is a small task: its socket and a few counters. The
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
-//! connection keeps as long as it is busy and gives back after [`LINGER`] without a request.
+//! connection keeps as long as it is busy and returns after [`LINGER`] without a request.
 
 mod again;
 mod burst;

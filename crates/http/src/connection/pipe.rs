@@ -1,4 +1,4 @@
-//! The request's body: read from the connection while a handler asks for it.
+//! The request body: read from the connection when a handler asks for it.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,8 +19,8 @@ use server::request_body::{BodyError, BodyIn, BodySource};
 /// Bytes of a body that are read at once.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// The most of an unread body that is read and thrown away to keep the connection, bytes; after
-/// that it is closed.
+/// Most bytes of an unread body that are read and discarded to keep the connection; beyond that it
+/// is closed.
 const DISCARD_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The connection's stream while it serves as a body.
@@ -31,7 +31,7 @@ pub(super) struct Pipe {
     taken: u64,
     /// The trailer fields, once the body is done.
     trailers: Table,
-    /// Bytes of the connection that were used, chunk heads included.
+    /// Bytes of the connection that were consumed, including chunk headers.
     used: u64,
     timeout: std::time::Duration,
     began: Running,
@@ -51,7 +51,7 @@ type Shared = Rc<RefCell<Option<Pipe>>>;
 
 struct Reader(Shared);
 
-/// Hands the connection's stream to the request, if it has a body.
+/// Lends the connection's stream to the request, if it has a body.
 pub(super) fn attach(
     connection: &mut Connection,
     active: &mut Active,
@@ -82,7 +82,7 @@ pub(super) fn attach(
         trailers: Table::new(),
         used: 0,
         timeout,
-        // A client of HTTP/1.0 knows no interim responses (RFC 9110 section 10.1.1).
+        // A client of HTTP/1.0 does not know interim responses (RFC 9110 section 10.1.1).
         wants_continue: expects_continue && active.head.version >= Version::HTTP_11,
         continuing: Vec::new(),
     };
@@ -96,7 +96,8 @@ pub(super) fn attach(
     Some(shared)
 }
 
-/// Takes the stream back, and reads what is left of the body; whether the connection can go on.
+/// Takes the stream back, and reads the rest of the body; returns whether the connection can
+/// continue.
 pub(super) async fn detach(
     connection: &mut Connection,
     active: &mut Active,
@@ -105,7 +106,7 @@ pub(super) async fn detach(
 ) -> bool {
     request.body_in = BodyIn::default();
     let Some(shared) = shared else {
-        // Apache does not go on after an expectation that nothing came of, either.
+        // Apache does not continue after an unmet expectation either.
         if active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
             request.keep(errors::EndsConnection);
         }
@@ -113,11 +114,11 @@ pub(super) async fn detach(
         return !active.head.flags.any(ends);
     };
     let Some(mut pipe) = shared.borrow_mut().take() else { return false };
-    // A client that still waits for `100 Continue` gets the answer instead, and may not send the
-    // body at all: where the next request begins is unknown (RFC 9110 section 10.1.1).
+    // A client that still waits for `100 Continue` gets the response instead, and may not send the
+    // body at all: the start of the next request is unknown (RFC 9110 section 10.1.1).
     let unknown = pipe.wants_continue && !matches!(pipe.state, State::Done);
-    // After such a status the connection ends, and nobody waits for what may never come (`ap_die`).
-    // Nor does it go on with a client of HTTP/1.0 that expected something.
+    // After such a status the connection ends, without waiting for data that may never arrive
+    // (`ap_die`). Nor does it continue with a client of HTTP/1.0 that had an expectation.
     let is_old = active.head.version < Version::HTTP_11;
     if unknown || is_old && active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
         request.keep(errors::EndsConnection);
@@ -128,7 +129,7 @@ pub(super) async fn detach(
         match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {
             Some(Ok(_)) if pipe.taken <= DISCARD_LIMIT => {}
             None if matches!(pipe.state, State::Done) => {}
-            // Where the next request would begin is not known any more.
+            // The start of the next request is unknown.
             _ => keep = false,
         }
     }
@@ -140,7 +141,7 @@ pub(super) async fn detach(
     keep
 }
 
-/// Hands trailer fields to the request; under `MergeTrailers On` as header fields, too.
+/// Passes trailer fields to the request; with `MergeTrailers On` also as header fields.
 fn take_trailers(request: &mut Request, trailers: Table) {
     if request.host.core.merge_trailers.or(false) {
         request.headers_in.extend(&trailers);
@@ -187,7 +188,7 @@ impl Pipe {
         }
     }
 
-    /// What can be had of the bytes that are here.
+    /// Decodes the bytes that have arrived.
     fn decode(&mut self) -> Result<Option<Bytes>, u16> {
         match &mut self.state {
             State::Done | State::Failed => Ok(None),
@@ -217,7 +218,7 @@ impl Pipe {
         }
     }
 
-    /// Sends `100 Continue` before the first piece, even if the body has arrived, as Apache does.
+    /// Sends `100 Continue` before the first piece, as Apache does even if the body has arrived.
     fn poll_continue(&mut self) -> io::Result<()> {
         if self.wants_continue && !matches!(self.state, State::Done | State::Failed) {
             self.wants_continue = false;
@@ -247,7 +248,7 @@ impl Pipe {
     }
 }
 
-/// The next piece of a chunked body; what was used is taken off the input.
+/// The next piece of a chunked body; consumed bytes are removed from the input.
 fn chunks(decoder: &mut Decoder, input: &mut Vec<u8>) -> Result<Option<Bytes>, u16> {
     let step = decoder.decode(input).map_err(|error| error.status())?;
     let (data, consumed) = match step {

@@ -1,4 +1,4 @@
-//! The TLS handshake of a connection, and what happens to a client that does not speak it.
+//! The TLS handshake of a connection, and the response to a client that does not use TLS.
 
 use std::rc::Rc;
 
@@ -15,11 +15,11 @@ use crate::service::Service;
 use server::connection_info::{Client, TlsFacts, TlsPeer};
 use server::log::Level;
 
-/// What the page says to a client that speaks plain HTTP to a TLS port.
+/// The page's text for a client that sends plain HTTP to a TLS port.
 const PLAIN_NOTES: &str = "Reason: You're speaking plain HTTP to an SSL-enabled server port.\
      <br />\n Instead use the HTTPS scheme to access this URL, please.<br />\n";
 
-/// Does the handshake; `None` if the connection ended with it.
+/// Performs the handshake; `None` if that ended the connection.
 pub(super) async fn handshake(
     engine: Rc<Service>,
     stream: Stream,
@@ -71,15 +71,15 @@ fn say(server: &Server, client: &Client, number: u32, what: &str) {
     server.log_connection(client, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
 }
 
-/// What came of the client's certificates.
+/// The verdict on the client's certificates.
 enum Shown {
     Nothing,
-    /// They don't count, for this reason.
+    /// They are ignored, for this reason.
     Ignored(String),
     Peer(Box<TlsPeer>),
 }
 
-/// The client's certificates, once it is known what to think of them.
+/// The client's certificates, once the verdict is known.
 async fn peer(
     engine: &Engine,
     hook: TlsHook,
@@ -107,7 +107,7 @@ async fn peer(
 /// Apache's 400 for plain HTTP on a TLS port.
 async fn answer_plain(connection: &mut Connection, bytes: Vec<u8>) {
     let mut active = Active::new();
-    // Whatever was sent, Apache takes it for this.
+    // As in Apache, whatever the client sent.
     let _ = connection.parse(&mut active, b"GET / HTTP/1.0\r\n\r\n");
     connection.count_received(bytes.len().min(rt::tls::RECORD_HEADER_BYTES));
     let error = HeadError {

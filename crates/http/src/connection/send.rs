@@ -1,4 +1,4 @@
-//! Putting an answer on the wire.
+//! Sends a response.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::respond::{Framing, Length};
 use server::body::{Body, Chunk, FileSlice};
 use server::request::Request;
 
-/// A file up to this size is read and leaves in one send with the head, bytes.
+/// Most bytes of a file that is read and sent with the head in one call.
 const ONE_SEND_BYTES: u64 = 16 * 1024;
 
 /// Sends head and body.
@@ -43,7 +43,7 @@ pub(super) async fn answer(
     sent.map(|_| ())
 }
 
-/// A body as it is: its length is known, or ends with the connection.
+/// Sends a body unchanged: its length is known, or it ends with the connection.
 async fn plain(
     stream: &mut Stream,
     output: &mut Vec<u8>,
@@ -75,7 +75,7 @@ async fn plain(
     }
 }
 
-/// Sends one piece, behind what waits in `output`.
+/// Sends a piece, after the bytes in `output`.
 async fn piece(
     stream: &mut Stream,
     output: &mut Vec<u8>,
@@ -101,7 +101,7 @@ async fn piece(
     }
 }
 
-/// A body of unknown length, in chunks (RFC 9112 section 7.1).
+/// Sends a body of unknown length in chunks (RFC 9112 section 7.1).
 async fn chunked(
     stream: &mut Stream,
     output: &mut Vec<u8>,
@@ -154,7 +154,7 @@ async fn whole(
 }
 
 /// Reads a small piece of a file; a file that has become shorter is an error, because its length
-/// has been announced.
+/// has been sent.
 pub(super) fn read(slice: &FileSlice) -> io::Result<Bytes> {
     use std::os::unix::fs::FileExt;
     let mut bytes = vec![0; usize::try_from(slice.length).map_err(io::Error::other)?];

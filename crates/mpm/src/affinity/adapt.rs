@@ -1,5 +1,5 @@
 //! The control loop: several times a second it samples the serving loops and their CPUs. A loop
-//! that is held up is unpinned until its CPU is quiet again.
+//! that is delayed is unpinned until its CPU is quiet again.
 
 mod tracked;
 

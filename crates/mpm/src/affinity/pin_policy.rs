@@ -133,7 +133,7 @@ impl PinPolicy {
         wanted >= WANTED_LEAST && activity.wait >= WAITING_MOST * wanted
     }
 
-    /// The loop is not held up: discards what was counted against its CPU.
+    /// The loop is not delayed: discards what was counted against its CPU.
     pub(crate) fn rest(&mut self) {
         if let State::Pinned { pressed_turns } = &mut self.state {
             *pressed_turns = 0;

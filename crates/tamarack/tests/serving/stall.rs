@@ -24,7 +24,7 @@ const WAITS_STALL: Duration = Duration::from_secs(4);
 /// until a thread sees the signal, and a loop accepts connections meanwhile.
 pub fn stop(site: &Site, pid: Pid) {
     kill(pid, Signal::SIGSTOP).unwrap();
-    site.wait_until("every thread stands still", || {
+    site.wait_until("every thread is stopped", || {
         // The watchdog may have been quicker: a dead process is stopped, too.
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
         threads.flatten().all(|thread| {

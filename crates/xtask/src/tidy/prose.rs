@@ -21,7 +21,7 @@ const WORDS: [(&str, &str); 7] = [
     ("world-class", "leave it out"),
 ];
 /// Phrases that hide the subject of a sentence, and what to write instead. Any case.
-const PHRASES: [(&str, &str); 14] = [
+const PHRASES: [(&str, &str); 21] = [
     ("nobody", "name the thing: no client, no loop, no other process"),
     ("somebody", "name the thing: another program, a client, a caller"),
     ("anybody", "name the thing: any process, any caller"),
@@ -36,6 +36,13 @@ const PHRASES: [(&str, &str); 14] = [
     ("time and again", "write `repeatedly`"),
     ("again and again", "write `repeatedly`"),
     ("came to nothing", "write `failed`"),
+    ("for ever", "write `forever`"),
+    ("is looked at", "write what happens: is read, is checked, is looked up"),
+    ("are looked at", "write what happens: are read, are checked, are looked up"),
+    ("what comes of", "write `the outcome of`, `the result of`"),
+    ("stands still", "write `is stalled`, `is idle`, `does not change`"),
+    ("gives back", "write `returns`"),
+    ("word for word", "write `verbatim`"),
 ];
 
 /// Runs every rule of this file on a source.

@@ -145,7 +145,7 @@ fn a_loop_bound_by_another_program_is_left_there() {
     let told = "loop 1 (process 101) was bound to CPUs 0 by another program and is left there";
     assert_eq!(said, [told]);
     assert_eq!(machine.mask(1), "", "nothing was ordered");
-    // It is given back.
+    // It is returned.
     machine.adapter.mask_of = MaskOf(|_| Ok(CpuSet::from_kernel("1")));
     let said = machine.turns(8, held_up, [0.6, 1.0]);
     assert!(said[0].starts_with("loop 1 (process 101) waits 50% of its runnable time"), "{said:?}");

@@ -134,7 +134,7 @@ fn a_thread_bound_by_another_program_is_not_moved() {
     process.apply(other);
     assert_eq!(process.loops(), [other.clone(), one.clone()]);
     assert_eq!(process.others(), [other.clone(), one.clone()]);
-    // It is given back, and moves with the others.
+    // It is returned, and moves with the others.
     process.loops[1].bind(other);
     process.order(1, whole);
     process.apply(whole);

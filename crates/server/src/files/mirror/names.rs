@@ -2,7 +2,7 @@
 //!
 //! A scanner, or a crawler on a site that rewrites, asks for names that were never asked for. After
 //! a few of them the directory is listed, a part with each further one, so that a large directory
-//! does not stall a loop. The listing holds short hashes: a name whose hash is in it is looked at.
+//! does not stall a loop. The listing holds short hashes: a name whose hash is in it is looked up.
 //!
 //! A listing stays valid name by name. It notes the generations of all classes of names
 //! ([`rt::class_of`]) before it begins; a change of one name voids it for that name's class.

@@ -301,7 +301,7 @@ fn a_scan_of_more_contents_than_fit_evicts_none() {
     assert_eq!(ask(hot).as_ptr(), ask(hot).as_ptr());
 }
 
-/// Counts how often names that were never asked for are looked at: a fact that is kept was.
+/// Counts look-ups of new names: each leaves a fact.
 fn looked_at(site: &Site, names: std::ops::Range<usize>) -> usize {
     site.watcher.drain();
     let ask = |number: usize| {
