@@ -319,13 +319,13 @@ pub struct ReusableHead {
 /// The lines that are the same for all responses; `None` if any may vary.
 pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
     prepare(request);
-    if request.method != Method::GET {
+    if request.method != Method::GET || request.status_line.is_some() {
         return None;
     }
     let chunked = match frame(request) {
-        Length::Known => false,
+        Length::None | Length::Known => false,
         Length::Chunked => true,
-        Length::None | Length::UntilClose => return None,
+        Length::UntilClose => return None,
     };
     if request.headers_out.contains(b"Connection") || broken_field(request).is_some() {
         return None;

@@ -64,16 +64,6 @@ pub struct Pooled<T> {
     inner: Rc<Inner<T>>,
 }
 
-impl<T> Pooled<T> {
-    /// Removes the box from the pool for good.
-    pub fn into_box(mut self) -> Box<T> {
-        match self.value.take() {
-            Some(value) => value,
-            None => unreachable!("a pooled box is emptied only by its drop"),
-        }
-    }
-}
-
 impl<T> Deref for Pooled<T> {
     type Target = T;
 
@@ -129,13 +119,6 @@ mod tests {
         drop(again);
         pool.shrink(0);
         assert_eq!(pool.idle(), 0);
-    }
-
-    #[test]
-    fn a_box_can_be_kept() {
-        let pool = Pool::new("test", 1);
-        let kept = pool.take(|| 7).into_box();
-        assert_eq!((*kept, pool.idle()), (7, 0));
     }
 
     #[test]

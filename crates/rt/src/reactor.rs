@@ -289,11 +289,6 @@ impl Handle {
         Drained::new(&self.state)
     }
 
-    /// Drains the file watch now, at the cost of a system call (about 0.5 µs).
-    pub fn drain_now(&self) {
-        self.state.drain_now();
-    }
-
     /// The source of file system changes for this loop.
     #[inline]
     pub fn witness(&self) -> Witness<'_> {

@@ -44,7 +44,6 @@ pub struct Engine {
     pub scoreboard: mpm::Scoreboard,
     /// Whether responses are timed, since they are shown, or counted by virtual host.
     is_timed: bool,
-    is_extended: bool,
     /// Counters by virtual host, if some section shows them.
     hosts: Option<HostCounters>,
     next_connection: Cell<u64>,
@@ -197,7 +196,6 @@ impl Engine {
             draining: Cell::new(false),
             connections: Connections::new(&slot),
             is_timed: server.counts_hosts || is_extended(&server),
-            is_extended: is_extended(&server),
             hosts: scoreboard.host_counters(&slot, &server.counted_hosts()),
             slot,
             scoreboard,
@@ -217,7 +215,8 @@ impl Engine {
         self.fact(path).map_or_else(|| path::lstat(path), |fact| fact.lstat())
     }
 
-    fn fact(&self, path: &[u8]) -> Option<Arc<Fact>> {
+    /// The mirror's fact of a path, which is absolute and without dot segments.
+    pub(crate) fn fact(&self, path: &[u8]) -> Option<Arc<Fact>> {
         let Witness::Watcher(watcher) = self.handle.witness() else { return None };
         self.files.fact(watcher, path)
     }
@@ -292,21 +291,6 @@ impl Engine {
         self.count_timed(request.host.id, status, bytes, duration_us);
         for run in self.server.registry.hooks.answered() {
             run(request);
-        }
-    }
-
-    /// Counts another response equal to the last one, which has just been sent: the connection's
-    /// `answered`th, `sent` bytes long, `bytes` of them its body. `now_us`:
-    /// [`rt::Clock::precise_us`].
-    pub fn count_again(&self, host: u32, bytes: u64, now_us: u64, answered: u32, sent: u64) {
-        if !self.is_timed {
-            return self.slot.add_requests(1, bytes, 0);
-        }
-        let clock = self.handle.clock();
-        self.count_timed(host, 200, bytes, now_us.saturating_sub(clock.now_us()));
-        if self.is_extended {
-            self.slot.set_last_used_us(clock.wall_us());
-            self.slot.set_connection_counts(u64::from(answered), sent);
         }
     }
 

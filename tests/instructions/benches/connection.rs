@@ -1,6 +1,6 @@
-//! The short ways of the server: a cached file of 1 KiB over one keep-alive connection, from the
-//! receive to the send, through the real engine. What one such request takes is the difference of
-//! the two counts by the difference of their requests.
+//! Responses that are made from what is kept of a path, of a file of 1 KiB over one keep-alive
+//! connection, from the receive to the send, through the real engine. The cost of one such request
+//! is the difference of the two counts by the difference of their requests.
 #![allow(missing_docs, clippy::expect_used)]
 
 use gungraun::{

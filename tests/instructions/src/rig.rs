@@ -20,7 +20,7 @@ use server::registry::Registry;
 /// The requests of a client. No two heads are alike, except those of [`Heads::Same`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heads {
-    /// A file, by wrk's head each time: the server knows it by its bytes.
+    /// A file, by wrk's head each time.
     Same,
     /// A file.
     Unlike,

@@ -16,8 +16,7 @@ impl Resource {
         request.content_type.clone_from(&self.content_type);
         request.handler.clone_from(&self.handler);
         request.file = self.file;
-        request.bytes_sent = self.body_bytes;
-        request.status = 200;
+        request.path_info.clone_from(&self.path_info);
         request.tell_tls();
         request.give(self.clone());
     }

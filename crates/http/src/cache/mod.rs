@@ -1,5 +1,4 @@
-//! Responses that are kept, and heads that are known by their bytes.
+//! Responses that are kept.
 
 mod given;
-pub(crate) mod repeat;
 pub mod resource;

@@ -1,40 +1,37 @@
-//! Files that were answered before, ready to be answered again without a look at the file system.
+//! What a path is answered with: representations, made once by the phases and sent again without
+//! them.
 //!
-//! Only an answer that pure hooks alone took part in ([`server::hooks::HookDef::pure`]) is
-//! kept, and only as long as nothing that was looked at on its way has changed: every path
-//! component, every place where an `.htaccess` could appear, and the file itself are watched, or
-//! looked at again where there is no watch ([`server::files::validity`]). A resource is armed first
-//! (its paths are watched), and kept when the next request has found the same under watch. Where
-//! the answers of a target depend on [facets](server::facet::Facet) of the request, each
-//! variant is armed and kept by itself.
+//! A response is kept only if nothing but pure hooks took part in it
+//! ([`server::hooks::HookDef::pure`]), and only while everything examined on its way is unchanged:
+//! every path component, every place where an `.htaccess` could appear, and the file itself
+//! ([`server::files::validity`]). It belongs to the host and the path: the query, and fields that
+//! ask for a condition or a range, do not distinguish representations. A GET, a HEAD, a 304 and
+//! a 206 of one path are all made from what is kept for it. If the responses depend on
+//! [facets](server::facet::Facet) of the request, each variant is kept by itself.
 
-use std::cell::RefCell;
+mod store;
+
+use std::borrow::Cow;
+use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use hashbrown::{Equivalent, HashMap};
 use rt::Witness;
+use wire::conditional::meets_conditions;
+use wire::range::ByteRange;
 
-use crate::cache::repeat::Repeats;
 use crate::respond::ReusableHead;
 use server::body::FileSlice;
-use server::facet::Facets;
+use server::facet::Inputs;
+use server::files::mirror::Files;
 use server::files::validity::Basis;
 use server::plan::{Layer, Plan};
-use server::request::{FileInfo, Request};
+use server::request::{CachedHead, FileInfo, Request, Validity};
 
-/// The most resources that a loop keeps.
-pub const RESOURCE_LIMIT: usize = 16 * 1024;
-
-/// The longest target that is kept, bytes. Clients can spell one file's path in any number of ways,
-/// and long ones are hardly ever asked for twice.
-pub const TARGET_LIMIT: usize = 512;
+pub use store::{Lesson, Limits, Lookup, RESOURCE_LIMIT, Resources, TARGET_LIMIT};
 
 /// The most bytes that a loop keeps in memory: file content, heads, and the names of both.
 pub const CONTENT_LIMIT: usize = 64 * 1024 * 1024;
-
-/// The most heads that a loop knows by their bytes.
-pub const HEAD_LIMIT: usize = 512;
 
 /// The most files that a loop keeps open for resources that are not in memory.
 pub const OPEN_LIMIT: usize = 512;
@@ -49,13 +46,8 @@ pub const MADE_BYTES: usize = 256 * 1024;
 /// The longest file whose content is made as a whole to be kept, bytes: others do not wait for it.
 pub const MADE_FROM_BYTES: u64 = 1024 * 1024;
 
-/// The most answers that are kept for one target.
-const VARIANT_LIMIT: usize = 8;
-
-/// The most paths that a resource may depend on.
-const DEPENDENCY_LIMIT: usize = 256;
-
 /// Where the content comes from.
+#[derive(Clone)]
 pub enum Content {
     /// Memory; with its chunks' heads where it leaves chunked.
     Memory(Bytes),
@@ -63,7 +55,55 @@ pub enum Content {
     File(FileSlice),
 }
 
-/// A file, with everything that its answer needs.
+impl Content {
+    /// Nothing.
+    pub const EMPTY: Content = Content::Memory(Bytes::new());
+
+    /// A range that lies within the content.
+    pub fn part(&self, range: ByteRange) -> Option<Content> {
+        match self {
+            Content::Memory(bytes) => {
+                let first = usize::try_from(range.first).ok()?;
+                let end = first.checked_add(usize::try_from(range.len()).ok()?)?;
+                (end <= bytes.len()).then(|| Content::Memory(bytes.slice(first..end)))
+            }
+            Content::File(slice) => Some(Content::File(FileSlice {
+                file: slice.file.clone(),
+                offset: slice.offset + range.first,
+                length: range.len(),
+            })),
+        }
+    }
+}
+
+/// By what a client reached the server: a response that names the server depends on it.
+#[derive(Debug, PartialEq, Eq)]
+struct Authority {
+    name: Option<Box<[u8]>>,
+    named_port: Option<u16>,
+    port: u16,
+    is_secure: bool,
+}
+
+impl Authority {
+    fn of(request: &Request) -> Authority {
+        Authority {
+            name: request.hostname.as_deref().map(Into::into),
+            named_port: request.named_port,
+            port: request.client.local.port(),
+            is_secure: request.client.tls.is_some(),
+        }
+    }
+
+    fn is_of(&self, request: &Request) -> bool {
+        self.name.as_deref() == request.hostname.as_deref()
+            && self.named_port == request.named_port
+            && self.port == request.client.local.port()
+            && self.is_secure == request.client.tls.is_some()
+    }
+}
+
+/// A representation, with everything that its responses need.
 pub struct Resource {
     /// The merged configuration it is answered under.
     pub layer: Rc<Layer>,
@@ -73,30 +113,117 @@ pub struct Resource {
     pub filename: Vec<u8>,
     /// The path after redirects to an index file, for logs.
     pub uri: Vec<u8>,
+    /// What follows the file's path, for logs.
+    pub path_info: Vec<u8>,
     /// The media type, for logs.
     pub content_type: Option<Vec<u8>>,
     /// The handler, for logs.
-    pub handler: Option<std::borrow::Cow<'static, [u8]>>,
+    pub handler: Option<Cow<'static, [u8]>>,
     /// What stands there.
     pub file: FileInfo,
+    /// The status.
+    pub status: u16,
     /// Header lines before the connection's own, from behind `Date`.
     pub before: Vec<u8>,
     /// Header lines after the connection's own, and the empty line.
     pub after: Vec<u8>,
+    /// Where the value of `Content-Length` stands in the lines before.
+    pub length_at: Option<Range<usize>>,
     /// The content.
     pub content: Content,
     /// Bytes of the body, for logs.
     pub body_bytes: u64,
     /// It leaves chunked, which HTTP/1.0 does not know.
     pub chunked: bool,
+    /// What `If-Range` is judged by: the fields as they are sent.
+    pub sent: Validity,
+    /// What the handler judged conditions by.
+    judged: Option<Validity>,
+    /// It is for HEAD.
+    header_only: bool,
+    /// What it depends on of the request.
+    inputs: Inputs,
+    authority: Option<Authority>,
     /// What it depends on; there from when it is kept.
     basis: Option<Basis>,
 }
 
 impl Resource {
+    /// A resource from an answered request, whose body is `content`.
+    pub fn new(request: &Request, head: ReusableHead, content: Content) -> Resource {
+        let inputs = request.facets.inputs();
+        let body_bytes = match &content {
+            _ if request.header_only => 0,
+            Content::Memory(_) | Content::File(_) => request.body.length().unwrap_or_default(),
+        };
+        Resource {
+            layer: request.layer.clone(),
+            plan: request.plan.clone(),
+            filename: request.filename.clone(),
+            uri: request.uri.clone(),
+            path_info: request.path_info.clone(),
+            content_type: request.content_type.clone(),
+            handler: request.handler.clone().filter(|_| !request.handler_of_type),
+            file: request.file,
+            status: request.status,
+            length_at: length_at(&head.before),
+            before: head.before,
+            after: head.after,
+            body_bytes,
+            chunked: head.chunked,
+            content,
+            sent: request.sent_validity(),
+            judged: request.judged.clone(),
+            header_only: request.header_only,
+            inputs,
+            authority: inputs.any(Inputs::AUTHORITY).then(|| Authority::of(request)),
+            basis: None,
+        }
+    }
+
     /// Whether nothing that it depends on has changed: with a watch, as of the last drain.
-    pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
-        self.basis.as_ref().is_some_and(|basis| basis.is_fresh(witness))
+    pub fn is_fresh(&self, files: &Files, witness: Witness<'_>) -> bool {
+        self.basis.as_ref().is_some_and(|basis| basis.is_fresh(files, witness))
+    }
+
+    /// The status that the request's conditions come to, if any. `Err` where they can't be judged
+    /// here.
+    pub fn condition(&self, request: &Request) -> Result<Option<u16>, Unfit> {
+        let judged = self.judged.as_ref().ok_or(Unfit)?;
+        Ok(meets_conditions(&request.headers_in, &judged.validators(request)).status())
+    }
+
+    /// Whether ranges may be cut from it.
+    pub fn has_ranges(&self) -> bool {
+        self.status == 200
+            && !self.chunked
+            && !self.header_only
+            && self.length_at.is_some()
+            && !self.inputs.any(Inputs::RANGE)
+            && self.field(b"Content-Range").is_none()
+    }
+
+    /// Whether it is one for the request's method and authority.
+    fn is_for(&self, request: &Request) -> bool {
+        self.header_only == request.header_only
+            && self.authority.as_ref().is_none_or(|authority| authority.is_of(request))
+    }
+
+    /// Whether it can be sent in response to a request that it is for.
+    fn suits(&self, request: &Request) -> bool {
+        (request.protocol >= 1001 || !self.chunked)
+            && (request.own_query().is_none() || !self.inputs.any(Inputs::QUERY))
+    }
+
+    /// Whether `other` takes its place: a response to the same requests.
+    fn is_like(&self, other: &Resource) -> bool {
+        self.header_only == other.header_only
+            && self.authority == other.authority
+            && self.is_not_modified() == other.is_not_modified()
+    }
+
+    fn is_not_modified(&self) -> bool {
+        self.status == 304
     }
 
     fn bytes(&self) -> usize {
@@ -104,338 +231,43 @@ impl Resource {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
-        let names = self.filename.len() + self.uri.len();
+        let names = self.filename.len() + self.uri.len() + self.path_info.len();
         let basis = self.basis.as_ref().map_or(0, Basis::bytes);
+        let judged = self.judged.as_ref().map_or(0, Validity::bytes);
         // Its configuration may be one that no loop keeps any more.
         let layer = self.layer.foreign_bytes();
-        content + self.before.len() + self.after.len() + names + basis + layer
+        let head = self.before.len() + self.after.len() + self.sent.bytes() + judged;
+        content + head + names + basis + layer
     }
 }
 
-/// A resource in the making: its paths are watched (or were seen), from before it was looked at.
-pub struct Armed {
-    paths: Vec<Vec<u8>>,
-    basis: Basis,
-}
+/// What is kept can't tell what a request gets: the phases have to.
+pub struct Unfit;
 
-/// What a request that goes the long way may teach.
-pub enum Lesson {
-    /// Nothing: the answer is kept, though this request can't have it.
-    None,
-    /// What its answer depends on.
-    Paths,
-    /// The answer itself.
-    Answer(Armed),
-}
-
-enum Kept {
-    Armed(Vec<Vec<u8>>),
-    Ready(Rc<Resource>),
-}
-
-/// What is known of a target.
-#[derive(Default)]
-struct Known {
-    /// What its answers depend on.
-    facets: Facets,
-    /// Answers, by what the facets were.
-    variants: Vec<(u64, Kept)>,
-}
-
-impl Known {
-    fn variant(&self, request: &Request) -> Option<&Kept> {
-        let code = self.facets.of(request);
-        self.variants.iter().find(|(of, _)| *of == code).map(|(_, kept)| kept)
-    }
-}
-
-/// How much a loop keeps.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    entries: usize,
-    bytes: usize,
-    open: usize,
-    heads: usize,
-}
-
-impl Limits {
-    /// For a loop with many connections.
-    pub const LOOP: Limits = Limits {
-        entries: RESOURCE_LIMIT,
-        bytes: CONTENT_LIMIT,
-        open: OPEN_LIMIT,
-        heads: HEAD_LIMIT,
-    };
-    /// For a thread with one connection, of which a server can have hundreds.
-    pub const THREAD: Limits = Limits { entries: 512, bytes: 1024 * 1024, open: 16, heads: 16 };
-}
-
-/// The resources of one loop, by host and target.
-pub struct Resources {
-    kept: RefCell<HashMap<Key, Known>>,
-    load: RefCell<Load>,
-    limits: Limits,
-    /// Heads that some of them were given to.
-    pub(crate) repeats: Rc<Repeats>,
-}
-
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    host: u32,
-    target: Box<[u8]>,
-}
-
-/// A [`Key`] to look up with.
-#[derive(Hash)]
-struct Sought<'t> {
-    host: u32,
-    target: &'t [u8],
-}
-
-impl Equivalent<Key> for Sought<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        self.host == key.host && *self.target == *key.target
-    }
-}
-
-#[derive(Default)]
-struct Load {
-    entries: usize,
-    bytes: usize,
-    open: usize,
-}
-
-impl Resources {
-    /// None yet, and never more than `limits`.
-    pub fn new(limits: Limits) -> Resources {
-        let repeats = Rc::new(Repeats::new(limits.heads));
-        Resources { kept: RefCell::default(), load: RefCell::default(), limits, repeats }
-    }
-
-    /// The answer to a request for a target, if it is known.
-    pub fn get(&self, request: &Request, target: &[u8]) -> Option<Rc<Resource>> {
-        let known = self.kept.borrow();
-        match known.get(&Sought { host: request.host.id, target })?.variant(request)? {
-            Kept::Ready(resource) if !resource.chunked || request.protocol >= 1001 => {
-                Some(resource.clone())
-            }
-            _ => None,
-        }
-    }
-
-    /// Begins to watch what the answer looked at before. To be called before the request looks
-    /// again.
-    pub fn arm(&self, witness: Witness<'_>, request: &Request) -> Lesson {
-        let (host, target) = (request.host.id, request.original_target());
-        let known = self.kept.borrow();
-        let known = known.get(&Sought { host, target }).and_then(|known| known.variant(request));
-        match known {
-            None => Lesson::Paths,
-            Some(Kept::Ready(_)) => Lesson::None,
-            Some(Kept::Armed(paths)) => match Basis::of(witness, paths) {
-                Some(basis) => Lesson::Answer(Armed { paths: paths.clone(), basis }),
-                None => Lesson::Paths,
-            },
-        }
-    }
-
-    /// Notes which paths the answer looked at.
-    pub fn note(&self, request: &Request, looked_at: Vec<Vec<u8>>) {
-        let mut paths = looked_at;
-        paths.sort();
-        paths.dedup();
-        if paths.len() <= DEPENDENCY_LIMIT {
-            self.insert_for(request, Kept::Armed(paths));
-        }
-    }
-
-    /// Keeps a resource, if it looked at nothing but what was armed and nothing moved meanwhile.
-    pub fn keep(&self, witness: Witness<'_>, armed: Armed, request: &Request, resource: Resource) {
-        if let Witness::Watcher(watcher) = witness {
-            watcher.drain();
-        }
-        let Armed { paths, mut basis } = armed;
-        let trace = request.trace.clone().unwrap_or_default();
-        let is_known = trace.paths.iter().all(|path| paths.binary_search(path).is_ok());
-        let is_fresh = is_known && basis.is_fresh(witness);
-        basis.leave_to(&request.filename, trace.links_matter);
-        let now_us = request.engine.handle.clock().wall_us();
-        if !is_fresh || !basis.is_settled(now_us) {
-            return self.note(request, trace.paths);
-        }
-        let resource = Resource { basis: Some(basis), ..resource };
-        self.insert_for(request, Kept::Ready(Rc::new(resource)));
-    }
-
-    /// Forgets a target of which an answer has changed.
-    pub fn forget(&self, host: u32, target: &[u8]) {
-        if let Some(removed) = self.kept.borrow_mut().remove(&Sought { host, target }) {
-            self.load.borrow_mut().take_off(removed.weight(target));
-            for (_, kept) in &removed.variants {
-                if let Kept::Ready(resource) = kept {
-                    self.repeats.forget_answer(resource);
-                }
-            }
-        }
-    }
-
-    fn insert_for(&self, request: &Request, kept: Kept) {
-        let target = request.original_target();
-        let code = |facets: &Facets| facets.of(request);
-        self.insert(request.host.id, target, &request.facets, code, kept);
-    }
-
-    /// `code` says what the facets were in the request.
-    fn insert(
-        &self,
-        host: u32,
-        target: &[u8],
-        facets: &Facets,
-        code: impl Fn(&Facets) -> u64,
-        kept: Kept,
-    ) {
-        if target.len() > TARGET_LIMIT {
-            return;
-        }
-        let full = {
-            let (load, limits) = (self.load.borrow(), &self.limits);
-            load.entries >= limits.entries || load.bytes >= limits.bytes || load.open >= limits.open
-        };
-        if full {
-            self.kept.borrow_mut().clear();
-            self.repeats.clear();
-            *self.load.borrow_mut() = Load::default();
-        }
-        let mut all = self.kept.borrow_mut();
-        let known = all.entry(Key { host, target: target.into() }).or_default();
-        let mut load = self.load.borrow_mut();
-        load.take_off(known.weight(target));
-        match known.facets.join(facets) {
-            // The others are told apart by too little, now that it is known what counts.
-            Some(true) => known.variants.clear(),
-            Some(false) => {}
-            None => *known = Known { facets: facets.clone(), variants: Vec::new() },
-        }
-        let code = code(&known.facets);
-        known.variants.retain(|(of, _)| *of != code);
-        if known.variants.len() >= VARIANT_LIMIT {
-            known.variants.clear();
-        }
-        known.variants.push((code, kept));
-        load.put_on(known.weight(target));
-    }
-}
-
-impl Known {
-    /// What all that is kept for `target` takes; nothing where that is nothing.
-    fn weight(&self, target: &[u8]) -> Load {
-        let mut all = Load::default();
-        for (_, kept) in &self.variants {
-            all.put_on(kept.weight(target));
-        }
-        all
-    }
-}
-
-impl Kept {
-    /// What an answer for `target` takes.
-    fn weight(&self, target: &[u8]) -> Load {
-        let (bytes, open) = match self {
-            Kept::Ready(resource) => {
-                let is_open = matches!(resource.content, Content::File(_));
-                (resource.bytes(), usize::from(is_open))
-            }
-            Kept::Armed(paths) => (paths.iter().map(Vec::len).sum(), 0),
-        };
-        Load { entries: 1, bytes: bytes + target.len(), open }
-    }
-}
-
-impl Load {
-    fn put_on(&mut self, more: Load) {
-        self.entries += more.entries;
-        self.bytes += more.bytes;
-        self.open += more.open;
-    }
-
-    fn take_off(&mut self, less: Load) {
-        self.entries = self.entries.saturating_sub(less.entries);
-        self.bytes = self.bytes.saturating_sub(less.bytes);
-        self.open = self.open.saturating_sub(less.open);
-    }
-}
-
-impl Resource {
-    /// A resource from an answered request, whose body is `content`.
-    pub fn new(request: &Request, head: ReusableHead, content: Content) -> Resource {
-        Resource {
-            layer: request.layer.clone(),
-            plan: request.plan.clone(),
-            filename: request.filename.clone(),
-            uri: request.uri.clone(),
-            content_type: request.content_type.clone(),
-            handler: request.handler.clone().filter(|_| !request.handler_of_type),
-            file: request.file,
-            before: head.before,
-            after: head.after,
-            body_bytes: request.body.length().unwrap_or_default(),
-            chunked: head.chunked,
-            content,
-            basis: None,
-        }
-    }
+fn length_at(lines: &[u8]) -> Option<Range<usize>> {
+    const FIELD: &[u8] = b"\r\nContent-Length: ";
+    let start = lines.windows(FIELD.len()).position(|window| window == FIELD)? + FIELD.len();
+    let digits = lines.get(start..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    Some(start..start + digits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn note(resources: &Resources, target: &[u8], paths: &[&[u8]]) {
-        let kept = Kept::Armed(paths.iter().map(|path| path.to_vec()).collect());
-        resources.insert(0, target, &Facets::default(), |_| 0, kept);
+    #[test]
+    fn the_length_is_found_among_the_lines() {
+        let lines = b"\r\nServer: x\r\nContent-Length: 1024\r\nETag: \"1\"\r\n";
+        assert_eq!(length_at(lines).map(|at| &lines[at]), Some(&b"1024"[..]));
+        assert_eq!(length_at(b"\r\nServer: Content-Length: 3\r\n"), None);
     }
 
     #[test]
-    fn what_is_kept_is_counted_with_its_names() {
-        let resources = Resources::new(Limits::LOOP);
-        note(&resources, b"/a", &[b"/srv/a", b"/srv"]);
-        assert_eq!(resources.load.borrow().bytes, 2 + 6 + 4);
-        note(&resources, b"/a", &[b"/srv"]);
-        assert_eq!(resources.load.borrow().bytes, 2 + 4);
-        assert_eq!(resources.load.borrow().entries, 1);
-        resources.forget(0, b"/a");
-        assert_eq!(resources.load.borrow().bytes, 0);
+    fn a_part_never_reaches_over_its_content() {
+        let content = Content::Memory(Bytes::from_static(b"hello"));
+        let part = content.part(ByteRange { first: 1, last: 2 });
+        assert!(matches!(part, Some(Content::Memory(bytes)) if &bytes[..] == b"el"));
+        assert!(content.part(ByteRange { first: 4, last: 5 }).is_none());
+        assert!(Content::EMPTY.part(ByteRange { first: 0, last: 0 }).is_none());
     }
-
-    #[test]
-    fn a_long_spelling_of_a_path_is_not_kept() {
-        let resources = Resources::new(Limits::LOOP);
-        note(&resources, &[b'/'; TARGET_LIMIT + 1], &[]);
-        assert!(resources.kept.borrow().is_empty());
-        note(&resources, &[b'/'; TARGET_LIMIT], &[]);
-        assert_eq!(resources.kept.borrow().len(), 1);
-    }
-
-    #[test]
-    fn answers_are_kept_apart_by_what_their_facets_were() {
-        let resources = Resources::new(Limits::LOOP);
-        let armed = || Kept::Armed(vec![b"/srv".to_vec()]);
-        let mut facets = Facets::default();
-        resources.insert(0, b"/a", &facets, |_| 0, armed());
-        assert_eq!(resources.load.borrow().entries, 1);
-        // What was kept without the facet says nothing any more.
-        facets.join(&Facets::one(&TAKES_GZIP)).unwrap();
-        resources.insert(0, b"/a", &facets, |_| 1, armed());
-        assert_eq!(resources.load.borrow().entries, 1);
-        resources.insert(0, b"/a", &Facets::default(), |_| 0, armed());
-        assert_eq!(resources.load.borrow().entries, 2);
-        for code in 0..100 {
-            resources.insert(0, b"/a", &facets, |_| code, armed());
-        }
-        assert!(resources.load.borrow().entries <= VARIANT_LIMIT);
-        resources.forget(0, b"/a");
-        assert_eq!((resources.load.borrow().entries, resources.load.borrow().bytes), (0, 0));
-    }
-
-    static TAKES_GZIP: server::facet::Facet = server::facet::Facet { name: "gzip", of: |_| 0 };
 }

@@ -5,8 +5,9 @@ use std::io;
 use rt::{Deadline, Pooled};
 use wire::{HeadError, HeadOptions, Progress};
 
+use super::fast::{self, Found};
 use super::heads::{self, Next};
-use super::{Active, Connection, Ended, again, fast, learn, pipe, send};
+use super::{Active, Connection, Ended, learn, pipe, send};
 use crate::cache::resource::Lesson;
 use crate::respond;
 use server::connection_info::KeepAlive;
@@ -39,10 +40,6 @@ async fn requests(
                 connection.engine.handle.drained().await;
                 answer(connection, active, consumed).await
             }
-            Next::Repeat(repeat) => {
-                connection.engine.handle.drained().await;
-                again::answer(connection, active, repeat).await
-            }
             Next::Refused(error) => {
                 connection.count_received(active.parser.consumed());
                 connection.engine.handle.drained().await;
@@ -61,7 +58,6 @@ async fn requests(
         }
         active.parser.reset_for_next();
         active.head.clear();
-        active.raw.clear();
         let timeout = connection.client.base_host.core.keep_alive_timeout();
         deadline = connection.engine.handle.deadline(timeout);
     }
@@ -181,53 +177,52 @@ pub(super) async fn answer(
         // These hooks may look at anything; what counts is whether they left a trace.
         request.pure = request.is_untouched();
     }
-    if verdict == Verdict::Ok
-        && request.pure
-        && fast::may(active)
-        && let Some(resource) = fast::find(connection, active, &request)
-        && let Some(sent) = fast::send(connection, active, &request, resource.clone())
-    {
-        let is_worth_keeping = !active.raw.is_empty() && again::may(&request, &resource);
-        // Made ready for another even where the client has gone: the next may be somebody else's.
-        let outcome = fast::finish(connection, active, &mut request, sent).await;
-        if is_worth_keeping {
-            engine.resources.repeats.keep(&active.raw, request.into_box(), resource);
-        } else {
-            request.renew();
+    let mut lesson = Lesson::None;
+    if verdict == Verdict::Ok && request.pure && fast::may(active) {
+        match fast::find(connection, active, &request) {
+            Found::Ready(reply) => {
+                let sent = fast::send(connection, active, &request, reply);
+                let Some(sent) = sent else { return Ok(false) };
+                // Made ready for another even where the client has gone.
+                let outcome = fast::finish(connection, active, &mut request, sent).await;
+                request.renew();
+                return outcome;
+            }
+            Found::New => lesson = learn::arm(connection, active, &mut request),
+            Found::Unfit => {}
         }
-        return outcome;
     }
-    Box::pin(full(connection, active, request, verdict)).await
+    Box::pin(full(connection, active, request, verdict, lesson)).await
 }
 
-/// The long way, through the phases.
+/// All phases.
 async fn full(
     connection: &mut Connection,
     active: &mut Active,
     mut request: Pooled<Request>,
     verdict: Verdict,
+    lesson: Lesson,
 ) -> io::Result<bool> {
-    let caching = request.pure && fast::may(active);
     let pipe = pipe::attach(connection, active, &mut request);
-    let lesson = if caching { learn::arm(connection, &mut request) } else { Lesson::None };
     let verdict = match verdict {
         Verdict::Ok => process::process(&mut request).await,
         decided => decided,
     };
     if let Verdict::Status(status) = verdict {
-        request.pure = false;
+        request.pure &= errors::is_reusable(&request, status);
         errors::die(&mut request, status).await;
     }
     let body_done = pipe::detach(connection, active, &mut request, pipe).await;
+    if !matches!(lesson, Lesson::None) && learn::is_whole(&request) {
+        filter::apply_all(&mut request).await;
+        learn::remember(connection, active, &mut request, lesson).await;
+    }
     byterange::attach(&mut request);
     filter::apply_all(&mut request).await;
     if byterange::refuse_unsatisfiable(&mut request).await {
         // Apache has decided on the connection for the response that was not sent, and counts both.
         connection.answered += 1;
         connection.client.keepalives.set(connection.answered);
-    }
-    if !matches!(lesson, Lesson::None) {
-        learn::remember(connection, &mut request, lesson).await;
     }
     finish(connection, active, request, body_done).await
 }

@@ -1,15 +1,13 @@
 //! Waiting for a head.
 
 use std::io;
-use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use rt::Deadline;
 use wire::{HeadError, Progress};
 
-use super::{Active, Connection, LINGER, LINGERING_LIMIT, again, encore};
-use crate::cache::repeat::Repeat;
+use super::{Active, Connection, LINGER, LINGERING_LIMIT};
 
 /// Most bytes of the buffer for a head that does not arrive at once; a longer head has exceeded a
 /// limit before.
@@ -22,8 +20,6 @@ pub(super) enum Next {
         /// Its length in bytes.
         consumed: usize,
     },
-    /// A head that was answered before.
-    Repeat(Rc<Repeat>),
     /// An invalid head.
     Refused(Box<HeadError>),
     /// Nothing arrived for a while; the connection stays open until the deadline.
@@ -72,31 +68,16 @@ pub(super) async fn next(
 async fn fresh(
     connection: &mut Connection,
     active: &mut Active,
-    mut deadline: Deadline,
+    deadline: Deadline,
 ) -> Result<Progress, Next> {
     let engine = connection.engine.clone();
-    let received = loop {
-        let wait = match encore::play(connection, active, deadline).await {
-            encore::Next::Received(received) => break received,
-            encore::Next::Wait(deadline) => deadline,
-        };
-        let received = receive(connection, wait).await?;
-        match encore::resume(connection, active).await {
-            Some(Ok(until)) => deadline = until,
-            Some(Err(_)) => return Err(Next::Gone),
-            None => break received,
-        }
-    };
+    let received = receive(connection, deadline).await?;
     if !received.is_ok_and(|count| count > 0) {
         return Err(Next::Gone);
     }
     connection.head_began_ms = engine.handle.clock().now_ms();
     let input = engine.input.borrow();
-    let is_again = again::look(connection, &input).map_err(Next::Repeat)?;
     let progress = connection.parse(active, &input);
-    if is_again && progress == (Progress::Done { consumed: input.len() }) {
-        active.raw.extend_from_slice(&input);
-    }
     let left = match &progress {
         Progress::Done { consumed } => input.get(*consumed..).unwrap_or_default(),
         Progress::NeedMore => &input,

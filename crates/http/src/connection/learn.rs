@@ -1,4 +1,4 @@
-//! What the long way teaches the short one: an answer that was made is kept, if it may be.
+//! What the phases teach: a response that they made is kept, if it may be.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,83 +8,103 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use rt::Witness;
 
-use super::{Connection, send};
+use super::{Active, Connection, send};
 use crate::cache::resource::{
     Content, IN_MEMORY_BYTES, Lesson, MADE_BYTES, MADE_FROM_BYTES, Resource,
 };
 use crate::respond;
 use server::body::{Body, BodyStream, Chunk};
+use server::errors;
+use server::facet::Inputs;
 use server::files::validity::Trace;
-use server::request::Request;
+use server::filter::Stage;
+use server::request::{FileKind, Request};
 
-/// Before the long way: watches what this target looked at last time, and notes what it looks at.
-pub(super) fn arm(connection: &Connection, request: &mut Request) -> Lesson {
+/// Before the phases: prepares to keep what they make.
+pub(super) fn arm(connection: &Connection, active: &Active, request: &mut Request) -> Lesson {
     let engine = &connection.engine;
-    let witness = engine.handle.witness();
-    let lesson = engine.resources.arm(witness, request);
+    let lesson = engine.resources.arm(engine.handle.witness(), request, active.head.path());
     if !matches!(lesson, Lesson::None) {
         request.trace = Some(Trace::default());
     }
     lesson
 }
 
-/// After the long way: keeps the answer, or notes what to watch next time.
-pub(super) async fn remember(connection: &Connection, request: &mut Request, lesson: Lesson) {
-    let engine = &connection.engine;
-    let witness = engine.handle.witness();
-    if !is_reusable(request, matches!(witness, Witness::Watcher(_))) {
-        return;
-    }
-    let armed = match lesson {
-        Lesson::None => return,
-        Lesson::Paths => {
-            let looked_at = request.trace.take().unwrap_or_default();
-            return engine.resources.note(request, looked_at.paths);
-        }
-        Lesson::Answer(armed) => armed,
-    };
-    if matches!(request.body, Body::Stream(_)) {
-        make(request).await;
-    }
-    let content = match &request.body {
-        Body::File(slice) if slice.length > IN_MEMORY_BYTES => Content::File(slice.clone()),
-        Body::File(slice) => match send::read(slice) {
-            Ok(bytes) => Content::Memory(bytes),
-            Err(_) => return,
-        },
-        Body::Bytes(bytes) if bytes.len() <= MADE_BYTES => Content::Memory(bytes.clone()),
-        _ => return,
-    };
-    let Some(head) = respond::reusable_head(request) else { return };
-    let content = match content {
-        Content::Memory(bytes) if head.chunked => {
-            Content::Memory(engine.server.contents.share(one_chunk(&bytes)))
-        }
-        // It would have to leave in pieces, with something around each.
-        Content::File(_) if head.chunked => return,
-        Content::Memory(bytes) => Content::Memory(engine.server.contents.share(bytes)),
-        content => content,
-    };
-    let resource = Resource::new(request, head, content);
-    engine.resources.keep(witness, armed, request, resource);
+/// Whether the response as it is now is the whole one, of which ranges are cut.
+pub(super) fn is_whole(request: &Request) -> bool {
+    let is_behind = |stage: Stage| stage > Stage::PROTOCOL;
+    !request.filters.iter().any(|attached| is_behind(attached.stage))
 }
 
-/// An answer by nobody's decision but the configuration's and that of declared facets.
+/// After the phases: keeps the response, or notes what to look at next time.
+pub(super) async fn remember(
+    connection: &Connection,
+    active: &Active,
+    request: &mut Request,
+    lesson: Lesson,
+) {
+    let engine = &connection.engine;
+    let witness = engine.handle.witness();
+    let (is_watched, path) = (matches!(witness, Witness::Watcher(_)), active.head.path());
+    if !is_reusable(request, is_watched) || !has_own_query(active, request) {
+        return;
+    }
+    if matches!(lesson, Lesson::Paths) && !is_watched {
+        let looked_at = request.trace.take().unwrap_or_default();
+        return engine.resources.note(request, path, looked_at.paths);
+    }
+    if matches!(request.body, Body::Stream(_)) && !request.header_only {
+        make(request).await;
+    }
+    let Some(head) = respond::reusable_head(request) else { return };
+    let Some(content) = content(connection, request, head.chunked) else { return };
+    let resource = Resource::new(request, head, content);
+    engine.resources.keep(lesson, request, path, resource);
+}
+
+/// The body, as it leaves each time.
+fn content(connection: &Connection, request: &Request, is_chunked: bool) -> Option<Content> {
+    if request.header_only {
+        return Some(Content::EMPTY);
+    }
+    let bytes = match &request.body {
+        // It would have to leave in pieces, with something around each.
+        Body::File(_) if is_chunked => return None,
+        Body::File(slice) if slice.length > IN_MEMORY_BYTES => {
+            return Some(Content::File(slice.clone()));
+        }
+        Body::File(slice) => send::read(slice).ok()?,
+        Body::Bytes(bytes) if bytes.len() <= MADE_BYTES => bytes.clone(),
+        Body::Empty if !is_chunked => return Some(Content::EMPTY),
+        _ => return None,
+    };
+    let bytes = if is_chunked { one_chunk(&bytes) } else { bytes };
+    Some(Content::Memory(connection.engine.server.contents.share(bytes)))
+}
+
+/// A response by nobody's decision but the configuration's and that of declared facets.
 fn is_reusable(request: &Request, is_watched: bool) -> bool {
     request.pure
+        && !request.facets.inputs().any(Inputs::ONCE)
         && !request.matching.has_undecided()
-        && request.status == 200
+        && (matches!(request.status, 200 | 304) || errors::is_reusable_status(request.status))
         && request.has_plain_env()
         && request.trailers_out.is_empty()
         && !request.no_cache
         && request.user.is_none()
         // A watch does not see a write by another of its names.
-        && (request.file.links <= 1 || !is_watched)
+        && (request.file.kind != FileKind::Regular || request.file.links <= 1 || !is_watched)
         && match &request.body {
-            Body::File(_) | Body::Bytes(_) => true,
+            Body::File(_) | Body::Bytes(_) | Body::Empty => true,
             Body::Stream(_) => request.file.size <= MADE_FROM_BYTES,
-            Body::Empty | Body::Parts(_) => false,
+            Body::Parts(_) => false,
         }
+}
+
+/// Whether the query is the client's, and the response does not come of there being one.
+fn has_own_query(active: &Active, request: &Request) -> bool {
+    let query = request.own_query();
+    query == active.head.query() && (query.is_none() || !request.facets.inputs().any(Inputs::QUERY))
 }
 
 /// Makes the whole of a body that would be made while it is sent. It still leaves as one whose

@@ -4,9 +4,7 @@
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
 //! connection keeps as long as it is busy and returns after [`LINGER`] without a request.
 
-mod again;
 mod burst;
-mod encore;
 mod fast;
 mod heads;
 mod learn;
@@ -24,17 +22,15 @@ use std::time::Duration;
 
 use rt::{Accepted, Deadline, Stream};
 use wire::host::RequestHost;
+use wire::range::ByteRange;
 use wire::{HeadParser, RequestHead};
 
-use crate::cache::repeat::Repeat;
 use crate::service::Service;
 use server::connection_info::{Client, KeepAlive};
 use server::log::Level;
 use server::plan::Place;
 use server::read_policy::Running;
 use server::request::KnownHost;
-
-use encore::Encore;
 
 pub use migration::{IdleConnection, Migration, MigrationOrder, serve_migrated};
 
@@ -47,6 +43,9 @@ pub const LINGERING_LIMIT: usize = 64;
 
 /// So much of each buffer is kept for the next connection, bytes.
 const BUFFER_KEPT_BYTES: usize = 16 * 1024;
+
+/// So many ranges have room in what is kept for the next connection.
+const RANGES_KEPT: usize = 16;
 
 /// A connection's own state.
 pub(crate) struct Connection {
@@ -70,8 +69,6 @@ pub(crate) struct Active {
     input: Vec<u8>,
     /// Bytes to send.
     output: Vec<u8>,
-    /// The head as it came, where it is worth keeping.
-    raw: Vec<u8>,
     head: RequestHead,
     parser: HeadParser,
     host: RequestHost,
@@ -79,10 +76,8 @@ pub(crate) struct Active {
     base: Option<Place>,
     /// The host that the last request named.
     known: Option<KnownHost>,
-    /// The last head, where it was one that was answered before.
-    last: Option<Rc<Repeat>>,
-    /// The answer to it, where it may be given again as it is.
-    encore: Option<Box<Encore>>,
+    /// The ranges that a request asks for.
+    ranges: Vec<ByteRange>,
 }
 
 impl Active {
@@ -91,21 +86,19 @@ impl Active {
         Active {
             input: Vec::new(),
             output: Vec::new(),
-            raw: Vec::new(),
             head: RequestHead::new(),
             parser: HeadParser::new(),
             host: RequestHost::new(),
             base: None,
             known: None,
-            last: None,
-            encore: None,
+            ranges: Vec::new(),
         }
     }
 
     /// What one connection has left must not be seen by the next, nor the memory held that a
     /// long head has taken.
     fn reset(&mut self) {
-        for buffer in [&mut self.input, &mut self.output, &mut self.raw] {
+        for buffer in [&mut self.input, &mut self.output] {
             buffer.clear();
             buffer.shrink_to(BUFFER_KEPT_BYTES);
         }
@@ -115,8 +108,8 @@ impl Active {
         self.host.clear();
         self.base = None;
         self.known = None;
-        self.last = None;
-        self.encore = None;
+        self.ranges.clear();
+        self.ranges.shrink_to(RANGES_KEPT);
     }
 }
 
@@ -327,11 +320,9 @@ mod tests {
     fn a_long_head_leaves_no_long_buffers() {
         let mut active = Active::new();
         active.input.extend_from_slice(&[b'x'; 1024 * 1024]);
-        active.raw.extend_from_slice(&[b'x'; 1024 * 1024]);
         active.head.headers.add(b"X-Long", &[b'x'; 1024 * 1024]);
         active.reset();
         assert!(active.input.capacity() <= BUFFER_KEPT_BYTES);
-        assert!(active.raw.capacity() <= BUFFER_KEPT_BYTES);
         assert!(active.head.headers.capacity_bytes() <= 2 * BUFFER_KEPT_BYTES);
     }
 }

@@ -195,19 +195,13 @@ fn add_slash(dir: &Directory, request: &mut Request) -> Answer<'static> {
     let mut path = Vec::with_capacity(request.uri.len() + 1);
     wire::escape::path(&mut path, &request.uri);
     path.push(b'/');
-    let target = with_args(path, request);
-    let url = request.construct_url(&target);
+    if let Some(query) = request.query() {
+        path.push(b'?');
+        path.extend_from_slice(query);
+    }
+    let url = request.construct_url(&path);
     request.headers_out.set(b"Location", &url);
     Answer::status(301)
-}
-
-/// `path` with the request's query.
-fn with_args(mut path: Vec<u8>, request: &Request) -> Vec<u8> {
-    if let Some(args) = &request.args {
-        path.push(b'?');
-        path.extend_from_slice(args);
-    }
-    path
 }
 
 /// Serves the first name that exists. Other results are reported only if there is none: the listing
@@ -219,7 +213,7 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
     };
     let mut worst = None;
     for (at, name) in names.iter().enumerate() {
-        let target = with_args(name.to_vec(), request);
+        let target = request.with_query(name.to_vec());
         let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
         if is_servable(&sub) {
             return take(dir, request, sub);
@@ -268,7 +262,7 @@ fn overlay(request: &mut Request, sub: &Request) {
 
 /// Source: `fixup_dflt`
 async fn fall_back(request: &mut Request, target: &[u8]) -> Verdict {
-    let target = with_args(target.to_vec(), request);
+    let target = request.with_query(target.to_vec());
     let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
     if is_servable(&sub) {
         subrequest::fast_redirect(request, sub);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use super::{Layer, Stream};
+use super::Stream;
 use crate::reactor::IN_PLACE_WAIT;
 use crate::timers::Deadline;
 
@@ -31,23 +31,6 @@ impl Stream {
         let outcome = self.poll_read(cx, buffer, deadline);
         self.blocks = false;
         outcome
-    }
-
-    /// As [`poll_read_first`](Self::poll_read_first) for a plain connection, without a task around
-    /// it, for a caller that only waits and responds. `now_us` is the current time
-    /// ([`Clock::precise_us`](crate::Clock::precise_us)).
-    ///
-    /// `None` if the wait must continue as a poll: nothing arrived for [`IN_PLACE_WAIT`], the other
-    /// tasks are due to run, or the connection does not wait in place.
-    pub fn read_in_place(
-        &mut self,
-        buffer: &mut Vec<u8>,
-        deadline: Deadline,
-        now_us: u64,
-    ) -> Option<io::Result<usize>> {
-        let is_plain = matches!(self.layer, Layer::Plain);
-        let may = is_plain && self.state.in_place && !self.state.has_turn_due();
-        if may { self.wait_in_place(buffer, deadline, now_us) } else { None }
     }
 
     /// Receives, blocking up to [`IN_PLACE_WAIT`]. `None` if the wait must continue with events: it

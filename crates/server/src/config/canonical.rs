@@ -9,6 +9,7 @@ use crate::config::host::{Host, HostDraft};
 use crate::core::Core;
 use crate::core::dir_config::CanonicalName;
 use crate::request::Request;
+use crate::request::facet::Inputs;
 
 /// The names of a host for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,14 +71,21 @@ impl Request {
     /// The server's name, according to `UseCanonicalName`.
     pub fn server_name(&self) -> &[u8] {
         match self.plan.core.use_canonical_name.or(CanonicalName::Off) {
-            CanonicalName::Off => self.hostname.as_deref().unwrap_or(self.host.name()),
+            CanonicalName::Off => {
+                self.looks_at(Inputs::AUTHORITY);
+                self.hostname.as_deref().unwrap_or(self.host.name())
+            }
             CanonicalName::On => self.host.name(),
-            CanonicalName::Dns => self.known_own_name().unwrap_or(self.host.name()),
+            CanonicalName::Dns => {
+                self.looks_at(Inputs::ONCE);
+                self.known_own_name().unwrap_or(self.host.name())
+            }
         }
     }
 
     /// The server's port, according to `UseCanonicalName` and `UseCanonicalPhysicalPort`.
     pub fn server_port(&self) -> u16 {
+        self.looks_at(Inputs::AUTHORITY);
         let core = &self.plan.core;
         let named = self.named_port.unwrap_or(0);
         let own = self.host.identity.port;

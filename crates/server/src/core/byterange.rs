@@ -4,14 +4,14 @@
 
 use std::collections::VecDeque;
 
-use wire::conditional::{Condition, Validators, if_range};
+use wire::conditional::{Condition, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
 
 use crate::api::filter::{OutputFilter, Stage};
 use crate::core::dir_config::{CoreDir, RangeLimit};
 use crate::phases::errors;
-use crate::request::Request;
 use crate::request::body::{Body, FileSlice};
+use crate::request::{Request, Validity};
 
 /// Attaches the filter if the client requests ranges, for any handler.
 #[inline]
@@ -47,9 +47,11 @@ impl OutputFilter for RangeFilter {
         if request.status != 200 || request.chunked || request.headers_in.is_empty() {
             return body;
         }
-        let Some(value) = wanted(request) else { return body };
-        let mut ranges = Vec::new();
-        match range::select(&value, length, &limits(&request.plan.core), &mut ranges) {
+        if request.headers_out.contains(b"Content-Range") {
+            return body;
+        }
+        let (sent, mut ranges) = (request.sent_validity(), Vec::new());
+        match select(request, &sent, &request.plan.core, length, &mut ranges) {
             Selection::Whole => body,
             Selection::Unsatisfiable => {
                 request.keep(Unsatisfiable);
@@ -60,25 +62,23 @@ impl OutputFilter for RangeFilter {
     }
 }
 
-/// The `Range` field, if it applies (`ap_set_byterange`).
-fn wanted(request: &Request) -> Option<Vec<u8>> {
+/// The ranges that a request selects of a body of `length` bytes (`ap_set_byterange`). `sent` is
+/// compared with `If-Range`.
+pub fn select(
+    request: &Request,
+    sent: &Validity,
+    core: &CoreDir,
+    length: u64,
+    ranges: &mut Vec<ByteRange>,
+) -> Selection {
+    ranges.clear();
     let fields = &request.headers_in;
-    let value = fields.get(b"Range")?;
-    if request.headers_out.contains(b"Content-Range") {
-        return None;
+    let Some(value) = fields.get(b"Range") else { return Selection::Whole };
+    let judged = if_range(fields, &sent.validators(request));
+    if matches!(judged, Condition::NoMatch | Condition::Weak) {
+        return Selection::Whole;
     }
-    // If the field is not a date, or one that Apache ignores, the original time is used.
-    let sent = request.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
-    let made_of = || i64::try_from(request.mtime_us? / 1_000_000).ok();
-    let modified = sent.filter(|date| *date != 0).or_else(made_of);
-    let known = Validators {
-        method: request.method,
-        etag: request.headers_out.get(b"ETag"),
-        last_modified: modified,
-        now: i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX),
-    };
-    let holds = !matches!(if_range(fields, &known), Condition::NoMatch | Condition::Weak);
-    holds.then(|| value.to_vec())
+    range::select(value, length, &limits(core), ranges)
 }
 
 fn limits(core: &CoreDir) -> RangeLimits {

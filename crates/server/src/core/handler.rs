@@ -21,7 +21,7 @@ use crate::log::Level;
 use crate::phases::errors;
 use crate::request::body::{Body, FileSlice};
 use crate::request::request_body::BodyError;
-use crate::request::{FileKind, PathInfoUse, Request};
+use crate::request::{FileKind, PathInfoUse, Request, Validity};
 
 /// Microseconds in a second.
 const SECOND_US: u64 = 1_000_000;
@@ -235,7 +235,7 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
 }
 
 /// The status from the request's conditions (`ap_meets_conditions`).
-fn condition(request: &Request) -> Option<u16> {
+fn condition(request: &mut Request) -> Option<u16> {
     if !wire::status::is_success(request.status) || request.no_local_copy {
         return None;
     }
@@ -247,5 +247,9 @@ fn condition(request: &Request) -> Option<u16> {
         last_modified: modified,
         now,
     };
-    meets_conditions(&request.headers_in, &known).status()
+    let status = meets_conditions(&request.headers_in, &known).status();
+    if request.trace.is_some() {
+        request.judged = Some(Validity { etag: known.etag.map(Into::into), modified });
+    }
+    status
 }

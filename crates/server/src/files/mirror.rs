@@ -93,9 +93,10 @@ impl Files {
         }
     }
 
-    /// Whether `fact` is still true of `path`, as of the last drain.
-    pub fn holds(&self, watcher: &Watcher, path: &[u8], fact: &Arc<Fact>) -> bool {
-        let is_known = || self.fact(watcher, path).is_some_and(|now| Arc::ptr_eq(&now, fact));
+    /// Whether `fact` is still true, as of the last drain.
+    pub fn holds(&self, watcher: &Watcher, fact: &Arc<Fact>) -> bool {
+        let is_it = |now: Arc<Fact>| Arc::ptr_eq(&now, fact);
+        let is_known = || self.fact(watcher, &fact.path).is_some_and(is_it);
         fact.is_true(watcher) || is_known()
     }
 

@@ -1,14 +1,16 @@
-//! Whether results from the file system are still valid: by the file watch, or by stat for each
-//! request if the user's inotify instances are used up.
+//! Whether results from the file system are still valid: by the mirror ([`crate::files::mirror`]),
+//! or by stat for each request if there is no watch.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::sync::Arc;
 
-use rt::{WatchId, Witness};
+use rt::Witness;
 use rustix::io::Errno;
 
+use crate::files::mirror::{Fact, Files};
 use crate::files::path;
-use crate::request::{FileInfo, FileKind};
+use crate::request::{FileInfo, FileKind, Request};
 
 /// A file that changed more recently (in µs) may change again without a different time stamp, since
 /// those are as coarse as the kernel's clock: it is not relied upon.
@@ -17,7 +19,9 @@ const SETTLED_US: u64 = 1_000_000;
 /// The paths that a request has examined.
 #[derive(Clone, Default)]
 pub struct Trace {
-    /// The paths.
+    /// Facts of the mirror.
+    facts: Vec<Arc<Fact>>,
+    /// Paths that the mirror has no fact of.
     pub paths: Vec<Vec<u8>>,
     /// Whether the presence of a symbolic link mattered somewhere.
     pub links_matter: bool,
@@ -26,6 +30,7 @@ pub struct Trace {
 impl Trace {
     /// Adds the paths of another request.
     pub fn extend(&mut self, more: Trace) {
+        self.facts.extend(more.facts);
         self.paths.extend(more.paths);
         self.links_matter |= more.links_matter;
     }
@@ -33,12 +38,11 @@ impl Trace {
 
 /// Paths, and how their validity is checked.
 pub enum Basis {
-    /// By the generations of their watches.
-    Watched {
-        /// Each watch with its generation.
-        watches: Vec<(WatchId, u64)>,
-        /// The watcher's stamp when they were last found unchanged: while it is the same, they are
-        /// valid.
+    /// By the mirror's facts.
+    Mirrored {
+        /// Facts of directories above the others are left out: those depend on them.
+        facts: Vec<Arc<Fact>>,
+        /// The watcher's stamp when they were last true: while it is the same, they are.
         stamp: Cell<u64>,
     },
     /// By stat.
@@ -49,22 +53,32 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Watches `paths`, or stats them without a watch. Returns `None` if a path can't be watched,
-    /// or not with all of its names: then each request has to stat.
-    pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
-        let watcher = match witness {
-            Witness::Watcher(watcher) => watcher,
-            Witness::Nobody => return Basis::look_at(paths),
-        };
-        let mut watches = Vec::with_capacity(paths.len());
-        for path in paths {
-            let (directory, name) = path::split(path)?;
-            watches.push(watcher.watch_name_now(path::as_path(directory), name)?);
-        }
-        if paths.iter().any(|path| path::stat(path).is_ok_and(has_other_names)) {
+    /// The facts that a request used. `None` if the mirror had none for some path.
+    pub fn of_facts(mut trace: Trace) -> Option<Basis> {
+        if !trace.paths.is_empty() {
             return None;
         }
-        Some(Basis::Watched { watches, stamp: Cell::new(u64::MAX) })
+        let facts = &mut trace.facts;
+        let mut at = 0;
+        while let Some(fact) = facts.get(at) {
+            let is_covered = |(index, other): (usize, &Arc<Fact>)| {
+                other.is_below(fact) || (index < at && Arc::ptr_eq(other, fact))
+            };
+            if facts.iter().enumerate().any(is_covered) {
+                facts.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        Some(Basis::Mirrored { facts: trace.facts, stamp: Cell::new(u64::MAX) })
+    }
+
+    /// Looks at `paths`, where there is no mirror.
+    pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
+        match witness {
+            Witness::Watcher(_) => None,
+            Witness::Nobody => Basis::look_at(paths),
+        }
     }
 
     fn look_at(paths: &[Vec<u8>]) -> Option<Basis> {
@@ -72,15 +86,15 @@ impl Basis {
         Some(Basis::Looked { looks: looks? })
     }
 
-    /// Whether nothing has changed: in the watch, as of the last drain.
-    pub fn is_fresh(&self, witness: Witness<'_>) -> bool {
+    /// Whether nothing has changed: in the mirror, as of the last drain.
+    pub fn is_fresh(&self, files: &Files, witness: Witness<'_>) -> bool {
         match (self, witness) {
-            (Basis::Watched { watches, stamp }, Witness::Watcher(watcher)) => {
+            (Basis::Mirrored { facts, stamp }, Witness::Watcher(watcher)) => {
                 let now = watcher.stamp();
                 if now == stamp.get() {
                     return true;
                 }
-                let fresh = watches.iter().all(|(id, seen)| watcher.generation(*id) == *seen);
+                let fresh = facts.iter().all(|fact| files.holds(watcher, fact));
                 if fresh {
                     stamp.set(now);
                 }
@@ -94,7 +108,7 @@ impl Basis {
     /// Whether it can be relied upon from now on; `now_us` is the time since the epoch.
     pub fn is_settled(&self, now_us: u64) -> bool {
         match self {
-            Basis::Watched { .. } => true,
+            Basis::Mirrored { .. } => true,
             Basis::Looked { looks } => looks.iter().all(|look| look.is_settled(now_us)),
         }
     }
@@ -117,10 +131,25 @@ impl Basis {
     /// The bytes of memory.
     pub fn bytes(&self) -> usize {
         match self {
-            Basis::Watched { watches, .. } => watches.len() * size_of::<(WatchId, u64)>(),
+            Basis::Mirrored { facts, .. } => facts.len() * size_of::<Arc<Fact>>(),
             Basis::Looked { looks } => {
                 looks.iter().map(|look| size_of::<Look>() + look.path.to_bytes().len()).sum()
             }
+        }
+    }
+}
+
+impl Request {
+    /// Notes that a path is about to be examined, so that a cached response can depend on it; for a
+    /// symbolic link without a mirror also the paths that it leads through.
+    pub fn trace_path(&mut self, path: &[u8]) {
+        let Some(trace) = &mut self.trace else { return };
+        if let Some(fact) = self.engine.fact(path) {
+            trace.facts.push(fact);
+        } else if self.engine.lstat(path).is_ok_and(|entry| entry.is_symlink) {
+            path::trace(path, &mut trace.paths);
+        } else {
+            trace.paths.push(path.to_vec());
         }
     }
 }
@@ -166,11 +195,6 @@ fn find(path: &CStr, follows: bool) -> Found {
     stat.map(|stat| path::info(&stat))
 }
 
-/// Whether it may change unnoticed through another of its names.
-fn has_other_names(info: FileInfo) -> bool {
-    info.kind == FileKind::Regular && info.links > 1
-}
-
 /// Whether it is neither a file nor a directory, and thus may be a link.
 fn is_odd(found: &Found) -> bool {
     found.is_ok_and(|info| info.kind == FileKind::Other)
@@ -192,6 +216,10 @@ mod tests {
     use super::*;
 
     struct Folder(PathBuf);
+
+    fn files() -> Files {
+        Files::default()
+    }
 
     impl Folder {
         fn new(name: &str) -> Folder {
@@ -220,16 +248,16 @@ mod tests {
         let paths = folder.paths(&["a", "a/b", "a/b/.htaccess", "a/b/file"]);
         let basis = || Basis::of(Witness::Nobody, &paths).unwrap();
         let seen = basis();
-        assert!(seen.is_fresh(Witness::Nobody));
+        assert!(seen.is_fresh(&files(), Witness::Nobody));
         fs::write(folder.0.join("a/b/file"), "other").unwrap();
-        assert!(!seen.is_fresh(Witness::Nobody));
+        assert!(!seen.is_fresh(&files(), Witness::Nobody));
         let seen = basis();
         fs::write(folder.0.join("a/b/.htaccess"), "").unwrap();
-        assert!(!seen.is_fresh(Witness::Nobody));
+        assert!(!seen.is_fresh(&files(), Witness::Nobody));
         let seen = basis();
         fs::rename(folder.0.join("a/b"), folder.0.join("a/c")).unwrap();
         symlink("c", folder.0.join("a/b")).unwrap();
-        assert!(!seen.is_fresh(Witness::Nobody));
+        assert!(!seen.is_fresh(&files(), Witness::Nobody));
     }
 
     #[test]
@@ -242,12 +270,12 @@ mod tests {
         basis.leave_to(&paths[3], false);
         assert!(matches!(&basis, Basis::Looked { looks } if looks.len() == 2));
         fs::write(folder.0.join("a/b/unrelated"), "").unwrap();
-        assert!(basis.is_fresh(Witness::Nobody));
+        assert!(basis.is_fresh(&files(), Witness::Nobody));
         fs::rename(folder.0.join("a"), folder.0.join("z")).unwrap();
-        assert!(!basis.is_fresh(Witness::Nobody));
+        assert!(!basis.is_fresh(&files(), Witness::Nobody));
         fs::create_dir_all(folder.0.join("a/b")).unwrap();
         fs::write(folder.0.join("a/b/file"), "one").unwrap();
-        assert!(!basis.is_fresh(Witness::Nobody), "another file of the same size");
+        assert!(!basis.is_fresh(&files(), Witness::Nobody), "another file of the same size");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::config::merge::Merge;
 use crate::log::errorlog::{About, Entry};
 use crate::request::Request;
 use crate::request::connection_info::Client;
+use crate::request::facet::Inputs;
 
 /// The words of `LogLevel`, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -254,6 +255,8 @@ impl Request {
         if !self.logs_as(module, level) {
             return;
         }
+        // The line is wanted for each request.
+        self.looks_at(Inputs::ONCE);
         let server = &self.engine.server;
         let about = About { host: &self.host, client: Some(&self.client), request: Some(self) };
         emit(server, &about, module, level, number, error, message);

@@ -12,6 +12,7 @@ mod print;
 pub mod read_policy;
 mod renew;
 pub mod request_body;
+mod validity;
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -37,6 +38,7 @@ use crate::request::request_body::BodyIn;
 pub use file::{FileInfo, FileKind, PathInfoUse};
 pub use head::{Absolute, CLOSES_SILENTLY, KnownHost};
 pub use origin::{Depth, MainRequest};
+pub use validity::Validity;
 
 /// A response that was sent without its fields being put into the request.
 pub trait CachedHead {
@@ -77,8 +79,8 @@ pub struct Request {
     pub unparsed_uri: Vec<u8>,
     /// The path, unescaped and normalised.
     pub uri: Vec<u8>,
-    /// The query, without the question mark.
-    pub args: Option<Vec<u8>>,
+    /// [`Request::query`]
+    pub(crate) args: Option<Vec<u8>>,
     /// The scheme and authority of an absolute-form target.
     pub absolute: Option<Box<Absolute>>,
     /// The requested host name, in lower case and without port, if it is valid.
@@ -174,6 +176,8 @@ pub struct Request {
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
     /// Facts about the fields, from the parser.
     pub flags: HeadFlags,
+    /// What conditions were judged by, where the response may be kept.
+    pub judged: Option<Validity>,
     /// The cached response that it was given.
     pub(crate) given: Option<Rc<dyn CachedHead>>,
     /// [`Request::log_id`]
@@ -245,6 +249,7 @@ impl Request {
             matching: Matching::default(),
             extensions: Vec::new(),
             flags: HeadFlags::NONE,
+            judged: None,
             given: None,
             log_mark: std::cell::OnceCell::new(),
         }
@@ -253,7 +258,11 @@ impl Request {
     /// Begins an empty request on `client`, under the configuration of `place`.
     #[inline]
     pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
-        self.begin_again(client);
+        if !Rc::ptr_eq(&self.client, client) {
+            self.client = client.clone();
+        }
+        self.useragent_addr = client.peer;
+        self.time_us = self.engine.handle.clock().wall_us();
         self.enter(place);
     }
 
@@ -322,16 +331,5 @@ impl Request {
         let slot = self.engine.server.registry.core;
         let Some(core) = layer.dir.get(slot) else { unreachable!("core is always active") };
         core
-    }
-
-    /// Notes that a path was examined, so that a cached response can depend on it; for a symbolic
-    /// link also the paths that it leads through.
-    pub fn trace_path(&mut self, path: &[u8]) {
-        let Some(trace) = &mut self.trace else { return };
-        if self.engine.lstat(path).is_ok_and(|entry| entry.is_symlink) {
-            crate::files::path::trace(path, &mut trace.paths);
-        } else {
-            trace.paths.push(path.to_vec());
-        }
     }
 }

@@ -1,17 +1,11 @@
-//! Reuse of a request's memory, by another request or by the same head again.
-
-use std::rc::Rc;
+//! Reuse of a request's memory by another request.
 
 use wire::Table;
 
 use super::{Depth, FileInfo, PathInfoUse, Request};
 use crate::phases::matching::Matching;
 use crate::request::body::Body;
-use crate::request::connection_info::Client;
 use crate::request::request_body::BodyIn;
-
-/// Most bytes that a text or a table of an unused request may hold.
-const KEPT_BYTES: usize = 4096;
 
 impl Request {
     /// Texts that keep their memory between requests.
@@ -37,39 +31,6 @@ impl Request {
             &mut self.err_headers_out,
             &mut self.trailers_out,
         ]
-    }
-
-    /// Begins the same request again, on `client`.
-    pub fn begin_again(&mut self, client: &Rc<Client>) {
-        if !Rc::ptr_eq(&self.client, client) {
-            self.client = client.clone();
-        }
-        self.useragent_addr = client.peer;
-        self.time_us = self.engine.handle.clock().wall_us();
-    }
-
-    /// Frees the memory of earlier long heads, since this request is kept for long.
-    pub fn fit(&mut self) {
-        for text in self.texts() {
-            text.shrink_to(KEPT_BYTES);
-        }
-        for table in self.tables() {
-            table.shrink_to(KEPT_BYTES);
-        }
-    }
-
-    /// Clears what hooks have stored after the response, so that it can begin again.
-    pub fn forget_log(&mut self) {
-        let tables =
-            [&mut self.env, &mut self.notes, &mut self.headers_out, &mut self.err_headers_out];
-        for table in tables {
-            if !table.is_empty() {
-                table.clear();
-            }
-        }
-        self.matching = Matching::default();
-        self.extensions.clear();
-        self.log_mark.take();
     }
 
     /// Clears everything, so that another request can use the memory; see [`Request::begin`].
@@ -118,6 +79,7 @@ impl Request {
         self.filters.clear();
         self.allowed = wire::MethodSet::EMPTY;
         self.chunked = false;
+        self.judged = None;
         self.given = None;
     }
 }

@@ -85,8 +85,8 @@ impl Client {
         self.answer()
     }
 
-    /// Reads a response with a Content-Length, in chunks without trailers, or without a body.
-    pub fn answer(&mut self) -> io::Result<Answer> {
+    /// Reads the response to a HEAD: a head alone.
+    pub fn head(&mut self) -> io::Result<Answer> {
         let end = loop {
             if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
@@ -96,18 +96,20 @@ impl Client {
         let head = String::from_utf8_lossy(&self.received[..end - 2]).into_owned();
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.ok_or_else(|| io::Error::other(format!("no status: {head}")))?;
-        let answer = Answer { status, head, body: Vec::new() };
+        self.received.drain(..end);
+        Ok(Answer { status, head, body: Vec::new() })
+    }
+
+    /// Reads a response with a Content-Length, in chunks without trailers, or without a body.
+    pub fn answer(&mut self) -> io::Result<Answer> {
+        let answer = self.head()?;
         if answer.field("Transfer-Encoding").is_some_and(|coding| coding == "chunked") {
-            self.received.drain(..end);
             return Ok(Answer { body: self.chunks()?, ..answer });
         }
         let length = answer.field("Content-Length").and_then(|value| value.parse().ok());
         let length: usize = length.unwrap_or(0);
-        while self.received.len() < end + length {
-            self.receive()?;
-        }
-        let body = self.received[end..end + length].to_vec();
-        self.received.drain(..end + length);
+        self.wait_for_bytes(length)?;
+        let body = self.received.drain(..length).collect();
         Ok(Answer { body, ..answer })
     }
 

@@ -22,6 +22,7 @@ mod digests;
 mod dumps;
 mod encores;
 mod end;
+mod forms;
 mod freshness;
 mod full;
 mod gone;

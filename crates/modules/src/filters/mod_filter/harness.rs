@@ -30,11 +30,12 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
         if never_matches(smart, request) {
             continue;
         }
-        if smart.protocol & (NO_BYTERANGE | CHANGE_LENGTH) != 0
-            && let Some(range) = request.headers_in.get(b"Range").map(<[u8]>::to_vec)
-        {
-            request.headers_in.unset(b"Range");
-            request.keep(KeptRange(range));
+        if smart.protocol & (NO_BYTERANGE | CHANGE_LENGTH) != 0 {
+            request.interferes_with_range();
+            if let Some(range) = request.headers_in.get(b"Range").map(<[u8]>::to_vec) {
+                request.headers_in.unset(b"Range");
+                request.keep(KeptRange(range));
+            }
         }
         let shown = String::from_utf8_lossy(name).into_owned();
         let harness = Harness { name: name.clone(), smart: smart.clone(), chosen: None };

@@ -98,7 +98,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
         return Verdict::Ok;
     }
     let order = config.order.get().copied().unwrap_or_default();
-    let wanted = Wanted::read(flags, order, request.args.as_deref());
+    let wanted = Wanted::read(flags, order, request.query());
     let title = title(request);
     let mut parts = Parts::default();
     around::head(config, request, wanted.flags, &title, &mut parts).await;

@@ -167,10 +167,7 @@ async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Ar
     if is_header {
         request.headers_in.set(b"Accept", b"text/html, text/plain");
         request.headers_in.unset(b"Accept-Encoding");
-        if let Some(args) = &request.args {
-            name.push(b'?');
-            name.extend_from_slice(args);
-        }
+        name = request.with_query(name);
     }
     let sub = subrequest::lookup_uri(request, &name, Method::GET).await;
     if is_header {

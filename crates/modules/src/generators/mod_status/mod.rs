@@ -53,7 +53,7 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
     if request.method != Method::GET {
         return Answer::DECLINED;
     }
-    let query = request.args.clone().unwrap_or_default();
+    let query = request.query().unwrap_or_default().to_vec();
     let says = |word: &[u8]| bstr::ByteSlice::find(query.as_slice(), word);
     if let Some(at) = says(b"refresh") {
         let rest = query.get(at + b"refresh".len()..).unwrap_or_default();

@@ -220,8 +220,8 @@ impl Item {
                 Some(user) => borrowed(user),
                 None => None,
             },
-            Item::Query => match &request.args {
-                Some(args) => Some([b"?", args.as_slice()].concat().into()),
+            Item::Query => match request.query() {
+                Some(args) => Some([b"?", args].concat().into()),
                 None => borrowed(b""),
             },
             Item::Handler => request.handler.as_deref().and_then(borrowed),

@@ -171,7 +171,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
         );
         return 500;
     }
-    if let Some(args) = &request.args
+    if let Some(args) = request.query()
         && !target.contains(&b'?')
     {
         target.push(b'?');

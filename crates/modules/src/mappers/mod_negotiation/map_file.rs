@@ -59,7 +59,7 @@ fn redirect_target(request: &Request, file_name: &[u8]) -> Vec<u8> {
     wire::escape::path(&mut target, uri.get(..end).unwrap_or_default());
     target.extend_from_slice(file_name);
     target.extend_from_slice(&request.path_info);
-    if let Some(args) = &request.args {
+    if let Some(args) = request.query() {
         target.push(b'?');
         target.extend_from_slice(args);
     }

@@ -31,7 +31,7 @@ pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Re
         Err(status) => return Verdict::Status(status),
     };
     let programs =
-        request.method != Method::GET || request.args.is_some() || !request.path_info.is_empty();
+        request.method != Method::GET || request.query().is_some() || !request.path_info.is_empty();
     let best = match negotiate(negotiation, request, &mut variants, programs).await {
         Ok(best) => best,
         Err(status) => return Verdict::Status(status),
@@ -51,9 +51,7 @@ pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Re
         sub.path_info.clone_from(&request.path_info);
         sub.uri.extend_from_slice(&request.path_info);
     }
-    if sub.args.is_none() {
-        sub.args.clone_from(&request.args);
-    }
+    sub.inherit_query(request);
     subrequest::fast_redirect(request, sub);
     Verdict::Ok
 }

@@ -151,17 +151,17 @@ impl<'r> Pass<'r> {
         if rule.target.drops_query {
             let line = "discarding query string, no parse from substitution";
             self.plain_line(Level::Trace2, format_args!("{line}"));
-            self.request.args = None;
+            self.request.set_query(None);
             return;
         }
         let scheme = url::scheme(&self.request.filename);
         if scheme.is_some_and(|scheme| !scheme.has_query) {
-            self.request.args = None;
+            self.request.set_query(None);
             return;
         }
         if flags.drops_query {
             self.plain_line(Level::Trace2, format_args!("discarding query string"));
-            self.request.args = None;
+            self.request.set_query(None);
         }
         let start = scheme.map_or(0, |scheme| scheme.length);
         let searched = self.request.filename.get(start..).unwrap_or_default();
@@ -173,11 +173,11 @@ impl<'r> Pass<'r> {
         let before = self.scope.trace.writes(Level::Trace3).then(|| self.request.filename.clone());
         let mut args = self.request.filename.split_off(mark);
         args.remove(0);
-        let own = self.request.args.take();
-        self.request.args = joined(args, own, flags.appends_query);
+        let own = self.request.query().map(<[u8]>::to_vec);
+        self.request.set_query(joined(args, own, flags.appends_query));
         if let Some(before) = before {
             let (before, file) = (BStr::new(&before), BStr::new(&self.request.filename));
-            let args = BStr::new(self.request.args.as_deref().unwrap_or(b"<none>"));
+            let args = BStr::new(self.request.query().unwrap_or(b"<none>"));
             let line = format_args!("split uri={before} -> uri={file}, args={args}");
             self.plain_line(Level::Trace3, line);
         }

@@ -47,7 +47,7 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
         return Answer::status(403);
     }
     let own_file = request.filename.clone();
-    let own_args = request.args.clone();
+    let own_args = request.own_query().map(<[u8]>::to_vec);
     let mut pass = Pass::new(request, rewrite.server, Some(directory));
     let found = pass.seek();
     if found == Ok(false) {
@@ -207,11 +207,7 @@ fn by_context(pass: &Pass<'_>, directory: &Directory) -> Option<Vec<u8>> {
 /// The handler: the request starts again with another path.
 pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
     let Some(path) = request.filename.strip_prefix(REDIRECT) else { return Answer::DECLINED };
-    let mut target = path.to_vec();
-    if let Some(args) = &request.args {
-        target.push(b'?');
-        target.extend_from_slice(args);
-    }
+    let target = request.with_query(path.to_vec());
     Answer::Wait(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
 }
 

@@ -35,7 +35,7 @@ pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Reques
         return Answer::DECLINED;
     }
     set_script_variables(request);
-    let own_args = request.args.clone();
+    let own_args = request.own_query().map(<[u8]>::to_vec);
     begin(request, trace);
     let mut pass = Pass::new(request, rewrite.server, None);
     let found = pass.seek();

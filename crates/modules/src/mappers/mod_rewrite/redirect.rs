@@ -17,7 +17,7 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
         pass.line(Level::Trace1, format_args!("escaping {} for redirect", BStr::new(&target)));
         target = url::escape(&target, scheme);
     }
-    if let Some(args) = pass.request.args.clone() {
+    if let Some(args) = pass.request.query().map(<[u8]>::to_vec) {
         let copies = unescaped || own_args == Some(&args[..]);
         let mut escaped = Vec::new();
         if !copies {
@@ -41,7 +41,7 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
 /// Whether the query has characters that are not allowed; logs that under `number`.
 pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
     let is_unsafe = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
-    let found = request.args.as_ref().is_some_and(|args| args.iter().any(is_unsafe));
+    let found = request.query().is_some_and(|args| args.iter().any(is_unsafe));
     if found {
         let why = "Rewritten query string contains control characters or spaces";
         request.log::<Rewrite>(Level::Error, number, format_args!("{why}"));

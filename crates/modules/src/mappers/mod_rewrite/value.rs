@@ -29,7 +29,7 @@ pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
         Plain::Ipv6 => Some(on_off(is_ipv6(request))),
         Plain::IsSubreq => Some(if request.main.is_some() { &b"true"[..] } else { b"false" }),
         Plain::PathInfo => Some(request.path_info.as_slice()),
-        Plain::QueryString => request.args.as_deref(),
+        Plain::QueryString => request.query(),
         Plain::RemoteUser => request.user.as_deref(),
         Plain::RequestFilename => Some(request.filename.as_slice()),
         Plain::RequestMethod => Some(&*request.method_name),
@@ -69,7 +69,7 @@ fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
     };
 }
 
-/// Whether a name's value depends only on configuration, path and files.
+/// Whether a name's value depends only on configuration, path, files and the query, which is noted.
 fn is_pure(name: Plain) -> bool {
     matches!(
         name,
@@ -79,6 +79,7 @@ fn is_pure(name: Plain) -> bool {
             | Plain::DocumentRoot
             | Plain::IsSubreq
             | Plain::PathInfo
+            | Plain::QueryString
             | Plain::RequestFilename
             | Plain::RequestUri
             | Plain::ServerAdmin

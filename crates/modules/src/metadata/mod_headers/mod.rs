@@ -54,12 +54,14 @@ impl Module for Headers {
             fixup_request,
         );
         hooks.on(Phase::InsertFilter, Rank::LAST, changes_answers, insert_filter).pure();
-        hooks.on(
-            Phase::InsertErrorFilter,
-            Rank::LAST,
-            |headers| has(&headers.dir.always, Time::Late),
-            insert_error_filter,
-        );
+        hooks
+            .on(
+                Phase::InsertErrorFilter,
+                Rank::LAST,
+                |headers| has(&headers.dir.always, Time::Late),
+                insert_error_filter,
+            )
+            .pure();
     }
 }
 

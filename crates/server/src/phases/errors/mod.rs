@@ -52,6 +52,22 @@ pub async fn die(request: &mut Request, status: u16) {
     }
 }
 
+/// Whether the built-in page for `status` depends only on configuration, path and what is noted
+/// ([`crate::request::facet::Inputs`]).
+pub fn is_reusable(request: &Request, status: u16) -> bool {
+    let document = request.plan.core.error_documents.get(&status);
+    is_reusable_status(status)
+        && matches!(document, None | Some(ErrorDocument::Default))
+        && request.status == 200
+        && request.prev.is_none()
+        && request.notes.is_empty()
+}
+
+/// Whether an error response of this status may be cached: it does not end the connection.
+pub const fn is_reusable_status(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308 | 403 | 404 | 410)
+}
+
 /// Reads the body, so that the connection can be kept. If the body is too long, the response says
 /// that instead.
 async fn after_body(request: &mut Request, status: u16) -> u16 {

@@ -146,7 +146,7 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
             append(Some(&request.filename), out)
         }
         Variable::PathInfo => append(Some(&request.path_info), out),
-        Variable::QueryString => append(request.args.as_deref(), out),
+        Variable::QueryString => append(request.query(), out),
         Variable::IsSubreq => {
             put(out, format_args!("{}", if request.main.is_some() { "true" } else { "false" }))
         }

@@ -56,7 +56,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answ
     if request.method != Method::GET {
         return Answer::DECLINED;
     }
-    let query = request.args.clone().unwrap_or_default();
+    let query = request.query().unwrap_or_default().to_vec();
     let word = query.split(|byte| *byte == b'&').next().unwrap_or_default();
     if word == b"json" {
         request.engine.publish();
