@@ -1,3 +1,3 @@
-"""The lab: published web server benchmarks, run again side by side on the machine at hand."""
+"""The lab: published web server benchmarks, repeated side by side on the present machine."""
 
 __version__ = "0.1.0"

@@ -7,6 +7,6 @@ try:
 
     sys.exit(main())
 except KeyboardInterrupt:
-    # While the libraries are loaded, or once more while it ends.
+    # While the libraries are loaded, or again while it ends.
     print("interrupted", file=sys.stderr)
     sys.exit(130)

@@ -1,4 +1,4 @@
-"""A name out of a closed list: what somebody is told who gave another."""
+"""Suggestions for a name that is not in a closed list."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """The name that was probably meant, or nothing."""
+    """The name that was probably meant, or an empty string."""
     found = difflib.get_close_matches(str(name), list(map(str, known)), 1)
     return found[0] if found else ""
 
 
 def instead(name: object, known: Iterable[object]) -> str:
-    """How a sentence about a wrong name ends: with the one that was meant, or with all."""
+    """The end of an error about a wrong name: the name that was meant, or all names."""
     every = list(dict.fromkeys(map(str, known)))
     if meant := near(name, every):
         return f", did you mean {meant}?"

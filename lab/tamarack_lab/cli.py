@@ -38,7 +38,7 @@ console = Console(stderr=True, soft_wrap=True)
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit status."""
     options = parse(arguments)
-    # Ended from outside it stops its servers too, and goes on later.
+    # A signal from outside also stops the servers, and the run can be continued later.
     deferred.interruptible()
     try:
         if options.list:
@@ -84,7 +84,8 @@ def _list() -> int:
 
 
 def _compare(before: Path, after: Path, out: Path | None) -> int:
-    """Says what changed, and writes it beside the later result; MARKED when something got worse."""
+    """Prints the changes, and writes them next to the later result; MARKED if anything got
+    worse."""
     reporter = _reporter()
     comparison = reporter.compare(_read(before), _read(after))
     reporter.show(comparison, Console())
@@ -250,7 +251,7 @@ def _prepare(options: argparse.Namespace, command: list[str], specs: list[Spec],
 
 def _chosen(options: argparse.Namespace, specs: list[Spec],
             kinds: dict[str, type[servers.Server]]) -> plan.Chosen:
-    """Which cells are wanted. LabError for a name that is none."""
+    """The chosen cells. Raises LabError for an unknown name."""
     only: set[str] = set()
     for name in _listed(options.servers):
         found = [name] if name in kinds else \
@@ -266,7 +267,7 @@ def _chosen(options: argparse.Namespace, specs: list[Spec],
 
 
 def _scenarios(given: str, known: list[str]) -> list[str]:
-    """Names between commas; some scenarios have a comma in theirs."""
+    """Names separated by commas; some scenarios contain a comma."""
     found, rest = [], given
     for name in sorted(known, key=len, reverse=True):
         if f",{name}," in f",{rest},":
@@ -280,8 +281,8 @@ def _listed(given: str) -> list[str]:
 
 
 def _with_cells(plans: list[plan.Plan], options: argparse.Namespace) -> list[plan.Plan]:
-    """The experiments that have something to measure; of those that were named, says which have
-    not. LabError when none has."""
+    """The experiments with cells to measure; reports those that were named and have none. Raises
+    LabError if none has any."""
     lines = []
     for one in plans:
         if not one.cells:
@@ -297,7 +298,7 @@ def _with_cells(plans: list[plan.Plan], options: argparse.Namespace) -> list[pla
 
 
 def _site(folder: Path, plans: list[plan.Plan]) -> site.Site:
-    """The pages of the run and the certificate. LabError where they can't be made."""
+    """The pages of the run and the certificate. Raises LabError if they can't be created."""
     large = site.LARGE & {cell.page for one in plans for cell in one.cells}
     try:
         return site.make(folder, large)
@@ -310,7 +311,7 @@ def _site(folder: Path, plans: list[plan.Plan]) -> site.Site:
 
 
 def _injected(given: str, kinds: dict[str, type[servers.Server]]) -> dict[str, int]:
-    """Server → nanoseconds; the report says it in a note."""
+    """Server → nanoseconds; the report mentions it in a note."""
     name, _, cost = given.partition("=")
     if not given:
         return {}
@@ -323,7 +324,7 @@ def _injected(given: str, kinds: dict[str, type[servers.Server]]) -> dict[str, i
 
 
 def _listening(address: str, port: int) -> None:
-    """LabError where no server could listen: there would be no cell with a figure."""
+    """Raises LabError if no server could listen, so that no cell would have a figure."""
     try:
         refuse_used(address, port)
     except LabError as error:
@@ -359,7 +360,8 @@ def _header(specs: list[Spec], options: argparse.Namespace, starts: int, seconds
 
 
 def _address(options: argparse.Namespace) -> str:
-    """Where the load finds the servers: the address that faces the load's first machine."""
+    """The address at which the load finds the servers: the one that faces the load's first
+    machine."""
     if options.address:
         return str(options.address)
     if options.load_netns:
@@ -413,14 +415,14 @@ def _measure(run: engine.Run, stage: measure.Stage) -> int:
 
 
 def _judged(made: results.Results) -> bool:
-    """Shows the targets; whether one is missed."""
+    """Prints the targets; returns whether one is missed."""
     if not any(one.targets for one in made.experiments):
         return False
     return bool(_reporter().show_targets(made, Console(soft_wrap=True)))
 
 
 def _reported(made: results.Results, folder: Path) -> int:
-    """The status with a report: one that fails does not take the figures with it."""
+    """The status with a report: if the report fails, the figures are kept."""
     try:
         _report(made, folder)
     except (LabError, OSError) as error:
@@ -433,14 +435,14 @@ def _reported(made: results.Results, folder: Path) -> int:
 
 
 def _report(made: results.Results, folder: Path) -> None:
-    """Draws the report."""
+    """Creates the report."""
     for path in _reporter().build(made, folder):
         if path.suffix == ".html":
             _say(f"report: {path}")
 
 
 def _reporter() -> Any:
-    """The report, loaded only when it is drawn: measuring needs no drawing."""
+    """The report, imported only when needed: measuring does not draw."""
     try:
         return importlib.import_module(f"{__package__}.report")
     except ImportError as error:

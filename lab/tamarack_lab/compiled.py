@@ -1,4 +1,4 @@
-"""The lab's own C programs, compiled when their source changed."""
+"""The lab's own C programs, compiled when their source has changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(tempfile.gettempdir()) / f"tamarack-lab-{os.getuid()}"
 
 
 def folder() -> Path:
-    """Where files are that outlive a run. Absent when another user has made it."""
+    """The folder of files that outlive a run. Raises Absent if it belongs to another user."""
     FOLDER.mkdir(mode=0o755, exist_ok=True)
     if FOLDER.stat().st_uid != os.getuid():
         raise Absent(f"{FOLDER} belongs to another user")
@@ -25,7 +25,7 @@ def folder() -> Path:
 
 
 def program(source: Path, *libraries: str) -> Path:
-    """The program of a source file. Absent when there is no compiler."""
+    """The program of a source file. Raises Absent without a compiler."""
     digest = hashlib.sha256(source.read_bytes() + " ".join(FLAGS).encode()).hexdigest()[:12]
     path = folder() / f"{source.stem}-{digest}"
     if path.exists():

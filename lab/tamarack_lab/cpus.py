@@ -1,4 +1,4 @@
-"""Which CPUs the server gets and which the load."""
+"""The CPUs of the server and of the load."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SYS_CPU = Path("/sys/devices/system/cpu")
-# Below this the load has less room than the server, so requests/s measure the load.
+# With fewer CPUs the load has less room than the server, so requests/s measure the load.
 FEW = 4
 
 
 class CpuError(Exception):
-    """A mask that can't be had."""
+    """A mask that is not available."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """CPUs of the server and of the load, in the order in which they are given out."""
+    """The CPUs of the server and of the load, in order of assignment."""
 
     server: tuple[int, ...]
     load: tuple[int, ...]
@@ -28,7 +28,7 @@ class Sides:
         return bool(set(self.server) & set(self.load))
 
     def server_with(self, count: int | None) -> Sides:
-        """The server on `count` CPUs; the load gets what is left, or shares all."""
+        """Puts the server on `count` CPUs; the load gets the others, or shares all."""
         if count is None:
             return self
         every = self.server + tuple(cpu for cpu in self.load if cpu not in self.server)
@@ -38,7 +38,8 @@ class Sides:
 
 
 def sides(server: str = "", load: str = "", remote: bool = False) -> Sides:
-    """By the options' CPU lists, or half and half by whole cores; all when the load is remote."""
+    """Splits by the options' CPU lists, or in halves by whole cores; all CPUs if the load is
+    remote."""
     allowed = tuple(sorted(os.sched_getaffinity(0)))
     if server or load:
         chosen = Sides(parse(server) or allowed, parse(load) or allowed)
@@ -54,7 +55,7 @@ def sides(server: str = "", load: str = "", remote: bool = False) -> Sides:
 
 
 def by_core(cpus: tuple[int, ...], root: Path = SYS_CPU) -> tuple[int, ...]:
-    """The CPUs with siblings of one core beside each other, so that a half holds whole cores."""
+    """The CPUs with siblings of a core adjacent, so that a half contains whole cores."""
     def core(cpu: int) -> int:
         path = root / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         try:
@@ -65,7 +66,7 @@ def by_core(cpus: tuple[int, ...], root: Path = SYS_CPU) -> tuple[int, ...]:
 
 
 def parse(listed: str) -> tuple[int, ...]:
-    """A kernel CPU list: 0-3,8."""
+    """Parses a kernel CPU list: 0-3,8."""
     found: list[int] = []
     try:
         for part in filter(None, listed.split(",")):
@@ -77,7 +78,7 @@ def parse(listed: str) -> tuple[int, ...]:
 
 
 def text(cpus: tuple[int, ...]) -> str:
-    """A CPU list, in the kernel's way."""
+    """Formats a CPU list like the kernel."""
     parts: list[str] = []
     ordered = sorted(set(cpus))
     for cpu in ordered:

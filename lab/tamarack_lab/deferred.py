@@ -1,4 +1,4 @@
-"""An interrupt that waits until something is done that must not be left half done."""
+"""Defers an interrupt until an operation that must not be left half done is complete."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# A Ctrl-C, an end from outside, a terminal that is closed.
+# Ctrl-C, a signal from outside, a closed terminal.
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interruptible() -> None:
-    """Lets all of them end a run as Ctrl-C does; what is ignored (nohup) stays so."""
+    """Makes all of them end a run like Ctrl-C; ignored ones (nohup) stay ignored."""
     for number in INTERRUPTS[1:]:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
@@ -20,9 +20,9 @@ def interruptible() -> None:
 
 @contextmanager
 def interrupts() -> Iterator[None]:
-    """Keeps interrupts back meanwhile, and raises KeyboardInterrupt afterwards.
+    """Defers interrupts meanwhile, and raises KeyboardInterrupt afterwards.
 
-    Who is impatient presses Ctrl-C twice: the second must not cut off what the first has begun.
+    A second Ctrl-C must not cut off what the first has begun.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

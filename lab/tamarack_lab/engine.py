@@ -25,18 +25,18 @@ from .results import (
     Cell, Environment, Experiment, LoadSide, Metric, NoiseFloor, Results, Sample, write)
 from .servers import Server
 
-# Reasons that begin so are a row kept to show that it waits: no fault of this run.
+# Reasons with this prefix mark a row that waits for a feature: not a fault of this run.
 EXPECTED = "absent:"
 SEED = 20
-# Of the CPUs' time in some start: less is not worth a line.
+# The share of the CPUs' time in a start above which it is reported.
 STEAL_SAID = 0.01
-# Letters of an error that nobody foresaw.
+# Most letters of an unforeseen error.
 MOST_SAID = 200
 
 
 @dataclass
 class Run:
-    """A whole run: its plans, what was measured, why cells are marked."""
+    """A run: its plans, samples, and marks."""
 
     plans: list[Plan]
     journal: Journal
@@ -53,7 +53,7 @@ class Run:
     marks: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def note(self, line: str) -> None:
-        """Says a line once, and keeps it for the report."""
+        """Prints a line once, and keeps it for the report."""
         if line not in self.notes:
             self.notes.append(line)
             self.say(line)
@@ -61,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Task:
-    """One start of one cell."""
+    """One start of a cell."""
 
     cell: Planned
     start: int
@@ -70,7 +70,7 @@ class Task:
 
 def install(plans: list[Plan], kinds: dict[str, type[Server]], load: Side,
             say: Callable[[str], None]) -> list[str]:
-    """Installs what servers and tools need; returns a line for each thing that stays missing."""
+    """Installs the packages of servers and tools; returns a line for each that is still missing."""
     used = {cell.server: kinds[cell.server] for plan in plans for cell in plan.cells}
     wanted: list[str] = []
     for kind in used.values():
@@ -120,7 +120,7 @@ def measure(run: Run, stage: Stage, progress: Progress) -> None:
 
 
 def retry(run: Run) -> None:
-    """Lifts the marks of what was tried before; such cells begin anew, with all their starts."""
+    """Removes earlier marks; those cells begin again, with all their starts."""
     reasons = dict(run.journal.marks)
     for plan in run.plans:
         for cell in plan.cells:
@@ -131,7 +131,7 @@ def retry(run: Run) -> None:
 
 
 def results(run: Run, finished: bool) -> Results:
-    """What was measured so far."""
+    """The results so far."""
     return Results(
         started=run.journal.started, finished=datetime.now(UTC) if finished else None,
         command=shareable(run.command), quick=run.quick, starts=run.starts,
@@ -141,7 +141,7 @@ def results(run: Run, finished: bool) -> Results:
 
 
 def shareable(command: list[str]) -> list[str]:
-    """Where something is on this machine is nobody else's business: absolute paths by name."""
+    """Replaces absolute paths by names: the location of a file on this machine is private."""
     return [Path(word).name if word.startswith("/") else word for word in command]
 
 
@@ -154,7 +154,7 @@ def _note_steal(run: Run) -> None:
 
 
 def _mark_missing(run: Run, plan: Plan, stage: Stage) -> None:
-    """Marks cells whose server or tool is not there: a line for each reason, not for each cell."""
+    """Marks cells whose server or tool is missing: a line for each reason, not for each cell."""
     for cell in plan.cells:
         kind, tool = stage.kinds[cell.server], stage.tool(cell.tool)
         waits = next(filter(None, map(kind.lacks, cell.needs)), "")
@@ -173,11 +173,11 @@ def _missing_modules(kind: type[Server], cell: Planned) -> list[str]:
 
 
 def _open_tasks(run: Run, plan: Plan) -> list[Task]:
-    """Rounds of fresh starts; in each all cells, the A/A twins among them, in shuffled order."""
+    """Rounds of fresh starts: in each all cells, including the A/A twins, in shuffled order."""
     name = plan.spec.name
     tasks: list[Task] = []
     for start in range(run.starts):
-        # The same order when the run goes on as when it began.
+        # The same order when the run is continued.
         chance = random.Random(f"{SEED} {run.journal.header['started']} {name} {start}")
         cells = [*plan.cells, *plan.twins]
         chance.shuffle(cells)
@@ -200,8 +200,8 @@ def _one(run: Run, plan: Plan, task: Task, stage: Stage, progress: Progress) -> 
     except LabError as error:
         _mark(run, name, cell, str(error))
     except Exception as error:
-        # A tool's output that its parser does not know, a program that can't be run: one cell's
-        # fault, and not the end of a run of hours.
+        # A tool's output that its parser does not know, or a program that can't be run, is one
+        # cell's fault, and must not end a run of hours.
         _mark(run, name, cell, _told(error))
     else:
         run.journal.add(name, cell.key, cell.twin, made)
@@ -215,7 +215,7 @@ def _mark(run: Run, name: str, cell: Planned, reason: str) -> None:
 
 
 def _told(error: Exception) -> str:
-    """An error that nobody foresaw, in one line, with the place where it arose."""
+    """An unforeseen error in one line, with its origin."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     said = " ".join(str(error).split())[:MOST_SAID]
@@ -241,7 +241,7 @@ def _experiment(run: Run, plan: Plan) -> Experiment:
 
 
 def _cell(run: Run, planned: Planned) -> Cell | None:
-    """None while nothing is known of it."""
+    """None if nothing is known of it."""
     samples = _samples(run, planned)
     reason = run.marks.get((planned.experiment, planned.key), "") or errors_in(samples)
     if not samples and not reason:
@@ -252,7 +252,7 @@ def _cell(run: Run, planned: Planned) -> Cell | None:
 
 
 def errors_in(samples: list[Sample]) -> str:
-    """Why a cell with these samples has to be marked; empty when it is clean."""
+    """Why a cell with these samples must be marked; empty if it is clean."""
     bad = [one for one in samples if one.errors or one.wrong_bytes]
     if not bad:
         return ""
@@ -265,7 +265,7 @@ def errors_in(samples: list[Sample]) -> str:
 
 
 def _floor(run: Run, metric: Metric, twin: Planned) -> NoiseFloor | None:
-    """None where a start has no such figure, or an error spoils one of the two measurements."""
+    """None if a start has no such figure, or an error spoils one of the two measurements."""
     pair = [_samples(run, twin, twin=False), _samples(run, twin, twin=True)]
     if any(errors_in(given) for given in pair):
         return None
@@ -282,7 +282,7 @@ def _samples(run: Run, planned: Planned, twin: bool = False) -> list[Sample]:
 
 
 def filled(made: Results) -> tuple[int, int, int]:
-    """Cells with a figure, cells marked for a fault, cells planned."""
+    """The numbers of cells with a figure, marked for a fault, and planned."""
     cells = [cell for one in made.experiments for cell in one.cells]
     good = sum(1 for cell in cells if cell.status == "ok")
     faults = sum(1 for cell in cells
@@ -299,7 +299,7 @@ def default_folder() -> Path:
 
 
 def headline_reason(cpus: int, remote: bool) -> str:
-    """Which figure stands first, and why."""
+    """The headline metric, and the reason."""
     if remote:
         return "requests/s: the load comes from other machines" if cpus >= FEW else \
             f"CPU time per request: with {cpus} CPUs requests/s say little about larger machines"
@@ -310,5 +310,5 @@ def headline_reason(cpus: int, remote: bool) -> str:
 
 
 def cpu_count() -> int:
-    """CPUs that this process may use."""
+    """The number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -1,11 +1,11 @@
-"""What can go wrong with one cell; the rest of the run goes on."""
+"""Errors of a cell; the rest of the run continues."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """One clear line for the person who reads it."""
+    """A one-line error for the user."""
 
 
 class Absent(LabError):
-    """A server, a tool or a feature that is not there: its cells are marked, all at once."""
+    """A missing server, tool or feature: all its cells are marked."""

@@ -1,7 +1,8 @@
-"""An experiment file: which servers under which loads, along which axes, and what was published.
+"""An experiment file: which servers under which loads, along which axes, and published figures.
 
-A `[[cells]]` block is the product of its lists. Fields named in the experiment's `axes` tell cells
-apart; every block gives them. `[cells.quick]` replaces fields of its block under --quick.
+A `[[cells]]` block is the product of its lists. Fields named in the experiment's `axes`
+distinguish cells; every block must have them. `[cells.quick]` replaces fields of its block under
+--quick.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from .site import PAGES
 from .traffic import TRAFFICS
 
 FOLDER = Path(__file__).parent.parent / "experiments"
-# Fields of a block that may tell cells apart, beside the server.
+# Fields of a block that may distinguish cells, besides the server.
 AXES = ("scenario", "tool", "page", "asks", "scheme", "log", "htaccess", "affinity", "concurrency", "cpus",
         "load_percent")
 
 
 class ExperimentError(Exception):
-    """A file that can't be used; the text names file, line and remedy."""
+    """An invalid file; the text names file, line and remedy."""
 
 
 def _listed(value: Any) -> Any:
@@ -39,7 +40,7 @@ def _listed(value: Any) -> Any:
 
 
 def _out_of(what: str, known: Callable[[], Iterable[str]]) -> AfterValidator:
-    """Names that the lab has: of servers, of tools, of pages."""
+    """Names that the lab knows: of servers, tools, pages."""
     def check(name: str) -> str:
         if name not in (names := list(known())):
             raise PydanticCustomError("no_such", "{said}", {
@@ -60,16 +61,16 @@ Asks = Annotated[
 Numbers = Annotated[list[int], BeforeValidator(_listed)]
 Scheme = Annotated[list[Literal["http", "https"]], BeforeValidator(_listed)]
 Log = Annotated[list[Literal["off", "buffered"]], BeforeValidator(_listed)]
-# "pinned": by the server itself where it can, else by hand.
+# "pinned": by the server itself if possible, otherwise by hand.
 Affinity = Annotated[
     list[Literal["mask", "off", "taskset", "own", "bound", "pinned"]], BeforeValidator(_listed)]
 Overrides = Annotated[list[Literal["none", "all"]], BeforeValidator(_listed)]
-# Numbers of CPUs; "each": 1, 2 … all; "side": the server's side; "several": it, but at least 2.
+# Numbers of CPUs; "each": 1, 2 … all; "side": the server's side; "several": the same, at least 2.
 Cpus = Annotated[list[int | Literal["each", "side", "several"]], BeforeValidator(_listed)]
 
 
 class Changes(Model):
-    """Fields of a block that --quick replaces."""
+    """The fields of a block that --quick replaces."""
 
     servers: Servers | None = None
     tool: Tools | None = None
@@ -95,37 +96,37 @@ class Block(Model):
     servers: Servers
     tool: Tools
     page: Pages = ["1k"]
-    # What is asked for of the pages: traffic.py has the kinds.
+    # The kinds of requests for the pages, from traffic.py.
     asks: Asks = ["same"]
     scheme: Scheme = ["http"]
     log: Log = ["off"]
     htaccess: Overrides = ["none"]
-    # mask: the server's CPUs as a whole; off, taskset, own: experiment P2's three; bound: its own,
-    # once and for all.
+    # mask: all of the server's CPUs; off, taskset, own: experiment P2's three; bound: its own,
+    # fixed.
     affinity: Affinity = ["mask"]
     concurrency: Numbers = [64]
     # "side": all CPUs of the server's side.
     cpus: Cpus = ["side"]
-    # Open loop: the rate, in per cent of the measured peak.
+    # Open loop: the rate in per cent of the measured peak.
     load_percent: Numbers = [100]
     keep_alive: bool = True
     # Sizes of the server's pools: fit (to the load), or a study's: p1, p3, p3-prespawned, p4.
     profile: Literal["fit", "p1", "p3", "p3-prespawned", "p4"] = "fit"
     # Threads of the load tool; 0: one per load CPU.
     threads: int = 0
-    # A number of requests instead of a time, in all or by each client.
+    # A number of requests instead of a time, in total or per client.
     requests: int | None = None
     requests_each: int | None = None
     # Requests/s of the warm-up (P3); None: the load itself.
     warm_up_rate: int | None = None
     prespawned: int = 200
-    # Idle connections that are opened (tool idle).
+    # Idle connections to open (tool idle).
     connections: int = 10_000
     # Threads of another program that keep the last of the server's CPUs busy.
     busy: int = Field(default=0, ge=0, le=64)
-    # CPUs' worth of time that the server gets in each period; 0: all there is.
+    # The server's CPU quota, in CPUs; 0: no quota.
     quota: float = Field(default=0.0, ge=0.0)
-    # Lines of SetEnvIf that each request is held against.
+    # SetEnvIf lines that each request is matched with.
     rules: int = Field(default=0, ge=0, le=10_000)
     quick: Changes = Field(default_factory=Changes)
 
@@ -138,21 +139,21 @@ class Spec(Model):
     about: str
     axes: list[str]
     x: str | None = None
-    # None: requests/s, or CPU time per request where there are fewer than 4 CPUs.
+    # None: requests/s, or CPU time per request with fewer than 4 CPUs.
     headline: Metric | None = None
     metrics: list[Metric]
     # Seconds of load per start, and of warm-up; --quick has its own.
     seconds: float = 10.0
     warm_up_s: float = 2.0
-    # Cells measured twice over, as server + axes: the A/A run.
+    # Cells measured twice, as server + axes: the A/A run.
     noise: list[dict[str, Value]]
     cells: list[Block]
     published: list[Published] = Field(default_factory=list)
     ratios: list[Ratio] = Field(default_factory=list)
     targets: list[Target] = Field(default_factory=list)
-    # Scenarios that the README shows; empty: all.
+    # Scenarios in the README; empty: all.
     quoted: list[str] = Field(default_factory=list)
-    # Lines for the report on what this experiment can't do.
+    # Limitations of this experiment, for the report.
     left_out: list[str] = Field(default_factory=list)
 
 
@@ -162,7 +163,7 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 
 def load(name: str, folder: Path = FOLDER) -> Spec:
-    """Reads one experiment by name or by path. ExperimentError says file and line."""
+    """Reads an experiment by name or path. ExperimentError names file and line."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path == folder / f"{name}.toml" and not path.is_file():
         raise ExperimentError(f"no experiment {name}{instead(name, names(folder))}")
@@ -185,10 +186,10 @@ def load(name: str, folder: Path = FOLDER) -> Spec:
 
 
 def _fault(error: ValidationError, text: str) -> tuple[int, str]:
-    """The first fault: its line, and what it is."""
+    """The first error: its line and text."""
     every = error.errors()
     first = every[0]
-    # Of a value that may be a number or one of some names the names say more.
+    # For a value that may be a number or a name, the names are more informative.
     where = tuple(part for part in first["loc"] if part != "int")
     for other in every:
         if other["type"] == "literal_error" and other["loc"][:len(where)] == where:
@@ -214,7 +215,7 @@ def _fault(error: ValidationError, text: str) -> tuple[int, str]:
 
 
 def _model_of(where: Place) -> type[Model]:
-    """Whose field stands there."""
+    """The model of the field at this place."""
     if where[0] == "cells":
         return Changes if "quick" in where[:-1] else Block
     if len(where) > 1 and where[0] in ("published", "ratios", "targets"):
@@ -225,7 +226,7 @@ def _model_of(where: Place) -> type[Model]:
 
 
 def _misfits(spec: Spec) -> Iterator[tuple[Place, object, str]]:
-    """Names that belong to nothing else in the file: place, name, what is wrong."""
+    """Names that refer to nothing in the file: place, name, and the error."""
     for axis in spec.axes:
         if axis not in AXES:
             yield ("axes",), axis, f"{axis}: no such axis{instead(axis, AXES)}"
@@ -254,7 +255,7 @@ def _misfits(spec: Spec) -> Iterator[tuple[Place, object, str]]:
 
 
 def _selectors(spec: Spec) -> Iterator[tuple[dict[str, Value], Place]]:
-    """What says by server and axes which cells it is about, and where it stands."""
+    """Selectors of cells by server and axes, with their places."""
     for number, one in enumerate(spec.noise):
         yield one, ("noise", number)
     for number, figure in enumerate(spec.published):
@@ -268,7 +269,7 @@ def _selectors(spec: Spec) -> Iterator[tuple[dict[str, Value], Place]]:
 
 
 def _values(spec: Spec, name: str) -> list[Value]:
-    """What the cells have there, those of --quick too; empty where it depends on the machine."""
+    """The values in the cells, including those of --quick; empty if they depend on the machine."""
     field = "servers" if name == "server" else name
     found: list[Value] = []
     for block in spec.cells:

@@ -1,9 +1,9 @@
-"""Latencies as counts in buckets: what several load hosts measured adds up without their samples.
+"""Latencies as counts in buckets: the sum of several load hosts needs no samples.
 
-A bucket is named by its upper bound in microseconds. Those made here are exact below 128 µs and
-then have 64 steps per power of two, so that a percentile is known to 1.6 % from a microsecond to
-hours; maximum, count and mean are exact. Histograms of other tools may have other bounds: merging
-adds what stands at the same bound and keeps the rest.
+A bucket is named by its upper bound in microseconds. Those created here are exact below 128 µs
+and then have 64 steps per power of two, so that a percentile is known to 1.6 % from a
+microsecond to hours; maximum, count and mean are exact. Histograms of other tools may have other
+bounds: merging adds counts of equal bounds and keeps the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-# Seven leading bits of a latency are kept.
+# The number of leading bits of a latency that are kept.
 KEPT_BITS = 7
 
 
@@ -26,7 +26,7 @@ class Histogram:
     maximum_us: float = 0.0
 
     def record(self, latency_us: float, count: int = 1) -> None:
-        """Adds that many answers of one latency."""
+        """Adds a number of responses of one latency."""
         if not math.isfinite(latency_us) or latency_us < 0 or count < 0:
             raise ValueError(f"not a latency: {latency_us}, {count} times")
         if count == 0:
@@ -38,7 +38,7 @@ class Histogram:
         self.maximum_us = max(self.maximum_us, latency_us)
 
     def percentile(self, percent: float) -> float:
-        """The latency that this per cent of the answers did not exceed; 0.0 when empty."""
+        """The latency that this per cent of the responses did not exceed; 0.0 if empty."""
         if not 0 <= percent <= 100:
             raise ValueError(f"not a percentage: {percent}")
         wanted = max(1, math.ceil(self.total * percent / 100))
@@ -54,21 +54,22 @@ class Histogram:
         return self.sum_us / self.total if self.total else 0.0
 
     def share_over(self, limit_us: float) -> float:
-        """The share of answers slower than the limit, 0 to 1: those in buckets wholly above it."""
+        """The share of responses slower than the limit, 0 to 1: those in buckets entirely above
+        it."""
         if not self.total:
             return 0.0
         return sum(count for bound, count in self.counts.items()
                    if bound - _step(bound) >= limit_us) / self.total
 
     def pairs(self) -> list[tuple[int, int]]:
-        """[upper bound in µs, count], ascending: how results.json keeps it."""
+        """[upper bound in µs, count], ascending, as in results.json."""
         return sorted(self.counts.items())
 
     @classmethod
     def of_pairs(
         cls, pairs: Sequence[tuple[int, int]], mean_us: float, maximum_us: float
     ) -> Histogram:
-        """What `pairs` wrote, with the exact mean and maximum that were kept beside it."""
+        """The histogram of `pairs`, with the exact mean and maximum stored with it."""
         counts: dict[int, int] = {}
         for bound, count in pairs:
             if bound < 0 or count < 0:
@@ -79,7 +80,7 @@ class Histogram:
 
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
-    """The histogram of all answers of all load hosts."""
+    """The histogram of all responses of all load hosts."""
     whole = Histogram()
     for part in parts:
         for bound, count in part.counts.items():
@@ -98,5 +99,5 @@ def upper_bound(latency_us: float) -> int:
 
 
 def _step(whole: int) -> int:
-    """How wide the bucket is in which so many microseconds fall."""
+    """The width of the bucket for this latency."""
     return 1 << max(0, (whole - 1).bit_length() - KEPT_BITS)

@@ -1,4 +1,4 @@
-"""journal.jsonl: every sample as soon as it is there, so that a run can be interrupted."""
+"""journal.jsonl: every sample as soon as it is measured, so that a run can be interrupted."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from .results import Sample
 
 NAME = "journal.jsonl"
 ANEW = "to begin anew choose another --out, or remove that folder"
-# What has to be the same for a run to go on in a folder.
+# What must be the same to continue a run in a folder.
 SAME = ("experiments", "files", "quick", "starts", "seconds", "only", "scenarios", "targets", "load", "servers", "tools",
         "inject")
 
 
 @dataclass
 class Journal:
-    """What was measured so far."""
+    """The measurements so far."""
 
     path: Path
     header: dict[str, Any]
     # (experiment, key, twin) → samples by start.
     samples: dict[tuple[str, str, bool], dict[int, Sample]] = field(default_factory=dict)
-    # (experiment, key) → why the cell has no figure. Kept, so that who runs the command again
-    # until a cell works has not chosen the starts that did.
+    # (experiment, key) → why the cell has no figure. Persistent, because repeating the command
+    # until a cell succeeds would select the starts.
     marks: dict[tuple[str, str], str] = field(default_factory=dict)
-    # A line for each mark that was lifted.
+    # A line for each mark that was removed.
     lifted: list[str] = field(default_factory=list)
     resumed: bool = False
 
     @property
     def started(self) -> datetime:
-        """When the run began, also when it was interrupted since."""
+        """When the run began, before any interruption."""
         return datetime.fromisoformat(self.header["started"])
 
     def add(self, experiment: str, key: str, twin: bool, sample: Sample) -> None:
-        """Keeps a sample."""
+        """Stores a sample."""
         self.samples.setdefault((experiment, key, twin), {})[sample.start] = sample
         self._write({"experiment": experiment, "key": key, "twin": twin,
                      "sample": sample.model_dump(mode="json", exclude_defaults=True)})
 
     def mark(self, experiment: str, key: str, reason: str) -> None:
-        """Keeps why a cell has no figure."""
+        """Stores why a cell has no figure."""
         self.marks[experiment, key] = reason
         self._write({"experiment": experiment, "key": key, "mark": reason})
 
     def lift(self, reasons: dict[tuple[str, str], str]) -> None:
-        """Begins these cells anew: their marks go, and their samples too, good and bad."""
+        """Begins these cells again: removes their marks and all their samples."""
         for (experiment, key), reason in reasons.items():
             self._forget(experiment, key, reason)
             self._write({"experiment": experiment, "key": key, "lifted": reason})
@@ -69,7 +69,7 @@ class Journal:
         self.lifted.append(f"{experiment}: {key}: tried again (--retry) after: {reason}")
 
     def _take(self, line: dict[str, Any]) -> None:
-        """What a line of the journal says."""
+        """Applies a line of the journal."""
         if "sample" in line:
             sample = Sample.model_validate(line["sample"])
             place = (line["experiment"], line["key"], line["twin"])
@@ -85,7 +85,7 @@ class Journal:
 
 
 def claim(folder: Path) -> None:
-    """Makes the folder of a run. LabError where nothing can be written."""
+    """Creates the folder of a run. Raises LabError if it can't be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -95,7 +95,8 @@ def claim(folder: Path) -> None:
 
 
 def open_in(folder: Path, header: dict[str, Any]) -> Journal:
-    """A new journal, or the one that lies there if it is of the same run. LabError if not."""
+    """A new journal, or the existing one if it belongs to the same run; otherwise raises
+    LabError."""
     path = folder / NAME
     claim(folder)
     header = {"started": datetime.now(UTC).isoformat(), **header}
@@ -116,7 +117,7 @@ def open_in(folder: Path, header: dict[str, Any]) -> Journal:
                            f"{ANEW}")
     journal = Journal(path, before, resumed=True)
     for number, line in enumerate(lines[1:], 2):
-        # The last line may be cut off where the power went.
+        # The last line may be cut off after a power failure.
         parsed = _parsed(line, path, number, last=number == len(lines))
         try:
             journal._take(parsed)

@@ -1,4 +1,4 @@
-"""What a result belongs to: the machine, the programs, the commit."""
+"""The origin of a result: the machine, the programs, the commit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYSCTLS = (
 
 
 def describe(kinds: list[type[Server]], tools: list[str], side: Side) -> Environment:
-    """Everything that is needed to read the figures later."""
+    """Everything needed to interpret the figures later."""
     there = [kind for kind in kinds if not kind.absent()]
     return Environment(
         cpu=cpu_model(), cpus=len(os.sched_getaffinity(0)), cores=_cores(),
@@ -49,10 +49,10 @@ def describe(kinds: list[type[Server]], tools: list[str], side: Side) -> Environ
 
 
 def _settings() -> dict[str, str]:
-    """Of the kernel, by sysctl; transparent huge pages have no name there."""
+    """Kernel settings, by sysctl; transparent huge pages have no name there."""
     found = {name: value for name in SYSCTLS
              if (value := _read(Path("/proc/sys") / name.replace(".", "/")))}
-    # The chosen one stands in brackets: always [madvise] never.
+    # The chosen one is in brackets: always [madvise] never.
     for name in ("enabled", "defrag"):
         if chosen := re.search(r"\[(\w[\w+]*)\]", _read(HUGE_PAGES / name)):
             found[f"transparent_hugepage.{name}"] = chosen[1]
@@ -73,7 +73,7 @@ def short_name() -> str:
 
 
 def commit() -> str:
-    """The commit that is checked out, marked when the tree differs from it."""
+    """The checked-out commit, marked if the tree differs from it."""
     try:
         done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"],
                               cwd=ROOT, capture_output=True, text=True)

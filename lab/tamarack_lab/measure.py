@@ -1,4 +1,4 @@
-"""One fresh start of one cell: start, check, settle, warm up, measure, check again, stop."""
+"""One fresh start of a cell: start, check, settle, warm up, measure, check again, stop."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from .traffic import TRAFFICS, Validators
 
 # P5 has so many users that their first requests come at once: one round of them warms up.
 WARM_UP_MIN_S = 0.3
-# A peak that is looked for more shortly is chance.
+# A shorter search for a peak depends on chance.
 PEAK_MIN_S = 1.0
 
 
 @dataclass
 class Stage:
-    """Where and how long."""
+    """The machine's part of a measurement: addresses, CPUs, times."""
 
     site: Site
     folder: Path
     sides: Sides
     load: Side
     address: str
-    # 0: any that is free.
+    # 0: any free port.
     port: int
     seconds: float
     warm_up_s: float
     kinds: dict[str, type[Server]]
-    # Server → nanoseconds that each of its answers is made to cost more.
+    # Server → nanoseconds that are added to each of its responses.
     slower_ns: dict[str, int] = field(default_factory=dict)
-    # Server → TLS version and cipher, as they are found.
+    # Server → TLS version and cipher, as negotiated.
     tls: dict[str, str] = field(default_factory=dict)
     note: Callable[[str], None] = print
     # Set by tests.
@@ -71,7 +71,7 @@ def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
         traffic = server.meant(TRAFFICS[cell.asks])
         if not traffic.is_plain and not tool.any_traffic:
             raise LabError(f"{tool.name} sends the same head each time")
-        # Children that still load an application would keep the check waiting.
+        # Children that still load an application would delay the check.
         server.settle()
         validators = server.validators(pages[0]) if traffic.validates else Validators()
         wanted = replace(order_of(cell, pages, server, side, stage, start), traffic=traffic,
@@ -92,7 +92,7 @@ def sample(cell: Planned, start: int, order: int, stage: Stage) -> Sample:
             else:
                 statuses = _warm_up(cell, tool, wanted, side, stage)
             if cell.affinity == "taskset":
-                # Processes that came with the load.
+                # Processes started by the load.
                 server.pin()
             made = _measured(tool, wanted, server, side, sides, start, order)
         server.check(pages, traffic, validators)
@@ -135,7 +135,7 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
 
 @contextmanager
 def _load_on(sides: Sides, stage: Stage) -> Iterator[Side]:
-    """The load's side; on this machine its mask follows the cell."""
+    """The load's side; on this machine its mask depends on the cell."""
     load = stage.load
     if not isinstance(load, Local) or load.mask == sides.load:
         yield load
@@ -149,8 +149,8 @@ def _load_on(sides: Sides, stage: Stage) -> Iterator[Side]:
 
 def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side,
              stage: Stage) -> dict[int, int]:
-    """Returns the responses by status, where the traffic is one that has to be counted. LabError
-    when there are others than it means: in the measured load they would be mistaken for them."""
+    """Returns the responses by status, if the traffic must be counted. Raises LabError for
+    others than intended: in the measured load they would be mistaken for them."""
     seconds = max(WARM_UP_MIN_S, stage.warm_up_s)
     if cell.block.warm_up_rate:
         tool = stage.tool("open")
@@ -171,7 +171,7 @@ def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side,
 
 
 def _keep_tls(server: Server, stage: Stage) -> None:
-    """Keeps what TLS the server agrees on; says so where another's differs: it is other work."""
+    """Records the negotiated TLS; reports it if another server's differs: it is different work."""
     if not server.setup.tls or server.name in stage.tls:
         return
     mine = stage.tls[server.name] = server.tls_terms()
@@ -182,10 +182,10 @@ def _keep_tls(server: Server, stage: Stage) -> None:
 
 
 def _peak(cell: Planned, tool: Tool, wanted: Order, side: Side, stage: Stage) -> float:
-    """The warm-up of an open loop: the most requests/s that this start gives in a closed one.
+    """The warm-up of an open loop: the most requests/s that this start reaches in a closed one.
 
-    Each start has its own: a machine whose speed moves would make 95 % of an old peak a load that
-    nobody can serve, or none at all.
+    Each start has its own: on a machine whose speed varies, 95 % of an old peak may be more than
+    the server can handle, or hardly any load.
     """
     count = tool.run(replace(wanted, seconds=max(PEAK_MIN_S, stage.warm_up_s)), side)
     if not count.requests:
@@ -224,14 +224,14 @@ def _measured(tool: Tool, wanted: Order, server: Server, side: Side, sides: Side
 
 
 def _periods(server: Server) -> tuple[int, int]:
-    """Periods of its quota in which the time was used up, and all; none without one."""
+    """The periods of its quota in which it was throttled, and all; zero without one."""
     return server.quota.periods() if server.quota else (0, 0)
 
 
 @contextmanager
 def busy(cpu: int, threads: int) -> Iterator[None]:
-    """Another program on a CPU. In a session of its own: in the load's, the scheduler would take
-    both for one group (autogroup), and they would compete with each other more than with the
+    """Another program on a CPU. In a separate session: in the load's, the scheduler would treat
+    both as one group (autogroup), and they would compete with each other more than with the
     server."""
     spin = ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
     started: list[subprocess.Popen[bytes]] = []
@@ -266,7 +266,7 @@ def _counted(count: Count, start: int, order: int, at: datetime) -> dict[str, ob
 
 
 def text_of(sides: Sides, load: Side, quick: bool) -> str:
-    """Where the load comes from, in a sentence."""
+    """The origin of the load, in a sentence."""
     server = cpus.text(sides.server)
     if not isinstance(load, Local):
         return f"from other machines over SSH ({load.where().strip()}); server on CPU {server}"

@@ -15,10 +15,10 @@ GOOD, MARKED, USELESS, INTERRUPTED = 0, 1, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with the options."""
+    """Reports wrong options in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Without the usage, in whose lines the fault would go unseen."""
+        """Without the usage, which would hide the error."""
         given = message.removeprefix("unrecognized arguments: ").split("=")[0].split()[0]
         meant = near(given, self._option_string_actions) if given.startswith("-") else ""
         self.exit(USELESS, f"lab/run: {message}"
@@ -43,7 +43,7 @@ def _duration(text: str) -> float:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The options; ends with a line on stderr where they are wrong."""
+    """The options; exits with a line on stderr if they are wrong."""
     parser = Parser(prog="lab/run", description=(
         "Runs published web server benchmarks again, side by side, on this machine."))
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT",

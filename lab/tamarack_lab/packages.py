@@ -1,4 +1,4 @@
-"""Programs that are missing: installed by name as root, else the apt line is said."""
+"""Missing programs: installed by name as root, otherwise the apt command is printed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-# Debian's programs for the administrator are not in everybody's PATH.
+# Debian's administration programs are not in every user's PATH.
 SEARCH = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
 POLICY = Path("/usr/sbin/policy-rc.d")
 APACHE_MODULES = Path("/etc/apache2/mods-enabled")
@@ -21,7 +21,7 @@ def which(program: str) -> str | None:
 
 
 def install(packages: list[str], say: Callable[[str], None]) -> list[str]:
-    """Installs what apt has, each on its own; returns a line for each that stays missing."""
+    """Installs what apt has, one by one; returns a line for each that is still missing."""
     wanted = sorted(set(packages))
     if not wanted:
         return []
@@ -29,7 +29,7 @@ def install(packages: list[str], say: Callable[[str], None]) -> list[str]:
         return [f"missing packages: sudo apt-get install {' '.join(wanted)}"]
     say(f"installing {', '.join(wanted)}")
     _apt(["update", "-qq"])
-    # Installed servers are not to be started as services: the lab starts its own.
+    # Installed servers must not be started as services: the lab starts its own.
     closed = not POLICY.exists()
     if closed:
         POLICY.write_text("#!/bin/sh\nexit 101\n")
@@ -43,8 +43,8 @@ def install(packages: list[str], say: Callable[[str], None]) -> list[str]:
 
 
 def _install(package: str) -> int:
-    """Installs one package. A module for Apache is not left enabled in the machine's own site:
-    the lab's configurations load it themselves."""
+    """Installs a package. A module for Apache is not left enabled in the machine's own site: the
+    lab's configurations load it themselves."""
     before = _enabled()
     status = _apt(["install", "-y", "-qq", "--no-install-recommends", package])
     if package.startswith("libapache2-mod-") and (a2dismod := which("a2dismod")):

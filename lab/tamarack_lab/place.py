@@ -1,17 +1,17 @@
-"""Where something of a parsed TOML file stands in its text."""
+"""Finds the line of a part of a parsed TOML file."""
 
 from __future__ import annotations
 
 import re
 
-# Keys and numbers, as pydantic tells where it found a fault: ("cells", 1, "quick", "servers", 0).
+# Keys and numbers, as pydantic reports an error's place: ("cells", 1, "quick", "servers", 0).
 Place = tuple[int | str, ...]
-# What ends the value of a key: the next key, the next table.
+# The end of a key's value: the next key or table.
 ENDS = re.compile(r"^\s*([\w\"'.-]+\s*=|\[+\s*[A-Za-z])")
 
 
 def line_of(text: str, place: Place, value: object = None) -> int:
-    """The line of a key: its table first, then the key; of a text in its list, if one is named."""
+    """The line of a key: its table first, then the key; or of a text in its list."""
     lines = text.splitlines()
     at = 0
     for number, part in enumerate(place):
@@ -22,8 +22,8 @@ def line_of(text: str, place: Place, value: object = None) -> int:
 
 
 def _found(lines: list[str], start: int, part: str, count: int | None) -> int:
-    """The line of a key or a table from `start` on, of tables that repeat the one of number
-    `count`; `start` itself when there is none."""
+    """The line of a key or a table from `start`; of repeated tables that of number `count`;
+    `start` itself if there is none."""
     table = re.compile(rf"^\s*\[+\s*(\w+\.)*{re.escape(part)}\s*\]+")
     key = re.compile(rf"^\s*\"?{re.escape(part)}\"?\s*=|[{{,]\s*\"?{re.escape(part)}\"?\s*=")
     tables = [at for at in range(start, len(lines)) if table.match(lines[at])]
@@ -34,7 +34,7 @@ def _found(lines: list[str], start: int, part: str, count: int | None) -> int:
 
 
 def _within(lines: list[str], start: int, value: object) -> int:
-    """The line of a text in a value that goes over several lines."""
+    """The line of a text in a value that spans several lines."""
     if isinstance(value, str):
         for at in range(start, len(lines)):
             if at > start and ENDS.match(lines[at]):

@@ -1,4 +1,5 @@
-"""From an experiment to its cells: the product of each block's lists, for the servers that can."""
+"""From an experiment to its cells: the product of each block's lists, for the servers that
+support them."""
 
 from __future__ import annotations
 
@@ -12,23 +13,24 @@ from .results import Metric, Value
 from .servers import Server
 from .traffic import TRAFFICS
 
-# Starting, checking and stopping a server, by experience; for the estimate of the time left.
+# Empirical time for starting, checking and stopping a server; for the estimate of the remaining
+# time.
 OVERHEAD_S = 1.2
 JMETER_S = 6.0
 IDLE_PER_S = 1500.0
-# A process of an embedded application loads its framework for itself.
+# Each process of an embedded application loads its framework.
 APPLICATION_S = 0.4
-# What a page asks of the server.
+# The feature of the server that a page requires.
 PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app", "text": "gzip", "private": "login",
                  "hosts": "hosts", "aliases": "hosts"}
-# --quick tries only some numbers of CPUs where there are more than these.
+# --quick uses only some numbers of CPUs if there are more than these.
 QUICK_CPUS = 4
 FEW_CPUS = cpu_lists.FEW
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One cell that is to be measured."""
+    """A cell to be measured."""
 
     experiment: str
     key: str
@@ -52,11 +54,11 @@ class Planned:
 
     @property
     def feature(self) -> str:
-        """static, or what its page is about."""
+        """static, or the page's feature."""
         return PAGE_FEATURES.get(self.page, "static")
 
     def cost_s(self, seconds: float, warm_up_s: float) -> float:
-        """About how long one start takes."""
+        """The approximate time of a start."""
         cost = seconds + warm_up_s + OVERHEAD_S
         if self.tool == "jmeter":
             return cost - seconds + JMETER_S
@@ -67,7 +69,7 @@ class Planned:
 
     @property
     def load(self) -> str:
-        """The load in words: the tool, how many at once, what they ask for."""
+        """The load in words: the tool, the concurrency, the requests."""
         block = self.block
         if self.tool == "idle":
             return f"{block.connections:,} connections that ask for nothing"
@@ -83,13 +85,13 @@ class Planned:
 
     @property
     def needs(self) -> list[str]:
-        """What its server has to have beside a static file."""
+        """The features that its server needs besides static files."""
         return needs(self.page, self.scheme, self.log, self.htaccess)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment's cells, and what this run leaves out of it."""
+    """An experiment's cells, and the parts that this run omits."""
 
     spec: Spec
     cells: list[Planned]
@@ -100,7 +102,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The part of an experiment that is wanted; empty: all of it."""
+    """The chosen part of an experiment; empty: all of it."""
 
     servers: frozenset[str] = frozenset()
     scenarios: frozenset[str] = frozenset()
@@ -108,7 +110,7 @@ class Chosen:
     judged: bool = False
 
     def takes(self, cell: Planned, spec: Spec) -> bool:
-        """Whether the cell is of that part."""
+        """Whether the cell belongs to that part."""
         return ((not self.servers or cell.server in self.servers)
                 and (not self.scenarios or cell.block.scenario in self.scenarios)
                 and (not self.judged or any(
@@ -118,7 +120,7 @@ class Chosen:
 
 def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, side_cpus: int,
          chosen: Chosen = Chosen()) -> Plan:
-    """All cells that are chosen; `cpus` of the machine, `side_cpus` of the server's side."""
+    """All chosen cells; `cpus` of the machine, `side_cpus` of the server's side."""
     cells: dict[str, Planned] = {}
     left_out = list(spec.left_out)
     scenarios = [block.scenario for block in spec.cells]
@@ -137,9 +139,9 @@ def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, sid
 
 def _for_run(block: Block, quick: bool, kinds: dict[str, type[Server]],
              alike: bool) -> tuple[Block, list[str]]:
-    """The block as this run has it, and lines on what --quick leaves out.
+    """The block in this run, and lines on what --quick omits.
 
-    Blocks whose scenario is `alike` are told apart by their tool.
+    Blocks whose scenario is `alike` are distinguished by their tool.
     """
     if not quick:
         return block, []
@@ -151,7 +153,7 @@ def _for_run(block: Block, quick: bool, kinds: dict[str, type[Server]],
 
 
 def _change(block: Block, name: str, value: Any, kinds: dict[str, type[Server]]) -> str:
-    """What a changed field leaves out; empty when that is nothing."""
+    """What a changed field omits; empty if nothing."""
     full = getattr(block, name)
     if not isinstance(full, list):
         now = value if value else "as many as the time allows"
@@ -160,7 +162,7 @@ def _change(block: Block, name: str, value: Any, kinds: dict[str, type[Server]])
         return f"{name} {_joined(value)} instead of {_joined(full)}"
     gone = [one for one in full if one not in value]
     if name == "servers":
-        # Who can't do it is not left out for the time that it takes.
+        # A server without the feature is not omitted for lack of time.
         gone = [one for one in gone if _takes_part(kinds[one], block)]
     return f"{name} {_joined(gone)}" if gone else ""
 
@@ -178,7 +180,7 @@ def _takes_part(kind: type[Server], block: Block) -> bool:
 
 
 def _affinity(kind: type[Server], wanted: str) -> str:
-    """ "pinned" is by the server itself where it can, else by hand."""
+    """"pinned" is by the server itself if possible, otherwise by hand."""
     if wanted != "pinned":
         return wanted
     return "own" if kind.can("affinity") else "taskset"
@@ -222,7 +224,7 @@ def _cpu_counts(block: Block, quick: bool, cpus: int, side_cpus: int) -> list[in
                 levels = sorted({1, 2, 4, cpus // 2, cpus})
             counts += levels
         elif value == "several":
-            # Affinity means nothing on one CPU.
+            # Affinity has no meaning on one CPU.
             counts.append(max(2, side_cpus) if cpus > 1 else None)
         else:
             counts.append(None if value == "side" else int(value))
@@ -230,7 +232,7 @@ def _cpu_counts(block: Block, quick: bool, cpus: int, side_cpus: int) -> list[in
 
 
 def needs(page: str, scheme: str, log: str, htaccess: str) -> list[str]:
-    """Features of a server that a cell is about."""
+    """The server features that a cell requires."""
     found = [PAGE_FEATURES[page]] if page in PAGE_FEATURES else []
     found += ["tls"] if scheme == "https" else []
     found += ["log"] if log != "off" else []
@@ -239,7 +241,7 @@ def needs(page: str, scheme: str, log: str, htaccess: str) -> list[str]:
 
 def _makes_sense(kind: type[Server], page: str, scheme: str, log: str, htaccess: str,
                  affinity: str) -> bool:
-    """Whether the server has what the cell is about. What it lacks by nature is no cell."""
+    """Whether the server has the features of the cell. What it lacks by design is no cell."""
     if affinity in ("taskset", "own", "bound") and \
             kind.can("affinity") != (affinity in ("own", "bound")):
         return False

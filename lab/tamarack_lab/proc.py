@@ -1,7 +1,7 @@
-"""What the kernel counted for a server: CPU time, migrations, context switches, memory.
+"""The kernel's counters for a server: CPU time, migrations, context switches, memory.
 
-CPU time comes from a cgroup of the server's own where one can be made (threads and children that
-ended are counted whole), else from each process's clock and the times of children it waited for.
+CPU time comes from a separate cgroup if possible (threads and children that ended are counted
+fully), otherwise from each process's clock and the times of children it waited for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Reading:
-    """Totals since the start; None where the kernel doesn't tell."""
+    """Totals since the start; None if the kernel does not provide them."""
 
     cpu_ns: int
     migrations: dict[int, int]
@@ -26,7 +26,7 @@ class Reading:
 
 
 def family(root: int) -> list[int]:
-    """The process and everything that descends from it."""
+    """The process and all its descendants."""
     members = [root]
     for pid in members:
         for task in tasks(pid):
@@ -64,7 +64,7 @@ def reading(pids: list[int], group: Group | None) -> Reading:
 
 
 def grown(before: dict[int, int], after: dict[int, int]) -> int | None:
-    """Growth of a counter over all threads that are alive; None when nothing was read."""
+    """Growth of a counter over all live threads; None if nothing was read."""
     if not after:
         return None
     return sum(count - before.get(task, 0) for task, count in after.items())
@@ -106,7 +106,7 @@ def _ticks(cpus: tuple[int, ...]) -> list[int]:
 
 
 def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    """Share of the time between two readings: in which the CPUs were not idle, or were taken."""
+    """The share of the time between two readings in which the CPUs were busy, or were taken."""
     if after[1] <= before[1]:
         return None
     return (after[0] - before[0]) / (after[1] - before[1])
@@ -120,7 +120,7 @@ class Group:
 
     @classmethod
     def make(cls, name: str) -> Group | None:
-        """A new group, or None where cgroup v2 is missing or closed to us."""
+        """A new group, or None if cgroup v2 is missing or not accessible."""
         for line in _read(PROC / "mounts").splitlines():
             words = line.split()
             if len(words) > 2 and words[2] == "cgroup2":
@@ -141,18 +141,18 @@ class Group:
         return ["sh", "-c", script, str(self._folder / "cgroup.procs"), *command]
 
     def pids(self) -> list[int]:
-        """Everything that was started inside."""
+        """All processes started inside."""
         return [int(word) for word in _read(self._folder / "cgroup.procs").split()]
 
     def cpu_ns(self) -> int:
-        """CPU time since it was made, -1 when unknown."""
+        """CPU time since its creation, -1 if unknown."""
         for line in _read(self._folder / "cpu.stat").splitlines():
             if line.startswith("usage_usec "):
                 return int(line.split()[1]) * 1000
         return -1
 
     def remove(self) -> None:
-        """Removes it; what still runs inside keeps it for a moment."""
+        """Removes it; processes that still run inside keep it for a moment."""
         for _ in range(50):
             try:
                 self._folder.rmdir()

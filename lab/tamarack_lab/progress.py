@@ -1,4 +1,4 @@
-"""What runs now, how much is done, how long the rest will take."""
+"""The current task, the progress, and the remaining time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-# Where there is no terminal: a line this often.
+# The interval of lines without a terminal.
 LINE_EVERY_S = 30.0
-# Until so much is done the plan's own estimate is better than the pace.
+# Until this much is done, the plan's estimate is better than the pace.
 TRUST_S = 20.0
 
 
 class Progress:
-    """A bar on a terminal, a line now and then in a log."""
+    """A bar on a terminal, occasional lines in a log."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

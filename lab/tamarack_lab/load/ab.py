@@ -1,4 +1,4 @@
-"""ab, ApacheBench: what the older studies were made with. One thread, HTTP/1.0."""
+"""ab, ApacheBench, the tool of the older studies. One thread, HTTP/1.0."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..errors import LabError
 from .side import Side
 from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint
 
-# ab keeps a record of every request: room for what a run can bring.
+# ab keeps a record of every request: room for those of a run.
 REQUESTS_MAX = 400_000
 COMPLETE = re.compile(r"^Complete requests:\s+(\d+)", re.MULTILINE)
 TOOK = re.compile(r"^Time taken for tests:\s+([\d.]+)", re.MULTILINE)
 KINDS = re.compile(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)")
 NON_2XX = re.compile(r"^Non-2xx responses:\s+(\d+)", re.MULTILINE)
-# Of the first answer; the others are compared with it.
+# Of the first response; the others are compared with it.
 LENGTH = re.compile(r"^Document Length:\s+(\d+) bytes", re.MULTILINE)
 BYTES = re.compile(r"^Total transferred:\s+(\d+)", re.MULTILINE)
 TOTAL = re.compile(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", re.MULTILINE)
@@ -58,7 +58,7 @@ def count(output: str, table: str, order: Order) -> Count:
     other = NON_2XX.search(output)
     counted["status"] = int(other[1]) if other else 0
     requests, sent = int(complete[1]), BYTES.search(output)
-    # An answer with another status has another length too: it is an error, and counts once.
+    # A response with another status also has another length: it is an error, and counts once.
     wrong = max(0, counted.pop("length", 0) - counted["status"])
     first, wanted = LENGTH.search(output), order.pages[0].length
     if wanted >= 0 and (not first or int(first[1]) != wanted):
@@ -73,6 +73,6 @@ def count(output: str, table: str, order: Order) -> Count:
 
 
 def _percentiles(table: str) -> dict[str, float]:
-    """50, 90 and 99 in µs. ab's table has whole per cents only: 99.9 is left out."""
+    """50, 90 and 99 in µs. ab's table has whole per cents only, so 99.9 is omitted."""
     rows = dict(line.split(",", 1) for line in table.splitlines()[1:] if "," in line)
     return {key: float(rows[key]) * 1000 for key in ("50", "90", "99") if key in rows}

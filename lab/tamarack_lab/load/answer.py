@@ -1,6 +1,7 @@
-"""How long a whole response is, head and body: what the sum of a load tool's bytes is held against.
+"""The length of a whole response, head and body, which the sum of a load tool's bytes is compared
+with.
 
-The request is the load tool's: its head decides about the response's (Connection, Keep-Alive).
+The request is the load tool's: its head determines the response's (Connection, Keep-Alive).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from .tool import Order
 TIMEOUT_S = 30.0
 LENGTH = re.compile(rb"^content-length:\s*(\d+)", re.IGNORECASE | re.MULTILINE)
 CHUNKED = re.compile(rb"^transfer-encoding:\s*chunked", re.IGNORECASE | re.MULTILINE)
-# The number in a head that no load has: it begins elsewhere.
+# A number for the head that no load uses: it begins elsewhere.
 NUMBER = 10**12
 
 
 def lengths(order: Order) -> tuple[tuple[int, int], ...]:
-    """The least and the most bytes of a response of each kind, over the pages that are looked at;
-    empty where a body's length changes. LabError."""
+    """The least and the most bytes of a response of each kind, over the checked pages; empty if
+    a body's length varies. Raises LabError."""
     kinds, pages = order.traffic.kinds, looked_at(order.pages)
     if any(kind.status == 200 and page.length < 0 for kind in kinds for page in pages):
         return ()
@@ -75,5 +76,5 @@ def _complete(received: bytes, kind: Kind) -> bool:
     if CHUNKED.search(head):
         return body.endswith(b"\r\n0\r\n\r\n") or body == b"0\r\n\r\n"
     length = LENGTH.search(head)
-    # Without one the response ends with the connection.
+    # Without a length the response ends with the connection.
     return length is not None and len(body) >= int(length[1])

@@ -57,7 +57,7 @@ def count(output: str, log: str, order: Order) -> Count:
     traffic = TRAFFIC.search(output)
     received = int(traffic[1]) if traffic else None
     good, length = int(requests[1]), order.pages[0].length
-    # Bodies of all answers, and of those that the end cut off.
+    # Bodies of all responses, and of those cut off at the end.
     wrong = int(length >= 0 and traffic is not None and not
                 good * length <= int(traffic[2]) <= (good + order.clients) * length)
     return Count(good, float(took[1]) * UNIT[took[2]], sum(counted.values()), wrong,

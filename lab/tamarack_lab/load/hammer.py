@@ -1,4 +1,4 @@
-"""The lab's own tool (lab/load/hammer.c): it compares every body, and has an open loop."""
+"""The lab's own tool (lab/load/hammer.c): compares every body, and has an open loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Hammer(Tool):
     any_traffic = True
 
     def missing(self, side: Side) -> str:
-        """It is compiled here and carried there."""
+        """It is compiled here and copied there."""
         try:
             compiled.program(SOURCE, "-lm")
         except Absent as error:
@@ -41,7 +41,7 @@ class Hammer(Tool):
         return "lab/load/hammer.c"
 
     def run_one(self, order: Order, side: Side) -> Count:
-        """One process per thread that was ordered, their histograms merged."""
+        """One process per requested thread; their histograms are merged."""
         program = side.put(compiled.program(SOURCE, "-lm"))
         parts = max(1, min(order.threads, order.clients))
         with ThreadPoolExecutor(parts) as pool:
@@ -50,7 +50,7 @@ class Hammer(Tool):
                 range(parts))))
 
     def arguments(self, order: Order) -> list[str]:
-        """What tells this kind of load from the others."""
+        """The arguments that distinguish this kind of load."""
         return ["-d", f"{order.seconds:g}"]
 
     def _run_process(self, order: Order, program: str, side: Side) -> Count:
@@ -68,23 +68,24 @@ class Hammer(Tool):
 
 
 class Open(Hammer):
-    """Open loop at a rate; latencies count from when a request was due."""
+    """Open loop at a rate; latencies begin when a request is due."""
 
     name = "open"
 
     def arguments(self, order: Order) -> list[str]:
-        """The rate, unless a peak is looked for."""
+        """The rate, unless the peak is being determined."""
         rate = ["-r", str(max(1, round(order.rate)))] if order.rate else []
         return [*super().arguments(order), *rate]
 
 
 class Users(Hammer):
-    """So many users, each with so many requests, every one of them kept for the scatter."""
+    """A number of users with a number of requests each, all of which are kept for the scatter
+    plot."""
 
     name = "users"
 
     def arguments(self, order: Order) -> list[str]:
-        """A number each; without one (the warm-up) a time."""
+        """A number each, or a time without one (in the warm-up)."""
         each = order.requests_each
         return ["-n", str(each)] if each else super().arguments(order)
 

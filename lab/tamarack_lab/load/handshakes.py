@@ -1,4 +1,4 @@
-"""Full TLS handshakes, by openssl s_time: each connection is new and asks once."""
+"""Full TLS handshakes by openssl s_time: each connection is new and sends one request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENTS_MAX = 16
 
 
 class Handshakes(Tool):
-    """So many clients, each a process of its own."""
+    """A number of clients, each a separate process."""
 
     name = "handshakes"
     program = "openssl"
@@ -39,14 +39,14 @@ class Handshakes(Tool):
 
 
 def count(outputs: list[str], took_s: float, order: Order) -> Count:
-    """What s_time printed, a text for each client, over the time that they really took.
+    """The output of s_time, a text for each client, over the time that they actually took.
 
-    It stops when the clock's second has changed once more than it was told: up to a second late.
+    It stops when the clock's second has changed once more than requested: up to a second late.
     """
     found = [COUNT.search(output) for output in outputs]
     if not all(found):
         raise LabError("openssl s_time printed no figures")
     counted = [(int(one[1]), int(one[2])) for one in found if one]
-    # Bytes are the mean over a client's connections, heads included.
+    # Bytes are the mean over a client's connections, including heads.
     wrong = sum(1 for number, received in counted if number and received < order.pages[0].length)
     return Count(sum(number for number, _ in counted), took_s, wrong_bytes=wrong)

@@ -1,7 +1,7 @@
 """The heads of a load as a file, which wrk.lua and hammer.c both read.
 
-A line is a word and fields behind tabs: `order random|turn`, `kind WEIGHT STATUS METHOD TEMPLATE`
-with the line ends of the head escaped, `page PATH HOST LENGTH HASH`.
+A line is a word and fields separated by tabs: `order random|turn`, `kind WEIGHT STATUS METHOD
+TEMPLATE` with the line ends of the head escaped, `page PATH HOST LENGTH HASH`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tool import Order
 
 
 def file(order: Order) -> Path:
-    """The order's file, by its contents: runs that ask for the same have the same file."""
+    """The order's file, named by its contents: runs with the same requests share it."""
     text = written(order)
     name = f"heads-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     path = compiled.folder() / name
@@ -36,7 +36,7 @@ def written(order: Order) -> str:
         template = traffic.template(kind, order.validators, order.keep_alive)
         escaped = template.replace("\r\n", "\\r\\n")
         lines.append(f"kind\t{kind.weight}\t{kind.status}\t{kind.method}\t{escaped}")
-    # A body is compared where each response has it as it lies on the disk.
+    # A body is compared if each response has it unchanged.
     whole = all(kind.status == 200 and not kind.coding and kind.method == "GET"
                 for kind in traffic.kinds)
     for page in order.pages:

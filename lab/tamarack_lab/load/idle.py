@@ -1,4 +1,4 @@
-"""Idle connections: each got one answer and then stays open. Memory is read by the engine."""
+"""Idle connections: each got one response and stays open. The engine reads the memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import LabError
 from .side import Local, Side
 from .tool import Count, Order, Tool
 
-# Connections that come before the first reading: pools and arenas exist then.
+# Connections before the first reading: pools and arenas exist by then.
 WARM_UP = 500
 
 # Proportional and resident memory, in bytes.
@@ -22,10 +22,10 @@ Memory = Callable[[], tuple[int, int]]
 
 @dataclass(frozen=True)
 class Growth:
-    """What the connections took."""
+    """The memory of the connections."""
 
     count: Count
-    # Of proportional memory, for each connection.
+    # Proportional memory for each connection.
     each_bytes: float
     # Of the server with all connections open.
     pss_bytes: int
@@ -33,7 +33,7 @@ class Growth:
 
 
 class Idle(Tool):
-    """Opened from this machine by the lab itself, whatever the load side is."""
+    """Opened by the lab itself from this machine, whatever the load side is."""
 
     name = "idle"
     program = "sh"
@@ -43,11 +43,11 @@ class Idle(Tool):
         return "lab"
 
     def run_one(self, order: Order, side: Side) -> Count:
-        """Only for the warm-up: nothing."""
+        """Nothing; only for the warm-up."""
         return Count(0, 0.0)
 
     def grow(self, order: Order, side: Side, memory: Memory) -> Growth:
-        """Opens the connections, reads the server's memory while they are open, closes them."""
+        """Opens the connections, reads the server's memory while they are open, and closes them."""
         if not isinstance(side, Local) or side.namespace:
             raise LabError("idle connections are opened from this machine only")
         idle = _Connections(order)
@@ -72,7 +72,7 @@ class Idle(Tool):
 
 
 def settled(memory: Memory, limit_s: float = 3.0) -> tuple[int, int]:
-    """The memory when it has stopped to move, or after the limit."""
+    """The memory once it no longer changes, or after the limit."""
     deadline = time.monotonic() + limit_s
     last = memory()
     while time.monotonic() < deadline:
@@ -95,7 +95,7 @@ class _Connections:
         self._tls.verify_mode = ssl.CERT_NONE
 
     def add(self) -> None:
-        """Opens one, asks once, compares the body, leaves it open."""
+        """Opens a connection, sends one request, compares the body, and leaves it open."""
         order = self._order
         page = order.pages[0]
         connection = socket.create_connection((order.host, order.port), timeout=20)
@@ -112,11 +112,11 @@ class _Connections:
             received += part
 
     def count(self) -> int:
-        """Those that were opened."""
+        """The number of opened connections."""
         return len(self._open)
 
     def alive(self) -> int:
-        """Those that the server has not closed."""
+        """The number of connections that the server has not closed."""
         return sum(1 for connection in self._open if _is_open(connection))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""JMeter: what study P5 was driven with. Its plan is written anew for every run."""
+"""JMeter, the tool of study P5. Its plan is written for every run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .side import Side
 from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint, counted_over
 
 HOME = "/usr/share/jmeter"
-# Debian's XStream refuses JMeter's own classes unless it is told to allow them.
+# Debian's XStream refuses JMeter's own classes unless they are allowed explicitly.
 LAUNCHER = Path(__file__).parent.parent.parent / "load" / "JmeterLauncher.java"
 
 PLAN = """\
@@ -60,7 +60,7 @@ PLAN = """\
 
 
 class Jmeter(Tool):
-    """Users with a number of requests each; its warm-up is left to the caller."""
+    """Users with a number of requests each; the caller does the warm-up."""
 
     name = "jmeter"
     program = "jmeter"
@@ -68,7 +68,7 @@ class Jmeter(Tool):
     packages = ("jmeter", "jmeter-http", "default-jdk-headless")
 
     def missing(self, side: Side) -> str:
-        """JMeter, its HTTP part, which Debian packs apart, and Java."""
+        """JMeter, its HTTP part, which is a separate package in Debian, and Java."""
         jars = f"{HOME}/lib/ext/ApacheJMeter_http.jar"
         if side.has("java") and side.has("jmeter") and side.first_line(["ls", jars]) == jars:
             return ""
@@ -77,7 +77,7 @@ class Jmeter(Tool):
 
     def version(self, side: Side) -> str:
         """The line with a number."""
-        # Without -j it leaves a jmeter.log wherever it is asked.
+        # Without -j it leaves a jmeter.log in the working directory.
         said = side.first_line([
             "sh", "-c", "jmeter -j /dev/null --version 2>&1 | grep -m1 -o 'ersion [0-9.]*'"])
         return f"JMeter v{said}" if said else "JMeter"

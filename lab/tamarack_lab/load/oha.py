@@ -1,4 +1,4 @@
-"""oha: optional, where cargo install brought it."""
+"""oha: optional, if installed by cargo."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Oha(Tool):
 
 
 def count(said: dict[str, Any], order: Order) -> Count:
-    """oha's JSON. Requests that the end of the time cut off are no errors."""
+    """oha's JSON. Requests that were cut off at the end are not errors."""
     summary, latencies = said["summary"], said["latencyPercentiles"]
     codes = {int(code): int(number) for code, number in said["statusCodeDistribution"].items()}
     counted = {kind: int(number) for kind, number in said["errorDistribution"].items()

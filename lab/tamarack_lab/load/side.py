@@ -1,4 +1,4 @@
-"""Where the load runs: on other CPUs here, in other network namespaces, on other machines."""
+"""The side of the load: other CPUs here, other network namespaces, other machines."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ..errors import LabError
 if TYPE_CHECKING:
     from .tool import Count
 
-# A load tool that takes this much longer than it was told hangs.
+# A load tool that takes this much longer than requested hangs.
 GRACE_S = 60.0
 
 
 class Side:
-    """Runs commands where the load is to come from."""
+    """Runs commands on the side of the load."""
 
     hosts: tuple[str, ...] = ()
 
     def everywhere(self, work: Callable[[Side, int, int], Count]) -> list[Count]:
-        """Does the work on every machine at the same time: (side, number, of how many)."""
+        """Does the work on every machine at the same time: (side, number, total)."""
         return [work(self, 0, 1)]
 
     def run(self, command: list[str], timeout_s: float) -> str:
-        """Runs it there; its standard output. LabError when it fails or hangs."""
+        """Runs it there; returns its standard output. Raises LabError if it fails or hangs."""
         raise NotImplementedError
 
     def popen(self, command: list[str]) -> list[str]:
@@ -39,15 +39,16 @@ class Side:
         raise NotImplementedError
 
     def has(self, program: str) -> bool:
-        """Whether the program is there."""
+        """Whether the program exists."""
         raise NotImplementedError
 
     def put(self, file: Path) -> str:
-        """Brings a file there; its path there."""
+        """Copies a file there; returns its path there."""
         raise NotImplementedError
 
     def take(self, path: str) -> str:
-        """The text of a file that a tool wrote there, which is removed. Empty: no such file."""
+        """The text of a file that a tool wrote there, which is removed. Empty if it does not
+        exist."""
         raise NotImplementedError
 
     def scratch(self, name: str) -> str:
@@ -55,15 +56,15 @@ class Side:
         raise NotImplementedError
 
     def where(self) -> str:
-        """For messages: ' on HOST', or nothing."""
+        """For messages: ' on HOST', or an empty string."""
         return ""
 
     def cpu_count(self) -> int:
-        """CPUs that the load may use there."""
+        """The number of CPUs that the load may use there."""
         raise NotImplementedError
 
     def first_line(self, command: list[str]) -> str:
-        """The first line of what a command prints; empty when it fails."""
+        """The first line of a command's output; empty if it fails."""
         try:
             text = self.run(["sh", "-c", f"{shlex.join(command)} 2>&1 || true"], 20)
         except LabError:
@@ -72,11 +73,11 @@ class Side:
         return lines[0].strip() if lines else ""
 
     def close(self) -> None:
-        """Lets go of connections and files."""
+        """Closes connections and removes files."""
 
 
 class Local(Side):
-    """This machine, by a mask of CPUs, within a network namespace where one is named."""
+    """This machine, by a CPU mask, optionally in a network namespace."""
 
     def __init__(self, mask: tuple[int, ...], namespace: str = "") -> None:
         self.mask = mask
@@ -93,7 +94,8 @@ class Local(Side):
         """Here."""
         started: list[subprocess.Popen[str]] = []
         try:
-            # An interrupt before it is noted would leave it running: subprocess.run has that gap.
+            # An interrupt before it is recorded would leave it running: subprocess.run has that
+            # gap.
             with deferred.interrupts():
                 started.append(subprocess.Popen(
                     self.popen(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -106,7 +108,7 @@ class Local(Side):
             raise LabError(f"{command[0]}: {error.strerror}") from None
         finally:
             for process in started:
-                # Of one that has ended this does nothing; leaving closes the pipes and waits.
+                # No effect on a process that has ended; leaving closes the pipes and waits.
                 process.kill()
                 with process:
                     pass
@@ -144,7 +146,7 @@ class Local(Side):
 
 
 class Ssh(Side):
-    """Another machine. ~/.ssh/config and the agent are honoured; no password is ever asked."""
+    """Another machine. ~/.ssh/config and the agent are used; no password is ever asked for."""
 
     def __init__(self, host: str, port: int | None = None, key: str = "") -> None:
         import fabric
@@ -208,14 +210,14 @@ class Ssh(Side):
         return self._cpus
 
     def close(self) -> None:
-        """Removes the folder, hangs up."""
+        """Removes the folder, disconnects."""
         self._connection.run(f"rm -rf {shlex.quote(self._folder)}", hide=True, warn=True,
                              in_stream=False)
         self._connection.close()
 
 
 class Several(Side):
-    """Several machines; questions go to the first that says no, work goes to all."""
+    """Several machines; queries go to the first that says no, work goes to all."""
 
     def __init__(self, sides: list[Side]) -> None:
         self._sides = sides

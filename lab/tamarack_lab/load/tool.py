@@ -1,4 +1,4 @@
-"""What a load tool is: it takes an order, and says what it counted."""
+"""A load tool: runs an order, and returns its counts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..site import Page
 from ..traffic import SAME, Traffic, Validators
 from .side import Side
 
-# Longer than any answer should take, so that a hang is an error and not the end of the run.
+# Longer than any response should take, so that a hang is an error and not the end of the run.
 REQUEST_TIMEOUT_S = 30
-# Noticed, in the way, given up.
+# Noticeable, disruptive, given up.
 LIMITS_MS = (100, 1000, 10_000)
-# What the head of one right answer may be longer or shorter than that of another.
+# The difference in length between the heads of correct responses.
 HEAD_SLACK_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Order:
-    """What load is wanted, of which server."""
+    """The requested load of a server."""
 
     scheme: str
     host: str
@@ -33,7 +33,7 @@ class Order:
     seconds: float
     threads: int = 1
     keep_alive: bool = True
-    # Requests in all, requests of each client, requests per second: where not a time is given.
+    # Requests in total, requests of each client, requests per second: if not a time.
     requests: int | None = None
     requests_each: int | None = None
     rate: float | None = None
@@ -41,21 +41,21 @@ class Order:
     connections: int = 0
     timeline: bool = False
     seed: int = 1
-    # What is asked for of the pages, and the validators that its conditional requests name.
+    # The kinds of requests, and the validators of conditional ones.
     traffic: Traffic = SAME
     validators: Validators = Validators()
-    # Every response's status is counted, which takes the load time (the warm-up).
+    # Count every response's status, which costs the load time (in the warm-up).
     counting: bool = False
-    # The least and the most bytes of a whole response, head and body, by the traffic's kind;
-    # empty: not known.
+    # The least and the most bytes of a whole response, head and body, by the traffic's kind; empty:
+    # not known.
     answer_bytes: tuple[tuple[int, int], ...] = ()
 
     def url(self, page: Page) -> str:
-        """As a tool wants it."""
+        """The URL for a tool."""
         return f"{self.scheme}://{self.host}:{self.port}{page.path}"
 
     def share(self, number: int, parts: int) -> Order:
-        """What one of several load machines does."""
+        """The part of one of several load machines."""
         def split(whole: int) -> int:
             return whole // parts + (number < whole % parts)
         return replace(
@@ -66,7 +66,7 @@ class Order:
 
 @dataclass
 class Count:
-    """What a tool counted."""
+    """The counts of a tool."""
 
     requests: int
     duration_s: float
@@ -76,14 +76,14 @@ class Count:
     bytes: int | None = None
     histogram: Histogram | None = None
     stdev_us: float | None = None
-    # Percentiles by the tool, where it keeps no histogram.
+    # Percentiles by the tool, if it has no histogram.
     percentiles_us: dict[str, float] = field(default_factory=dict)
     mean_us: float = 0.0
     max_us: float = 0.0
     over: dict[int, int] = field(default_factory=dict)
     corrected: bool = False
     timeline_ms: list[tuple[float, float]] | None = None
-    # Responses by status, where they were counted.
+    # Responses by status, if they were counted.
     statuses: dict[int, int] = field(default_factory=dict)
 
     def latency(self) -> Latency | None:
@@ -135,7 +135,7 @@ def together(counts: list[Count]) -> Count:
 
 
 def _deviation(counts: list[Count]) -> float | None:
-    """Of all answers together: their squares add up."""
+    """The deviation of all responses together: squares add up."""
     requests = sum(count.requests for count in counts)
     total = squares = 0.0
     for count in counts:
@@ -155,27 +155,27 @@ class Tool:
     name: ClassVar[str] = ""
     program: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
-    # Whether it can take several pages.
+    # Whether it supports several pages.
     many_pages: ClassVar[bool] = False
-    # Whether it compares no body, but all bytes with those of whole answers.
+    # Whether it compares only the total of bytes with those of whole responses.
     sums_bytes: ClassVar[bool] = False
     # Whether it can send heads of which no two are alike.
     any_traffic: ClassVar[bool] = False
-    # False: it takes seconds to start, in which the server's idle CPU time would be counted.
+    # False: it takes seconds to start, during which the server's idle CPU time would be counted.
     starts_at_once: ClassVar[bool] = True
 
     def missing(self, side: Side) -> str:
-        """Why it can't run there, in one line; empty when it can."""
+        """Why it can't run there, in one line; empty if it can."""
         if side.has(self.program):
             return ""
         return f"{self.name} is missing{side.where()}: apt-get install {' '.join(self.packages)}"
 
     def version(self, side: Side) -> str:
-        """What it calls itself."""
+        """Its name and version."""
         return side.first_line([self.program, "-v"])
 
     def run(self, order: Order, side: Side) -> Count:
-        """Runs it, on every load machine with its share, and adds up."""
+        """Runs it on every load machine with its share, and adds up."""
         return together(side.everywhere(
             lambda one, number, parts: self.run_one(order.share(number, parts), one)))
 
@@ -185,10 +185,10 @@ class Tool:
 
 
 def wrong_sum(order: Order, asked: Sequence[int], answered: int, received: int) -> bool:
-    """Whether so many bytes can't be the right responses to so many requests of each kind.
+    """Whether this many bytes can't be the correct responses to these numbers of requests by kind.
 
-    Those that were under way at the end may have any part of theirs. Heads differ by some bytes:
-    `Keep-Alive: max=99` is shorter than what came before it.
+    Those in progress at the end may have any part of theirs. Heads differ by some bytes:
+    `Keep-Alive: max=99` is shorter than its predecessors.
     """
     if not order.answer_bytes:
         return False
@@ -202,7 +202,7 @@ def wrong_sum(order: Order, asked: Sequence[int], answered: int, received: int) 
 
 def counted_over(took_us: Sequence[float]) -> dict[int, int]:
     """How many took longer than 0.1, 1 and 10 s, by the limit in milliseconds: from the rows
-    themselves, because a histogram's bucket can lie on both sides of a limit."""
+    themselves, because a histogram's bucket can extend over a limit."""
     return {limit: sum(1 for took in took_us if took > limit * 1000) for limit in LIMITS_MS}
 
 

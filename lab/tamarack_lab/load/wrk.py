@@ -14,12 +14,12 @@ from .tool import REQUEST_TIMEOUT_S, Count, Order, Tool, complaint, wrong_sum
 
 SCRIPT = Path(__file__).parent / "wrk.lua"
 ERRORS = ("connect", "read", "write", "status", "timeout")
-# Latencies whose number is farther from that of the requests are not shown.
+# Latencies whose count differs more from the number of requests are not shown.
 LOST_MAX = 0.01
 
 
 class Wrk(Tool):
-    """Keep-alive connections, one thread per load CPU unless told."""
+    """Keep-alive connections, by default one thread per load CPU."""
 
     name = "wrk"
     program = "wrk"
@@ -33,7 +33,7 @@ class Wrk(Tool):
         return side.first_line([self.program, "-v"]).split(" Copyright")[0]
 
     def run_one(self, order: Order, side: Side) -> Count:
-        """One run. wrk knows whole seconds."""
+        """One run. wrk supports only whole seconds."""
         threads = min(order.threads, order.clients)
         output = side.run(
             ["wrk", f"-t{threads}", f"-c{order.clients}", f"-d{max(1, round(order.seconds))}s",
@@ -53,14 +53,14 @@ def count(said: dict[str, Any], order: Order) -> Count:
     counted = {kind: int(said[kind]) for kind in ERRORS if kind != "status"}
     # A head that never changes is sent without being counted.
     asked = [int(one) for one in said["asked"]] or [requests + order.clients]
-    # At the end each connection may have a request under way; one is made when wrk starts.
+    # At the end each connection may have a request in progress; one is created when wrk starts.
     under_way = order.clients + order.threads + sum(counted.values())
     statuses = {int(status): int(number) for status, number in said["statuses"].items()}
     counted |= unexpected(order, asked, under_way, statuses, int(said["status"]))
     made = Count(requests, said["duration_us"] / 1e6, sum(counted.values()),
                  int(wrong_sum(order, asked, requests, received)), complaint(counted), received,
                  statuses=statuses)
-    # Where wrk's correction can't be taken back, no latency is better than an invented one.
+    # If wrk's correction can't be undone, no latency is better than a synthetic one.
     if abs(int(said["counted"]) - requests) <= requests * LOST_MAX:
         made.histogram = Histogram.of_pairs(
             said["histogram"], float(said["mean_us"]), float(said["max_us"]))
@@ -72,9 +72,9 @@ def count(said: dict[str, Any], order: Order) -> Count:
 
 def unexpected(order: Order, asked: list[int], under_way: int, statuses: dict[int, int],
                over_399: int) -> dict[str, int]:
-    """How many responses had another status than was meant, by what was wrong.
+    """How many responses had an unexpected status, by the difference.
 
-    Where statuses are not counted one by one wrk still counts those over 399.
+    If statuses are not counted individually, wrk still counts those over 399.
     """
     wanted: dict[int, int] = {}
     for kind, number in zip(order.traffic.kinds, asked, strict=True):
