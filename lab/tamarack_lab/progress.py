@@ -27,7 +27,7 @@ class Progress:
         self._task: TaskID | None = None
 
     def begin(self, total_s: float, starts: int) -> None:
-        """All that is to be done."""
+        """All work to do."""
         self._total_s, self._starts = total_s, starts
         self._began = time.monotonic()
         self._console.print(f"{starts} fresh starts, about {clock(total_s)}", highlight=False)
@@ -39,12 +39,12 @@ class Progress:
             self._bar.start()
 
     def experiment(self, name: str) -> None:
-        """The experiment that runs now."""
+        """The experiment in progress."""
         self._name = name
         self._said = 0.0
 
     def now(self, what: str) -> None:
-        """The cell that runs now."""
+        """The cell in progress."""
         count = f"{self._count}/{self._starts} starts"
         left = clock(self.left_s())
         if self._bar and self._task is not None:
@@ -55,18 +55,18 @@ class Progress:
             self._console.print(f"{self._name}: {count}, {left} left: {what}", highlight=False)
 
     def done(self, cost_s: float) -> None:
-        """One more, which the plan reckoned with so much."""
+        """Counts one more step, to which the plan attributed this cost."""
         self._done_s += cost_s
         self._count += 1
 
     def left_s(self) -> float:
-        """By the pace so far."""
+        """Estimated from the pace so far."""
         rest = max(0.0, self._total_s - self._done_s)
         elapsed = time.monotonic() - self._began
         return rest * (elapsed / self._done_s if self._done_s > TRUST_S else 1.0)
 
     def end(self) -> None:
-        """Leaves the terminal as it was."""
+        """Restores the terminal."""
         if self._bar:
             self._bar.stop()
             self._bar = None

@@ -17,13 +17,14 @@ REMOVE_TRIES = 50
 
 @dataclass(frozen=True)
 class Quota:
-    """What is started inside shares the time."""
+    """Processes started inside share the time."""
 
     folder: Path
 
     @classmethod
     def make(cls, name: str, cpus: float) -> Quota:
-        """So many CPUs' worth of time in each period. LabError where that can't be had."""
+        """Allows this many CPUs' worth of time in each period. Raises LabError if that is not
+        possible."""
         folder = _home() / f"tamarack-lab-{os.getpid()}-quota-{name}"
         quota_us = round(cpus * PERIOD_US)
         try:
@@ -43,13 +44,13 @@ class Quota:
         return ["sh", "-c", script, str(self.folder / "cgroup.procs"), *command]
 
     def periods(self) -> tuple[int, int]:
-        """Periods in which the time was used up, and all that had something to do."""
+        """Periods in which the time was used up, and all periods with work to do."""
         lines = (self.folder / "cpu.stat").read_text().splitlines()
         words = dict(line.split()[:2] for line in lines)
         return int(words["nr_throttled"]), int(words["nr_periods"])
 
     def remove(self) -> None:
-        """Removes it; what still runs inside keeps it for a moment."""
+        """Removes it; processes that still run inside keep it for a moment."""
         for _ in range(REMOVE_TRIES):
             try:
                 self.folder.rmdir()

@@ -1,4 +1,4 @@
-"""One start's value of each metric: what the noise floors and the report both go by."""
+"""One start's value of each metric, for both the noise floors and the report."""
 
 from __future__ import annotations
 

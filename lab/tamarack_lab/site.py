@@ -1,4 +1,4 @@
-"""The pages that are served, and the certificate."""
+"""The pages to serve, and the certificate."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 SEED = 1
 FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
-# What an experiment may ask for, by name.
+# The names that an experiment may request.
 PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
          "private", "many", "hosts", "aliases")
-# Made for runs that ask for them only: each is thousands of files.
+# Created only for runs that request them: each is thousands of files.
 LARGE = frozenset({"many", "hosts", "aliases"})
-# Sizes of the pages of "mixed": small icons to a picture, as a site has them.
+# Sizes of the pages of "mixed": from small icons to a picture, as on a site.
 MIXED_BYTES = (200, 512, 1024, 2048, 4096, 8192, 16384, 40960, 102400)
 
 # A site: folders of folders with files of 1 KiB.
@@ -45,21 +45,21 @@ PART = "<p>included</p>\n"
 
 @dataclass(frozen=True)
 class Login:
-    """A user of the private pages: made up, for servers that live for seconds on loopback."""
+    """A user of the private pages: invented, for servers that live for seconds on loopback."""
 
     user: str
     password: str
-    # bcrypt, cost 5: what `htpasswd -B` writes.
+    # bcrypt, cost 5: the output of `htpasswd -B`.
     hashed: str
 
     @property
     def token(self) -> str:
-        """As the field Authorization has it."""
+        """As in the field Authorization."""
         return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
     @property
     def line(self) -> str:
-        """As a password file has it."""
+        """As in a password file."""
         return f"{self.user}:{self.hashed}\n"
 
 
@@ -68,13 +68,13 @@ LOGIN = Login("visitor", "larch", "$2y$05$4RBA72khvADCXoCSurO.DOxrLAbyi8UpEw5Pcd
 
 @dataclass(frozen=True)
 class Page:
-    """A path, and what it has to answer; `body` None: changes with every request."""
+    """A path with its expected response; `body` None: changes with every request."""
 
     path: str
     body: bytes | None
-    # Has to be in a body that changes.
+    # Must be part of a body that changes.
     contains: bytes = b""
-    # The virtual host it belongs to; empty: the server's own.
+    # The virtual host it belongs to; empty: the main server.
     host: str = ""
 
     @property
@@ -88,12 +88,12 @@ class Page:
         return 0 if self.body is None else fnv1a(self.body)
 
     def fits(self, body: bytes) -> bool:
-        """Whether this is the right answer."""
+        """Whether this is the expected response."""
         return self.contains in body and len(body) > 0 if self.body is None else body == self.body
 
 
 def fnv1a(data: bytes) -> int:
-    """64-bit FNV-1a, as the load tool reckons it."""
+    """64-bit FNV-1a, as the load tool computes it."""
     value = FNV_OFFSET
     for byte in data:
         value = (value ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
@@ -102,7 +102,7 @@ def fnv1a(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Site:
-    """Where everything lies."""
+    """The folder of all files."""
 
     root: Path
     documents: Path
@@ -117,7 +117,7 @@ class Site:
 def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
     """Writes documents and an ECDSA certificate under a folder that any user can read.
 
-    Of the pages in LARGE those that are asked for.
+    Of the pages in LARGE, only the requested ones are written.
     """
     root.chmod(0o755)
     documents = root / "documents"
@@ -139,7 +139,7 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "private": _files(documents, chance, "/private", PRIVATE_FILES),
     }
     pages |= {name: _large(name, documents, chance) for name in sorted(large)}
-    # Two .htaccess files that take part in the merge and change nothing in the answer.
+    # Two .htaccess files that take part in the merge and don't change the response.
     (documents / "one/two/.htaccess").write_text("DirectoryIndex index.html\n")
     (documents / "one/two/three/four/.htaccess").write_text("AddType text/x-none .none\n")
     _file(documents, "/ssi/part.html", PART.encode())
@@ -155,11 +155,11 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
 
 
 def _file(documents: Path, url: str, body: bytes, name: str = "") -> Page:
-    """Writes the file of a page; `name` is the file's, where the URL is a folder's."""
+    """Writes the file of a page; `name` is the file's if the URL is a folder's."""
     path = documents / f"{url}{name}".lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)
-    # Older than any cache's idea of "just changed".
+    # Older than any cache's notion of "just changed".
     os.utime(path, (1_600_000_000, 1_600_000_000))
     return Page(url, body)
 
@@ -195,7 +195,7 @@ def _text(chance: random.Random, size: int) -> bytes:
 
 
 def _application(root: Path) -> Path:
-    """A copy that the servers' users may read, wherever the checkout lies."""
+    """A copy that the servers' users may read, independent of the checkout's location."""
     folder = root / "application"
     folder.mkdir(exist_ok=True)
     source = Path(__file__).parent.parent / "servers" / "application"
@@ -213,7 +213,7 @@ def _certificate(site: Site) -> None:
          "-addext", "basicConstraints=critical,CA:FALSE",
          "-keyout", str(site.key), "-out", str(site.certificate)],
         check=True, capture_output=True)
-    # Servers that drop root before they read the key must still be able to.
+    # Servers that drop root before they read the key must still be able to read it.
     site.key.chmod(0o644)
     both = site.root / "both.pem"
     both.write_text(site.certificate.read_text() + site.key.read_text())

@@ -23,11 +23,11 @@ Kind = Literal["bootstrap", "range"]
 SEED = 20
 RESAMPLES = 4000
 CONFIDENCE = 0.95
-# Below this many starts the bootstrap only repeats the samples: the range says what there is.
+# Below this many starts the bootstrap only repeats the samples: the range is used instead.
 FEWEST_FOR_INTERVAL = 5
-# The normal approximation can't reach the small chances that Holm asks for over many cells.
+# The normal approximation can't reach the small p-values that Holm requires over many cells.
 MOST_FOR_EXACT = 40
-# What a power of four in five is looked for among.
+# The numbers of starts among which a power of four in five is searched.
 POWER = 0.8
 STARTS = tuple(range(3, 41))
 EFFECTS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
@@ -45,7 +45,7 @@ class Interval:
 
 
 def interval(samples: Sequence[float], quick: bool = False) -> Interval:
-    """The median with its interval; quick runs, and fewer than five samples, give the range."""
+    """The median with its interval; for quick runs, and fewer than five samples, the range."""
     return _interval(tuple(samples), quick)
 
 
@@ -60,7 +60,7 @@ def _interval(samples: tuple[float, ...], quick: bool) -> Interval:
 
 
 def ratio(over: Sequence[float], under: Sequence[float], quick: bool = False) -> Interval:
-    """The ratio of two medians with its interval (few samples: the most it could be)."""
+    """The ratio of two medians with its interval (for few samples: its widest bounds)."""
     above, below = _positive(over), _positive(under)
     middle = float(np.median(above) / np.median(below))
     count = min(len(above), len(below))
@@ -74,9 +74,9 @@ def ratio(over: Sequence[float], under: Sequence[float], quick: bool = False) ->
 def noise_floor(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
     """How far two medians of the same thing lie apart by chance alone, relative.
 
-    Each pair is one A/A cell: the same server measured twice, interleaved. What came out is one
-    draw, so the spread around the pairs' medians is resampled too; the larger of the two counts.
-    0.0 without a pair.
+    Each pair is one A/A cell: the same server measured twice, interleaved. The observed
+    difference is one draw, so the spread around the pairs' medians is resampled too; the larger
+    of the two counts. 0.0 without a pair.
     """
     given = tuple((tuple(a), tuple(b)) for a, b in pairs if len(a) and len(b))
     return _noise_floor(given) if given else 0.0
@@ -107,8 +107,8 @@ def p_value(first: Sequence[float], second: Sequence[float]) -> float:
 def pooled_p_value(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
     """The same question over several cells at once: van Elteren's stratified rank test.
 
-    The ranks stay inside their cell, so that cells of different size and unit may be pooled.
-    It finds in three starts of many cells what no single cell of three starts can show.
+    The ranks stay inside their cell, so that cells of different size and unit may be pooled. In
+    three starts of many cells it finds changes that no single cell of three starts can show.
     """
     shift, variance = 0.0, 0.0
     for first, second in strata:
@@ -126,7 +126,7 @@ def pooled_p_value(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) ->
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: what each p is worth when all of them were asked."""
+    """Holm's step-down correction: each p adjusted for the number of questions."""
     corrected = [1.0] * len(p_values)
     largest = 0.0
     for rank, at in enumerate(sorted(range(len(p_values)), key=lambda at: p_values[at])):
@@ -142,12 +142,12 @@ def share_over(samples: Sequence[float], limit: float) -> float:
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
-    """The middle of ratios; 1.0 without one."""
+    """The median of ratios; 1.0 without one."""
     return float(np.exp(np.log(_positive(ratios)).mean())) if ratios else 1.0
 
 
 def starts_needed(effect: float, spread: float, cells: int, alpha: float) -> int | None:
-    """Fresh starts per cell by which an effect (0.10) is found four times of five; None: not by 40.
+    """Fresh starts per cell that find an effect (0.10) four times of five; None if 40 are too few.
 
     The spread is the relative standard deviation of one start; the cells share alpha by Holm.
     """
@@ -157,7 +157,7 @@ def starts_needed(effect: float, spread: float, cells: int, alpha: float) -> int
 
 
 def least_found(spread: float, starts: int, cells: int, alpha: float) -> float | None:
-    """The smallest effect that so many starts find that often; None: not even a doubling."""
+    """The smallest effect that this many starts find that often; None: not even a doubling."""
     at = bisect_left(EFFECTS, POWER, key=lambda effect: power_of(
         effect, spread, starts, cells, alpha))
     return EFFECTS[at] if at < len(EFFECTS) else None
@@ -165,7 +165,7 @@ def least_found(spread: float, starts: int, cells: int, alpha: float) -> float |
 
 @lru_cache(maxsize=1024)
 def power_of(effect: float, spread: float, starts: int, cells: int, alpha: float) -> float:
-    """How often a shift of one cell is found by Mann–Whitney when cells share alpha by Holm."""
+    """How often Mann–Whitney finds a shift of one cell when cells share alpha by Holm."""
     rounds = 400
     chance = np.random.default_rng(SEED)
     plain = chance.normal(0.0, spread, size=(rounds, starts))

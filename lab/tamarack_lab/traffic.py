@@ -1,4 +1,4 @@
-"""What a load asks for: the kinds of its requests, and what has to come back for each.
+"""The requests of a load: their kinds, and the response expected for each.
 
 A target and a field are templates. `{path}` and `{host}` are the page's, `{from}` is the path of
 another page, `{n}` is a number that no two requests share, `{etag}` and `{modified}` are the
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .site import LOGIN, Page
 
-# Pages that are looked at one by one, before and after a load: of more, so many of them.
+# Pages to check individually, before and after a load: if there are more, only this many.
 CHECKED_PAGES = 9
 RANGE_BYTES = 100
 NAMES = re.compile(r"{(path|host|from|n|etag|modified)}")
@@ -29,12 +29,12 @@ class Kind:
     method: str = "GET"
     target: str = "{path}"
     fields: tuple[str, ...] = ()
-    # Of all requests of its traffic, so many parts.
+    # Its weight among all requests of its traffic.
     weight: int = 1
     coding: str = ""
 
     def fault(self, page: Page, status: int, coding: str, body: bytes) -> str:
-        """What is wrong with a response; empty when it is as intended."""
+        """What is wrong with a response; empty if it is as intended."""
         if status != self.status:
             return f"with {status} instead of {self.status}"
         if coding != self.coding:
@@ -49,7 +49,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Validators:
-    """What a server says of a file, for conditional requests."""
+    """A server's validators of a file, for conditional requests."""
 
     etag: str = ""
     modified: str = ""
@@ -60,10 +60,10 @@ class Traffic:
     """Requests of one or several kinds, in random order or in turn."""
 
     name: str
-    # For reports, behind the number of connections.
+    # For reports, after the number of connections.
     words: str
     kinds: tuple[Kind, ...]
-    # What every head has beside Host.
+    # Fields of every head in addition to Host.
     fields: tuple[str, ...] = ()
     in_turn: bool = False
 
@@ -98,15 +98,15 @@ class Traffic:
 
 
 def looked_at(pages: Sequence[Page]) -> Sequence[Page]:
-    """The pages themselves when they are few, else some from all over."""
+    """The pages themselves if they are few, otherwise a sample of all."""
     if len(pages) <= CHECKED_PAGES:
         return pages
     return [pages[at * (len(pages) - 1) // (CHECKED_PAGES - 1)] for at in range(CHECKED_PAGES)]
 
 
 GET = Kind("get")
-# What a browser sends. A session, the page that the visitor came from and a version of the browser
-# make each head another.
+# The head of a browser. A session, the page that the visitor came from and a version of the browser
+# make each head different.
 BROWSER = (
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:{n}) Gecko/20100101 Firefox/128.0",
     "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -118,7 +118,7 @@ BROWSER = (
 VERSION = Kind("version", target="{path}?ver={n}")
 MODIFIED = Kind("modified", status=304, fields=("If-Modified-Since: {modified}",))
 MATCH = Kind("match", status=304, fields=("If-None-Match: {etag}",))
-# Names that are asked for repeatedly, and names that no request had before.
+# Names that are requested repeatedly, and names that no request had before.
 GONE = Kind("gone", status=404, target="{path}.gone")
 UNKNOWN = Kind("unknown", status=404, target="{path}.{n}")
 
@@ -134,7 +134,7 @@ def _weighed(kind: Kind, weight: int) -> Kind:
 TRAFFICS: dict[str, Traffic] = {one.name: one for one in (
     Traffic("same", "one request repeated", (GET,)),
     Traffic("unlike", "no two heads alike", (GET,), ("X-Request-ID: {n}",)),
-    # A real site's: pages, cache busters, revalidations, links that lead nowhere.
+    # A real site's: pages, cache busters, revalidations, broken links.
     Traffic("mixed", "files at random, every head different: of 100 requests 12 with a query, "
             "12 that get a 304, 6 a 404",
             (_weighed(GET, 70), _weighed(VERSION, 12), _weighed(MODIFIED, 6), _weighed(MATCH, 6),

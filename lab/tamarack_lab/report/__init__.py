@@ -1,4 +1,4 @@
-"""What people see of a results.json: report.html, pictures, CSV, and the comparison of two runs."""
+"""Views of a results.json: report.html, pictures, CSV, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Comparison", "PublishError", "build", "build_comparison", "compare",
 
 
 def build(results: Results, folder: Path) -> list[Path]:
-    """Writes report.html, the SVGs and the CSV files into the folder; the files written."""
+    """Writes report.html, the SVGs and the CSV files into the folder; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     report = folder / "report.html"
     report.write_text(page(results), encoding="utf-8")
@@ -26,5 +26,5 @@ def build(results: Results, folder: Path) -> list[Path]:
 
 
 def build_comparison(comparison: Comparison, folder: Path) -> list[Path]:
-    """Writes compare.html and compare.csv into the folder; the files written."""
+    """Writes compare.html and compare.csv into the folder; returns the files written."""
     return compare_page.write(comparison, folder)

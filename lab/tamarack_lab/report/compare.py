@@ -1,11 +1,11 @@
 """What changed between two runs beyond the noise.
 
-Each cell that both runs have is compared by its experiment's headline. A change counts when it is
-larger than the noise floor of both runs' A/A cells and than equal cells scatter between the runs,
-and when its Mann–Whitney test holds after Holm's correction over all that was asked. Beside the
-cells, each server is asked about all its cells at once, because three starts of one cell can't
-show anything. What all families of servers share is the machine's doing (another clock, another
-neighbour) and is taken out first.
+Each cell present in both runs is compared by its experiment's headline. A change counts if it is
+larger than the noise floor of both runs' A/A cells and than the scatter of equal cells between
+the runs, and if its Mann–Whitney test is significant after Holm's correction over all questions.
+In addition each server is tested over all its cells at once, because three starts of one cell
+can't be significant. A change common to all families of servers is due to the machine (another
+clock, another neighbour) and is taken out first.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .metrics import MEANINGS, values
 
 Verdict = Literal["worse", "better", "same"]
 
-# Of a hundred comparisons of equals, one may say that something changed.
+# Of a hundred comparisons of equals, one may report a change.
 ALPHA = 0.01
-# The machine's own drift shows only where at least so many families of servers agree.
+# The machine's own drift shows only if at least this many families of servers agree.
 FAMILIES_FOR_DRIFT = 3
-# Fewer cells don't tell how far they scatter.
+# Fewer cells don't show how far they scatter.
 CELLS_FOR_SCATTER = 8
-# So many standard deviations of that scatter still count as noise.
+# This many standard deviations of that scatter still count as noise.
 DEVIATIONS = 3.0
-# What a machine's clock and neighbours change; memory they don't.
+# A machine's clock and neighbours affect these; they don't affect memory.
 OF_THE_MACHINE: tuple[Metric, ...] = ("cpu_us_per_request", "requests_per_s")
 POOLED = "all cells"
 
@@ -63,38 +63,38 @@ class Change:
 
 @dataclass(frozen=True)
 class Mark:
-    """A cell that has a figure in one of the runs only."""
+    """A cell that has a figure in only one of the runs."""
 
     experiment: str
     label: str
     place: str
-    # "broken": now marked; "mended": now with a figure.
+    # "broken": marked in the later run; "mended": with a figure in the later run.
     what: Literal["broken", "mended"]
     reason: str
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that `--compare` says."""
+    """The whole result of `--compare`."""
 
     before: Results
     after: Results
     changes: list[Change]
     marks: list[Mark]
-    # What all families share, as a ratio; nothing where there are too few to tell.
+    # The change common to all families, as a ratio; empty if there are too few to know.
     drift: dict[Metric, float]
-    # How far equal cells lie apart between these runs, relative: the least that counts.
+    # How far equal cells lie apart between these runs, relative: smaller changes don't count.
     scatter: dict[Metric, float]
     # Cells that only one of the runs has.
     unmatched: int
-    # The relative standard deviation of one start, and the fewest starts that a cell has.
+    # The relative standard deviation of one start, and the fewest starts of any cell.
     spread: float
     starts: int
     warnings: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
-        """Whether anything changed beyond the noise, or lost or gained its figure."""
+        """Whether anything changed beyond the noise, or gained or lost its figure."""
         return bool(self.marks) or any(one.verdict != "same" for one in self.changes)
 
     @property
@@ -123,7 +123,7 @@ class _Pair:
 
 
 def compare(before: Results, after: Results) -> Comparison:
-    """Compares two runs; the first is the one that the second is held against."""
+    """Compares two runs; the first is the baseline."""
     pairs, marks, unmatched = _matched(before, after)
     drift = _drift(pairs)
     quick = before.quick or after.quick
@@ -180,7 +180,7 @@ def _pair(experiment: Experiment, other: Experiment, cell: Cell, twin: Cell) -> 
 
 
 def _drift(pairs: Sequence[_Pair]) -> dict[Metric, float]:
-    """The middle of the families' middles: one family that changed does not move it."""
+    """The median of the families' medians: a change in one family does not move it."""
     found: dict[Metric, float] = {}
     for metric in OF_THE_MACHINE:
         families: dict[str, list[float]] = {}
@@ -193,10 +193,10 @@ def _drift(pairs: Sequence[_Pair]) -> dict[Metric, float]:
 
 
 def _scatter(pairs: Sequence[_Pair]) -> dict[Metric, float]:
-    """How far the cells of a family differ from their middle, most of them being equal.
+    """How far the cells of a family differ from their median, if most of them are equal.
 
     The A/A cells are measured minutes apart; two runs lie further apart than that, and differ by
-    more than an A/A run can know.
+    more than an A/A run can show.
     """
     found: dict[Metric, float] = {}
     for metric in dict.fromkeys(pair.metric for pair in pairs):

@@ -1,4 +1,4 @@
-"""compare.html and compare.csv: every question that was asked of two runs, and its answer."""
+"""compare.html and compare.csv: every question about two runs, with its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADS = ["experiment", "key", "label", "place", "metric", "before", "after", "ra
 
 
 def write(comparison: Comparison, folder: Path) -> list[Path]:
-    """Writes compare.html and compare.csv into the folder; the files written."""
+    """Writes compare.html and compare.csv into the folder; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     html, sheet = folder / "compare.html", folder / "compare.csv"
     html.write_text(page(comparison), encoding="utf-8")

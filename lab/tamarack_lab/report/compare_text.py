@@ -1,4 +1,4 @@
-"""A comparison as text for the terminal, and the words that its page shares."""
+"""A comparison as text for the terminal, and the texts that its page shares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tamarack_lab import statistics
 from .compare import ALPHA, Change, Comparison
 from .metrics import MEANINGS, percent, signed_percent, written
 
-# What is told apart by sign as well as by colour.
+# Distinguished by sign as well as by colour.
 SIGNS = {"worse": "▲ worse", "better": "▼ better", "same": "same"}
 STYLES = {"worse": "bold red", "better": "green", "same": "dim"}
 EFFECT = 0.10
@@ -18,7 +18,7 @@ WIDTH = 110
 
 
 def text(comparison: Comparison) -> str:
-    """The verdict, the table of changes, and what could have been found."""
+    """The verdict, the table of changes, and the smallest detectable change."""
     console = Console(width=WIDTH, highlight=False, no_color=True)
     with console.capture() as capture:
         show(comparison, console)
@@ -26,7 +26,7 @@ def text(comparison: Comparison) -> str:
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """Prints the comparison, in colour where the terminal has it."""
+    """Prints the comparison, in colour if the terminal has it."""
     for line in comparison.warnings:
         console.print(line, markup=False)
     console.print(verdict(comparison), style="bold", markup=False)
@@ -41,14 +41,14 @@ def show(comparison: Comparison, console: Console) -> None:
 
 
 def ranked(comparison: Comparison) -> list[Change]:
-    """What changed first, the larger changes before the smaller."""
+    """Changes first, the larger before the smaller."""
     order = {"worse": 0, "better": 1, "same": 2}
     return sorted(comparison.changes, key=lambda one: (order[one.verdict], one.corrected,
                                                        -abs(one.ratio.median - 1)))
 
 
 def verdict(comparison: Comparison) -> str:
-    """The answer in one sentence."""
+    """The result in one sentence."""
     counts = {name: sum(one.verdict == name for one in comparison.changes) for name in SIGNS}
     broken = sum(mark.what == "broken" for mark in comparison.marks)
     questions = len(comparison.changes)
@@ -94,7 +94,7 @@ def medians(one: Change) -> str:
 
 def _power(comparison: Comparison) -> str:
     asked = len(comparison.changes)
-    # Two digits of the spread are all that it is known to.
+    # The spread is known to no more than two digits.
     spread, starts = float(f"{comparison.spread:.2g}"), comparison.starts
     least = statistics.least_found(spread, starts, asked, ALPHA)
     needed = statistics.starts_needed(EFFECT, spread, asked, ALPHA)

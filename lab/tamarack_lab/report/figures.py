@@ -12,17 +12,17 @@ from tamarack_lab.statistics import Interval
 
 from .metrics import values
 
-# Published throughput belongs to machines with CPUs to spare for the load. Where the load has to
-# share, what a CPU second yields is the throughput that the server itself could reach.
+# Published throughput is from machines with CPUs to spare for the load. If the load has to share
+# them, the throughput per CPU second is what the server itself could reach.
 YIELD: dict[Metric, Metric] = {"requests_per_s": "cpu_us_per_request"}
 
-# CPUs that are busier have nothing left to give.
+# Busier CPUs have no capacity left.
 BUSY = 0.9
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A published figure with what was measured here; None where the cell has no figure."""
+    """A published figure with the figure measured here; None if the cell has no figure."""
 
     published: Published
     cell: Cell | None
@@ -40,7 +40,7 @@ class RatioRow:
     # In the form's own terms: 0.23 for "costs 23 %". By the ratio's metric, and by CPU time.
     measured: Interval
     by_cpu: Interval | None
-    # The noise floor that the ratio does not exceed; None where it does, or no floor is known.
+    # The noise floor that the ratio does not exceed; None if it does, or no floor is known.
     noise: float | None = None
     # Whether the load tool was the limit of one of the two cells.
     limited: bool = False
@@ -54,18 +54,18 @@ def interval_of(cell: Cell, metric: Metric, quick: bool) -> Interval | None:
 
 @dataclass(frozen=True)
 class Floor:
-    """A noise floor with where it comes from."""
+    """A noise floor with its source."""
 
     # Relative: 0.02 is two per cent.
     value: float
-    # The metric that the A/A run told it by: the wanted one, or its stand-in.
+    # The metric of the A/A run that it is from: the wanted one, or its stand-in.
     metric: Metric
     # Keys of the cells that were measured twice.
     keys: tuple[str, ...]
 
 
 def floor_of(experiment: Experiment, metric: Metric) -> float | None:
-    """The experiment's noise floor for a metric, relative; None where no A/A run tells it."""
+    """The experiment's noise floor for a metric, relative; None without an A/A run."""
     found = floor_from(experiment, metric)
     return found.value if found else None
 
@@ -73,8 +73,7 @@ def floor_of(experiment: Experiment, metric: Metric) -> float | None:
 def floor_from(experiment: Experiment, metric: Metric) -> Floor | None:
     """The same with its source.
 
-    Throughput and CPU time per request of a closed loop stand for each other where one is
-    missing.
+    Throughput and CPU time per request of a closed loop stand for each other if one is missing.
     """
     for wanted in (metric, *STAND_INS.get(metric, ())):
         told = [floor for floor in experiment.floors
@@ -92,7 +91,7 @@ STAND_INS: dict[Metric, tuple[Metric, ...]] = {
 
 
 def floor_owners(experiment: Experiment, floor: Floor) -> str:
-    """Whose A/A run it is: "nginx, small file and Apache event, small file"."""
+    """The A/A run's cells: "nginx, small file and Apache event, small file"."""
     named = {cell.key: ", ".join(filter(None, (cell.label, place_of(cell))))
              for cell in experiment.cells}
     return " and ".join(named.get(key, key) for key in floor.keys)
@@ -105,7 +104,7 @@ def floors(results: Results) -> list[tuple[str, Metric, float]]:
 
 
 def load_busy(cell: Cell) -> float | None:
-    """Median busy share of the load's CPUs; None for a marked cell and where it is unknown."""
+    """Median busy share of the load's CPUs; None for a marked cell and if it is unknown."""
     return _busy([sample.load_busy for sample in cell.samples] if cell.status == "ok" else [])
 
 
@@ -121,7 +120,7 @@ def _busy(shares: Iterable[float | None]) -> float | None:
 
 
 def published_rows(experiment: Experiment, quick: bool) -> list[PublishedRow]:
-    """Every published figure, in its order, beside the cell that it belongs to."""
+    """Every published figure, in its order, next to the cell that it belongs to."""
     rows = []
     for published in experiment.published:
         cell = next(iter(matching(experiment, published.cell)), None)
@@ -156,7 +155,7 @@ def _rows_of(experiment: Experiment, ratio: Ratio, quick: bool) -> Iterator[Rati
 
 
 def _noise(ratio: Ratio, value: float, floor: float | None) -> float | None:
-    """The floor if the ratio is no larger."""
+    """The floor if the ratio does not exceed it."""
     times = plain(ratio, value)
     if floor is None or times <= 0 or abs(math.log(times)) > math.log1p(floor):
         return None
@@ -173,7 +172,7 @@ def _ratio(
 
 
 def in_form(ratio: Ratio, times: Interval) -> Interval:
-    """A plain ratio in the form's terms: its cost, its gain, or as it is."""
+    """A plain ratio in the form's terms: its cost, its gain, or the ratio itself."""
     if ratio.form == "times":
         return times
     sign, shift = (-1.0, 1.0) if ratio.form == "cost" else (1.0, -1.0)
@@ -203,7 +202,7 @@ def groups(experiment: Experiment) -> list[tuple[str, list[Cell]]]:
 
 
 def place_of(cell: Cell, without: str | None = None) -> str:
-    """Where a cell stands on its axes: "small file, log off"; empty without axes."""
+    """A cell's place on its axes: "small file, log off"; empty without axes."""
     return ", ".join(str(value) if axis == "scenario" else f"{axis} {value}"
                      for axis, value in cell.axes.items() if axis != without)
 

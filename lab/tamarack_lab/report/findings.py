@@ -1,4 +1,4 @@
-"""What an experiment says in a sentence or three, as far as its noise allows."""
+"""The findings of an experiment in one to three sentences, as far as its noise allows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ MOST_GROUPS = 8
 
 
 def findings(experiment: Experiment, quick: bool) -> list[str]:
-    """Sentences: ratios against the published ones, who leads where, where the load was the limit.
-    """
+    """Sentences: ratios against the published ones, the leaders, where the load was the limit."""
     rows = ratio_rows(experiment, quick)
     lines = [_ratio(ratio, [row for row in rows if row.ratio is ratio])
              for ratio in experiment.ratios if any(row.ratio is ratio for row in rows)]
@@ -68,7 +67,7 @@ def _ratio(ratio: Ratio, rows: list[RatioRow]) -> str:
 
 
 def _leader(place: str, metric: Metric, floored: bool, rows: list[Row]) -> str:
-    """Who leads a group and by how much, or that the noise, where it is known, does not tell."""
+    """The leader of a group and its margin, or that the noise, if known, is larger."""
     if len(rows) < 2:
         return ""
     best, last = rows[0], rows[-1]

@@ -1,4 +1,4 @@
-"""The little HTML that the report is made of: escaped text, facts, tables that can be sorted."""
+"""The little HTML that the report is made of: escaped text, facts, sortable tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a table: its HTML, what it sorts by, whether it is a figure."""
+    """One cell of a table: its HTML, its sort key, whether it is a figure."""
 
     html: str
     sort: float | str | None = None
@@ -19,12 +19,12 @@ class Field:
 
 
 def text(words: object) -> Field:
-    """A field of words."""
+    """A cell of text."""
     return Field(escape(str(words)), str(words))
 
 
 def figure(written: str, sort: float | None, note: str = "") -> Field:
-    """A field with a figure, and a smaller note behind it."""
+    """A cell with a figure, followed by a smaller note."""
     small = f' <small>{escape(note)}</small>' if note else ""
     return Field(escape(written) + small, sort, figure=True)
 
@@ -36,9 +36,9 @@ EMPTY = (NOTHING, text(""))
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Field]]) -> str:
-    """A table that scrolls sideways where it is too wide; its heads are buttons that sort.
+    """A table that scrolls sideways if it is too wide; its headings are buttons that sort.
 
-    Columns in which nothing stands are left out.
+    Empty columns are left out.
     """
     rows = [list(row) for row in rows]
     used = [at for at in range(len(heads)) if any(row[at] not in EMPTY for row in rows)]
@@ -71,7 +71,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def folded(summary: str, html: str, opened: bool = False) -> str:
-    """A section that opens when asked."""
+    """A section that opens on a click."""
     return (f"<details{' open' if opened else ''}><summary>{escape(summary)}</summary>\n"
             f"{html}\n</details>")
 
@@ -84,11 +84,11 @@ def listing(lines: Iterable[str], kind: str = "") -> str:
 
 
 def attribute(value: object) -> str:
-    """A value for between double quotes."""
+    """A value for use between double quotes."""
     return escape(str(value), quote=True)
 
 
 def embedded(data: Any) -> str:
-    """JSON that can't end the script element it stands in."""
+    """JSON that can't end the script element it is in."""
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return written.replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""What each metric is called, how its figures are written, and which way is better."""
+"""The name of each metric, the format of its figures, and which direction is better."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tamarack_lab import reading
 from tamarack_lab.results import Cell, Metric
 
 MICROSECONDS = "µs"
-# The report writes bytes of memory so.
+# The report writes bytes of memory this way.
 MEGABYTES = "MB"
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """One metric for people."""
+    """One metric as displayed."""
 
     title: str
     unit: str
@@ -43,18 +43,18 @@ MEANINGS: dict[Metric, Meaning] = {
 
 
 def values(cell: Cell, metric: Metric) -> list[float]:
-    """The metric of every start of a cell; of a marked cell, and where it is unknown, none."""
+    """The metric of every start of a cell; empty for a marked cell and if it is unknown."""
     return [] if cell.status == "marked" else raw_values(cell, metric)
 
 
 def raw_values(cell: Cell, metric: Metric) -> list[float]:
-    """The same, of marked cells too: for the raw tables only."""
+    """The same, for marked cells too: for the raw tables only."""
     taken = (reading.value(sample, metric) for sample in cell.samples)
     return [value for value in taken if value is not None]
 
 
 def written(value: float, metric: Metric) -> str:
-    """A figure with its unit, to three digits that mean something: "12.3 µs", "1.20 s"."""
+    """A figure with its unit, to three significant digits: "12.3 µs", "1.20 s"."""
     unit = MEANINGS[metric].unit
     if unit == MICROSECONDS and metric != "cpu_us_per_request":
         return duration(value)
@@ -89,7 +89,7 @@ def duration(value_us: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as per cent; what is not nought never reads as nought."""
+    """A share in per cent; a value other than zero is never shown as zero."""
     if 0 < share < 0.0005:
         return "<0.1 %"
     return f"{share * 100:.1f} %"
@@ -101,5 +101,5 @@ def signed_percent(ratio: float) -> str:
 
 
 def lower(title: str) -> str:
-    """A metric's title inside a sentence: "CPU time" stays as it is."""
+    """A metric's title inside a sentence: "CPU time" is unchanged."""
     return title if title[:2].isupper() else title[0].lower() + title[1:]

@@ -1,4 +1,4 @@
-"""report.html: one file, no request to anywhere, light and dark, for a phone and for a desk."""
+"""report.html: one file without external requests, light and dark, for phone and desktop."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .markup import attribute, embedded, facts, folded, listing, table, text
 from .metrics import MEANINGS, percent
 from .theme import DASHES, SHAPES, Look, Scheme, config, looks, tokens
 
-# Nothing may be fetched: the policy says it to the browser, so that no library can forget.
-# Vega compiles its expressions, hence unsafe-eval.
+# Nothing may be fetched: the policy lets the browser enforce it for every library. Vega compiles
+# its expressions, hence unsafe-eval.
 POLICY = ("default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
           "style-src 'unsafe-inline'; img-src data: blob:")
-# So many sentences open an experiment; the others wait behind their number.
+# This many sentences open an experiment; the others are folded behind their number.
 OPEN_FINDINGS = 3
 
 
@@ -116,7 +116,7 @@ def _first_screen(results: Results) -> str:
 
 
 def lengths(results: Results) -> str:
-    """How long a start was, once for all experiments or one by one."""
+    """The length of a start, once for all experiments or for each."""
     each: dict[float, list[str]] = {}
     for one in results.experiments:
         each.setdefault(one.seconds or results.seconds, []).append(one.name)
@@ -127,7 +127,7 @@ def lengths(results: Results) -> str:
 
 
 def _unfinished(results: Results) -> str:
-    """A banner over a run that was interrupted; nothing over one that came to its end."""
+    """A banner over a run that was interrupted; empty for a complete run."""
     if results.finished:
         return ""
     planned = sum(max(one.planned, len(one.cells)) for one in results.experiments)
@@ -185,7 +185,7 @@ def _experiment(
     return f'<section id="{attribute(one.name)}">{"".join(parts)}</section>'
 
 
-# How the kinds of charts are called above their grids.
+# The headings of the kinds of charts above their grids.
 KINDS = {
     "twins": "Throughput and latency, server by server",
     "scatter": "Response time against time, request by request",
@@ -199,7 +199,7 @@ PER_SERVER = ("twins", "scatter")
 
 
 def _drawings(one: Experiment, found: list[Chart], drawn: dict[str, Look]) -> list[str]:
-    """The charts, kind by kind in a grid of their own."""
+    """The charts, each kind in a grid of its own."""
     kinds: dict[str, list[tuple[str, Chart]]] = {}
     for at, chart in enumerate(found):
         kinds.setdefault(chart.kind.split("-")[0], []).append((_id(one, at), chart))
@@ -215,7 +215,7 @@ def _drawings(one: Experiment, found: list[Chart], drawn: dict[str, Look]) -> li
 
 
 def _places(kind: str, named: list[tuple[str, Chart]]) -> str:
-    """One grid, or, where each place has a chart per server, one for each place, folded."""
+    """One grid, or, if each place has a chart per server, one for each place, folded."""
     places: dict[str, list[tuple[str, Chart]]] = {}
     for name, chart in named:
         places.setdefault(chart.place, []).append((name, chart))
@@ -243,7 +243,7 @@ def _id(one: Experiment, at: int) -> str:
 
 
 def _key(labels: dict[str, None], drawn: dict[str, Look]) -> str:
-    """Which line is whose, in HTML so that it wraps on a phone."""
+    """The key of the lines, in HTML so that it wraps on a phone."""
     items = "".join(f"<li>{_swatch(drawn[label])}{escape(label)}</li>" for label in labels)
     return f'<ul class="key" aria-label="Key">{items}</ul>' if items else ""
 

@@ -1,7 +1,7 @@
 """Puts a committed result into the pages of the project: figures come from lab/results alone.
 
-docs/measuring.md has the one table of figures, with everything that was measured; the README quotes
-some of it. Both are written at once, from one result.
+docs/measuring.md has the one table of figures, with everything that was measured; the README
+quotes some of it. Both are written together, from one result.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ PICTURE, SECTION = "lab-picture", "lab"
 # Marks in docs/measuring.md.
 FIGURES = "lab-figures"
 TABLE = "peers"
-# Experiments whose figures stand in the one table.
+# Experiments whose figures are in the one table.
 TABLES = ("peers", "site", "loops")
-# The first that there is goes to the first screen.
+# The first one present goes to the first screen.
 PICTURES = ("peers", "p3-concurrency")
 # Servers that are bounds: no choice for a reader of the README.
 BOUNDS = ("floor", "floor-threads", "floor-processes")
 
 
 class PublishError(Exception):
-    """What keeps a result from being published, in one line."""
+    """Why a result can't be published, in one line."""
 
 
 def publish(results: Results, folder: Path, readme: Path, measuring: Path) -> list[Path]:
-    """Writes the pictures beside the result, both parts of the README and the table of
-    docs/measuring.md; the files written."""
+    """Writes the pictures next to the result, both parts of the README and the table of
+    docs/measuring.md; returns the files written."""
     if results.finished is None:
         raise PublishError(f"{folder}: the run is unfinished: lab/run {' '.join(results.command)} "
                            "goes on with it")
@@ -57,7 +57,7 @@ def publish(results: Results, folder: Path, readme: Path, measuring: Path) -> li
 
 
 def _home(folder: Path, page: Path) -> str:
-    """The result's folder, seen from a page."""
+    """The result's folder, relative to a page."""
     return os.path.relpath(folder, page.parent)
 
 

@@ -125,7 +125,8 @@ WSGIProcessGroup lab
 
 
 class Apache(Server):
-    """What the shapes share; Tamarack's adapters stand on it, with the very same configuration."""
+    """Common to all shapes; Tamarack's adapters derive from it, with the very same
+    configuration."""
 
     program = "apache2"
     packages: ClassVar[tuple[str, ...]] = ("apache2",)
@@ -145,7 +146,7 @@ class Apache(Server):
 
     @classmethod
     def missing_module(cls, feature: str) -> str:
-        """The module's package when an optional module is not installed."""
+        """The module's package if an optional module is not installed."""
         wsgi = MODULES / "mod_wsgi.so"
         return "libapache2-mod-wsgi-py3" if feature == "app" and not wsgi.exists() else ""
 
@@ -195,7 +196,7 @@ class Apache(Server):
                 str(setup.folder / "httpd.conf")]
 
     def _hosts(self) -> str:
-        """A section for each virtual host, which has a wildcard alias where the page says so."""
+        """A section for each virtual host, which has a wildcard alias if the page requires one."""
         setup = self.setup
         if setup.feature != "hosts":
             return ""

@@ -1,4 +1,4 @@
-"""What the lab needs of a server. A new server is one file here, with a subclass of Server."""
+"""The lab's interface to a server. A new server is one file here, with a subclass of Server."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ FETCH_TIMEOUT_S = 30.0
 # The lab's own servers in C.
 SOURCES = Path(__file__).parent.parent.parent / "servers"
 SLOWER = SOURCES / "slower.c"
-# The kernel gives these to nobody by itself (others from 32768 on, where nobody has changed that):
-# no client's end of a connection has one before the server.
+# The kernel assigns none of these by default (it assigns from 32768 on): no client's end of a
+# connection takes one before the server.
 PORTS = range(10_240, 32_240)
-# Where runs are side by side each begins elsewhere.
+# Runs in parallel each start at a different port.
 _port_numbers = itertools.count(os.getpid() * 97)
-# Numbers of the check's heads: no load begins there.
+# Numbers of the check's heads: no load starts there.
 FIRST_NUMBER = 10**11
-# Lines of a server that tell more than its last one.
+# Lines of a server that are more informative than its last one.
 FAULT = re.compile(r"alert|emerg|error|fatal|cannot|can't|failed|not permitted", re.IGNORECASE)
 Profile = Literal["fit", "p1", "p3", "p3-prespawned", "p4"]
 
@@ -54,33 +54,33 @@ class Setup:
     tls: bool = False
     log: bool = False
     htaccess: bool = False
-    # Connections that are to be held at once without waiting.
+    # Connections to hold at once without waiting.
     clients: int = 64
     profile: Profile = "fit"
     prespawned: int = 200
     # mask: nothing but the mask; off, taskset, own, bound: the server's own affinity switched off,
-    # its workers pinned by hand, its own affinity switched on, and bound once and for all.
+    # its workers pinned by hand, its own affinity switched on, and bound permanently.
     affinity: str = "mask"
-    # static, or what the page is about: cgi, ssi, app, gzip, login, hosts.
+    # static, or what the page exercises: cgi, ssi, app, gzip, login, hosts.
     feature: str = "static"
-    # What is asked for, and the traffic that asks.
+    # The requested pages, and the traffic that requests them.
     page: str = "1k"
     asks: str = "same"
-    # Lines of SetEnvIf that each request is held against.
+    # Lines of SetEnvIf that are matched against each request.
     rules: int = 0
-    # CPUs' worth of time; 0: all there is.
+    # CPUs' worth of time; 0: no limit.
     quota: float = 0.0
-    # CPU time that each answer is made to cost more (a slowdown that --compare has to find).
+    # CPU time added to each response (a slowdown that --compare has to find).
     slower_ns: int = 0
 
     @property
     def host(self) -> str:
-        """Where load and checks go."""
+        """The address of load and checks."""
         return self.address
 
     @property
     def pages(self) -> tuple[Page, ...]:
-        """What is asked for."""
+        """The requested pages."""
         return self.site.pages[self.page]
 
 
@@ -89,7 +89,7 @@ class Server:
 
     name: ClassVar[str] = ""
     label: ClassVar[str] = ""
-    # The program, the packages that bring it.
+    # The program, and its packages.
     program: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
     # Of: tls, log, htaccess, cgi, ssi, app, gzip, login, hosts, affinity (has its own).
@@ -102,16 +102,16 @@ class Server:
         self.quota: Quota | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
 
-    # What a subclass says about itself.
+    # Attributes of a subclass.
 
     @classmethod
     def path(cls) -> str | None:
-        """The program's file, or None when it is not installed."""
+        """The program's file, or None if it is not installed."""
         return packages.which(cls.program)
 
     @classmethod
     def absent(cls) -> str:
-        """Why it can't run here, in one line; empty when it can."""
+        """Why it can't run here, in one line; empty if it can."""
         if cls.path():
             return ""
         remedy = f" (apt-get install {' '.join(cls.packages)})" if cls.packages else ""
@@ -119,12 +119,12 @@ class Server:
 
     @classmethod
     def version(cls) -> str:
-        """What the program calls itself."""
+        """The version the program prints."""
         return first_line([cls.path() or cls.program, "-v"])
 
     @classmethod
     def flags(cls) -> str:
-        """How it was compiled, where it tells."""
+        """Its build options, if it prints them."""
         return ""
 
     @classmethod
@@ -134,7 +134,8 @@ class Server:
 
     @classmethod
     def prepare(cls) -> None:
-        """Fetches what no package brings; called once a run. Absent: one line why not."""
+        """Fetches what no package contains; called once a run. If it is absent, one line with
+        the reason."""
 
     @classmethod
     def missing_module(cls, feature: str) -> str:
@@ -143,18 +144,18 @@ class Server:
 
     @classmethod
     def lacks(cls, feature: str) -> str:
-        """Why a row with this feature waits for its first figure, in one line; empty else."""
+        """Why a row with this feature has no figure yet, in one line; otherwise empty."""
         return ""
 
     def configure(self) -> list[str]:
-        """Writes the configuration; returns the command that serves it in the foreground."""
+        """Writes the configuration; returns the command that runs the server in the foreground."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
         """Variables that its program needs."""
         return {}
 
-    # What all servers have in common.
+    # Common to all servers.
 
     @property
     def scheme(self) -> str:
@@ -162,11 +163,11 @@ class Server:
         return "https" if self.setup.tls else "http"
 
     def url(self, page: Page) -> str:
-        """Where a page is served."""
+        """The address of a page."""
         return f"{self.scheme}://{self.setup.host}:{self.setup.port}{page.path}"
 
     def start(self) -> None:
-        """Starts it on its CPUs and waits until it answers. LabError: one line why not."""
+        """Starts it on its CPUs and waits until it responds. LabError: one line with the reason."""
         self.setup.folder.mkdir(parents=True)
         self.setup.folder.chmod(0o777)
         refuse_used(self.setup.address, self.setup.port)
@@ -194,7 +195,7 @@ class Server:
             masked = self.group.joining(masked)
         if self.quota:
             masked = self.quota.joining(masked)
-        # A process that is not noted would stay when the run is interrupted.
+        # A process that is not recorded would survive an interrupted run.
         with open(self.setup.folder / "output.txt", "ab") as output, deferred.interrupts():
             self._processes.append(subprocess.Popen(
                 masked, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
@@ -202,13 +203,13 @@ class Server:
                 env={**os.environ, **self.environment(), **self._slowed()}))
 
     def pids(self) -> list[int]:
-        """Everything that belongs to it."""
+        """All its processes."""
         if self.group:
             return self.group.pids()
         return [pid for process in self._processes for pid in proc.family(process.pid)]
 
     def settle(self) -> None:
-        """Waits until it is done with starting: its CPU time stands still."""
+        """Waits until it has finished starting: its CPU time no longer grows."""
         deadline = time.monotonic() + SETTLE_LIMIT_S
         before = proc.reading(self.pids(), self.group).cpu_ns
         while time.monotonic() < deadline:
@@ -219,7 +220,7 @@ class Server:
             before = after
 
     def pin(self) -> None:
-        """Pins by hand, as in P2: each worker process on one CPU; a lone one's threads instead."""
+        """Pins by hand, as in P2: each worker process to one CPU; for a single one, its threads."""
         first = self._processes[0].pid
         pids = sorted(self.pids())
         workers = [proc.tasks(pid) for pid in pids if pid != first]
@@ -237,8 +238,8 @@ class Server:
 
     def check(self, pages: tuple[Page, ...], traffic: Traffic = SAME,
               validators: Validators = Validators()) -> None:
-        """Compares the status and the body of each kind of request, over the pages that are
-        looked at. LabError when one is wrong."""
+        """Compares the status and the body of each kind of request, over the pages to check.
+        Raises LabError if one is wrong."""
         for number, page in enumerate(looked_at(pages)):
             for kind in traffic.kinds:
                 host = f"{self.setup.host}:{self.setup.port}"
@@ -249,16 +250,16 @@ class Server:
                     raise LabError(f"{self.label} answers {_shown(head)} {fault}")
 
     def meant(self, traffic: Traffic) -> Traffic:
-        """The traffic with what has to come back from this server."""
+        """The traffic with the responses expected from this server."""
         return traffic
 
     def fault(self, kind: Kind, page: Page, given: Response) -> str:
-        """What is wrong with a response; empty when it is as intended."""
+        """What is wrong with a response; empty if it is as intended."""
         coding = given.fields.get("Content-Encoding", "")
         return kind.fault(page, given.status, coding, given.body)
 
     def validators(self, page: Page) -> Validators:
-        """What it says of a file. LabError when it names no validator."""
+        """A file's validators. Raises LabError if it has none."""
         head = SAME.head(SAME.kinds[0], page, self.setup.host, Validators(), 0, False)
         fields = self._answered(page, "GET", head).fields
         found = Validators(fields.get("ETag", ""), fields.get("Last-Modified", ""))
@@ -273,7 +274,7 @@ class Server:
             raise LabError(f"{self.label} does not answer {page.path}: {error}") from None
 
     def tls_terms(self) -> str:
-        """TLS version and cipher that it agrees on. LabError."""
+        """The negotiated TLS version and cipher. Raises LabError."""
         try:
             with socket.create_connection((self.setup.host, self.setup.port),
                                           FETCH_TIMEOUT_S) as plain, \
@@ -284,7 +285,7 @@ class Server:
         return f"{version} {cipher[0]}" if cipher else ""
 
     def stop(self) -> None:
-        """Ends it, its children included, also when another interrupt comes meanwhile."""
+        """Ends it, including its children, even if another interrupt arrives meanwhile."""
         with deferred.interrupts():
             self._end()
 
@@ -334,7 +335,7 @@ class Server:
 
 
 def refuse_used(address: str, port: int) -> None:
-    """LabError when somebody listens there already."""
+    """Raises LabError if the address is already in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -346,7 +347,7 @@ def refuse_used(address: str, port: int) -> None:
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port that nobody uses."""
+    """An unused port."""
     for _ in PORTS:
         port = PORTS[next(_port_numbers) % len(PORTS)]
         with socket.socket() as probe:
@@ -363,7 +364,7 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True)
 class Response:
-    """What came back for one head."""
+    """The response to one head."""
 
     status: int
     fields: http.client.HTTPMessage
@@ -371,7 +372,7 @@ class Response:
 
 
 def ask(scheme: str, host: str, port: int, method: str, head: bytes) -> Response:
-    """Sends a head as it stands on a connection of its own; the head has to close it."""
+    """Sends a head unchanged on a connection of its own; the head has to close it."""
     with socket.create_connection((host, port), FETCH_TIMEOUT_S) as plain:
         connection = _any_certificate().wrap_socket(plain) if scheme == "https" else plain
         with connection:
@@ -382,7 +383,7 @@ def ask(scheme: str, host: str, port: int, method: str, head: bytes) -> Response
 
 
 def _shown(head: bytes) -> str:
-    """The request line, and the field that makes the request what it is."""
+    """The request line, and the field that characterises the request."""
     lines = head.decode().split("\r\n")
     method, path, _ = lines[0].split(" ")
     asked = [line for line in lines if line.startswith(("If-", "Range:", "Authorization:"))]
@@ -401,7 +402,7 @@ def fetch(url: str) -> tuple[int, bytes]:
 
 
 def _any_certificate() -> ssl.SSLContext:
-    """The lab's own is signed by nobody."""
+    """The lab's own certificate is self-signed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -409,13 +410,13 @@ def _any_certificate() -> ssl.SSLContext:
 
 
 def first_line(command: list[str]) -> str:
-    """The first line a command prints, on either stream; empty when it can't run."""
+    """The first line a command prints, on either stream; empty if it can't run."""
     lines = output_of(command).strip().splitlines()
     return lines[0].strip() if lines else ""
 
 
 def output_of(command: list[str]) -> str:
-    """All that a command prints, on both streams."""
+    """The whole output of a command, on both streams."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20,
                               stdin=subprocess.DEVNULL)

@@ -46,13 +46,13 @@ class Caddy(Server):
 
     @classmethod
     def flags(cls) -> str:
-        """Go's version, and what it was built with."""
+        """Go's version, and the build's settings."""
         lines = output_of([cls.path() or cls.program, "build-info"]).splitlines()
         words = [line.split("\t") for line in lines if line.startswith(("go\t", "build\t"))]
         return " ".join(word[1].strip() for word in words if len(word) > 1)
 
     def environment(self) -> dict[str, str]:
-        """It keeps its files in the folder, and knows its CPUs."""
+        """It keeps its files in the folder, and is limited to its CPUs."""
         return {"HOME": str(self.setup.folder), "XDG_DATA_HOME": str(self.setup.folder),
                 "XDG_CONFIG_HOME": str(self.setup.folder),
                 "GOMAXPROCS": str(len(self.setup.cpus))}

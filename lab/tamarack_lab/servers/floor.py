@@ -1,6 +1,6 @@
 """The floor (lab/servers/floor.c): it parses nothing and always sends the same bytes.
 
-What it costs is the kernel's part of a request: a bound for servers of its shape, no competitor.
+Its cost is the kernel's part of a request: a bound for servers of its shape, not a competitor.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .base import SOURCES, Response, Server
 SOURCE = SOURCES / "floor.c"
 REASONS = {200: "OK", 206: "Partial Content", 301: "Moved Permanently", 304: "Not Modified",
            404: "Not Found"}
-# As long as those of servers that name themselves and the date.
+# As long as those of servers that send Server and Date.
 HEAD = ("HTTP/1.1 {status} {reason}\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: floor\r\n"
         "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"floor\"\r\n{fields}\r\n")
 ERROR_PAGE = b"<html><head><title>floor</title></head><body>" + b"." * 150 + b"</body></html>"
 
 
 class Floor(Server):
-    """What the shapes share."""
+    """Common to all shapes."""
 
     program = "cc"
     packages = ("gcc", "libc6-dev")
@@ -47,12 +47,12 @@ class Floor(Server):
         return TRAFFICS[self.setup.asks].kinds[0]
 
     def meant(self, traffic: Traffic) -> Traffic:
-        """It answers every kind as it answers the first."""
+        """It responds to every kind as to the first."""
         return replace(traffic, kinds=tuple(
             replace(kind, status=self.kind.status) for kind in traffic.kinds))
 
     def fault(self, kind: Kind, page: Page, given: Response) -> str:
-        """It answers every page alike: only that it does is looked at."""
+        """It responds to every page alike: only the fact of a response is checked."""
         return "" if given.status == self.kind.status else f"with {given.status}"
 
     def configure(self) -> list[str]:

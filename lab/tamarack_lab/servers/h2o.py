@@ -20,7 +20,7 @@ hosts:
         file.dir: {documents}
 {hosts}{log}"""
 
-# The level that Apache's mod_deflate has: the same work for all.
+# The level of Apache's mod_deflate: the same work for all.
 GZIP = """\
 compress:
   gzip: 6
@@ -55,7 +55,7 @@ class H2o(Server):
         return [self.path() or self.program, "-m", "worker", "-c", str(folder / "h2o.conf")]
 
     def _hosts(self) -> str:
-        """A host for each name, and one for its wildcard where the page says so."""
+        """A host for each name, and one for its wildcard if the page requires one."""
         setup = self.setup
         if setup.feature != "hosts":
             return ""

@@ -10,7 +10,7 @@ from .nginx import Nginx
 
 TEMPLATE = """\
 global
-    # Where descriptors are few it says so and takes what there is.
+    # If descriptors are few it warns and takes what is available.
     no strict-limits
     maxconn {connections}
     nbthread {threads}
@@ -38,7 +38,8 @@ class Haproxy(Server):
     label = "HAProxy before nginx"
     program = "haproxy"
     packages = ("haproxy", "nginx")
-    # It logs to syslog alone: lines for a daemon that is none of the server's are no log on.
+    # It logs only to syslog: lines sent to a daemon that is not part of the server don't count as a
+    # log.
     features = frozenset({"tls", "affinity"})
 
     @classmethod

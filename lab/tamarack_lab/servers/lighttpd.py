@@ -42,7 +42,7 @@ class Lighttpd(Server):
 
     @classmethod
     def flags(cls) -> str:
-        """What it can do: + before each."""
+        """Its features: a + before each."""
         text = output_of([cls.path() or cls.program, "-V"])
         return ", ".join(re.findall(r"^\s+\+ (.*?)(?: support)?$", text, re.MULTILINE))
 

@@ -9,7 +9,7 @@ SOURCE = SOURCES / "naive.c"
 
 
 class Naive(Server):
-    """What is written in a weekend."""
+    """A server that can be written in a weekend."""
 
     name = "naive"
     label = "naive C server"

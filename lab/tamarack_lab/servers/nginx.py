@@ -43,7 +43,7 @@ http {{
 {hosts}}}
 """
 
-# The level that Apache's mod_deflate has: the same work for all.
+# The level of Apache's mod_deflate: the same work for all.
 GZIP = """\
     gzip on;
     gzip_comp_level 6;
@@ -59,7 +59,7 @@ HOSTS = """\
 HOST = """\
     server {{ listen {address}:{port}; server_name {name}{alias}; root {documents}/{page}/{name}; }}
 """
-# Files that it keeps open at least.
+# The minimum number of files that it keeps open.
 FILES_MIN = 1000
 
 
@@ -110,14 +110,14 @@ class Nginx(Server):
                 "-c", str(folder / "nginx.conf")]
 
     def _kept(self) -> str:
-        """Room for all files and folders; none where descriptors are too few for that: asked in
-        turn, each would be closed before it is asked for again."""
+        """Room for all files and folders; none if descriptors are too few for that: requested in
+        turn, each would be closed before its next request."""
         wanted = max(FILES_MIN, 2 * len(self.setup.pages))
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 2 * self.setup.clients - 1024
         return "off" if wanted > most else f"max={wanted} inactive=300s"
 
     def _hosts(self) -> str:
-        """A server for each virtual host, which has a wildcard name where the page says so."""
+        """A server for each virtual host, which has a wildcard name if the page requires one."""
         setup = self.setup
         if setup.feature != "hosts":
             return ""
@@ -128,7 +128,7 @@ class Nginx(Server):
 
 
 class NginxOne(Nginx):
-    """A lone worker, however many CPUs there are."""
+    """A single worker, regardless of the number of CPUs."""
 
     name = "nginx-one"
     label = "nginx, one worker"

@@ -1,10 +1,10 @@
-"""How large the pools of an Apache configuration are: to fit the load, or as a study had them."""
+"""The size of the pools of an Apache configuration: to fit the load, or as in a study."""
 
 from __future__ import annotations
 
 from .base import Setup
 
-# P1, word for word; MaxSpareThreads is the first source's.
+# P1, verbatim; MaxSpareThreads is the first source's.
 P1 = """\
 StartServers 8
 ServerLimit 100
@@ -24,7 +24,7 @@ KeepAliveTimeout 600
 MaxKeepAliveRequests 0
 """
 
-# P3: what Apache 2.0 came with.
+# P3: the defaults of Apache 2.0.
 P3_PREFORK = """\
 StartServers 5
 MinSpareServers 5
@@ -57,7 +57,7 @@ def lines(shape: str, setup: Setup) -> str:
         return P3_PREFORK if shape == "prefork" else P3_THREADS.format(started=started)
     if setup.profile == "p4":
         return _prefork(setup.prespawned) if shape == "prefork" else _threads(shape, setup)
-    # Some more than the load has connections: a server with none to spare closes kept ones.
+    # A few more than the load has connections: a server with none to spare closes kept ones.
     return _prefork(setup.clients + 8) if shape == "prefork" else _threads(shape, setup)
 
 
@@ -67,10 +67,10 @@ def _prefork(count: int) -> str:
 
 
 def _threads(shape: str, setup: Setup) -> str:
-    """One process per CPU; together with room for every client in each of them.
+    """One process per CPU, each with room for every client.
 
-    A client is not spread evenly over processes, and a process whose workers are all busy closes
-    kept connections, which load tools count as errors.
+    Clients are not distributed evenly over processes, and a process whose workers are all busy
+    closes kept connections, which load tools count as errors.
     """
     processes = len(setup.cpus)
     threads = min(512, setup.clients + 64)

@@ -18,7 +18,7 @@ PIP_TIMEOUT_S = 300
 
 
 class Gunicorn(Server):
-    """Two workers per CPU and one, as its manual advises."""
+    """Two workers per CPU plus one, as its manual advises."""
 
     name = "gunicorn"
     label = "gunicorn"
@@ -41,7 +41,7 @@ class Gunicorn(Server):
                 "application:application"]
 
     def environment(self) -> dict[str, str]:
-        """Nothing is to be written beside the application."""
+        """No file but the application is needed."""
         return {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -62,7 +62,7 @@ class Granian(Server):
 
     @classmethod
     def absent(cls) -> str:
-        """No package brings it."""
+        """No package contains it."""
         return "" if cls.path() else "Granian is missing: pip brings it, without --no-install"
 
     @classmethod
@@ -72,7 +72,7 @@ class Granian(Server):
 
     @classmethod
     def prepare(cls) -> None:
-        """Installs it. Absent: one line why not."""
+        """Installs it. If it is absent, one line with the reason."""
         if cls.path():
             return
         for command in ([PYTHON, "-m", "venv", "--system-site-packages", str(ENVIRONMENT)],
@@ -95,5 +95,5 @@ class Granian(Server):
                 str(setup.site.application), "application:application"]
 
     def environment(self) -> dict[str, str]:
-        """Nothing is to be written beside the application."""
+        """No file but the application is needed."""
         return {"PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""Small servers of one process: what stands in for thttpd, which Debian no longer has."""
+"""Small servers of one process: stand-ins for thttpd, which Debian no longer has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tamarack, in its four shapes, on Apache's very configuration."""
+"""Tamarack, in its four shapes, with the same configuration as Apache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .apache import Apache
 from .base import first_line, output_of
 
 ROOT = Path(__file__).parent.parent.parent.parent
-# --tamarack PATH sets it, for this process and all that it starts.
+# --tamarack PATH sets it, for this process and all its children.
 VARIABLE = "TAMARACK"
-# Feature → the module that brings it.
+# Feature → the module that implements it.
 MODULES = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
            "log": "mod_log_config", "affinity": "core.c"}
 BUILT = re.compile(r"^(?:Server built|Compiler|Profile).*$", re.MULTILINE)
@@ -22,41 +22,42 @@ WAITING = ("cgi", "ssi")
 
 
 class Tamarack(Apache):
-    """What the shapes share."""
+    """Common to all shapes."""
 
     program = "tamarack"
     packages = ()
 
     @classmethod
     def path(cls) -> str | None:
-        """The release build of this checkout, or what --tamarack names."""
+        """The release build of this checkout, or the one given by --tamarack."""
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
         program = Path(os.environ.get(VARIABLE, target / "release" / "tamarack"))
         return str(program) if os.access(program, os.X_OK) else None
 
     @classmethod
     def absent(cls) -> str:
-        """How to get it."""
+        """How to build it."""
         if cls.path():
             return ""
         return "Tamarack is not built: cargo build --release -p tamarack, or --tamarack PATH"
 
     @classmethod
     def version(cls) -> str:
-        """Its own version line, and which build it is: a run goes on with the same one only."""
+        """Its version line, which identifies the build: a run can be continued only with the
+        same one."""
         path = cls.path()
         return _version(path) if path else ""
 
     @classmethod
     def flags(cls) -> str:
-        """When it was built, by which compiler, how: what its -V tells."""
+        """When, by which compiler and how it was built, from its -V."""
         text = output_of([cls.path() or cls.program, "-V"])
         return ", ".join([" ".join(found.split()) for found in BUILT.findall(text)]
                          + [super().flags()])
 
     @classmethod
     def can(cls, feature: str) -> bool:
-        """By the modules that are compiled in; rows that wait for theirs are kept, to be seen."""
+        """By the compiled modules; rows whose module is missing are kept, and shown."""
         if feature == "app":
             return False
         module = MODULES.get(feature)
@@ -65,7 +66,7 @@ class Tamarack(Apache):
 
     @classmethod
     def lacks(cls, feature: str) -> str:
-        """Modules that are to come."""
+        """Modules that are planned."""
         module = MODULES.get(feature, "")
         if feature not in WAITING or not cls.path() or module in _modules(cls.path() or ""):
             return ""
@@ -77,7 +78,7 @@ class Tamarack(Apache):
         return ""
 
     def affinity_lines(self) -> str:
-        """Its own affinity, where the experiment asks for one state of it."""
+        """Its own affinity, if the experiment requires a state of it."""
         if self.setup.affinity in ("off", "taskset"):
             return "CPUAffinity Off\n"
         if self.setup.affinity == "bound":
@@ -129,7 +130,7 @@ class TamarackPrefork(Tamarack):
 
 
 class TamarackWsgi(Tamarack):
-    """Its own WSGI: a row that waits."""
+    """Its own WSGI: a row without a figure yet."""
 
     name = "tamarack-wsgi"
     label = "Tamarack mod_wsgi"
@@ -137,11 +138,11 @@ class TamarackWsgi(Tamarack):
 
     @classmethod
     def absent(cls) -> str:
-        """Until the module is there."""
+        """Until the module exists."""
         return "" if "mod_wsgi" in _modules(cls.path() or "") else \
             "absent: Tamarack has no WSGI of its own yet"
 
     @classmethod
     def can(cls, feature: str) -> bool:
-        """Planned, so that the row is seen."""
+        """Planned, so that the row is shown."""
         return feature in ("static", "app")

@@ -1,4 +1,4 @@
-"""The charts of a report as Vega-Lite specifications. `of` lists what an experiment is drawn by."""
+"""The charts of a report as Vega-Lite specifications. `of` lists those of an experiment."""
 
 from __future__ import annotations
 

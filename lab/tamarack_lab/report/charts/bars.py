@@ -20,7 +20,7 @@ TWO_LINES = (
 
 
 def bars(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
-    """A chart for each group, quickest server first."""
+    """A chart for each group, fastest server first."""
     found = (bar_chart(experiment, place, cells, drawn, quick)
              for place, cells in groups(experiment))
     return [chart for chart in found if chart]
@@ -43,7 +43,7 @@ def bar_chart(
 
 
 def told(experiment: Experiment, place: str, metric: Metric, rows: list[Row]) -> str:
-    """What the chart shows, for who can't see it."""
+    """A description of the chart, for readers who can't see it."""
     return f"{MEANINGS[metric].title}, {place or experiment.title}: {listed(rows)}."
 
 
@@ -61,7 +61,7 @@ def drawing(
     rows: list[Row], metric: Metric, drawn: dict[str, Look], alternative: str,
     name: str = "label"
 ) -> Spec:
-    """Bars from nought, the noise floor and the interval at their ends, the figure beside."""
+    """Bars from zero, the noise floor and the interval at their ends, the figure next to them."""
     labels = list(dict.fromkeys(row["label"] for row in rows))
     most = max(max(row["high"], row["band_high"]) for row in rows)
     scale = {"domain": [0, most * ROOM], "nice": False}

@@ -17,36 +17,36 @@ Row = dict[str, Any]
 Spec = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-# Times read as times: 1500 µs is "1.5 ms".
+# Times are formatted as times: 1500 µs is "1.5 ms".
 DURATION = ("datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' s' : datum.value >= 1e3 ? "
             "format(datum.value / 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' µs'")
 
-# Places as they are. A "format" of ~g would be cut to the digits that tell the marks apart:
-# 50, 80 and 95 would read 5e+1, 8e+1 and 1e+2.
+# Places unchanged. A "format" of ~g would drop the digits that distinguish the marks: 50, 80 and 95
+# would become 5e+1, 8e+1 and 1e+2.
 PLAIN = "'' + datum.value"
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing with its words."""
+    """A drawing with its texts."""
 
-    # Which plot it is: "bars", "curves"…; with `place` it is unique in its experiment.
+    # The kind of plot: "bars", "curves"…; with `place` it is unique in its experiment.
     kind: str
     title: str
     # Which of the experiment's groups it shows: "scheme https"; empty for all of them.
     place: str
-    # What one must know to read it, one or two sentences.
+    # What a reader must know to read it, in one or two sentences.
     caption: str
-    # What it shows, for who can't see it.
+    # A description, for readers who can't see it.
     alternative: str
     spec: Spec
-    # Labels of the servers in it, for the key; empty where each mark has its name.
+    # Labels of the servers in it, for the key; empty if each mark has its name.
     key: tuple[str, ...] = ()
     # Drawn only when its section is opened.
     folded: bool = False
-    # Pixels that the page keeps free until it is drawn.
+    # Pixels that the page reserves until it is drawn.
     height: int = 300
-    # Many marks are quicker on a canvas.
+    # Many marks are faster on a canvas.
     canvas: bool = False
 
 
@@ -66,7 +66,7 @@ def point(cell: Cell, metric: Metric, floor: float | None, quick: bool) -> Row |
 
 
 def metric_for(experiment: Experiment, cells: list[Cell], quick: bool) -> Metric | None:
-    """What these cells are about: the headline, or else what they have; None without any.
+    """The metric these cells are about: the headline, or otherwise one they have; None without any.
 
     Only idle connections have memory per connection, and they have it instead of a load.
     """
@@ -78,7 +78,7 @@ def metric_for(experiment: Experiment, cells: list[Cell], quick: bool) -> Metric
 
 
 def axis_title(metric: Metric) -> str:
-    """ "µs, less is better": the chart's own title says what it is."""
+    """"µs, less is better": the chart's own title names the metric."""
     meaning = MEANINGS[metric]
     unit = "" if _is_time(metric) else f"{meaning.unit}, "
     return f"{unit}{'more' if meaning.more_is_better else 'less'} is better"
@@ -99,9 +99,9 @@ def axis(metric: Metric, **more: Any) -> Spec:
 
 
 def floor_words(experiment: Experiment, metric: Metric, cells: Sequence[Cell] = ()) -> str:
-    """The sentence under a chart of these cells (none: all) about the noise floor and whose it is.
+    """The sentence under a chart of these cells (none: all) about the noise floor and its source.
 
-    An A/A run of other cells is said to be borrowed.
+    An A/A run of other cells is described as borrowed.
     """
     floor = floor_from(experiment, metric)
     if floor is None:
@@ -117,25 +117,26 @@ def floor_words(experiment: Experiment, metric: Metric, cells: Sequence[Cell] = 
 
 
 def limit_words(cells: Sequence[Cell]) -> str:
-    """With a space before it, whose figures are the load tool's; empty where no tool was it."""
+    """With a leading space, the metrics whose figures are the load tool's; empty if there are
+    none."""
     names = list(dict.fromkeys(cell.label for cell in cells if load_was_limit(cell)))
     return f" Here the load tool was the limit: {', '.join(names)}." if names else ""
 
 
 def interval_words(quick: bool) -> str:
-    """What the thin lines are."""
+    """The meaning of the thin lines."""
     return "Thin line: range of the starts." if quick else "Thin line: bootstrap 95 % interval."
 
 
 def tooltip(metric: Metric, *axes: str) -> list[Spec]:
-    """What a mark says when it is pointed at."""
+    """The tooltip of a mark."""
     return [{"field": "label", "title": "server"},
             *({"field": f"x_{name}", "title": name} for name in axes),
             {"field": "text", "title": MEANINGS[metric].title}, {"field": "ends", "title": "from"}]
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Where a logarithmic axis is labelled: 1, 10, 100…, with 2 and 5 where that is too few."""
+    """Labels of a logarithmic axis: 1, 10, 100…, with 2 and 5 if those are too few."""
     whole = [10.0**at for at in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     within = [value for value in whole if low <= value <= high]
     if len(within) >= 3:
@@ -149,7 +150,7 @@ def listed(rows: list[Row]) -> str:
 
 
 def spec(height: int, description: str, **parts: Any) -> Spec:
-    """A specification as wide as the page lets it be."""
+    """A specification as wide as the page allows."""
     return {"$schema": SCHEMA, "description": description, "width": "container",
             "height": height, "autosize": {"type": "fit-x", "contains": "padding"}, **parts}
 

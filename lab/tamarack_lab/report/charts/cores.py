@@ -1,4 +1,4 @@
-"""What more CPUs bring: the efficiency per core, beside the published one."""
+"""The gain from more CPUs: the efficiency per core, next to the published one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..theme import Look, series
 from .chart import PLAIN, Chart, Row, floor_words, interval_words, limit_words, spec
 
 HEIGHT = 240
-# The running axis by which an experiment is one of cores.
+# The running axis that makes an experiment one of cores.
 AXIS = "cpus"
 
 
@@ -28,7 +28,8 @@ def cores(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[C
 
 
 def efficiencies(experiment: Experiment, cells: list[Cell], quick: bool) -> list[Row]:
-    """For each server and number of CPUs the throughput over as many times that of one CPU."""
+    """For each server and number of CPUs the throughput divided by that many times that of one
+    CPU."""
     floor = floor_of(experiment, "requests_per_s") or 0.0
     rows = []
     for cell in cells:
@@ -48,9 +49,10 @@ def efficiencies(experiment: Experiment, cells: list[Cell], quick: bool) -> list
 
 
 def published_rows(published: Sequence[Published]) -> list[Row]:
-    """The same from published figures, each against the one-CPU figure of its like machine.
+    """The same from published figures, each relative to the one-CPU figure of the same machine
+    type.
 
-    The study names processors by model: E5310 figures are set against one core of an E5310.
+    The study names processors by model: E5310 figures are compared with one core of an E5310.
     """
     ones = [one for one in published
             if one.metric == "requests_per_s" and one.cell.get(AXIS) == 1]
@@ -69,7 +71,7 @@ def published_rows(published: Sequence[Published]) -> list[Row]:
 
 
 def _model(figure: Published) -> set[str]:
-    """The words with a number in them, by which processors are named."""
+    """The words with a number in them, which name processors."""
     words = f"{figure.label} {figure.machine}".replace(",", " ").split()
     return {word for word in words if sum(letter.isdigit() for letter in word) >= 3}
 

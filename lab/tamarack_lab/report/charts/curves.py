@@ -15,12 +15,13 @@ from .chart import (
     point, spec, tooltip)
 
 HEIGHT = 280
-# From this ratio of the largest to the smallest place on, the axis is logarithmic.
+# From this ratio of the largest to the smallest place, the axis is logarithmic.
 WIDE = 16
 
 
 def curves(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
-    """For each group a chart of the headline and one of throughput; bars where it is one point."""
+    """For each group a chart of the headline and one of throughput; bars if there is only one
+    point."""
     metrics = dict.fromkeys((experiment.headline, "requests_per_s"))
     found = []
     for place, cells in groups(experiment):
@@ -39,7 +40,7 @@ def curve(
     experiment: Experiment, place: str, cells: list[Cell], metric: Metric,
     drawn: dict[str, Look], quick: bool
 ) -> Chart | None:
-    """One metric of all servers along the axis; None where nothing was measured."""
+    """One metric of all servers along the axis; None if nothing was measured."""
     assert experiment.x is not None
     floor = floor_of(experiment, metric)
     rows = [row for cell in cells if (row := point(cell, metric, floor, quick))]
@@ -56,7 +57,7 @@ def curve(
 
 
 def told(experiment: Experiment, place: str, metric: Metric, rows: list[Row]) -> str:
-    """What the chart shows, for who can't see it."""
+    """A description of the chart, for readers who can't see it."""
     labels = list(dict.fromkeys(row["label"] for row in rows))
     return (f"{MEANINGS[metric].title} against {experiment.x}, {place or experiment.title}: "
             f"{_ends(rows, labels, experiment.x or '')}.")
@@ -94,7 +95,7 @@ def drawing(
 
 
 def across(rows: list[Row], x: str) -> Spec:
-    """The running axis: logarithmic where it is wide, by name where it has names."""
+    """The running axis: logarithmic if it is wide, by name if it has names."""
     places = sorted({row[f"x_{x}"] for row in rows}, key=str)
     base: dict[str, Any] = {"field": f"x_{x}", "title": x}
     if any(isinstance(place, str) for place in places):

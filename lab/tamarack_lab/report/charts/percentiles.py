@@ -17,7 +17,7 @@ STEPS = (("50", "median"), ("90", "p90"), ("99", "p99"), ("99.9", "p99.9"), ("",
 
 
 def percentiles(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
-    """A chart for each place of an experiment whose latencies count from when they were due."""
+    """A chart for each place of an experiment whose latencies count from the time they were due."""
     places: dict[str, list[Cell]] = {}
     for cell in experiment.cells:
         if cell.status == "ok" and any(s.latency and s.latency.corrected for s in cell.samples):

@@ -1,7 +1,7 @@
-"""Response time against time, one mark per request: where the answers lie in bands, one sees them.
+"""Response time against time, one mark per request: shows whether responses form bands.
 
 The three lines are the thresholds that the study cites: over 100 ms a delay is noticed, 1 s
-interrupts thought, 10 s loses the user.
+interrupts thought, after 10 s the user gives up.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .chart import DURATION, Chart, Row, floor_words, limit_words, spec
 
 HEIGHT = 240
 LIMITS_MS = ((100.0, "noticed"), (1000.0, "interrupts"), (10000.0, "user lost"))
-# A picture of more points is no clearer, only slower; all that are slow stay in.
+# A picture of more points is no clearer, only slower; all slow ones are kept.
 MOST_POINTS = 4000
 
 
 def scatters(experiment: Experiment, drawn: dict[str, Look]) -> list[Chart]:
-    """A chart for each cell that kept its requests one by one, all on the same scales."""
+    """A chart for each cell that recorded individual requests, all on the same scales."""
     cells = [cell for cell in experiment.cells
              if cell.status == "ok" and any(sample.timeline_ms for sample in cell.samples)]
     points = [point for cell in cells for point in _points(cell)]
@@ -87,7 +87,7 @@ def _chart(
 
 
 def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most so many points: every slow one, and of the quick ones each so-manieth."""
+    """At most this many points: every slow one, and every n-th of the fast ones."""
     slow = [point for point in points if point[1] > LIMITS_MS[0][0]]
     quick = [point for point in points if point[1] <= LIMITS_MS[0][0]]
     room = max(MOST_POINTS - len(slow), MOST_POINTS // 4)

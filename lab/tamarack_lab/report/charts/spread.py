@@ -17,7 +17,7 @@ FEWEST_FOR_BOX = 5
 
 
 def spreads(experiment: Experiment, drawn: dict[str, Look], quick: bool) -> list[Chart]:
-    """A chart for each group, folded away until somebody asks."""
+    """A chart for each group, closed until it is opened."""
     found = (_chart(experiment, place, cells, drawn, quick)
              for place, cells in groups(experiment))
     return [chart for chart in found if chart]

@@ -84,7 +84,7 @@ def _chart(
 
 
 def _bands(experiment: Experiment) -> str:
-    """How wide the bands of latency are, which has noise floors of its own."""
+    """The width of the latency bands, which has noise floors of its own."""
     found = [f"{name} ±{percent(floor)}" for metric, name in LATENCIES
              if (floor := floor_of(experiment, metric))]
     return f" Bands of latency: {', '.join(found)}." if found else ""
