@@ -15,6 +15,7 @@ mod engine;
 mod flags;
 mod limits;
 mod outcome;
+mod prefix;
 mod regex;
 mod substitute;
 

@@ -22,6 +22,7 @@ mod random;
 mod redirect;
 mod rows;
 mod rule;
+mod rule_set;
 mod settings;
 mod template;
 mod trace;

@@ -13,6 +13,7 @@ use server::request::Request;
 use super::Rewrite;
 use super::expand::{References, Scope};
 use super::rule::Rule;
+use super::rule_set::RuleSet;
 use super::settings::{Directory, Settings};
 use super::trace::Trace;
 
@@ -60,7 +61,7 @@ pub(super) struct Pass<'r> {
     pub status: u16,
     /// The last rule that rewrote the path.
     pub last: Option<&'r Arc<Rule>>,
-    rules: &'r [Arc<Rule>],
+    rules: &'r RuleSet,
     /// The next rule, or the one that has just matched.
     at: usize,
     pub(super) captures: Captures,
@@ -119,10 +120,22 @@ impl<'r> Pass<'r> {
     /// # Errors
     /// [`Stop`]; if a match has to be made first, the pass is at its rule.
     pub fn seek(&mut self) -> Result<bool, Stop> {
-        while let Some(rule) = self.rules.get(self.at) {
+        let names_each = self.scope.trace.writes(Level::Trace3);
+        if !names_each {
+            self.take_subject();
+        }
+        loop {
+            if !names_each {
+                self.at = self.rules.candidate(self.at, &self.scope.subject);
+            }
+            let Some(rule) = self.rules.get(self.at) else { return Ok(false) };
             let is_skipped = self.request.main.is_some()
                 && (rule.flags.not_in_subrequests || rule.flags.redirect);
             if !is_skipped {
+                if names_each {
+                    self.take_subject();
+                    self.trace_pattern(rule);
+                }
                 if self.matches(rule)? {
                     return Ok(true);
                 }
@@ -130,7 +143,11 @@ impl<'r> Pass<'r> {
             }
             self.at += 1;
         }
-        Ok(false)
+    }
+
+    fn trace_pattern(&self, rule: &Rule) {
+        let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(&self.scope.subject));
+        self.line(Level::Trace3, format_args!("applying pattern '{pattern}' to uri '{uri}'"));
     }
 
     /// Advances to the last rule of a chain.
@@ -144,11 +161,6 @@ impl<'r> Pass<'r> {
 
     /// Whether a rule's pattern matches, which is tested before its conditions.
     fn matches(&mut self, rule: &Rule) -> Result<bool, Stop> {
-        self.take_subject();
-        if self.scope.trace.writes(Level::Trace3) {
-            let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(&self.scope.subject));
-            self.line(Level::Trace3, format_args!("applying pattern '{pattern}' to uri '{uri}'"));
-        }
         let captures = Some(&mut self.captures);
         let matched = self.request.matches(&rule.regex, &self.scope.subject, captures)?;
         Ok(matching::certain(matched)? != rule.negated)

@@ -236,7 +236,7 @@ fn rule(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     }
     let common = common(cx);
     let conditions = std::mem::take(&mut common.pending);
-    common.rules.push(Arc::new(Rule { regex, negated, conditions, target, flags }));
+    common.rules.push(Rule { regex, negated, conditions, target, flags });
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use server::merge::Merge;
 
 use super::condition::Condition;
 use super::map::Map;
-use super::rule::Rule;
+use super::rule_set::RuleSet;
 
 /// The words of `RewriteOptions`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(super) struct Common {
     /// `RewriteOptions`
     pub options: Option<Options>,
     /// `RewriteRule`
-    pub rules: Vec<Arc<Rule>>,
+    pub rules: RuleSet,
     /// `RewriteCond` lines that wait for their rule.
     pub pending: Vec<Condition>,
 }
@@ -128,7 +128,7 @@ impl Common {
         let options = inner.options.or(outer.options);
         let how = inheritance(outer.options(), options.unwrap_or_default());
         let join = |first: &Self, second: &Self| {
-            let rules = first.rules.iter().chain(&second.rules).cloned().collect();
+            let rules = first.rules.and(&second.rules);
             let pending = first.pending.iter().chain(&second.pending).cloned().collect();
             (rules, pending)
         };
