@@ -276,8 +276,8 @@ mod tests {
                 if (number + round) % 3 == 0 {
                     assert_eq!(known.remove(&directory).is_some(), table.find(directory).is_some());
                     table.forget(directory, generations);
-                } else if !known.contains_key(&directory) {
-                    known.insert(directory, table.add(directory).unwrap());
+                } else {
+                    known.entry(directory).or_insert_with(|| table.add(directory).unwrap());
                 }
                 for (directory, block) in &known {
                     assert_eq!(table.touch(*directory), Some(*block));
