@@ -311,12 +311,27 @@ mod tests {
 
     use super::batch;
     use crate::rows;
+    use crate::site::{Case, Node, Request};
 
     #[test]
     fn a_seed_and_a_number_fix_a_batch() {
         assert_eq!(batch(3, 4), batch(3, 4));
         assert_ne!(batch(3, 4), batch(3, 5));
         assert_ne!(batch(3, 4), batch(4, 4));
+    }
+
+    #[test]
+    fn http_to_a_port_of_tls_meets_an_error_document() {
+        let meets = |case: &Case| {
+            let is_plain = |request: &Request| !request.via.starts_with("tls");
+            let is_for_400 =
+                |node: &Node| node.name == "ErrorDocument" && node.words.starts_with("400 ");
+            case.site.config.iter().any(is_for_400) && case.requests.iter().any(is_plain)
+        };
+        // The first host on the port answers what is not TLS.
+        let first = |number| batch(1, number).into_iter().find(|case| case.site.is_tls);
+        let count = (0..60).filter_map(first).filter(meets).count();
+        assert!(count > 4, "{count} rounds of 60");
     }
 
     #[test]

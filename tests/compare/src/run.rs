@@ -24,8 +24,9 @@ const SAMPLE_EVERY: u64 = 8;
 /// How many differences of one kind are kept, and how many of all kinds are made small.
 const KIND_MAX: usize = 12;
 const SHRUNK_MAX: usize = 40;
-/// How long differences are made small after the rounds.
-const SHRINK_LIMIT: Duration = Duration::from_secs(300);
+/// How long differences are made small after the rounds: as long as the rounds took, and at least
+/// this time.
+const SHRINK_LIMIT: Duration = Duration::from_secs(60);
 
 /// When the rounds of a run end.
 #[derive(Debug, Clone, Copy)]
@@ -236,7 +237,8 @@ impl Run {
     fn make_small(&self) {
         let mut pair = self.pair.clone();
         let since = Instant::now();
-        while since.elapsed() < SHRINK_LIMIT {
+        let limit = SHRINK_LIMIT.max(since - self.began);
+        while since.elapsed() < limit {
             let next = |results: &mut Results| {
                 if results.findings >= SHRUNK_MAX {
                     return None;

@@ -23,8 +23,10 @@ const WORKING_MAX: u32 = 15;
 /// close if one did.
 const OPEN: Duration = Duration::from_millis(2);
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
-/// How long a line of a log may take after its response, and how often it is looked for.
+/// How long a line of a log may take after its response, how long where lines of another log have
+/// not come in that time, and how often it is looked for.
 const LOG_LIMIT: Duration = Duration::from_secs(3);
+const LOG_LIMIT_NEXT: Duration = Duration::from_millis(50);
 const LOG_LOOKS: Duration = Duration::from_millis(3);
 /// A connection that ended before a response.
 const NO_ANSWER: &str = "= no answer";
@@ -41,11 +43,15 @@ pub fn talk_all(
     for side in std::iter::once(apache).chain(tamarack) {
         sides.extend(Renderer::new(&side.place, &[]).map(|renderer| (side, renderer)));
     }
+    let mut log_limit = LOG_LIMIT;
     let talk = |&(at, case): &(usize, &Case)| {
         let clients = sides.iter().map(|_| None).collect();
-        let mut talk =
-            Talk { seat: Seat::Host(at), sides: &sides, tls, clients, via: String::new() };
-        talk.all(case)
+        let (seat, via) = (Seat::Host(at), String::new());
+        let verdict = Talk { seat, sides: &sides, tls, clients, via, log_limit }.all(case);
+        if verdict.logs.is_some() {
+            log_limit = LOG_LIMIT_NEXT;
+        }
+        verdict
     };
     cases.iter().map(talk).collect()
 }
@@ -58,10 +64,11 @@ struct Talk<'a> {
     clients: Vec<Option<Client>>,
     /// How the connections were made.
     via: String,
+    log_limit: Duration,
 }
 
 impl Talk<'_> {
-    fn all(&mut self, case: &Case) -> Verdict {
+    fn all(mut self, case: &Case) -> Verdict {
         let mut verdict = Verdict::default();
         for group in case.requests.chunk_by(|_, next| next.is_pipelined) {
             self.change(group);
@@ -162,7 +169,7 @@ impl Talk<'_> {
         }
         let name = self.seat.fill("logs/@HOST@.log");
         let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string())?;
-        let limit = Deadline::after(LOG_LIMIT);
+        let limit = Deadline::after(self.log_limit);
         loop {
             let read = |(side, renderer): &(&Side, Renderer)| {
                 let text = std::fs::read(side.place.root.join(&name)).unwrap_or_default();
