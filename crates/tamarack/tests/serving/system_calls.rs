@@ -104,7 +104,8 @@ fn counts_all(site: &Site, client: &mut Client, context: &str, kinds: &[Kind]) -
         }
         let calls = trace.stop();
         let received = calls.get("recvfrom").copied().unwrap_or(0);
-        assert!(received >= REQUESTS, "{context}, {}: {calls:?}", kind.0);
+        // The first one had begun when the tracer came.
+        assert!(received + 1 >= REQUESTS, "{context}, {}: {calls:?}", kind.0);
         for (name, count) in &calls {
             // What the process does each second is not counted, be the machine slow.
             let most = if ALLOWED.contains(&name.as_str()) { 2 * REQUESTS } else { REQUESTS / 4 };
