@@ -21,7 +21,7 @@ use rt::Work;
 
 use crate::api::hooks::{Answer, Verdict};
 use crate::log::Level;
-use crate::phases::walk;
+use crate::phases::{lookup, walk};
 use crate::request::Request;
 
 /// Most matches of a request, including its subrequests, that are made on the pool; others are
@@ -104,14 +104,14 @@ pub async fn settled<T>(
     }
 }
 
-/// Makes the match that a step lacks, or reads the file.
+/// Makes the match or the look-up that a step lacks, or reads the file.
 pub async fn decide(request: &mut Request) {
     if request.depth.in_expression {
         // Nothing waits for this subrequest: the request that evaluates the expression makes the
         // match or reads the file, and evaluates it again.
         std::future::pending::<()>().await;
     }
-    if walk::read_wanted(request).await {
+    if walk::read_wanted(request).await || lookup::make_wanted(request).await {
         return;
     }
     let Some((wanted, deadline)) = request.matching.take_wanted() else { return };

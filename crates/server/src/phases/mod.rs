@@ -4,6 +4,7 @@ pub mod errors;
 pub mod expr;
 pub mod handler;
 pub mod hostname;
+mod lookup;
 pub mod matching;
 pub mod process;
 pub mod request_uri;

@@ -4,10 +4,7 @@
 //! `ap_sub_req_lookup_file` (server/request.c).
 
 use std::borrow::Cow;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
-use conf::expr::Subject;
 use messages::Message;
 use wire::method::Method;
 
@@ -98,7 +95,7 @@ pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Re
     sub
 }
 
-fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
+pub(super) fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     let mut sub = request.child(uri);
     sub.method = method;
     let uri = join(&request.uri, &sub.uri);
@@ -114,7 +111,7 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
     sub
 }
 
-fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
+pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = request.child(b"");
     sub.file_lookup = true;
     let directory = parent(&request.filename);
@@ -139,48 +136,7 @@ fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
     request.log_core(Level::Error, number, &why, None);
 }
 
-/// Looks up the argument of `-U` or `-F`. All these look-ups of a request share a limit, beyond
-/// which they are refused. Returns `None` if it would have to wait, or if the expression is being
-/// evaluated for a subrequest with the same argument (`op_url_subr`).
-pub(crate) fn lookup_in_expression(
-    request: &mut Request,
-    subject: Subject,
-    text: &[u8],
-) -> Option<Request> {
-    if let Some(main) = &request.main {
-        let is_same = match subject {
-            Subject::Url => main.uri == request.uri,
-            // Apache crashes there, since its stack overflows.
-            Subject::File => main.filename == request.filename,
-        };
-        if is_same {
-            return None;
-        }
-    }
-    request.depth.lookups.get_or_insert_default();
-    let lookups = request.depth.lookups.clone();
-    let mut sub = match subject {
-        Subject::Url => child_for_uri(request, text, Method::GET),
-        Subject::File => child_for_file(request, text),
-    };
-    sub.depth.lookups = lookups;
-    sub.depth.in_expression = true;
-    let done = at_once(finish_lookup(request, &mut sub)).is_some();
-    if !done {
-        walk::leave_wanted(&mut sub, request);
-    }
-    done.then_some(sub)
-}
-
-/// The value of a future that does not wait.
-fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
-    }
-}
-
-async fn finish_lookup(request: &mut Request, sub: &mut Request) {
+pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     let most = request.host.core.max_subrequests();
     let lookups = sub.depth.lookups.get_or_insert_default();
     lookups.made.set(lookups.made.get().saturating_add(1));

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use pcre::{Captures, Later, Matched, Regex};
 
 use super::extension::{Extension, Extensions};
-use crate::phases::subrequest;
+use crate::phases::lookup;
 use crate::request::{FileKind, Request};
 
 /// The request side of an evaluation.
@@ -74,16 +74,10 @@ impl Env for RequestEnv<'_> {
     }
 
     fn allowed(&mut self, subject: Subject, text: &[u8]) -> Result<bool, Later> {
-        // Expressions are evaluated synchronously. A subrequest that would have to wait (for a
-        // password hash, a look-up) counts as refused; only matches are made for it, and
-        // `.htaccess` files read.
-        let sub = subrequest::lookup_in_expression(self.request, subject, text);
-        if sub.is_none() && self.request.misses_something() {
-            return Err(Later);
-        }
-        Ok(sub.is_some_and(|sub| match subject {
-            Subject::Url => sub.status < 400,
-            Subject::File => sub.status < 300 && sub.file.kind != FileKind::None,
+        let outcome = lookup::look_up(self.request, subject, text)?;
+        Ok(outcome.is_some_and(|outcome| match subject {
+            Subject::Url => outcome.status < 400,
+            Subject::File => outcome.status < 300 && outcome.kind != FileKind::None,
         }))
     }
 
