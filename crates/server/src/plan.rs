@@ -1,11 +1,16 @@
 //! The Plan: the work that a distinct merged configuration requires.
 //!
-//! A walk through the sections ends in a [`Layer`]: one merged configuration, identified by its
-//! host and the ordered list of matching sections. The first request with a layer compiles its
-//! [`Plan`]; later ones reuse it. A plan holds, per phase, only the hooks whose `wants` is true,
-//! bound to their configuration.
+//! A walk through the sections ends in a [`Layer`]: one merged configuration, identified by the
+//! host's own and the ordered list of matching sections. A host's first request with a layer
+//! compiles its [`Plan`]; later ones reuse it. A plan holds, per phase, only the hooks whose
+//! `wants` is true, bound to their configuration.
+//!
+//! Hosts with equal configurations share layers, and plans share hooks that are bound to the same
+//! configurations, so that each of thousands of hosts adds only its own settings.
 
-use std::cell::{Cell, OnceCell, RefCell};
+mod bound;
+
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,9 +25,7 @@ use crate::config::registry::{Registry, Slots};
 use crate::config::section::{Lifetime, Section, fresh_id};
 use crate::core::CoreDir;
 
-/// Most layers that a loop caches. Clients can enumerate combinations of sections; at the limit the
-/// cache is cleared.
-pub const LAYER_LIMIT: usize = 8192;
+use bound::BoundHooks;
 
 /// Most bytes of layers and plans that a loop caches; at the limit the cache is cleared. The size
 /// of each is measured when it is created.
@@ -35,18 +38,22 @@ pub const LAYER_BYTES_LIMIT_OF_THREAD: usize = 8 * 1024 * 1024;
 pub struct Layer {
     /// Its id in this loop.
     pub id: u64,
-    /// The host it began with.
-    pub host: Arc<Host>,
     /// The merged directory configurations.
     pub dir: Slots,
     /// Its lifetime.
     pub lifetime: Lifetime,
-    /// Its own size in bytes, with its plan.
+    /// Its own size in bytes, with its plans.
     bytes: Cell<usize>,
-    plan: OnceCell<Rc<Plan>>,
+    /// By host.
+    plans: RefCell<HashMap<u32, Rc<Plan>>>,
 }
 
 impl Layer {
+    fn new(dir: Slots, lifetime: Lifetime, bytes: usize) -> Rc<Layer> {
+        let (bytes, plans) = (Cell::new(bytes), RefCell::default());
+        Rc::new(Layer { id: fresh_id(), dir, lifetime, bytes, plans })
+    }
+
     /// The bytes that it keeps alive if a holder outlives its place in the cache; 0 if it comes
     /// from the configuration alone, since the number of those is limited.
     pub fn foreign_bytes(&self) -> usize {
@@ -54,9 +61,9 @@ impl Layer {
     }
 }
 
-/// The work of a merged configuration, phase by phase.
+/// The work of a merged configuration for a host, phase by phase.
 pub struct Plan {
-    /// The layer's id.
+    /// Its id in this loop.
     pub id: u64,
     /// The host's server configurations.
     pub server: Slots,
@@ -66,7 +73,10 @@ pub struct Plan {
     pub core: Arc<CoreDir>,
     /// The methods of `Satisfy Any`.
     pub satisfy_any: MethodSet,
-    phases: [Box<[PlannedHook]>; Phase::COUNT],
+    /// The hooks of all phases, one phase after the other.
+    hooks: Box<[Rc<PlannedHook>]>,
+    /// Where each phase's hooks end.
+    ends: [u16; Phase::COUNT],
 }
 
 /// A bound hook in a plan.
@@ -82,37 +92,39 @@ pub struct PlannedHook {
 }
 
 impl Plan {
-    fn compile(registry: &Registry, layer: &Layer) -> Plan {
+    fn compile(registry: &Registry, host: &Host, dir: &Slots, bound: &mut BoundHooks) -> Plan {
         let slot = registry.core;
-        let phases = std::array::from_fn(|phase| {
-            let hooks = registry.hooks.all_phases().get(phase).into_iter().flatten();
-            let wanted = hooks.filter_map(|def| {
-                let hook = def.bind(&layer.host.server, &layer.dir)?;
-                let (module, pure, handler) = (def.module, def.pure, def.handler);
-                Some(PlannedHook { hook, module, pure, handler })
-            });
-            wanted.collect()
+        let mut hooks = Vec::new();
+        let ends = std::array::from_fn(|phase| {
+            let defs = registry.hooks.all_phases().get(phase).into_iter().flatten();
+            hooks.extend(defs.filter_map(|def| bound.bind(def, &host.server, dir)));
+            u16::try_from(hooks.len()).unwrap_or(u16::MAX)
         });
         Plan {
-            id: layer.id,
-            server: layer.host.server.clone(),
-            dir: layer.dir.clone(),
-            satisfy_any: registry.hooks.satisfy_any(&layer.dir),
-            core: layer.dir.share::<CoreDir>(slot).unwrap_or_default(),
-            phases,
+            id: fresh_id(),
+            server: host.server.clone(),
+            dir: dir.clone(),
+            satisfy_any: registry.hooks.satisfy_any(dir),
+            core: dir.share::<CoreDir>(slot).unwrap_or_default(),
+            hooks: hooks.into(),
+            ends,
         }
     }
 
     /// The hooks of a phase with work to do, in order.
     #[inline]
-    pub fn phase(&self, phase: Phase) -> &[PlannedHook] {
-        &self.phases[phase as usize]
+    pub fn phase(&self, phase: Phase) -> &[Rc<PlannedHook>] {
+        let phase = phase as usize;
+        let begin = phase.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.hooks.get(usize::from(begin)..usize::from(self.ends[phase])).unwrap_or_default()
     }
 }
 
-/// A merged configuration with its plan.
+/// A merged configuration with a host's plan.
 #[derive(Clone)]
 pub struct Place {
+    /// The host.
+    pub host: Arc<Host>,
     /// The configuration.
     pub layer: Rc<Layer>,
     /// Its plan.
@@ -142,8 +154,10 @@ impl<'p> From<&'p Layer> for Part<'p> {
 /// The layers and plans of one loop.
 pub struct PlanCache {
     registry: Arc<Registry>,
+    /// By [`Host::dir_id`].
     roots: RefCell<HashMap<u32, Rc<Layer>>>,
     layers: RefCell<HashMap<(u64, u64), Rc<Layer>>>,
+    bound: RefCell<BoundHooks>,
     /// The size of the layers with their plans.
     bytes: Cell<usize>,
     bytes_limit: usize,
@@ -157,6 +171,7 @@ impl PlanCache {
             registry,
             roots: RefCell::default(),
             layers: RefCell::default(),
+            bound: RefCell::default(),
             bytes: Cell::new(0),
             bytes_limit,
         }
@@ -165,42 +180,32 @@ impl PlanCache {
     /// The initial place of a host's requests.
     pub fn place(&self, host: &Arc<Host>) -> Place {
         let layer = self.root(host);
-        let plan = self.plan(&self.registry, &layer);
-        Place { layer, plan }
+        let plan = self.plan(host, &layer);
+        Place { host: host.clone(), layer, plan }
     }
 
     /// The initial layer of a host's requests.
-    pub fn root(&self, host: &Arc<Host>) -> Rc<Layer> {
+    pub fn root(&self, host: &Host) -> Rc<Layer> {
         let mut roots = self.roots.borrow_mut();
-        let root = roots.entry(host.id).or_insert_with(|| {
-            Rc::new(Layer {
-                id: fresh_id(),
-                host: host.clone(),
-                dir: host.dir.clone(),
-                lifetime: Lifetime::Configuration,
-                bytes: Cell::new(0),
-                plan: OnceCell::new(),
-            })
-        });
-        root.clone()
+        let new = || Layer::new(host.dir.clone(), Lifetime::Configuration, 0);
+        roots.entry(host.dir_id).or_insert_with(new).clone()
     }
 
     /// Merges a section, or several joined ones, into a layer. The result is cached as long as both
     /// are.
     pub fn merge(&self, outer: &Layer, inner: Part<'_>) -> Rc<Layer> {
         let merge = |outer: &Slots, inner: &Slots| self.registry.merge_dir(outer, inner);
-        self.made_of(&outer.host, outer.into(), inner, merge)
+        self.made_of(outer.into(), inner, merge)
     }
 
-    /// Joins two sections for a request to `host`. The result is cached as long as both are.
-    pub fn join(&self, host: &Arc<Host>, first: Part<'_>, second: Part<'_>) -> Rc<Layer> {
+    /// Joins two sections. The result is cached as long as both are.
+    pub fn join(&self, first: Part<'_>, second: Part<'_>) -> Rc<Layer> {
         let join = |first: &Slots, second: &Slots| self.registry.join_dir(first, second);
-        self.made_of(host, first, second, join)
+        self.made_of(first, second, join)
     }
 
     fn made_of(
         &self,
-        host: &Arc<Host>,
         outer: Part<'_>,
         inner: Part<'_>,
         make: impl Fn(&Slots, &Slots) -> Slots,
@@ -211,19 +216,11 @@ impl PlanCache {
         }
         let (dir, bytes) = taken_by(|| make(outer.dir, inner.dir));
         let bytes = bytes + size_of::<Layer>();
-        let layer = Rc::new(Layer {
-            id: fresh_id(),
-            host: host.clone(),
-            dir,
-            lifetime: outer.lifetime.max(inner.lifetime),
-            bytes: Cell::new(bytes),
-            plan: OnceCell::new(),
-        });
+        let layer = Layer::new(dir, outer.lifetime.max(inner.lifetime), bytes);
         if layer.lifetime == Lifetime::Request {
             return layer;
         }
-        let is_full = self.bytes.get() + bytes > self.bytes_limit;
-        if is_full || self.layers.borrow().len() >= LAYER_LIMIT {
+        if self.bytes.get() + bytes > self.bytes_limit {
             self.forget_all();
         }
         self.bytes.set(self.bytes.get() + bytes);
@@ -231,17 +228,23 @@ impl PlanCache {
         layer
     }
 
-    /// A layer's plan, compiled on first use.
-    pub fn plan(&self, registry: &Registry, layer: &Layer) -> Rc<Plan> {
+    /// A host's plan of a layer, compiled on first use.
+    pub fn plan(&self, host: &Host, layer: &Layer) -> Rc<Plan> {
+        if let Some(plan) = layer.plans.borrow().get(&host.id) {
+            return plan.clone();
+        }
+        let mut bound = self.bound.borrow_mut();
         let compile = || {
-            let (plan, bytes) = taken_by(|| Rc::new(Plan::compile(registry, layer)));
-            layer.bytes.set(layer.bytes.get() + bytes);
-            if layer.lifetime != Lifetime::Request {
-                self.bytes.set(self.bytes.get() + bytes);
-            }
+            let plan = Rc::new(Plan::compile(&self.registry, host, &layer.dir, &mut bound));
+            layer.plans.borrow_mut().insert(host.id, plan.clone());
             plan
         };
-        layer.plan.get_or_init(compile).clone()
+        let (plan, bytes) = taken_by(compile);
+        layer.bytes.set(layer.bytes.get() + bytes);
+        if layer.lifetime != Lifetime::Request {
+            self.bytes.set(self.bytes.get() + bytes);
+        }
+        plan
     }
 
     /// Removes everything that was merged, directly or indirectly, from a section that no longer
@@ -261,11 +264,16 @@ impl PlanCache {
                 self.bytes.set(self.bytes.get().saturating_sub(layer.bytes.get()));
             }
         }
+        self.bound.borrow_mut().forget_all();
     }
 
     /// Clears the cache.
     pub fn forget_all(&self) {
         self.layers.borrow_mut().clear();
+        for root in self.roots.borrow().values() {
+            root.plans.borrow_mut().clear();
+        }
+        self.bound.borrow_mut().forget_all();
         self.bytes.set(0);
     }
 }

@@ -169,6 +169,8 @@ type Bind = Box<dyn Fn(&Slots, &Slots) -> Option<Box<dyn Run>> + Send + Sync>;
 pub struct HookDef {
     /// The owning module's `FILE`.
     pub module: &'static str,
+    /// The owning module's slot. `wants` and the hook depend on the configurations there alone.
+    pub slot: usize,
     /// Its rank in the phase.
     pub rank: Rank,
     /// Runs after these modules' hooks of the phase (by `FILE`).
@@ -273,6 +275,7 @@ impl<'t, M: Module> Hooks<'t, M> {
         let hooks = &mut self.table.phases[phase as usize];
         hooks.push(HookDef {
             module: M::FILE,
+            slot,
             rank,
             after: &[],
             before: &[],

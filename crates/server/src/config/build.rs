@@ -3,6 +3,7 @@
 //! check the result.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span};
 use crate::api::directive::{ErasedRow, Fault, State, Target};
 use crate::api::hooks::DefinedProviders;
 use crate::api::missing;
-use crate::api::module::Module;
+use crate::api::module::{AnyConfig, Config, Module};
 use crate::config::budget::Budget;
 use crate::config::context::{Override, Places};
 use crate::config::hint::{self, Hint};
@@ -109,8 +110,9 @@ impl Build {
         self.apply_main(nodes);
         self.default_error_log();
         self.default_document_root();
+        let servers = self.hosts.iter_mut().map(|host| &mut host.server);
+        self.registry.merge_hosts(&self.main.server, servers);
         for host in &mut self.hosts {
-            host.server = self.registry.merge_server(&self.main.server, &host.server);
             host.dir = self.registry.merge_dir(&self.main.dir, &host.dir);
         }
         if !self.has_errors() {
@@ -168,6 +170,26 @@ impl Build {
     /// The server configuration of a module, for `post_config`.
     pub fn server_config<'s, M: Module>(&self, slots: &'s Slots) -> Option<&'s M::Server> {
         slots.get::<M::Server>(self.registry.slot_of::<M>()?)
+    }
+
+    /// Edits a module's configuration in the main server and in each host. `edit` depends on that
+    /// configuration alone, so hosts that share one share the result.
+    pub fn edit_servers<T: Config>(&mut self, slot: usize, mut edit: impl FnMut(&mut T)) {
+        // The old values live until the end, so that no two have the same address.
+        let mut edited: HashMap<*const (), [Arc<AnyConfig>; 2]> = HashMap::new();
+        let hosts = self.hosts.iter_mut().map(|host| &mut host.server);
+        for server in std::iter::once(&mut self.main.server).chain(hosts) {
+            let Some(old) = server.any(slot).cloned() else { continue };
+            let Some(value) = old.downcast_ref::<T>() else { continue };
+            let [_, new] = edited.entry(Arc::as_ptr(&old).cast()).or_insert_with(|| {
+                let mut value = value.clone();
+                edit(&mut value);
+                [old.clone(), Arc::new(value)]
+            });
+            if let Some(place) = server.any_mut(slot) {
+                *place = new.clone();
+            }
+        }
     }
 
     /// The provider of this group and name: the configuration's, or a module's.

@@ -1,5 +1,6 @@
 //! The configured server and its (virtual) hosts (`server_rec`).
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,6 +54,8 @@ pub struct Host {
     pub server: Slots,
     /// Directory configurations in force before any section matched (`lookup_defaults`).
     pub dir: Slots,
+    /// The first host whose `dir` is the same.
+    pub dir_id: u32,
     /// The core's server configuration.
     pub core: Arc<CoreServer>,
     /// The limits on slow clients.
@@ -80,6 +83,7 @@ impl Host {
         Host {
             id,
             read_policy: build.registry.hooks.read_policy(&draft.server),
+            dir_id: id,
             directories: DirectorySections::sort(&core.directories),
             server: draft.server.clone(),
             dir: draft.dir.clone(),
@@ -151,13 +155,15 @@ impl Server {
         let registry = build.registry.clone();
         let main = Identity::of(&build.main, None, build);
         let all = std::iter::once(&build.main).chain(&build.hosts).zip(0u32..);
+        let mut first_with = HashMap::new();
         let hosts: Vec<Arc<Host>> = all
             .map(|(draft, id)| {
                 let identity = match id {
                     0 => main.clone(),
                     _ => Identity::of(draft, Some(&main), build),
                 };
-                Arc::new(Host::from_draft(draft, id, identity, build))
+                let dir_id = *first_with.entry(draft.dir.addresses()).or_insert(id);
+                Arc::new(Host { dir_id, ..Host::from_draft(draft, id, identity, build) })
             })
             .collect();
         Server {

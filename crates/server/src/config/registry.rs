@@ -67,8 +67,8 @@ impl Registry {
             rows,
             modules,
             known: Vec::new(),
-            server_defaults: Slots(server),
-            dir_defaults: Slots(dir),
+            server_defaults: Slots::of(server),
+            dir_defaults: Slots::of(dir),
             names_client: Mentioned::default(),
             hooks,
         }
@@ -121,12 +121,22 @@ impl Registry {
         self.dir_defaults.clone()
     }
 
-    /// Merges server configurations module by module.
-    pub fn merge_server(&self, outer: &Slots, inner: &Slots) -> Slots {
-        // Nothing is shared here: a host without settings must not take over values that belong
-        // only to the outer place (ServerName).
-        let merged = self.modules.iter().zip(&outer.0).zip(&inner.0);
-        Slots(merged.filter_map(|((module, o), i)| module.merge_server(&**o, &**i)).collect())
+    /// Merges the server configurations of virtual hosts with those of the main server, module by
+    /// module. Hosts share the result for a module that they do not mention. It differs from the
+    /// main server's value, part of which belongs to the main server alone (`ServerName`).
+    pub fn merge_hosts<'s>(&self, main: &Slots, hosts: impl Iterator<Item = &'s mut Slots>) {
+        let merge = |slot: usize, inner: &Arc<AnyConfig>| {
+            self.modules.get(slot)?.merge_server(&**main.any(slot)?, &**inner)
+        };
+        let defaults = &self.server_defaults;
+        let unsaid = defaults.combine(defaults, |slot, default, _| merge(slot, default));
+        for host in hosts {
+            let of_host = |slot, inner: &Arc<AnyConfig>, shared: &Arc<AnyConfig>| {
+                let is_unsaid = Arc::ptr_eq(inner, defaults.any(slot)?);
+                if is_unsaid { Some(shared.clone()) } else { merge(slot, inner) }
+            };
+            *host = host.combine(&unsaid, of_host);
+        }
     }
 
     /// Merges a section's configurations into those of a request, module by module. Modules that
@@ -143,39 +153,52 @@ impl Registry {
     }
 
     fn merge(&self, outer: &Slots, inner: &Slots, are_sections: bool) -> Slots {
-        let merged = self.modules.iter().enumerate().filter_map(|(slot, module)| {
-            let default = self.dir_defaults.0.get(slot)?;
-            let (outer, inner) = (outer.0.get(slot)?, inner.0.get(slot)?);
+        if inner.same(&self.dir_defaults) {
+            return outer.clone();
+        }
+        outer.combine(inner, |slot, outer, inner| {
+            let default = self.dir_defaults.any(slot)?;
             if Arc::ptr_eq(inner, default) {
                 return Some(outer.clone());
             }
             if are_sections && Arc::ptr_eq(outer, default) {
                 return Some(inner.clone());
             }
-            module.merge_dir(&**outer, &**inner)
-        });
-        Slots(merged.collect())
+            self.modules.get(slot)?.merge_dir(&**outer, &**inner)
+        })
     }
 }
 
 /// A configuration value per active module, shared until it is edited.
+///
+/// A place configures a few modules, and a server can have thousands of places: the values are in
+/// pages, and places share pages with equal values.
 #[derive(Clone)]
-pub struct Slots(Vec<Arc<AnyConfig>>);
+pub struct Slots(Arc<[Page]>);
+
+type Page = Arc<[Arc<AnyConfig>]>;
+
+/// Values in a page.
+const PAGE_SLOTS: usize = 8;
 
 impl Slots {
+    fn of(values: Vec<Arc<AnyConfig>>) -> Slots {
+        Slots(values.chunks(PAGE_SLOTS).map(Page::from).collect())
+    }
+
     /// The value in a slot; `None` only if `T` is not the slot's type.
     pub fn get<T: Config>(&self, slot: usize) -> Option<&T> {
-        self.0.get(slot)?.downcast_ref::<T>()
+        self.any(slot)?.downcast_ref::<T>()
     }
 
     /// The shared value in a slot.
     pub fn share<T: Config>(&self, slot: usize) -> Option<Arc<T>> {
-        self.0.get(slot)?.clone().downcast::<T>().ok()
+        self.any(slot)?.clone().downcast::<T>().ok()
     }
 
     /// The value in a slot, for writing.
     pub fn edit<T: Config>(&mut self, slot: usize) -> Option<&mut T> {
-        let value = self.0.get_mut(slot)?;
+        let value = self.any_mut(slot)?;
         if Arc::get_mut(value).is_none() {
             let own = value.downcast_ref::<T>()?.clone();
             *value = Arc::new(own);
@@ -183,8 +206,50 @@ impl Slots {
         Arc::get_mut(value)?.downcast_mut::<T>()
     }
 
+    /// The value in a slot, of any type.
+    pub(crate) fn any(&self, slot: usize) -> Option<&Arc<AnyConfig>> {
+        self.0.get(slot / PAGE_SLOTS)?.get(slot % PAGE_SLOTS)
+    }
+
+    /// The same, to be replaced.
+    pub(crate) fn any_mut(&mut self, slot: usize) -> Option<&mut Arc<AnyConfig>> {
+        let page = Arc::make_mut(&mut self.0).get_mut(slot / PAGE_SLOTS)?;
+        Arc::make_mut(page).get_mut(slot % PAGE_SLOTS)
+    }
+
+    /// The addresses of all values, which identify the configuration.
+    pub(crate) fn addresses(&self) -> Vec<*const ()> {
+        let values = self.0.iter().flat_map(|page| page.iter());
+        values.map(|value| Arc::as_ptr(value).cast()).collect()
+    }
+
     /// Whether both share every value, and thus are the same configuration.
     pub fn same(&self, other: &Slots) -> bool {
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| Arc::ptr_eq(a, b))
+        let mut pages = self.0.iter().zip(other.0.iter());
+        Arc::ptr_eq(&self.0, &other.0) || pages.all(|(one, other)| are_same(one, other))
     }
+
+    /// Combines the values of both by `make`, slot by slot. A page that results in one of the two
+    /// inputs is shared with it.
+    fn combine(
+        &self,
+        other: &Slots,
+        make: impl Fn(usize, &Arc<AnyConfig>, &Arc<AnyConfig>) -> Option<Arc<AnyConfig>>,
+    ) -> Slots {
+        let pages = self.0.iter().zip(other.0.iter()).enumerate();
+        let pages = pages.map(|(number, (of_self, of_other))| {
+            let values = of_self.iter().zip(of_other.iter()).enumerate();
+            let made = values.filter_map(|(at, (a, b))| make(number * PAGE_SLOTS + at, a, b));
+            let made: Vec<_> = made.collect();
+            match [of_self, of_other].into_iter().find(|page| are_same(page, &made)) {
+                Some(page) => page.clone(),
+                None => made.into(),
+            }
+        });
+        Slots(pages.collect())
+    }
+}
+
+fn are_same(one: &[Arc<AnyConfig>], other: &[Arc<AnyConfig>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| Arc::ptr_eq(a, b))
 }

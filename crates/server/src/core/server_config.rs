@@ -168,11 +168,16 @@ crate::config! {
         /// `FlushMaxThreshold`, bytes.
         pub flush_max_threshold: Setting<u32>,
         /// Settings of the whole process.
-        pub globals: Outermost<Globals>,
+        pub globals: Outermost<Arc<Globals>>,
     }
 }
 
 impl CoreServer {
+    /// The settings of the whole process, for writing.
+    pub fn globals_mut(&mut self) -> &mut Globals {
+        Arc::make_mut(&mut self.globals.0)
+    }
+
     /// `Timeout`, by default 60 s.
     #[inline]
     pub fn timeout(&self) -> Duration {

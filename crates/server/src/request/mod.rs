@@ -188,7 +188,7 @@ impl Request {
     /// Returns an empty request for a place.
     pub fn blank(engine: Rc<Engine>, client: Rc<Client>, place: Place) -> Request {
         Request {
-            host: place.layer.host.clone(),
+            host: place.host.clone(),
             useragent_addr: client.peer,
             time_us: engine.handle.clock().wall_us(),
             engine,
@@ -269,13 +269,13 @@ impl Request {
     /// Switches to another configuration and its host.
     fn enter(&mut self, place: &Place) {
         self.copy = 0;
-        if Rc::ptr_eq(&self.layer, &place.layer) {
+        if Rc::ptr_eq(&self.plan, &place.plan) {
             return;
         }
         self.layer = place.layer.clone();
         self.plan = place.plan.clone();
-        if !Arc::ptr_eq(&self.host, &self.layer.host) {
-            self.host = self.layer.host.clone();
+        if !Arc::ptr_eq(&self.host, &place.host) {
+            self.host = place.host.clone();
         }
     }
 

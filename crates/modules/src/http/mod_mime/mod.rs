@@ -81,10 +81,5 @@ fn read_types(build: &mut Build) {
             ));
         }
     };
-    let hosts = build.hosts.iter_mut().map(|host| &mut host.server);
-    for server in std::iter::once(&mut build.main.server).chain(hosts) {
-        if let Some(settings) = server.edit::<Settings>(slot) {
-            settings.types.0 = types.clone();
-        }
-    }
+    build.edit_servers(slot, |settings: &mut Settings| settings.types.0 = types.clone());
 }

@@ -105,9 +105,7 @@ fn make_ready(build: &mut Build) {
     let registry = build.registry.clone();
     let mut known = BTreeMap::new();
     let mut faults = Vec::new();
-    let hosts = build.hosts.iter_mut().map(|host| &mut host.server);
-    for server in std::iter::once(&mut build.main.server).chain(hosts) {
-        let Some(settings) = server.edit::<Settings>(slot) else { continue };
+    build.edit_servers(slot, |settings: &mut Settings| {
         let mut ready = Vec::new();
         for log in settings.logs.iter().chain(settings.global_logs.iter()) {
             let text = settings.text_of(log);
@@ -124,7 +122,7 @@ fn make_ready(build: &mut Build) {
             }
         }
         settings.ready.0 = Arc::new(ready);
-    }
+    });
     for (span, why) in faults {
         build.error(span, why);
     }

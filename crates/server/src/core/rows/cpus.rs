@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
     row(
         "CPUAffinityAdapt",
         Takes::Flag(|cx, on| {
-            cx.server().globals.0.cpu_affinity_adapt.set(on);
+            cx.server().globals_mut().cpu_affinity_adapt.set(on);
             Ok(())
         }),
         "On|Off",
@@ -51,6 +51,6 @@ const fn row(
 fn cpu_affinity(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let text = String::from_utf8_lossy(&arg.text);
     let setting = Setting::parse(&text).map_err(|why| Fault::new(why).at(arg))?;
-    cx.server().globals.0.cpu_affinity.set(setting);
+    cx.server().globals_mut().cpu_affinity.set(setting);
     Ok(())
 }

@@ -251,7 +251,7 @@ fn server_tokens(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let fault = "ServerTokens takes 1 argument: 'Prod(uctOnly)', 'Major', 'Minor', \
                  'Min(imal)', 'OS', or 'Full'";
     let tokens = one_of(arg, &words, fault)?;
-    cx.server().globals.0.server_tokens.set(tokens);
+    cx.server().globals_mut().server_tokens.set(tokens);
     Ok(())
 }
 

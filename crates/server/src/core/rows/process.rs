@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "PidFile",
         Takes::One(|cx, arg| {
             let path = absolute(cx, arg)?;
-            cx.server().globals.0.pid_file.set(path);
+            cx.server().globals_mut().pid_file.set(path);
             Ok(())
         }),
         "filename",
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "ScoreBoardFile",
         Takes::One(|cx, arg| {
             let path = absolute(cx, arg)?;
-            cx.server().globals.0.scoreboard_file.set(path);
+            cx.server().globals_mut().scoreboard_file.set(path);
             Ok(())
         }),
         "file-path",
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
     global(
         "EnableExceptionHook",
         Takes::Flag(|cx, on| {
-            cx.server().globals.0.exception_hook.set(on);
+            cx.server().globals_mut().exception_hook.set(on);
             Ok(())
         }),
         "On|Off",
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
     global(
         "ExtendedStatus",
         Takes::Flag(|cx, on| {
-            cx.server().globals.0.extended_status.set(on);
+            cx.server().globals_mut().extended_status.set(on);
             Ok(())
         }),
         "On|Off",
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
     global(
         "SeeRequestTail",
         Takes::Flag(|cx, on| {
-            cx.server().globals.0.see_request_tail.set(on);
+            cx.server().globals_mut().see_request_tail.set(on);
             Ok(())
         }),
         "On|Off",
@@ -154,7 +154,7 @@ fn default_runtime_dir(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
             "DefaultRuntimeDir must be a valid directory, absolute or relative to ServerRoot";
         return Err(Fault::new(fault).at(arg));
     }
-    cx.server().globals.0.runtime_dir.set(path);
+    cx.server().globals_mut().runtime_dir.set(path);
     Ok(())
 }
 
@@ -169,7 +169,7 @@ fn core_dump_directory(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
         let text = format!("CoreDumpDirectory {} {fault}", path.display());
         return Err(Fault::new(text).at(arg));
     }
-    cx.server().globals.0.core_dump_directory.set(path);
+    cx.server().globals_mut().core_dump_directory.set(path);
     Ok(())
 }
 
@@ -178,7 +178,7 @@ fn max_connections_per_child(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
         cx.warn("AH00545: MaxRequestsPerChild is deprecated, use MaxConnectionsPerChild instead.");
     }
     let number = u64::try_from(leading_number(&arg.text)).unwrap_or(0);
-    cx.server().globals.0.max_connections_per_child.set(number);
+    cx.server().globals_mut().max_connections_per_child.set(number);
     Ok(())
 }
 
@@ -186,7 +186,7 @@ fn max_mem_free(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let Ok(kib) = u32::try_from(leading_number(&arg.text)) else {
         return Err(Fault::new(format!("Invalid MaxMemFree value: {}", arg.text)).at(arg));
     };
-    cx.server().globals.0.max_mem_free_kib.set(kib);
+    cx.server().globals_mut().max_mem_free_kib.set(kib);
     Ok(())
 }
 
@@ -194,7 +194,7 @@ fn thread_stack_size(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let Ok(bytes) = usize::try_from(leading_number(&arg.text)) else {
         return Err(Fault::new(format!("Invalid ThreadStackSize value: {}", arg.text)).at(arg));
     };
-    cx.server().globals.0.thread_stack_bytes.set(bytes);
+    cx.server().globals_mut().thread_stack_bytes.set(bytes);
     Ok(())
 }
 

@@ -218,6 +218,6 @@ fn flush_max_threshold(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 fn accept_filter(cx: &mut Here<'_, '_>, protocol: &Arg, filter: &Arg) -> Set {
     // `Listen` has its protocols in lower case.
     let (protocol, filter) = (protocol.text.to_ascii_lowercase(), filter.text.to_vec());
-    cx.server().globals.0.accept_filters.insert(protocol, filter);
+    cx.server().globals_mut().accept_filters.insert(protocol, filter);
     Ok(())
 }

@@ -26,7 +26,7 @@ impl Gathered {
     pub fn add(&mut self, request: &Request, section: &Arc<Section>) {
         let join = |before: Part<'_>| {
             let plans = &request.engine.plans;
-            Gathered::Many(plans.join(&request.host, before, (&**section).into()))
+            Gathered::Many(plans.join(before, (&**section).into()))
         };
         *self = match self {
             Gathered::None => Gathered::One(section.clone()),

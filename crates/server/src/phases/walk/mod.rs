@@ -43,7 +43,7 @@ pub fn enter(request: &mut Request, layer: Rc<Layer>) {
     if Rc::ptr_eq(&layer, &request.layer) {
         return;
     }
-    request.plan = request.engine.plans.plan(&request.engine.server.registry, &layer);
+    request.plan = request.engine.plans.plan(&request.host, &layer);
     request.layer = layer;
 }
 
