@@ -101,9 +101,21 @@ LOGIN = """\
 HOST = """\
 <VirtualHost {address}:{port}>
     ServerName {name}
-    {alias}DocumentRoot {documents}/{page}/{name}
+    {more}DocumentRoot {documents}/{page}/{name}
 </VirtualHost>
 """
+
+# Three names, one of them a wildcard, and sections.
+HOST_MORE = """\
+ServerAlias www.{name} *.{name}
+    <Directory {documents}/{page}/{name}>
+        Options FollowSymLinks
+        DirectoryIndex index.html
+    </Directory>
+    <Location /private>
+        Require all denied
+    </Location>
+    """
 
 # Loaded when a process starts, so that no request of the measurement pays for it. Embedded in
 # prefork's children, as published; where requests have threads, mod_wsgi's manual wants processes
@@ -196,14 +208,15 @@ class Apache(Server):
                 str(setup.folder / "httpd.conf")]
 
     def _hosts(self) -> str:
-        """A section for each virtual host, which has a wildcard alias if the page requires one."""
+        """A section for each virtual host, which has names and sections where the page says so."""
         setup = self.setup
         if setup.feature != "hosts":
             return ""
+        more = HOST_MORE if setup.page == "aliases" else ""
         return "".join(HOST.format(
             address=setup.address, port=setup.port, documents=setup.site.documents,
             page=setup.page, name=page.host,
-            alias=f"ServerAlias *.{page.host}\n    " if setup.page == "aliases" else "")
+            more=more.format(documents=setup.site.documents, page=setup.page, name=page.host))
             for page in setup.pages)
 
 

@@ -55,7 +55,7 @@ class H2o(Server):
         return [self.path() or self.program, "-m", "worker", "-c", str(folder / "h2o.conf")]
 
     def _hosts(self) -> str:
-        """A host for each name, and one for its wildcard if the page requires one."""
+        """A host for each name, and for two more, one a wildcard, where the page says so."""
         setup = self.setup
         if setup.feature != "hosts":
             return ""
@@ -64,6 +64,6 @@ class H2o(Server):
             values = {"documents": setup.site.documents, "page": setup.page}
             found.append(HOST.format(name=page.host, **values))
             if setup.page == "aliases":
-                found.append(HOST.format(name=page.host, **values).replace(
-                    f'"{page.host}"', f'"*.{page.host}"', 1))
+                found += [HOST.format(name=page.host, **values).replace(
+                    f'"{page.host}"', f'"{more}.{page.host}"', 1) for more in ("www", "*")]
         return "".join(found)

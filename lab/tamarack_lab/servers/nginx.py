@@ -124,7 +124,7 @@ class Nginx(Server):
         return HOSTS + "".join(HOST.format(
             address=setup.address, port=setup.port, documents=setup.site.documents,
             page=setup.page, name=page.host,
-            alias=f" *.{page.host}" if setup.page == "aliases" else "") for page in setup.pages)
+            alias=f" www.{page.host} *.{page.host}" if setup.page == "aliases" else "") for page in setup.pages)
 
 
 class NginxOne(Nginx):
