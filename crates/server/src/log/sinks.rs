@@ -5,6 +5,7 @@
 //! broken pipe), the line is dropped and counted: serving continues.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,10 +44,24 @@ impl fmt::Display for Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SinkId(u32);
 
+impl SinkId {
+    /// The index of the target.
+    pub fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+/// Targets in their order. Each virtual host can have its own.
+#[derive(Default)]
+struct Targets {
+    all: Vec<Target>,
+    ids: HashMap<Target, SinkId>,
+}
+
 /// All targets of a configuration, which the supervisor opens.
 #[derive(Default)]
 pub struct Sinks {
-    targets: Mutex<Vec<Target>>,
+    targets: Mutex<Targets>,
     open: OnceLock<Vec<Sink>>,
 }
 
@@ -54,19 +69,18 @@ impl Sinks {
     /// Registers a target; equal targets are registered once.
     pub fn register(&self, target: Target) -> SinkId {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = targets.iter().position(|known| *known == target);
-        let place = known.unwrap_or_else(|| {
-            targets.push(target);
-            targets.len() - 1
-        });
-        SinkId(u32::try_from(place).unwrap_or(u32::MAX))
+        let Targets { all, ids } = &mut *targets;
+        *ids.entry(target).or_insert_with_key(|target| {
+            all.push(target.clone());
+            SinkId(u32::try_from(all.len() - 1).unwrap_or(u32::MAX))
+        })
     }
 
     /// Opens all of them, in the supervisor.
     ///
     /// The error is the target that can't be opened, and why.
     pub fn open(&self, opener: &mut LogOpener<'_>) -> Result<(), (Target, io::Error)> {
-        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner).all.clone();
         let mut sinks = Vec::with_capacity(targets.len());
         for target in targets {
             let sink = Sink::open(&target, opener).map_err(|error| (target.clone(), error))?;
@@ -78,13 +92,13 @@ impl Sinks {
 
     /// An open sink; `None` before they are opened.
     pub fn get(&self, id: SinkId) -> Option<&Sink> {
-        self.open.get()?.get(usize::try_from(id.0).ok()?)
+        self.open.get()?.get(id.index())
     }
 
     /// The target of a sink.
     pub fn target(&self, id: SinkId) -> Option<Target> {
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        targets.get(usize::try_from(id.0).ok()?).cloned()
+        targets.all.get(id.index()).cloned()
     }
 }
 
@@ -125,6 +139,14 @@ impl Sink {
             Sink::File(fd) => fd.try_clone().ok(),
             Sink::Pipe(pipe) => pipe.try_clone().ok().map(OwnedFd::from),
             Sink::Syslog(_) | Sink::StandardError => None,
+        }
+    }
+
+    /// Most bytes that do not mix with another process's: PIPE_BUF for a pipe.
+    pub fn atomic_bytes(&self) -> usize {
+        match self {
+            Sink::Pipe(_) => 4096,
+            Sink::File(_) | Sink::Syslog(_) | Sink::StandardError => usize::MAX,
         }
     }
 

@@ -162,3 +162,71 @@ fn readers_end_with_the_server() {
         said(&file).ends_with("over\n") && said(&error).ends_with("over\n")
     });
 }
+
+/// Buffered lines of many hosts, each with a log of its own, are all there in the end, in order.
+#[test]
+fn buffered_logs_of_many_hosts_are_complete() {
+    const HOSTS: usize = 40;
+    const ROUNDS: usize = 50;
+    let mut site = Site::new("buffered");
+    let hosts = (0..HOSTS).map(|host| {
+        format!(
+            "<VirtualHost *>\nServerName h{host}.test\nCustomLog logs/h{host} \"%U %{{X}}i\"\n\
+             </VirtualHost>\n"
+        )
+    });
+    site.configure(&format!("BufferedLogs On\n{}", hosts.collect::<String>()));
+    site.start();
+    let mut client = site.client();
+    let padding = "x".repeat(2000);
+    for round in 0..ROUNDS {
+        for host in 0..HOSTS {
+            let head =
+                format!("GET /{round} HTTP/1.1\r\nHost: h{host}.test\r\nX: {padding}\r\n\r\n");
+            client.send(head.as_bytes()).unwrap();
+            assert_eq!(client.answer().unwrap().status, 404);
+        }
+    }
+    let wanted: String = (0..ROUNDS).map(|round| format!("/{round} {padding}\n")).collect();
+    for host in 0..HOSTS {
+        let log = site.path(&format!("logs/h{host}"));
+        site.wait_until("all lines", || fs::read_to_string(&log).is_ok_and(|text| text == wanted));
+    }
+}
+
+/// What is buffered for a pipe leaves in pieces that a pipe takes as a whole: lines of several
+/// processes do not mix.
+#[test]
+fn buffered_lines_for_a_pipe_stay_whole() {
+    const CLIENTS: usize = 4;
+    const REQUESTS: usize = 200;
+    let mut site = Site::new("buffered-pipe");
+    let file = site.path("logs/piped");
+    site.configure(&format!(
+        "LoadModule mpm_prefork_module modules/mod_mpm_prefork.so\nStartServers {CLIENTS}\n\
+         LoadModule dir_module modules/mod_dir.so\n\
+         LoadModule authz_core_module modules/mod_authz_core.so\n\
+         BufferedLogs On\nCustomLog \"|$cat >> {}\" \"%{{X}}i\"\n",
+        file.display()
+    ));
+    site.start();
+    std::thread::scope(|scope| {
+        for letter in ["a", "b", "c", "d"] {
+            let mut client = site.client();
+            scope.spawn(move || {
+                let line = letter.repeat(700);
+                for _ in 0..REQUESTS {
+                    let head = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {line}\r\n\r\n");
+                    client.send(head.as_bytes()).unwrap();
+                    assert_eq!(client.answer().unwrap().status, 200);
+                }
+            });
+        }
+    });
+    let text = || fs::read_to_string(&file).unwrap_or_default();
+    site.wait_until("all lines", || text().lines().count() >= CLIENTS * REQUESTS);
+    for line in text().lines() {
+        let first = line.get(..1).unwrap_or_default();
+        assert_eq!(line, first.repeat(700));
+    }
+}
