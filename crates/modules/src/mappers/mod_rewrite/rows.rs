@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::Arg;
 use server::context::{Override, Places};
-use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::directive::{Cx, Fault, Row, Set, State, Takes};
 use server::expr;
 
 use super::Rewrite;
@@ -63,7 +63,10 @@ pub(super) const ROWS: &[Row<Rewrite>] = &[
         Takes::Some { least: 2, most: 3, set: map },
         "MapName MapType:MapSource [MapTypeOptions]",
         "Defines a map from keys to values for rules.",
-    ),
+    )
+    .state(State::Partial(
+        "the types are txt, rnd, int and dbm=sdbm; programs (prg) and databases (dbd) are refused",
+    )),
 ];
 
 type Here<'a, 't> = Cx<'a, 't, Rewrite>;
