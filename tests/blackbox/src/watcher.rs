@@ -1,10 +1,10 @@
 //! Ends servers with their runner, however that ends. Destructors do not run in a process that is
 //! killed, and its children would live on and write logs. So a separate process holds the read end
-//! of a pipe that the runner never writes to: when the pipe closes, it ends all processes that name
-//! a folder of the runner, and removes the folders.
+//! of a pipe that the runner only writes to at its orderly end: when the pipe closes, it ends all
+//! processes that name a folder of the runner, and removes the folders.
 
 use std::fs::read_dir;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -19,8 +19,14 @@ const WORD: &str = "--after-the-runner";
 /// Most searches for remaining processes, and the interval.
 const LOOKS_MAX: u32 = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Searches in a row without a result after which no process remains: one that has just been
+/// executed shows its command line a moment after it has closed the pipe.
+const CLEAN_LOOKS: u32 = 15;
 /// Most bytes of a test's file, including logs: a server that reaches it gets an error or a signal.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// What a runner writes that has ended its servers itself.
+const IN_ORDER: &[u8] = b".";
 
 /// The waiting process. Dropping it ends it; by then all servers should have ended.
 #[derive(Debug)]
@@ -48,7 +54,9 @@ pub fn start() -> Result<Option<Watcher>, String> {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
+        if let Some(mut pipe) = self.0.stdin.take() {
+            let _ = pipe.write_all(IN_ORDER);
+        }
         let _ = self.0.wait();
     }
 }
@@ -60,10 +68,14 @@ fn clean_up_after(prefix: &str) {
         return;
     }
     // A child of the runner holds the pipe as well, until it is executed: none escapes.
-    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    let mut said = Vec::new();
+    let _ = std::io::stdin().read_to_end(&mut said);
+    let clean_looks = if said == IN_ORDER { 1 } else { CLEAN_LOOKS };
+    let mut clean = 0;
     for _ in 0..LOOKS_MAX {
         let left = processes(prefix);
-        if left.is_empty() {
+        clean = if left.is_empty() { clean + 1 } else { 0 };
+        if clean == clean_looks {
             break;
         }
         for pid in left {
