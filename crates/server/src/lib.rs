@@ -7,17 +7,19 @@ pub mod api;
 pub mod config;
 pub mod core;
 pub mod engine;
+pub mod errorlog;
 pub mod files;
 pub mod log;
+pub mod merge;
 pub mod phases;
-pub mod plan;
 pub mod request;
 
 pub use api::{directive, filter, hooks, missing, module};
 pub use config::{
-    budget, build, canonical, context, host, merge, registry, section, version, vhost, within,
+    budget, build, canonical, context, host, registry, section, version, vhost, within,
 };
+pub use engine::plan;
 pub use files::path;
-pub use log::{errorlog, sinks};
+pub use log::sinks;
 pub use phases::{errors, expr, handler, hostname, matching, process, subrequest, walk};
 pub use request::{body, connection_info, facet, read_policy, request_body};

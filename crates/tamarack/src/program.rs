@@ -213,7 +213,7 @@ impl Program for Tamarack {
         // Without a configuration there is no LogLevel.
         if server.is_some() || level <= Level::Notice {
             let kind = server.and_then(Numbers::of).map(|(kind, _)| kind);
-            server::log::of_process(server, severity(level), own_number(kind, number), text);
+            server::errorlog::of_process(server, severity(level), own_number(kind, number), text);
         }
     }
 

@@ -182,7 +182,7 @@ fn identity(server: &Server) -> Result<Option<Identity>, String> {
         Some(Err(errno)) => {
             let name = user.name.as_deref().unwrap_or_default();
             let text = format!("getgrouplist: unable to find the groups of user {name}: {errno}");
-            server::log::of_process(Some(server), Level::Error, 2157, &text);
+            server::errorlog::of_process(Some(server), Level::Error, 2157, &text);
             vec![group]
         }
     };

@@ -1,8 +1,8 @@
 //! Hooks: how a module participates in a request, a connection, and the server's life.
 //!
 //! A request hook is registered with a predicate, `wants`, which is evaluated once per distinct
-//! merged configuration and never per request ([`crate::plan`]). The order is Apache's: by rank,
-//! then by `after` and `before`, then by load order.
+//! merged configuration and never per request ([`crate::engine::plan`]). The order is Apache's: by
+//! rank, then by `after` and `before`, then by load order.
 
 mod provider;
 mod table;

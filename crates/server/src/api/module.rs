@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::api::directive::{ErasedRow, Row};
 use crate::api::hooks::{HookTable, Hooks};
 use crate::api::missing::Missing;
-use crate::config::merge::Merge;
+use crate::merge::Merge;
 
 /// A configuration type of a module: declared with [`config!`](crate::config), or `()`.
 pub trait Config: Merge + Default + Clone + Send + Sync + 'static {}

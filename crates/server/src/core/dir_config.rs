@@ -5,11 +5,11 @@ use std::sync::Arc;
 use conf::expr::Expr;
 
 use crate::config::context::Override;
-use crate::config::merge::{Append, Overlay, Setting};
 use crate::config::section::Section;
 use crate::core::etag::FileEtag;
 use crate::core::options::{OptionFlags, Options};
 use crate::log::LogLevels;
+use crate::merge::{Append, Overlay, Setting};
 use crate::request::PathInfoUse;
 
 /// `AllowOverride`

@@ -6,8 +6,8 @@ use conf::Arg;
 
 use crate::api::directive::{Cx, Fault, Row, Set, State, Takes};
 use crate::config::context::{Override, Places};
-use crate::config::merge::Merge;
 use crate::core::Core;
+use crate::merge::Merge;
 use crate::request::FileInfo;
 
 /// The validator of a list of variants (`vlist_validator`), without quotes. It is stored in a

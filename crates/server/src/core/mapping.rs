@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::api::hooks::{Answer, Bound, Verdict};
-use crate::config::merge::Setting;
 use crate::core::Core;
 use crate::core::dir_config::HandlerName;
 use crate::files::path;
 use crate::log::Level;
+use crate::merge::Setting;
 use crate::phases::expr;
 use crate::phases::matching::{self, Stop};
 use crate::phases::walk;

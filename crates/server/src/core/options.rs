@@ -2,8 +2,8 @@
 
 use crate::api::directive::{Cx, Fault, Row, Set, State, Takes};
 use crate::config::context::{Override, Places};
-use crate::config::merge::Merge;
 use crate::core::Core;
+use crate::merge::Merge;
 use conf::Arg;
 
 /// The words of `Options`.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use wire::HeadLimits;
 
-use crate::config::merge::{Append, Outermost, Overlay, Own, Setting};
 use crate::config::section::Section;
 use crate::log::LogLevels;
-use crate::log::errorlog::Formats;
+use crate::log::format::Formats;
 use crate::log::sinks::SinkId;
+use crate::merge::{Append, Outermost, Overlay, Own, Setting};
 use crate::phases::subrequest::RECURSION_LIMIT;
 
 /// `ServerName [scheme://]name[:port]`

@@ -28,7 +28,7 @@ use self::fact::{Above, Seen, Stamp};
 use self::names::Listings;
 use self::shard::{Limits, Shard};
 use super::path::{self, StatError};
-use crate::request::{FileInfo, FileKind};
+use crate::files::{FileInfo, FileKind};
 
 pub use self::fact::Fact;
 pub use self::names::LISTINGS_BYTES_LIMIT;

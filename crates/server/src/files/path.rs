@@ -2,13 +2,12 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use crate::config::build::Build;
-use crate::request::{FileInfo, FileKind};
+use crate::files::{FileInfo, FileKind};
 
 /// Why a path could not be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +51,6 @@ pub fn lstat(path: &[u8]) -> Result<Entry, StatError> {
 /// A path for the standard library.
 pub fn as_path(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
-}
-
-impl Build {
-    /// A file name, relative to ServerRoot unless absolute (`ap_server_root_relative`).
-    pub fn path(&self, name: &[u8]) -> PathBuf {
-        self.server_root.join(as_path(name))
-    }
 }
 
 /// The metadata of `stat`.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::files::mirror::{Fact, Files};
 use crate::files::path;
-use crate::request::{FileInfo, FileKind, Request};
+use crate::files::{FileInfo, FileKind};
 
 /// A file that changed more recently (in µs) may change again without a different time stamp, since
 /// those are as coarse as the kernel's clock: it is not relied upon.
@@ -20,7 +20,7 @@ const SETTLED_US: u64 = 1_000_000;
 #[derive(Clone, Default)]
 pub struct Trace {
     /// Facts of the mirror.
-    facts: Vec<Arc<Fact>>,
+    pub(crate) facts: Vec<Arc<Fact>>,
     /// Paths that the mirror has no fact of.
     pub paths: Vec<Vec<u8>>,
     /// Whether the presence of a symbolic link mattered somewhere.
@@ -135,21 +135,6 @@ impl Basis {
             Basis::Looked { looks } => {
                 looks.iter().map(|look| size_of::<Look>() + look.path.to_bytes().len()).sum()
             }
-        }
-    }
-}
-
-impl Request {
-    /// Notes that a path is about to be examined, so that a cached response can depend on it; for a
-    /// symbolic link without a mirror also the paths that it leads through.
-    pub fn trace_path(&mut self, path: &[u8]) {
-        let Some(trace) = &mut self.trace else { return };
-        if let Some(fact) = self.engine.fact(path) {
-            trace.facts.push(fact);
-        } else if self.engine.lstat(path).is_ok_and(|entry| entry.is_symlink) {
-            path::trace(path, &mut trace.paths);
-        } else {
-            trace.paths.push(path.to_vec());
         }
     }
 }

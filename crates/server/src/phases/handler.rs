@@ -10,6 +10,7 @@ use crate::phases::process::run_all;
 use crate::request::Request;
 
 /// Inserts filters and runs the handlers.
+#[inline]
 pub async fn produce(request: &mut Request) -> Verdict {
     match run_all(request, Phase::InsertFilter).await {
         Verdict::Ok => {}
@@ -55,6 +56,7 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
     None
 }
 
+#[inline]
 async fn ask_handlers(request: &mut Request) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(Phase::Handler) {

@@ -91,6 +91,7 @@ pub fn settle<'r>(
 ///
 /// # Errors
 /// The status with which the step ends the request.
+#[inline]
 pub async fn settled<T>(
     request: &mut Request,
     mut step: impl FnMut(&mut Request) -> Result<T, Stop>,

@@ -6,19 +6,19 @@
 use std::rc::Rc;
 
 use crate::api::hooks::{Answer, Phase, Verdict};
+use crate::engine::plan::Plan;
 use crate::log::Level;
 use crate::phases::handler;
 use crate::phases::hostname;
 use crate::phases::matching;
 use crate::phases::request_uri;
 use crate::phases::walk;
-use crate::plan::Plan;
 use crate::request::Request;
 
 /// Runs a request from its URI to its response, or to the status that ends it. `post_read_request`
 /// has run already: its status applies to the whole request.
 ///
-/// Inlined, like others that `http` awaits: a call from another crate would copy the future.
+/// Inlined with all that it awaits: each call across crates would copy a future.
 #[inline]
 pub async fn process(request: &mut Request) -> Verdict {
     match run_first(request, Phase::QuickHandler).await {
@@ -32,6 +32,7 @@ pub async fn process(request: &mut Request) -> Verdict {
 }
 
 /// All phases except the handler, as for a subrequest's look-up.
+#[inline]
 pub async fn resolve(request: &mut Request) -> Verdict {
     let verdict = map(request).await;
     if verdict != Verdict::Ok {
@@ -53,6 +54,7 @@ pub async fn resolve(request: &mut Request) -> Verdict {
 }
 
 /// From the URI to a file and its merged configuration.
+#[inline]
 async fn map(request: &mut Request) -> Verdict {
     let of_file = request.is_file_lookup();
     if !of_file {
@@ -80,6 +82,7 @@ async fn map(request: &mut Request) -> Verdict {
 }
 
 /// From the URI to a file name: these walks serve only the name phases and are discarded.
+#[inline]
 async fn name(request: &mut Request) -> Verdict {
     if let Err(status) = request_uri::normalize(request) {
         return Verdict::Status(status);
@@ -116,6 +119,7 @@ async fn name(request: &mut Request) -> Verdict {
 }
 
 /// `<Location>`, then `<If>`; names that conditions may need are looked up in between.
+#[inline]
 async fn locate(request: &mut Request) -> Result<(), u16> {
     matching::settled(request, walk::locations).await?;
     if request.plan.core.ifs.is_empty() {
@@ -151,6 +155,7 @@ fn permitted_by_chain(request: &mut Request) -> bool {
 }
 
 /// Access, authentication, and authorisation under `Satisfy`.
+#[inline]
 async fn permit(request: &mut Request) -> Verdict {
     let by_access = run_all(request, Phase::AccessChecker).await;
     match (by_access, request.plan.satisfy_any.contains(request.method)) {
@@ -188,6 +193,7 @@ async fn permit(request: &mut Request) -> Verdict {
 }
 
 /// Runs hooks until one does not decline.
+#[inline]
 pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {
@@ -204,6 +210,7 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
 }
 
 /// Runs every hook, until one ends the request.
+#[inline]
 pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {

@@ -6,7 +6,7 @@ use wire::HeadError;
 use wire::host::RequestHost;
 
 use super::Request;
-use crate::plan::Place;
+use crate::engine::plan::Place;
 
 /// A host that the connection has requested before, and the initial place of its requests.
 pub struct KnownHost {

@@ -12,6 +12,7 @@ mod print;
 pub mod read_policy;
 mod renew;
 pub mod request_body;
+mod trace;
 mod validity;
 
 use std::any::{Any, TypeId};
@@ -26,16 +27,17 @@ use crate::api::module::Module;
 use crate::config::host::Host;
 use crate::core::CoreDir;
 use crate::engine::Engine;
+use crate::engine::plan::{Layer, Place, Plan};
 use crate::files::validity::Trace;
 use crate::phases::matching::Matching;
 use crate::phases::walk::IfWalks;
-use crate::plan::{Layer, Place, Plan};
 use crate::request::body::Body;
 use crate::request::connection_info::Client;
 use crate::request::facet::Facets;
 use crate::request::request_body::BodyIn;
 
-pub use file::{FileInfo, FileKind, PathInfoUse};
+pub use crate::files::{FileInfo, FileKind};
+pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, KnownHost};
 pub use origin::{Depth, MainRequest};
 pub use validity::Validity;
@@ -267,6 +269,7 @@ impl Request {
     }
 
     /// Switches to another configuration and its host.
+    #[inline]
     fn enter(&mut self, place: &Place) {
         self.copy = 0;
         if Rc::ptr_eq(&self.plan, &place.plan) {

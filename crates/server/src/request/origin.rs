@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::Request;
+use crate::engine::plan::Plan;
 use crate::phases::walk::IfWalks;
-use crate::plan::Plan;
 
 /// The properties of the main request that a subrequest needs.
 #[derive(Clone)]

@@ -41,45 +41,46 @@ impl Request {
         for table in self.tables() {
             table.clear();
         }
-        self.forget_answer();
-        self.args = None;
-        self.absolute = None;
-        self.body_in = BodyIn::default();
-        self.no_cache = false;
-        self.no_local_copy = false;
-        self.user = None;
-        self.auth_type = None;
-        self.if_walks = None;
-        self.prev = None;
-        self.main = None;
-        self.pure = true;
-        self.facets.clear();
-        self.trace = None;
-        self.file_lookup = false;
-        self.depth = Depth::default();
-        self.matching = Matching::default();
-        self.extensions.clear();
-        self.log_mark.take();
-    }
-
-    /// The part of [`Request::renew`] for the file and the response.
-    fn forget_answer(&mut self) {
-        self.used_path_info = PathInfoUse::Default;
-        self.file = FileInfo::default();
-        self.handler = None;
-        self.handler_of_type = false;
-        self.content_type = None;
-        self.content_encoding = None;
-        self.content_languages.clear();
-        self.status = 200;
-        self.status_line = None;
-        self.body = Body::Empty;
-        self.mtime_us = None;
-        self.bytes_sent = 0;
-        self.filters.clear();
-        self.allowed = wire::MethodSet::EMPTY;
-        self.chunked = false;
-        self.judged = None;
-        self.given = None;
+        // Every field is named: one that is forgotten here does not compile.
+        #[rustfmt::skip]
+        let Request {
+            // [`Request::begin`] and [`Request::find_host`] set them.
+            engine: _, client: _, host: _, layer: _, plan: _, copy: _, time_us: _,
+            useragent_addr: _, hostname: _, named_port: _,
+            // [`Request::take_head`] does.
+            method: _, method_name: _, header_only: _, protocol: _, simple: _, flags: _,
+            // `texts` and `tables` did.
+            request_line: _, unparsed_uri: _, uri: _, filename: _, canonical_filename: _,
+            path_info: _, headers_in: _, trailers_in: _, env: _, notes: _, headers_out: _,
+            err_headers_out: _, trailers_out: _,
+            args, absolute, body_in, no_cache, no_local_copy, used_path_info, file, user,
+            auth_type, handler, handler_of_type, content_type, content_encoding,
+            content_languages, status, status_line, body, mtime_us, bytes_sent, filters, allowed,
+            chunked, if_walks, prev, main, pure, facets, trace, file_lookup, depth, matching,
+            extensions, judged, given, log_mark,
+        } = self;
+        (*args, *absolute) = (None, None);
+        *body_in = BodyIn::default();
+        (*no_cache, *no_local_copy, *file_lookup) = (false, false, false);
+        (*user, *auth_type) = (None, None);
+        *used_path_info = PathInfoUse::Default;
+        *file = FileInfo::default();
+        (*handler, *handler_of_type) = (None, false);
+        (*content_type, *content_encoding) = (None, None);
+        content_languages.clear();
+        (*status, *status_line) = (200, None);
+        (*body, *chunked) = (Body::Empty, false);
+        (*mtime_us, *bytes_sent) = (None, 0);
+        filters.clear();
+        *allowed = wire::MethodSet::EMPTY;
+        *if_walks = None;
+        (*prev, *main) = (None, None);
+        *depth = Depth::default();
+        (*pure, *trace) = (true, None);
+        (*judged, *given) = (None, None);
+        facets.clear();
+        *matching = Matching::default();
+        extensions.clear();
+        log_mark.take();
     }
 }

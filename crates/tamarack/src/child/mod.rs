@@ -154,7 +154,7 @@ fn start(
 
 fn tell_no_thread(server: &Arc<Server>, error: &std::io::Error) {
     let text = format!("child can't start a thread: {error}");
-    server::log::of_process(Some(server), Level::Alert, Message::NoThread.number(), &text);
+    server::errorlog::of_process(Some(server), Level::Alert, Message::NoThread.number(), &text);
 }
 
 /// The pool's threads may run on any CPU, whichever loop starts them.

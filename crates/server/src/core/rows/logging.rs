@@ -6,7 +6,7 @@ use super::{Here, host};
 use crate::api::directive::{Fault, Row, Set, Takes};
 use crate::config::context::{Override, Places};
 use crate::core::Core;
-use crate::log::errorlog::{self, FormatKind, parse_format};
+use crate::log::format::{FormatKind, parse_format};
 use crate::log::{Level, ModuleLevel};
 
 pub(super) const ROWS: &[Row<Core>] = &[
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
 
 fn error_log(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let root = cx.build().server_root.clone();
-    let target = errorlog::target(&arg.text, &root)
+    let target = crate::log::target::parse_target(&arg.text, &root)
         .ok_or_else(|| Fault::new("Invalid error log path").at(arg))?;
     let sink = cx.build().sinks.register(target);
     cx.server().error_log.set(sink);

@@ -8,7 +8,7 @@ use rt::{DirWatch, WatchId, Watcher};
 use super::fact::{Seen, Stamp};
 use super::names::Names;
 use crate::files::path::{self, Entry};
-use crate::request::{FileInfo, FileKind};
+use crate::files::{FileInfo, FileKind};
 
 /// A watched directory at a path. Unlike its fact it stays true when the directory's times, owner
 /// or mode change.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rt::{WatchId, Watcher};
 
 use super::directory::Directory;
+use crate::files::FileInfo;
 use crate::files::path::{Entry, StatError};
-use crate::request::FileInfo;
 
 /// A name's counter in the watch, and its generation.
 pub(super) type Seen = (WatchId, u64);

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use crate::config::section::{Matches, Section};
 use crate::core::{AllowOverride, Links};
+use crate::engine::plan::Layer;
 use crate::files::path;
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
 use crate::phases::walk::gathered::Gathered;
 use crate::phases::walk::{PATHNAME, enter, htaccess, match_names, symlink};
-use crate::plan::Layer;
 use crate::request::{FileInfo, FileKind, Request};
 
 /// Most segments of a path; more are a 403.

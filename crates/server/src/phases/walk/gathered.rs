@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::section::Section;
-use crate::plan::{Layer, Part};
+use crate::engine::plan::{Layer, Part};
 use crate::request::Request;
 
 /// The sections so far.

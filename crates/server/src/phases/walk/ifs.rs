@@ -13,9 +13,9 @@ use std::rc::Rc;
 
 use super::{enter, gathered::Gathered};
 use crate::config::section::{Matches, Section, fresh_id};
+use crate::engine::plan::Layer;
 use crate::phases::expr;
 use crate::phases::matching::Stop;
-use crate::plan::Layer;
 use crate::request::Request;
 
 /// Deepest nesting of `<If>`.

@@ -21,8 +21,8 @@ use std::rc::Rc;
 use pcre::{Captures, Later, Matched, Regex};
 
 use crate::config::section::{Matches, Section, fresh_id};
+use crate::engine::plan::Layer;
 use crate::phases::matching::{Stop, certain};
-use crate::plan::Layer;
 use crate::request::Request;
 
 use gathered::Gathered;

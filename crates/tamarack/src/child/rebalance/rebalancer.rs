@@ -183,6 +183,6 @@ impl Rebalancer {
     }
 
     fn say(&self, number: u32, text: &str) {
-        server::log::of_process(Some(&self.service.server), Level::Debug, number, text);
+        server::errorlog::of_process(Some(&self.service.server), Level::Debug, number, text);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Key;
 use crate::config::section::Section;
-use crate::plan::PlanCache;
+use crate::engine::plan::PlanCache;
 use crate::request::FileInfo;
 
 /// Most parsed `.htaccess` files that a loop caches; at the limit the cache is cleared.

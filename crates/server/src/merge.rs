@@ -203,9 +203,9 @@ macro_rules! config {
         #[derive(Clone, Default)]
         $vis struct $name { $($(#[$fmeta])* $fvis $field: $type),* }
 
-        impl $crate::config::merge::Merge for $name {
+        impl $crate::merge::Merge for $name {
             fn merge(outer: &Self, inner: &Self) -> Self {
-                use $crate::config::merge::Merge;
+                use $crate::merge::Merge;
                 $name { $($field: Merge::merge(&outer.$field, &inner.$field)),* }
             }
         }

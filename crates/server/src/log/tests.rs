@@ -1,8 +1,10 @@
-use super::*;
-use crate::log::sinks::Target;
+use std::path::Path;
+
+use super::format::{Format, parse_format};
+use super::sinks::Target;
 
 fn path(text: &str) -> Option<Target> {
-    target(text.as_bytes(), Path::new("/etc/apache2"))
+    super::target::parse_target(text.as_bytes(), Path::new("/etc/apache2"))
 }
 
 #[test]
@@ -25,11 +27,4 @@ fn formats_are_refused_in_apaches_words() {
     assert!(wrong("100%").starts_with("Ran off end"));
     assert!(!parse_format(b"%t %l").unwrap().has_message());
     assert!(Format::standard().has_message());
-}
-
-#[test]
-fn bytes_of_clients_are_escaped() {
-    let mut out = Vec::new();
-    item::escape(b"a\"\\\n\x01\xff", &mut out);
-    assert_eq!(out, b"a\"\\\\\\n\\x01\\xff");
 }

@@ -1,13 +1,4 @@
-//! The error log: its target, its format, and writing.
-//!
-//! Manual: core, `ErrorLog` and `ErrorLogFormat`. Source: server/log.c.
-
-mod format;
-mod item;
-mod line;
-
-pub use format::{Format, FormatKind, Formats, parse_format};
-pub use line::{About, Entry, write};
+//! `ErrorLog`: where a log goes.
 
 use std::path::Path;
 
@@ -17,7 +8,7 @@ use crate::log::sinks::Target;
 
 /// The target of an `ErrorLog` argument; relative names are based on `root`. `None` if it is not a
 /// valid path, or has no program.
-pub fn target(text: &[u8], root: &Path) -> Option<Target> {
+pub fn parse_target(text: &[u8], root: &Path) -> Option<Target> {
     if text.first() == Some(&b'|') {
         return PipeSpec::parse(text).map(Target::Pipe);
     }
@@ -49,6 +40,3 @@ fn syslog(rest: &[u8]) -> Target {
     let tag = parts.next().filter(|tag| !tag.is_empty()).unwrap_or("tamarack");
     Target::Syslog(number, tag.to_owned())
 }
-
-#[cfg(test)]
-mod tests;

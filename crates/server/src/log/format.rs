@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::config::merge::{Merge, Setting};
-use crate::log::Level;
+use super::Level;
+use crate::merge::{Merge, Setting};
 
 /// The purpose of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,26 +21,26 @@ pub enum FormatKind {
 /// A parsed format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    pub(super) items: Vec<Item>,
+    pub(crate) items: Vec<Item>,
 }
 
 /// An item of a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) what: What,
+pub(crate) struct Item {
+    pub(crate) what: What,
     /// Whether a new field starts here: a missing value omits the whole field.
-    pub(super) starts_field: bool,
+    pub(crate) starts_field: bool,
     /// `-`: a missing value is shown as a hyphen.
-    pub(super) hyphen: bool,
+    pub(crate) hyphen: bool,
     /// `+`: the whole line is omitted if this is missing.
-    pub(super) required: bool,
+    pub(crate) required: bool,
     /// The item is omitted from messages more urgent than this level number.
-    pub(super) least_level: u8,
+    pub(crate) least_level: u8,
 }
 
 /// The value of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     /// Text of the format itself.
     Literal(Vec<u8>),
     /// `%M`
@@ -81,7 +81,7 @@ pub(super) enum What {
 
 /// The subject of `%L`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IdOf {
+pub(crate) enum IdOf {
     /// The request's.
     Request,
     /// The connection's.

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use super::format::{Format, What};
 use super::item;
 use crate::config::host::{Host, Server};
 use crate::log::Level;
+use crate::log::format::{Format, What};
 use crate::request::Request;
 use crate::request::connection_info::Client;
 

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use crate::api::hooks::HookDef;
 use crate::api::module::AnyConfig;
 use crate::config::registry::Slots;
-use crate::plan::PlannedHook;
+use crate::engine::plan::PlannedHook;
 
 /// A hook with its server and directory configurations: where these are the same, so is what it
 /// wants and does.

@@ -1,5 +1,7 @@
 //! The state of a loop: caches, clocks, its slot in the scoreboard.
 
+pub mod plan;
+
 use std::cell::Cell;
 use std::io::Write;
 use std::rc::Rc;
@@ -13,11 +15,11 @@ use rt::{Handle, Witness};
 
 use crate::config::host::Server;
 use crate::core::digest::DigestCache;
+use crate::engine::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
 use crate::files::mirror::{Fact, Files};
 use crate::files::path::{self, Entry, StatError};
 use crate::log::Level;
 use crate::phases::walk::{HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD};
-use crate::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
 use crate::request::{FileInfo, Request};
 
 /// A loop's state. Loops share only the configuration.
@@ -253,7 +255,7 @@ impl Engine {
 
     /// Logs a line without a request to the main server's error log.
     pub fn log_main(&self, level: Level, number: u32, message: std::fmt::Arguments<'_>) {
-        crate::log::of_server(&self.server, level, number, message);
+        self.server.log("core.c", level, number, message);
     }
 
     /// The work of every second and of the loop's end: calls modules' functions, and reports

@@ -5,8 +5,8 @@ use std::io::Write;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::format::{IdOf, What};
 use super::line::{About, Entry};
+use crate::log::format::{IdOf, What};
 
 /// Appends the item's value; returns false if there is none.
 pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mut Vec<u8>) -> bool {
@@ -142,5 +142,17 @@ pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
                 let _ = write!(out, "\\x{other:02x}");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_clients_are_escaped() {
+        let mut out = Vec::new();
+        escape(b"a\"\\\n\x01\xff", &mut out);
+        assert_eq!(out, b"a\"\\\\\\n\\x01\\xff");
     }
 }

@@ -1,0 +1,220 @@
+//! The error log: how requests, connections and the server write a line.
+//!
+//! Manual: core, `ErrorLog` and `ErrorLogFormat`. Source: server/log.c.
+
+mod item;
+mod line;
+
+use std::fmt;
+use std::io::Write;
+use std::ops::RangeInclusive;
+
+use conf::{Diagnostic, Severity};
+use messages::Message;
+
+use crate::api::module::Module;
+use crate::config::host::{Host, Server};
+use crate::log::{Level, MPM, fresh_log_id};
+use crate::request::Request;
+use crate::request::connection_info::Client;
+use crate::request::facet::Inputs;
+
+use line::{About, Entry};
+
+impl Request {
+    /// Writes a line to the error log of the request's host, if the module's level lets it.
+    /// `number` is Apache's (`AH00128` is 128) where the event is the same, else a [`Message`]'s.
+    #[track_caller]
+    pub fn log<M: Module>(&self, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.log_as(M::FILE, level, number, message);
+    }
+
+    /// The same for a failed system call.
+    #[track_caller]
+    pub fn log_error<M: Module>(
+        &self,
+        level: Level,
+        number: u32,
+        error: rustix::io::Errno,
+        message: fmt::Arguments<'_>,
+    ) {
+        self.write_log(M::FILE, level, number, Some(error), message);
+    }
+
+    /// Whether [`Request::log`] would write at this level.
+    pub fn logs<M: Module>(&self, level: Level) -> bool {
+        self.logs_as(M::FILE, level)
+    }
+
+    /// Logs a line of the core's, with a path if there is one.
+    #[track_caller]
+    pub fn log_core(&self, level: Level, number: u32, message: &str, path: Option<&[u8]>) {
+        match path {
+            Some(path) => {
+                let path = bstr::BStr::new(path);
+                self.log_as("core.c", level, number, format_args!("{message}: {path}"));
+            }
+            None => self.log_as("core.c", level, number, format_args!("{message}")),
+        }
+    }
+
+    /// Logs an error in an `.htaccess` file, and the number of `more` errors.
+    #[track_caller]
+    pub fn log_htaccess(&self, file: &[u8], found: &Diagnostic, more: usize) {
+        let (level, kind) = match found.severity {
+            Severity::Error => (Level::Alert, "errors"),
+            Severity::Warning => (Level::Warn, "warnings"),
+        };
+        let file = bstr::BStr::new(file);
+        let message = &found.message;
+        // Apache's line has no number and does not name the line; ours does.
+        let place = found.span.map(|span| format!("line {}", span.line));
+        let others = (more > 0).then(|| format!("and {more} more {kind}"));
+        let added: Vec<String> = place.into_iter().chain(others).collect();
+        match added.is_empty() {
+            true => self.log_as("core.c", level, 0, format_args!("{file}: {message}")),
+            false => {
+                let added = added.join(", ");
+                self.log_as("core.c", level, 0, format_args!("{file}: {message} ({added})"));
+            }
+        }
+    }
+
+    /// The identifier in log lines (`%L`), created by the first line that describes the request.
+    pub fn log_id(&self) -> Option<&[u8; 12]> {
+        self.log_mark.get()
+    }
+
+    /// Gives the request an identifier for log lines; returns false if it has one.
+    pub(crate) fn mark_log_id(&self) -> bool {
+        self.log_mark.get().is_none() && self.log_mark.set(fresh_log_id()).is_ok()
+    }
+
+    fn logs_as(&self, module: &str, level: Level) -> bool {
+        level <= self.plan.core.log.of(module)
+    }
+
+    /// Like [`Request::log`], for a module by its `FILE`.
+    #[track_caller]
+    pub fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.write_log(module, level, number, None, message);
+    }
+
+    #[track_caller]
+    fn write_log(
+        &self,
+        module: &str,
+        level: Level,
+        number: u32,
+        error: Option<rustix::io::Errno>,
+        message: fmt::Arguments<'_>,
+    ) {
+        if !self.logs_as(module, level) {
+            return;
+        }
+        // The line is wanted for each request.
+        self.looks_at(Inputs::ONCE);
+        let server = &self.engine.server;
+        let about = About { host: &self.host, client: Some(&self.client), request: Some(self) };
+        emit(server, &about, module, level, number, error, message);
+    }
+}
+
+impl Server {
+    /// Logs a line about a connection to the log of the host that its address selects.
+    #[track_caller]
+    pub fn log_connection(
+        &self,
+        client: &Client,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: fmt::Arguments<'_>,
+    ) {
+        let host = &client.base_host;
+        if level <= host.core.log.of(module) {
+            let about = About { host, client: Some(client), request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+
+    /// Logs a line about the whole server to the main log.
+    #[track_caller]
+    pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
+        self.log_host(self.main(), module, level, number, message);
+    }
+
+    /// Logs a line about a host to its log.
+    #[track_caller]
+    pub fn log_host(
+        &self,
+        host: &Host,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: fmt::Arguments<'_>,
+    ) {
+        // As in Apache, messages of startup and shutdown are logged whatever the level.
+        if level <= host.core.log.of(module) || level == Level::Notice {
+            let about = About { host, client: None, request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+}
+
+/// Logs a line without a request to the main server's error log.
+#[track_caller]
+pub fn of_server(server: &Server, level: Level, number: u32, message: fmt::Arguments<'_>) {
+    server.log("core.c", level, number, message);
+}
+
+/// The supervisor's messages that belong to Apache's core instead of its MPM: the command line, pid
+/// files, piped logs, processes that died or were killed.
+const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
+
+/// Where a loop runs and what is sent to it: the same in every MPM.
+const PLACEMENT: RangeInclusive<u32> =
+    Message::Widened.number()..=Message::AffinityUnheeded.number();
+
+/// Logs a line of the supervisor; `server` is the current configuration, if there is one.
+pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
+    match server {
+        Some(server) => {
+            let is_mpm = |file: &&str| server.registry.is_active(file);
+            let mpm = MPM_FILES.iter().copied().find(is_mpm).unwrap_or("event.c");
+            let module = match number {
+                number if PLACEMENT.contains(&number) => MPM,
+                2155..=2162 => "mod_unixd.c",
+                _ if CORE_EVENTS.contains(&number) => "core.c",
+                _ => mpm,
+            };
+            server.log(module, level, number, format_args!("{text}"));
+        }
+        None if number == 0 => eprintln!("[core:{}] {text}", level.name()),
+        None => eprintln!("[core:{}] AH{number:05}: {text}", level.name()),
+    }
+}
+
+/// The MPMs, one of which is active.
+const MPM_FILES: [&str; 4] = ["event.c", "worker.c", "prefork.c", "loop.c"];
+
+#[track_caller]
+fn emit(
+    server: &Server,
+    about: &About<'_>,
+    module: &str,
+    level: Level,
+    number: u32,
+    error: Option<rustix::io::Errno>,
+    message: fmt::Arguments<'_>,
+) {
+    let mut text = Vec::new();
+    let _ = text.write_fmt(message);
+    let known = server.registry.modules().iter().find(|known| known.file() == module);
+    let name = known.map_or(module, |known| known.name());
+    let module = name.strip_suffix("_module").unwrap_or(name);
+    let caller = std::panic::Location::caller();
+    let source = Some((caller.file(), caller.line()));
+    let entry = Entry { level, module, number, error, source, message: &text };
+    line::write(server, about, &entry);
+}
