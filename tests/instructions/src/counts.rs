@@ -16,28 +16,28 @@ pub const HEAD_BROWSER: u64 = 11_775;
 
 /// Instructions for a connection of [`FEW`] requests: the loop's start, the accept, two requests
 /// that go through the phases, and the first one whose path is known.
-pub const CONNECTION_FEW: u64 = 611_000;
+pub const CONNECTION_FEW: u64 = 515_000;
 
 /// Instructions for a connection of [`MANY`] requests for one file, all with the same head.
-pub const CONNECTION_MANY: u64 = 9_230_000;
+pub const CONNECTION_MANY: u64 = 9_100_000;
 
 /// The same, when no two heads are alike, as in all below.
-pub const CONNECTION_UNLIKE: u64 = 9_550_000;
+pub const CONNECTION_UNLIKE: u64 = 9_430_000;
 
 /// The same with a query, another each time.
-pub const CONNECTION_QUERY: u64 = 9_810_000;
+pub const CONNECTION_QUERY: u64 = 9_680_000;
 
 /// Ranges of 100 bytes.
-pub const CONNECTION_RANGE: u64 = 12_460_000;
+pub const CONNECTION_RANGE: u64 = 12_340_000;
 
 /// 304 by If-None-Match.
-pub const CONNECTION_NOT_MODIFIED: u64 = 10_950_000;
+pub const CONNECTION_NOT_MODIFIED: u64 = 10_830_000;
 
 /// 404 for a fixed name.
-pub const CONNECTION_MISSING: u64 = 9_450_000;
+pub const CONNECTION_MISSING: u64 = 9_330_000;
 
 /// 301 for a folder without its slash.
-pub const CONNECTION_FOLDER: u64 = 9_420_000;
+pub const CONNECTION_FOLDER: u64 = 9_300_000;
 
 /// The requests of a short connection.
 pub const FEW: u32 = 3;
