@@ -16,7 +16,7 @@ use crate::merge::Setting;
 use crate::phases::expr;
 use crate::phases::matching::{self, Stop};
 use crate::phases::walk;
-use crate::request::Request;
+use crate::request::{FileKind, Request};
 
 /// Joins DocumentRoot and the URI's path, without its `ServerPath`.
 pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
@@ -91,8 +91,13 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         None | Some(HandlerName::None) => {}
         Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
         Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
-            // An empty value keeps the modules' result.
-            Ok(name) if name.is_empty() => {}
+            // An empty value keeps the modules' result, and that of a directory. Where there is none
+            // it is a handler's name all the same: FallbackResource leaves such a request alone.
+            Ok(name) if name.is_empty() => {
+                if request.file.kind != FileKind::Directory {
+                    request.handler.get_or_insert(Cow::Borrowed(b""));
+                }
+            }
             Ok(name) => {
                 if let HandlerName::Name(name) = HandlerName::of(&name) {
                     request.handler = Some(Cow::Owned(name.to_vec()));

@@ -42,7 +42,7 @@ fn is_handler_type(name: &[u8]) -> bool {
 }
 
 fn is_provided(registry: &Registry, name: &[u8]) -> bool {
-    name == DEFAULT || registry.hooks.provides_handler(name)
+    name.is_empty() || name == DEFAULT || registry.hooks.provides_handler(name)
 }
 
 fn no_such(registry: &Registry, name: &[u8]) -> String {
