@@ -91,8 +91,8 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         None | Some(HandlerName::None) => {}
         Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
         Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
-            // An empty value keeps the modules' result, and that of a directory. Where there is none
-            // it is a handler's name all the same: FallbackResource leaves such a request alone.
+            // An empty value keeps the modules' result, and that of a directory. Where there is
+            // none it is a handler's name all the same: FallbackResource leaves the request alone.
             Ok(name) if name.is_empty() => {
                 if request.file.kind != FileKind::Directory {
                     request.handler.get_or_insert(Cow::Borrowed(b""));
