@@ -19,6 +19,8 @@ use crate::tls::Tls;
 const REQUESTS: usize = 200;
 /// Requests before that: what is asked for again is cached.
 const BEFORE: usize = 20;
+/// A younger file may change again without a different time stamp.
+const SETTLED: Duration = Duration::from_millis(1500);
 /// Shapes with one process.
 const SHAPES: [(&str, &str); 3] = [
     ("event", "StartServers 1\nServerLimit 1\n"),
@@ -58,6 +60,8 @@ fn site(mpm: &str, more: &str) -> Site {
     site.write("htdocs/one/index.html", "an index\n");
     site.write("htdocs/two/.htaccess", "ForceType text/x-two\n");
     site.write("htdocs/two/b.txt", "some text\n");
+    // Until then each request compares the text of the `.htaccess`.
+    sleep(SETTLED);
     site
 }
 
