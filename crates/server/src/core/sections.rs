@@ -209,8 +209,7 @@ fn files(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], is_match: bool) -> Se
     } else {
         pattern(argument.text.clone())
     };
-    let path = cx.path().map_or(argument.text, <[u8]>::to_vec);
-    let dir = inside(cx, name, path, nodes);
+    let dir = inside(cx, name, argument.text, nodes);
     let section = Section::new(matches, dir, cx.span());
     cx.dir().files.push(section);
     Ok(())
@@ -224,6 +223,10 @@ enum Link {
     Else,
 }
 
+/// The path of conditional sections, wherever they stand: directives only notice that they are in a
+/// section (`ifsection`).
+const CONDITIONAL_PATH: &[u8] = b"*If";
+
 fn conditional(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], link: Link) -> Set {
     let name = match link {
         Link::If => "If",
@@ -236,8 +239,7 @@ fn conditional(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], link: Link) -> 
         Link::If => Vec::new(),
         Link::ElseIf | Link::Else => chain(cx)?,
     };
-    let path = cx.path().map_or_else(|| raw.text.to_vec(), <[u8]>::to_vec);
-    let dir = inside(cx, name, path, nodes);
+    let dir = inside(cx, name, CONDITIONAL_PATH.to_vec(), nodes);
     let matches = Matches::If(Condition { none_of, holds });
     let section = Section::new(matches, dir, cx.span());
     cx.dir().ifs.push(section);
