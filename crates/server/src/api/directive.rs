@@ -270,9 +270,7 @@ impl<'a, 't, M: Module> Cx<'a, 't, M> {
         self.target.expr_flags()
     }
 
-    /// The innermost section's path (`cmd->path`): the argument of `<Directory>`, `<Location>` and
-    /// `<Files>`, `*If` in conditional sections, and the folder in `.htaccess`. `None` outside of
-    /// sections.
+    /// The innermost section's path (`cmd->path`), `*If` in `<If>`; `None` outside of sections.
     pub fn path(&self) -> Option<&[u8]> {
         self.target.path.as_deref()
     }

@@ -178,8 +178,9 @@ impl ReadyLog {
     fn wants(&self, request: &mut Request) -> Result<bool, Stop> {
         Ok(match &self.condition {
             None => true,
-            Some(Condition::Env(name)) => request.env.contains(name),
-            Some(Condition::NotEnv(name)) => !request.env.contains(name),
+            // As in Apache, of the request that the client sent: not of an ErrorDocument, say.
+            Some(Condition::Env(name)) => request.original().env.contains(name),
+            Some(Condition::NotEnv(name)) => !request.original().env.contains(name),
             Some(Condition::Expr(expr)) => match server::expr::holds(expr, request) {
                 Err(Stop::Later) => return Err(Stop::Later),
                 held => held == Ok(true),
