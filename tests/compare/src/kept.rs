@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Instant;
 
 use blackbox::escape::escape;
 use blackbox::parse::parse;
@@ -13,19 +14,23 @@ use crate::site::{Case, Content, Node, Request, Seat};
 use crate::verdict::Signature;
 
 /// The text of a test file that shows the difference, recorded from Apache and verified to fail on
-/// Tamarack; an error if that does not reproduce it.
+/// Tamarack; an error if that does not reproduce it. After the end one form of the file is tried.
 pub fn test_file(
     case: &Case,
     signature: &Signature,
     modules: &[&str],
     tamarack: &Program,
     tests: &Path,
+    end: Instant,
 ) -> Result<String, String> {
     let mut failure = String::new();
     // A host of TLS stays one: its port is another.
     let seats = [Seat::Main, Seat::Host(0)];
     for seat in seats.into_iter().filter(|seat| *seat != Seat::Main || !case.site.is_tls) {
         for mut modules in [needed(case, modules), modules.to_vec()] {
+            if !failure.is_empty() && Instant::now() >= end {
+                break;
+            }
             modules.extend(case.site.is_tls.then_some("ssl"));
             match verified(&text(case, signature, seat, &modules), tamarack, tests) {
                 Ok(text) => return Ok(text),

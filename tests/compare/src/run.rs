@@ -25,8 +25,11 @@ const SAMPLE_EVERY: u64 = 8;
 const KIND_MAX: usize = 12;
 const SHRUNK_MAX: usize = 40;
 /// How long differences are made small after the rounds: as long as the rounds took, and at least
-/// this time.
-const SHRINK_LIMIT: Duration = Duration::from_secs(60);
+/// this time. What was begun then ends with the smallest case found, and its test file: on a busy
+/// machine that takes up to 30 s more.
+const SHRINK_LIMIT: Duration = Duration::from_secs(30);
+/// How long a single difference is made small.
+const PURSUIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// When the rounds of a run end.
 #[derive(Debug, Clone, Copy)]
@@ -237,8 +240,8 @@ impl Run {
     fn make_small(&self) {
         let mut pair = self.pair.clone();
         let since = Instant::now();
-        let limit = SHRINK_LIMIT.max(since - self.began);
-        while since.elapsed() < limit {
+        let end = since + SHRINK_LIMIT.max(since - self.began);
+        while Instant::now() < end {
             let next = |results: &mut Results| {
                 if results.findings >= SHRUNK_MAX {
                     return None;
@@ -246,16 +249,17 @@ impl Run {
                 results.found.pop().map(|found| (results.is_told(&found), found))
             };
             match self.locked(next) {
-                Ok(Some((false, found))) => self.pursue(&found, &mut pair),
+                Ok(Some((false, found))) => self.pursue(&found, &mut pair, end),
                 Ok(Some((true, _))) => {}
                 _ => return,
             }
         }
     }
 
-    fn pursue(&self, found: &Found, pair: &mut Pair) {
+    fn pursue(&self, found: &Found, pair: &mut Pair, end: Instant) {
         let Found { round, case, signature } = found;
-        let Some(small) = shrink(case, signature, pair) else {
+        let end = end.min(Instant::now() + PURSUIT_LIMIT);
+        let Some(small) = shrink(case, signature, pair, end) else {
             // It may depend on what another site of the round did to the server.
             println!("round {round}: a difference that shows not again alone: {signature}");
             let _ = self.locked(|results| results.fleeting += 1);
@@ -264,15 +268,16 @@ impl Run {
         let Some(tamarack) = pair.tamarack.clone() else {
             return;
         };
+        let note = if Instant::now() < end { "" } else { " (there was no time to shrink it more)" };
         let key = (signature.clone(), kept::directives(&small));
         if !self.locked(|results| results.told.insert(key)).unwrap_or_default() {
             return;
         }
-        let file = kept::test_file(&small, signature, &MODULES, &tamarack, &self.tests);
+        let file = kept::test_file(&small, signature, &MODULES, &tamarack, &self.tests, end);
         let verdict = pair.ask(std::slice::from_ref(&small)).pop().unwrap_or_default();
         let _ = self.locked(|results| {
             results.findings += 1;
-            println!("\n==== round {round}: {signature}");
+            println!("\n==== round {round}: {signature}{note}");
             match file {
                 Ok(text) => println!("{text}"),
                 Err(failure) => println!("no test file: {failure}"),

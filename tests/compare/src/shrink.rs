@@ -4,6 +4,7 @@
 //! round costs little more than a single case.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use crate::pair::Servers;
 use crate::simplify;
@@ -15,9 +16,15 @@ const AT_ONCE: usize = 48;
 /// Most rounds for a case.
 const ROUNDS_MAX: usize = 200;
 
-/// The smallest case found whose last request shows the difference.
-pub fn shrink(case: &Case, signature: &Signature, servers: &mut dyn Servers) -> Option<Case> {
-    let mut shrinker = Shrinker { signature: signature.clone(), servers, rounds: 0 };
+/// The smallest case found until the end whose last request shows the difference. The first tries,
+/// whether it shows again at all, have no end.
+pub fn shrink(
+    case: &Case,
+    signature: &Signature,
+    servers: &mut dyn Servers,
+    end: Instant,
+) -> Option<Case> {
+    let mut shrinker = Shrinker { signature: signature.clone(), servers, rounds: 0, end };
     let mut best = case.clone();
     // The last request alone, if earlier ones do not matter.
     if let Some(last) = case.requests.last() {
@@ -27,31 +34,44 @@ pub fn shrink(case: &Case, signature: &Signature, servers: &mut dyn Servers) -> 
             None => best = shrinker.first_that_shows(vec![best])?,
         }
     }
-    loop {
+    while !shrinker.is_over() {
         let before = best.clone();
         best = shrinker.remove(best);
-        while let Some(simpler) = shrinker.first_that_shows(simplify::candidates(&best)) {
+        while !shrinker.is_over()
+            && let Some(simpler) = shrinker.first_that_shows(simplify::candidates(&best))
+        {
             best = simpler;
         }
-        if best == before || shrinker.rounds > ROUNDS_MAX {
-            return Some(best);
+        if best == before {
+            break;
         }
     }
+    Some(best)
 }
 
 struct Shrinker<'a> {
     signature: Signature,
     servers: &'a mut dyn Servers,
     rounds: usize,
+    end: Instant,
 }
 
 impl Shrinker<'_> {
-    /// Which of the cases show the difference. Their global parts may differ.
+    fn is_over(&self) -> bool {
+        self.rounds > ROUNDS_MAX || Instant::now() >= self.end
+    }
+
+    /// Which of the cases show the difference, of those that there is time for. Their global parts
+    /// may differ.
     fn show(&mut self, cases: &[Case]) -> Vec<bool> {
         let mut shown = Vec::with_capacity(cases.len());
         let same = |one: &Case, other: &Case| one.site.global == other.site.global;
         for group in cases.chunk_by(same) {
             for some in group.chunks(AT_ONCE) {
+                if !shown.is_empty() && self.is_over() {
+                    shown.extend(some.iter().map(|_| false));
+                    continue;
+                }
                 self.rounds += 1;
                 let verdicts = self.servers.ask(some);
                 shown.extend(some.iter().zip(&verdicts).map(|(case, verdict)| {
@@ -76,7 +96,7 @@ impl Shrinker<'_> {
     /// Removes parts that the difference does not need, in ever smaller pieces.
     fn remove(&mut self, mut best: Case) -> Case {
         let mut size = parts(&best).div_ceil(2);
-        while size > 0 && self.rounds <= ROUNDS_MAX {
+        while size > 0 && !self.is_over() {
             let all = parts(&best);
             let pieces: Vec<BTreeSet<usize>> = (0..all)
                 .step_by(size)
@@ -186,6 +206,8 @@ impl Cutter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::shrink;
     use crate::generate;
     use crate::pair::Servers;
@@ -226,16 +248,32 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_planted_difference_is_found_and_shrunk() {
+    fn first() -> (Case, Signature) {
         let found = (0..400).flat_map(|number| generate::batch(1, number)).find_map(|mut case| {
             let verdict = Planted.ask(std::slice::from_ref(&case)).pop()?;
             let at = (0..case.requests.len()).find(|&at| verdict.at(at).is_some())?;
             case.requests.truncate(at + 1);
             Some((case, verdict.at(at)?))
         });
-        let Some((case, signature)) = found else { unreachable!("the generator makes such sites") };
-        let Some(small) = shrink(&case, &signature, &mut Planted) else {
+        let Some(found) = found else { unreachable!("the generator makes such sites") };
+        found
+    }
+
+    #[test]
+    fn without_time_a_difference_is_shown_as_it_is() {
+        let (case, signature) = first();
+        let Some(small) = shrink(&case, &signature, &mut Planted, Instant::now()) else {
+            unreachable!("it shows each time")
+        };
+        assert_eq!(small.site, case.site);
+        assert!(is_planted(&small, &small.requests[small.requests.len() - 1]));
+    }
+
+    #[test]
+    fn a_planted_difference_is_found_and_shrunk() {
+        let (case, signature) = first();
+        let end = Instant::now() + Duration::from_secs(600);
+        let Some(small) = shrink(&case, &signature, &mut Planted, end) else {
             unreachable!("it shows each time")
         };
         assert_eq!(small.requests.len(), 1);
