@@ -17,7 +17,7 @@ use mpm::Scoreboard;
 use rt::{Acceptor, Loop, Watcher};
 use server::build::Build;
 use server::engine::Engine;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
 use server::host::Server;
 use server::module::{ErasedModule, Module, module};
 use server::registry::Registry;
@@ -55,9 +55,9 @@ impl Module for ByUriUnsaid {
     }
 }
 
-fn check<'r, M: Module>(_: Bound<'r, M>, request: &'r mut Request) -> Answer<'r> {
+fn check<'r, M: Module>(_: Bound<'r, M>, request: &'r mut Request) -> Step<'r> {
     let is_secret = request.uri.windows(6).any(|part| part == b"secret");
-    if is_secret { Answer::status(403) } else { Answer::OK }
+    if is_secret { Step::status(403) } else { Step::OK }
 }
 
 /// A host with every known module active.

@@ -6,7 +6,7 @@ use conf::Arg;
 use conf::values::Subnet;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::hostname;
 use server::log::Level;
 use server::merge::Merge;
@@ -218,16 +218,16 @@ enum Name<'n> {
 }
 
 /// Source: `check_dir_access`.
-fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Answer<'r> {
+fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Step<'r> {
     let names = |list: &[Entry]| list.iter().any(|entry| matches!(entry.who, Who::Host(_)));
     let without_name = lets_in(cx.dir, request, Name::None);
     // If both lists contain names, a name may match either, so the two extremes decide nothing.
     let in_both = names(&cx.dir.allow) && names(&cx.dir.deny);
     if !in_both && without_name == lets_in(cx.dir, request, Name::Any) {
-        return Answer::Now(verdict(request, without_name));
+        return Step::Ready(verdict(request, without_name));
     }
     // Only now is the name needed.
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         let name = hostname::verified(request).await.map(<[u8]>::to_vec);
         let lets_in = lets_in(cx.dir, request, name.as_deref().map_or(Name::None, Name::Known));
         verdict(request, lets_in)

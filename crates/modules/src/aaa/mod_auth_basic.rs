@@ -10,7 +10,7 @@ use conf::Arg;
 use md5::{Digest, Md5};
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
 use server::merge::{Replace, Setting};
 use server::module::Module;
@@ -150,14 +150,14 @@ fn fake(cx: &mut Cx<'_, '_, AuthBasic>, args: &[Arg]) -> Set {
 }
 
 /// Source: `authenticate_basic_user`.
-fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r> {
+fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> {
     let Some(kind) = auth_type(request).filter(|kind| kind.eq_ignore_ascii_case(b"Basic")) else {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     };
     let Some(realm) = realm(request) else {
         let uri = bstr::BString::from(request.uri.clone());
         request.log::<AuthBasic>(Level::Error, 1615, format_args!("need AuthName: {uri}"));
-        return Answer::status(500);
+        return Step::status(500);
     };
     request.auth_type = Some(match kind.as_slice() {
         b"Basic" => Cow::Borrowed("Basic"),
@@ -165,13 +165,13 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answe
     });
     let Some(login) = login(request) else {
         ask(request);
-        return Answer::status(401);
+        return Step::status(401);
     };
     request.user = Some(login.user.clone());
     if let Some(found) = ask_at_once(cx.dir, request, &login) {
-        return Answer::Now(conclude(cx.dir, request, &login, found));
+        return Step::Ready(conclude(cx.dir, request, &login, found));
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         let found = ask_providers(cx.dir, request, &login, &realm).await;
         conclude(cx.dir, request, &login, found)
     }))
@@ -342,8 +342,8 @@ fn ask(request: &mut Request) {
 }
 
 /// Source: `authenticate_basic_fake`.
-fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r> {
-    let Some(Some(fake)) = cx.dir.fake.get() else { return Answer::DECLINED };
+fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> {
+    let Some(Some(fake)) = cx.dir.fake.get() else { return Step::DECLINED };
     let parts = [(&fake.user, "user", 2455, 2458), (&fake.password, "password", 2456, 2459)];
     let mut login: Vec<u8> = Vec::new();
     for (expression, what, failed, empty) in parts {
@@ -355,7 +355,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r
                     "AuthBasicFake: could not evaluate {what} expression for URI '{uri}': {why}"
                 );
                 request.log::<AuthBasic>(Level::Error, failed, message);
-                return Answer::status(500);
+                return Step::status(500);
             }
             Ok(value) if value.is_empty() => {
                 let message = format_args!(
@@ -363,7 +363,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r
                 );
                 request.log::<AuthBasic>(Level::Debug, empty, message);
                 request.headers_in.unset(b"Authorization");
-                return Answer::DECLINED;
+                return Step::DECLINED;
             }
             Ok(value) => {
                 if !login.is_empty() {
@@ -375,7 +375,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Answer<'r
     }
     let field = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login));
     request.headers_in.set(b"Authorization", field.as_bytes());
-    Answer::OK
+    Step::OK
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use conf::{Arg, Node};
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
@@ -127,12 +127,12 @@ fn quotable(text: &[u8]) -> Vec<u8> {
 }
 
 /// Fails if no module has handled the `AuthType` (`authenticate_no_user`).
-fn nobody_asked<'r>(_: Bound<'r, AuthnCore>, request: &'r mut Request) -> Answer<'r> {
-    let Some(kind) = auth_type(request) else { return Answer::DECLINED };
+fn nobody_asked<'r>(_: Bound<'r, AuthnCore>, request: &'r mut Request) -> Step<'r> {
+    let Some(kind) = auth_type(request) else { return Step::DECLINED };
     let kind = bstr::BString::from(kind);
     let message = format_args!("AuthType {kind} configured without corresponding module");
     request.log::<AuthnCore>(Level::Error, 1796, message);
-    Answer::status(500)
+    Step::status(500)
 }
 
 fn auth_name(cx: &mut Cx<'_, '_, AuthnCore>, arg: &Arg) -> Set {

@@ -6,7 +6,7 @@ use server::body::Body;
 use server::context::{Override, Places};
 use server::directive::{Row, Takes};
 use server::filter::{OutputFilter, Stage};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
@@ -79,9 +79,9 @@ impl OutputFilter for Track {
     }
 }
 
-fn track<'r>(_: Bound<'r, Logio>, request: &'r mut Request) -> Answer<'r> {
+fn track<'r>(_: Bound<'r, Logio>, request: &'r mut Request) -> Step<'r> {
     request.add_filter("LOGIO_TTFB_OUT", Stage::PROTOCOL, Box::new(Track));
-    Answer::OK
+    Step::OK
 }
 
 /// `%^FB`: microseconds from the request's arrival to the response's first byte.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::{FileKind, Request};
@@ -151,24 +151,24 @@ const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 const DEFAULT_INDEX: &[u8] = b"index.html";
 
 /// Source: `dir_fixups`
-fn fixup<'r>(dir: Bound<'r, Dir>, request: &'r mut Request) -> Answer<'r> {
+fn fixup<'r>(dir: Bound<'r, Dir>, request: &'r mut Request) -> Step<'r> {
     match request.file.kind {
         FileKind::Directory => folder(dir.dir, request),
         FileKind::None if request.handler.is_none() => match dir.dir.fallback.get() {
-            Some(Some(target)) => Answer::Wait(Box::pin(fall_back(request, target))),
-            _ => Answer::DECLINED,
+            Some(Some(target)) => Step::Pending(Box::pin(fall_back(request, target))),
+            _ => Step::DECLINED,
         },
-        _ => Answer::DECLINED,
+        _ => Step::DECLINED,
     }
 }
 
 /// Source: `fixup_dir`
-fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Answer<'r> {
+fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Step<'r> {
     if request.handler.is_none() {
         request.handler = Some(Cow::Borrowed(DIRECTORY_TYPE));
     }
     if !request.path_info.is_empty() {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if request.uri.last() != Some(&b'/') {
         return add_slash(dir, request);
@@ -180,17 +180,17 @@ fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Answer<'r> {
         if request.content_type.as_deref() == Some(DIRECTORY_TYPE) {
             request.content_type = None;
         }
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
-    Answer::Wait(Box::pin(find_index(dir, request)))
+    Step::Pending(Box::pin(find_index(dir, request)))
 }
 
-fn add_slash(dir: &Directory, request: &mut Request) -> Answer<'static> {
+fn add_slash(dir: &Directory, request: &mut Request) -> Step<'static> {
     if !dir.slash.or(true) {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if request.method != Method::GET && request.env.contains(b"redirect-carefully") {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     let mut path = Vec::with_capacity(request.uri.len() + 1);
     wire::escape::path(&mut path, &request.uri);
@@ -201,7 +201,7 @@ fn add_slash(dir: &Directory, request: &mut Request) -> Answer<'static> {
     }
     let url = request.construct_url(&path);
     request.headers_out.set(b"Location", &url);
-    Answer::status(301)
+    Step::status(301)
 }
 
 /// Serves the first name that exists. Other results are reported only if there is none: the listing

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::merge::Merge;
 use server::module::Module;
 use server::request::Request;
@@ -113,9 +113,9 @@ fn unset_env(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 /// Variables that exist already (SetEnvIf) precede those set here, and take precedence.
-fn fixup<'r>(env: Bound<'r, Env>, request: &'r mut Request) -> Answer<'r> {
+fn fixup<'r>(env: Bound<'r, Env>, request: &'r mut Request) -> Step<'r> {
     request.env.extend(&env.dir.set);
-    Answer::OK
+    Step::OK
 }
 
 #[cfg(test)]

@@ -106,24 +106,24 @@ pub enum Verdict {
 }
 
 /// The result of a hook, at once or as a future.
-pub enum Answer<'r> {
+pub enum Step<'r> {
     /// The result.
-    Now(Verdict),
+    Ready(Verdict),
     /// A future of it (a password hash, a look-up, a subrequest); only this allocates.
-    Wait(Pin<Box<dyn Future<Output = Verdict> + 'r>>),
+    Pending(Pin<Box<dyn Future<Output = Verdict> + 'r>>),
 }
 
-impl Answer<'_> {
+impl Step<'_> {
     /// [`Verdict::Declined`]
-    pub const DECLINED: Answer<'static> = Answer::Now(Verdict::Declined);
+    pub const DECLINED: Step<'static> = Step::Ready(Verdict::Declined);
     /// [`Verdict::Ok`]
-    pub const OK: Answer<'static> = Answer::Now(Verdict::Ok);
+    pub const OK: Step<'static> = Step::Ready(Verdict::Ok);
     /// [`Verdict::Done`]
-    pub const DONE: Answer<'static> = Answer::Now(Verdict::Done);
+    pub const DONE: Step<'static> = Step::Ready(Verdict::Done);
 
     /// [`Verdict::Status`]
-    pub const fn status(status: u16) -> Answer<'static> {
-        Answer::Now(Verdict::Status(status))
+    pub const fn status(status: u16) -> Step<'static> {
+        Step::Ready(Verdict::Status(status))
     }
 }
 
@@ -143,12 +143,12 @@ impl<M: Module> Clone for Bound<'_, M> {
 impl<M: Module> Copy for Bound<'_, M> {}
 
 /// A hook of requests.
-pub type RequestHook<M> = for<'r> fn(Bound<'r, M>, &'r mut Request) -> Answer<'r>;
+pub type RequestHook<M> = for<'r> fn(Bound<'r, M>, &'r mut Request) -> Step<'r>;
 
 /// A hook bound to a configuration.
 pub trait Run {
     /// Runs the hook.
-    fn run<'r>(&'r self, request: &'r mut Request) -> Answer<'r>;
+    fn run<'r>(&'r self, request: &'r mut Request) -> Step<'r>;
 }
 
 struct BoundHook<M: Module> {
@@ -158,7 +158,7 @@ struct BoundHook<M: Module> {
 }
 
 impl<M: Module> Run for BoundHook<M> {
-    fn run<'r>(&'r self, request: &'r mut Request) -> Answer<'r> {
+    fn run<'r>(&'r self, request: &'r mut Request) -> Step<'r> {
         (self.run)(Bound { server: &self.server, dir: &self.dir }, request)
     }
 }

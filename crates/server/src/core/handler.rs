@@ -11,7 +11,7 @@ use wire::MethodSet;
 use wire::conditional::{Validators, meets_conditions};
 use wire::method::Method;
 
-use crate::api::hooks::{Answer, Bound, Verdict};
+use crate::api::hooks::{Bound, Step, Verdict};
 use crate::core::digest::{self, Digests, Wanted};
 use crate::core::dir_config::RangeLimit;
 use crate::core::etag::{self, EtagParts, VariantsTag};
@@ -27,14 +27,14 @@ use crate::request::{FileKind, PathInfoUse, Request, Validity};
 const SECOND_US: u64 = 1_000_000;
 
 /// Responds with the file.
-pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
     request.allowed = request.allowed.union(standard.into_iter().collect::<MethodSet>());
     let wanted = digests(core);
     if request.body_in.is_empty() && !wanted.is_any() {
-        return Answer::Now(serve(core, request));
+        return Step::Ready(serve(core, request));
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         match discard_body(request).await {
             Ok(()) if wanted.is_any() => serve_hashed(core, request, wanted).await,
             Ok(()) => serve(core, request),

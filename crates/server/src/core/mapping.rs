@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::api::hooks::{Answer, Bound, Verdict};
+use crate::api::hooks::{Bound, Step, Verdict};
 use crate::core::Core;
 use crate::core::dir_config::HandlerName;
 use crate::files::path;
@@ -19,11 +19,11 @@ use crate::phases::walk;
 use crate::request::{FileKind, Request};
 
 /// Joins DocumentRoot and the URI's path, without its `ServerPath`.
-pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     let uri = std::mem::take(&mut request.uri);
     let mapped = map_to_document_root(request, &uri);
     request.uri = uri;
-    mapped.map_or_else(Answer::status, |()| Answer::OK)
+    mapped.map_or_else(Step::status, |()| Step::OK)
 }
 
 /// Maps a URL path to the request's file name, below DocumentRoot (`ap_core_translate`).
@@ -70,7 +70,7 @@ fn below<'u>(uri: &'u [u8], path: &[u8]) -> Option<&'u [u8]> {
 }
 
 /// Runs the directory walk, then the file walk.
-pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     const WALKS: [fn(&mut Request) -> Result<(), Stop>; 2] = [walk::directories, walk::files];
     let mut done = 0;
     matching::settle(request, move |request| {
@@ -83,7 +83,7 @@ pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -
 }
 
 /// Applies `ForceType`, `SetHandler` and `AcceptPathInfo`, which override the modules' results.
-pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     if let Some(Some(media_type)) = core.dir.force_type.get() {
         request.content_type = Some(media_type.clone());
     }
@@ -106,14 +106,14 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
             Err(why) => {
                 let why = format!("Can't evaluate handler expression: {why}");
                 request.log_core(Level::Error, 3154, &why, None);
-                return Answer::status(500);
+                return Step::status(500);
             }
         },
     }
     if let Some(path_info) = core.dir.accept_path_info.get() {
         request.used_path_info = *path_info;
     }
-    Answer::OK
+    Step::OK
 }
 
 /// Whether [`override_type`] has anything to do.
@@ -127,14 +127,14 @@ pub(super) fn overrides_by_expression(core: Bound<'_, Core>) -> bool {
 }
 
 /// `SetOutputFilter`, `SetInputFilter`
-pub(super) fn insert_filters<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn insert_filters<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     for name in core.dir.output_filters.get().into_iter().flat_map(|names| names.iter()) {
         request.add_filter_named(name);
     }
     for name in core.dir.input_filters.get().into_iter().flat_map(|names| names.iter()) {
         request.add_input_filter_named(name);
     }
-    Answer::OK
+    Step::OK
 }
 
 /// Whether [`insert_filters`] has anything to do.

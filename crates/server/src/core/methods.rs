@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use wire::method::Method;
 
-use crate::api::hooks::{Answer, Bound, Verdict};
+use crate::api::hooks::{Bound, Step, Verdict};
 use crate::core::HttpCore;
 use crate::core::server_config::Trace;
 use crate::request::Request;
@@ -37,36 +37,36 @@ pub(crate) fn allow(request: &Request) -> Vec<u8> {
 }
 
 /// Responds to `OPTIONS *` at once, without `Allow`.
-pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
     if request.method != Method::OPTIONS || request.uri != b"*" {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     request.body = Body::Empty;
-    Answer::DONE
+    Step::DONE
 }
 
 /// Most bytes of a TRACE body under `extended`.
 const TRACE_BODY_LIMIT: usize = 64 * 1024;
 
 /// TRACE: sends the request back.
-pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
     if request.method != Method::TRACE {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     let enabled = request.host.core.trace_enable.or(Trace::On);
     if enabled == Trace::Off {
         request.notes.set(b"error-notes", b"TRACE denied by server configuration");
-        return Answer::status(405);
+        return Step::status(405);
     }
     if request.body_in.is_empty() {
         echo(request, &[]);
-        return Answer::DONE;
+        return Step::DONE;
     }
     if enabled != Trace::Extended {
         request.notes.set(b"error-notes", b"TRACE with a request body is not allowed");
-        return Answer::status(413);
+        return Step::status(413);
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         let mut body = Vec::new();
         while let Some(piece) = request.body_in.next().await {
             match piece {

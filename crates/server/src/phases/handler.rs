@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::api::hooks::{Answer, Phase, Verdict};
+use crate::api::hooks::{Phase, Step, Verdict};
 use crate::log::Level;
 use crate::phases::process::run_all;
 use crate::request::Request;
@@ -67,8 +67,8 @@ async fn ask_handlers(request: &mut Request) -> Verdict {
         }
         request.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
-            Answer::Now(verdict) => verdict,
-            Answer::Wait(future) => future.await,
+            Step::Ready(verdict) => verdict,
+            Step::Pending(future) => future.await,
         };
         if verdict != Verdict::Declined {
             return verdict;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use rt::names;
 
-use crate::api::hooks::{Answer, Bound, Verdict};
+use crate::api::hooks::{Bound, Step, Verdict};
 use crate::core::Core;
 use crate::core::dir_config::{CanonicalName, HostnameLookups};
 use crate::engine::Engine;
@@ -43,23 +43,23 @@ pub(crate) fn asks_own(core: Bound<'_, Core>) -> bool {
 /// Looks up the client's name if an expression may use it, since expressions can't wait. Other
 /// users look it up when they need it, so that clients without a name are not delayed
 /// unnecessarily.
-pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     if !is_named(request) {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         client_name(request).await;
         Verdict::Declined
     }))
 }
 
 /// Looks up the name of the local address, since URLs can't wait for it.
-pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Answer<'r> {
+pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     let names = of_connection(&request.client);
     if names.own.get().is_some() {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         let name = ask(&request.engine, names::name_of, request.client.local.ip()).await;
         let _ = names.own.set(name.and_then(Result::ok).map(lower_case));
         Verdict::Declined

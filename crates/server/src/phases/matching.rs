@@ -19,7 +19,7 @@ use messages::Message;
 use pcre::{Captures, Later, Matched, Regex, Watch, Why};
 use rt::Work;
 
-use crate::api::hooks::{Answer, Verdict};
+use crate::api::hooks::{Step, Verdict};
 use crate::log::Level;
 use crate::phases::{lookup, walk};
 use crate::request::Request;
@@ -76,11 +76,11 @@ pub fn certain(matched: Matched) -> Result<bool, Stop> {
 pub fn settle<'r>(
     request: &'r mut Request,
     mut step: impl FnMut(&mut Request) -> Result<Verdict, Stop> + 'r,
-) -> Answer<'r> {
+) -> Step<'r> {
     match step(request) {
-        Ok(verdict) => Answer::Now(verdict),
-        Err(Stop::Status(status)) => Answer::status(status),
-        Err(Stop::Later) => Answer::Wait(Box::pin(async move {
+        Ok(verdict) => Step::Ready(verdict),
+        Err(Stop::Status(status)) => Step::status(status),
+        Err(Stop::Later) => Step::Pending(Box::pin(async move {
             decide(request).await;
             settled(request, step).await.unwrap_or_else(Verdict::Status)
         })),

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use crate::api::hooks::{Answer, Phase, Verdict};
+use crate::api::hooks::{Phase, Step, Verdict};
 use crate::engine::plan::Plan;
 use crate::log::Level;
 use crate::phases::handler;
@@ -199,8 +199,8 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
     for planned in plan.phase(phase) {
         request.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
-            Answer::Now(verdict) => verdict,
-            Answer::Wait(future) => future.await,
+            Step::Ready(verdict) => verdict,
+            Step::Pending(future) => future.await,
         };
         if verdict != Verdict::Declined {
             return verdict;
@@ -216,8 +216,8 @@ pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
     for planned in plan.phase(phase) {
         request.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
-            Answer::Now(verdict) => verdict,
-            Answer::Wait(future) => future.await,
+            Step::Ready(verdict) => verdict,
+            Step::Pending(future) => future.await,
         };
         if let Verdict::Status(_) | Verdict::Done = verdict {
             return verdict;

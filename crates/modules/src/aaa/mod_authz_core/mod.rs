@@ -10,7 +10,7 @@ pub mod rule;
 use std::sync::Arc;
 
 use server::directive::Row;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
 use server::matching;
 use server::merge::Merge;
@@ -38,7 +38,7 @@ impl Module for AuthzCore {
         hooks.provider(AUTHZ, "expr", AuthzProvider::new(builtin::expr));
         hooks.post_config(check::post_config);
         let last = Rank::LAST;
-        hooks.on(Phase::AccessCheckerEx, last, Dir::is_open, |_, _| Answer::OK).pure();
+        hooks.on(Phase::AccessCheckerEx, last, Dir::is_open, |_, _| Step::OK).pure();
         hooks.on(Phase::AccessCheckerEx, last, Dir::is_silent, nothing_required).pure();
         hooks.on(Phase::AccessCheckerEx, last, Dir::asks, authorize_userless);
         hooks.on(Phase::AuthChecker, last, always, authorize_user);
@@ -112,20 +112,20 @@ impl Dir {
     }
 }
 
-fn nothing_required<'r>(_: Bound<'r, AuthzCore>, request: &'r mut Request) -> Answer<'r> {
+fn nothing_required<'r>(_: Bound<'r, AuthzCore>, request: &'r mut Request) -> Step<'r> {
     if mod_authn_core::auth_type(request).is_none() {
-        return Answer::OK;
+        return Step::OK;
     }
     let message =
         format_args!("AuthType configured with no corresponding authorization directives");
     request.log::<AuthzCore>(Level::Error, 1627, message);
-    Answer::status(500)
+    Step::status(500)
 }
 
-fn authorize_userless<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Answer<'r> {
-    let Some(rules) = &cx.dir.rules else { return Answer::OK };
+fn authorize_userless<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Step<'r> {
+    let Some(rules) = &cx.dir.rules else { return Step::OK };
     if rules.waits() {
-        return Answer::Wait(Box::pin(async move {
+        return Step::Pending(Box::pin(async move {
             let found = rules.decide(request).await;
             verdict_userless(request, found)
         }));
@@ -146,10 +146,10 @@ fn verdict_userless(request: &Request, found: Authz) -> Verdict {
     }
 }
 
-fn authorize_user<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Answer<'r> {
+fn authorize_user<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Step<'r> {
     let Some(rules) = &cx.dir.rules else { return nothing_required(cx, request) };
     if rules.waits() {
-        return Answer::Wait(Box::pin(async move {
+        return Step::Pending(Box::pin(async move {
             let found = rules.decide(request).await;
             verdict_of_user(cx.dir, request, found)
         }));

@@ -11,7 +11,7 @@ mod rows;
 
 use server::directive::Row;
 use server::filter::{FilterDef, InputFilterDef, Stage};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
@@ -147,10 +147,10 @@ fn notes_wanted(deflate: Bound<'_, Deflate>) -> bool {
 }
 
 /// Sets the notes for the log.
-fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Answer<'r> {
-    let Some(packing) = deflate.server.own.get() else { return Answer::DECLINED };
-    let Some(totals) = request.kept::<Totals>() else { return Answer::DECLINED };
-    let Some((input, output)) = totals.get() else { return Answer::DECLINED };
+fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Step<'r> {
+    let Some(packing) = deflate.server.own.get() else { return Step::DECLINED };
+    let Some(totals) = request.kept::<Totals>() else { return Step::DECLINED };
+    let Some((input, output)) = totals.get() else { return Step::DECLINED };
     let shown = |value: u64| match input {
         0 => "-".to_owned(),
         _ => value.to_string(),
@@ -166,5 +166,5 @@ fn note_totals<'r>(deflate: Bound<'r, Deflate>, request: &'r mut Request) -> Ans
             request.notes.set(name, value.as_bytes());
         }
     }
-    Answer::OK
+    Step::OK
 }

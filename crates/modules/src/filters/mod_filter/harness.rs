@@ -8,7 +8,7 @@ use pcre::Later;
 use server::body::Body;
 use server::expr;
 use server::filter::OutputFilter;
-use server::hooks::{Answer, Bound};
+use server::hooks::{Bound, Step};
 use server::log::Level;
 use server::request::{FileKind, Request};
 
@@ -16,7 +16,7 @@ use super::protocol::{self, CHANGE, CHANGE_LENGTH, NO_BYTERANGE, NO_CACHE};
 use super::{Condition, Filter, Provider, SmartFilter};
 
 /// Adds the chain's filters to a request.
-pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) -> Step<'r> {
     for name in filter.dir.chain.names() {
         let Some(smart) = filter.dir.filters.get(name) else {
             let shown = BStr::new(name);
@@ -41,7 +41,7 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
         let harness = Harness { name: name.clone(), smart: smart.clone(), chosen: None };
         request.add_filter(shown, smart.stage, Box::new(harness));
     }
-    Answer::OK
+    Step::OK
 }
 
 /// A `Range` field that is hidden from the handler.

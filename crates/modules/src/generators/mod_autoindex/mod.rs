@@ -2,11 +2,11 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_autoindex.html>
 
-mod answer;
 mod around;
 mod describe;
 mod entry;
 mod fancy;
+mod handler;
 mod item;
 mod list;
 mod natural;
@@ -38,8 +38,8 @@ impl Module for Autoindex {
     const DIRECTIVES: &'static [Row<Autoindex>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Autoindex>) {
-        hooks.handler("httpd/unix-directory", answer::handle);
-        hooks.handler("autoindex", answer::handle_always);
+        hooks.handler("httpd/unix-directory", handler::handle);
+        hooks.handler("autoindex", handler::handle_always);
     }
 }
 

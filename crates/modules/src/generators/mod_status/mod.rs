@@ -12,7 +12,7 @@ mod page;
 mod report;
 
 use server::body::Body;
-use server::hooks::{Answer, Bound, Hooks};
+use server::hooks::{Bound, Hooks, Step};
 use server::module::Module;
 use server::request::Request;
 use wire::{Method, MethodSet};
@@ -47,11 +47,11 @@ fn is_extended(request: &Request) -> bool {
 const REFRESH_S: i64 = 10;
 
 /// Source: `status_handler`.
-fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.allowed = get;
     if request.method != Method::GET {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     let query = request.query().unwrap_or_default().to_vec();
     let says = |word: &[u8]| bstr::ByteSlice::find(query.as_slice(), word);
@@ -77,5 +77,5 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
         page::write(&report, says(b"notable").is_none(), &signature)
     };
     request.print(Body::from(text));
-    Answer::OK
+    Step::OK
 }

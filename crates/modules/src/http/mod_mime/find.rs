@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use server::hooks::{Answer, Bound};
+use server::hooks::{Bound, Step};
 use server::request::{FileKind, Request};
 
 use super::{Directory, Mime, MultiviewsMatch, parameters};
@@ -36,10 +36,10 @@ struct Found {
 }
 
 /// Sets type, encoding, language, handler and filters of a request.
-pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Answer<'r> {
+pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<'r> {
     if request.file.kind == FileKind::Directory {
         request.content_type = Some(DIRECTORY_TYPE.to_vec());
-        return Answer::OK;
+        return Step::OK;
     }
     let name = named(bound.dir, request);
     let (base, extensions) = split_extensions(&name);
@@ -62,8 +62,8 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Answe
         request.content_languages.push(default.clone());
     }
     match &request.content_type {
-        Some(_) => Answer::OK,
-        None => Answer::DECLINED,
+        Some(_) => Step::OK,
+        None => Step::DECLINED,
     }
 }
 

@@ -18,7 +18,7 @@ use conf::Span;
 use conf::expr::Expr;
 use server::build::Build;
 use server::directive::Row;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::hostname;
 use server::matching::{self, Stop};
 use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
@@ -142,11 +142,11 @@ impl Settings {
 }
 
 /// Writes the request's lines (`multi_log_transaction`).
-fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Answer<'r> {
+fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Step<'r> {
     if hostname::is_unknown(request)
         && bound.server.ready.0.iter().any(|log| log.format.names_client)
     {
-        return Answer::Wait(Box::pin(async move {
+        return Step::Pending(Box::pin(async move {
             hostname::client_name(request).await;
             let mut done = 0;
             let step = |request: &mut Request| write_all(bound, request, &mut done);

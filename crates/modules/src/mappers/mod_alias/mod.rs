@@ -12,7 +12,7 @@ use std::sync::Arc;
 use conf::expr::Expr;
 use server::directive::Row;
 use server::expr;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::matching::{self, Stop};
 use server::merge::{Prepend, Setting};
@@ -92,9 +92,9 @@ fn redirects(alias: Bound<'_, Alias>) -> bool {
 }
 
 /// Source: `translate_alias_redir`
-fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
+fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> {
     if !matches!(request.uri.first(), None | Some(b'/')) {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     matching::settle(request, move |request| {
         if let Some(found) = find_redirect(alias.dir, &alias.server.redirects, request)? {
@@ -108,7 +108,7 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r
 }
 
 /// Applies redirects of sections and `.htaccess`, once all of them are known.
-fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Answer<'r> {
+fn fixup<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> {
     matching::settle(request, move |request| {
         let found = find_redirect(alias.dir, &alias.dir.redirects, request)?;
         Ok(found

@@ -1,6 +1,6 @@
 //! `x-gzip` or `gzip`: responds with the client's token.
 
-use server::hooks::{Answer, Bound};
+use server::hooks::{Bound, Step};
 use server::request::Request;
 use wire::accept;
 
@@ -8,19 +8,19 @@ use super::Negotiation;
 use super::quality::without_x;
 
 /// Sets the content's encoding to the client's name for it (`fix_encoding`).
-pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> Step<'r> {
     let Some(own) = request.content_encoding.as_deref().filter(|own| !own.is_empty()) else {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     };
     let plain = without_x(own);
     request.pure = false;
-    let Some(field) = request.headers_in.get(b"Accept-Encoding") else { return Answer::DECLINED };
+    let Some(field) = request.headers_in.get(b"Accept-Encoding") else { return Step::DECLINED };
     let names = accept::parse(field).into_iter().map(|entry| entry.name);
     let mut with_x = None;
     for name in names {
         if name == plain {
             request.content_encoding = Some(name);
-            return Answer::OK;
+            return Step::OK;
         }
         if name.strip_prefix(b"x-") == Some(plain) {
             with_x = Some(name);
@@ -29,8 +29,8 @@ pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> An
     match with_x {
         Some(name) => {
             request.content_encoding = Some(name);
-            Answer::OK
+            Step::OK
         }
-        None => Answer::DECLINED,
+        None => Step::DECLINED,
     }
 }

@@ -8,7 +8,7 @@ use messages::Message;
 use rt::Work;
 use server::body::{Body, FileSlice};
 use server::core::etag::{self, VariantsTag};
-use server::hooks::{Answer, Bound, Verdict};
+use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
 use server::request::{FileKind, Request};
@@ -25,9 +25,9 @@ use super::variant::Variant;
 pub(super) fn handle<'r>(
     negotiation: Bound<'r, Negotiation>,
     request: &'r mut Request,
-) -> Answer<'r> {
+) -> Step<'r> {
     request.pure = false;
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         match answer(negotiation, request).await {
             Ok(verdict) => verdict,
             Err(status) => Verdict::Status(status),

@@ -16,7 +16,7 @@ mod variant;
 
 use server::core::OptionFlags;
 use server::directive::Row;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, always};
 use server::merge::Setting;
 use server::module::Module;
 use server::request::{FileKind, Request};
@@ -77,11 +77,11 @@ impl Module for Negotiation {
 const MAP_TYPE: &str = "application/x-type-map";
 
 /// `Options MultiViews`: finds variants of a path that does not exist. Source: `handle_multi`
-fn multi_views<'r>(negotiation: Bound<'r, Negotiation>, request: &'r mut Request) -> Answer<'r> {
+fn multi_views<'r>(negotiation: Bound<'r, Negotiation>, request: &'r mut Request) -> Step<'r> {
     let options = request.plan.core.options.flags();
     if request.file.kind != FileKind::None || !options.has(OptionFlags::MULTIVIEWS) {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     request.pure = false;
-    Answer::Wait(Box::pin(multi::handle(negotiation, request)))
+    Step::Pending(Box::pin(multi::handle(negotiation, request)))
 }

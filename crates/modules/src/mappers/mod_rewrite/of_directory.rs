@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use bstr::BStr;
 use server::core::OptionFlags;
-use server::hooks::{Answer, Bound, Verdict};
+use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
 use server::subrequest;
@@ -30,30 +30,30 @@ pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {
 }
 
 /// The first hook of `fixups`.
-pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -> Step<'r> {
     let directory = rewrite.dir;
-    let Some(path) = directory.path.as_deref() else { return Answer::DECLINED };
+    let Some(path) = directory.path.as_deref() else { return Step::DECLINED };
     // mod_dir redirects a directory without its slash.
     let is_bare = path.strip_suffix(b"/") == Some(&request.filename);
     if is_bare && !directory.common.options().has(Options::ALLOW_NO_SLASH) {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if has_ended(request) {
         let line = format_args!("Declining, no further rewriting due to END flag");
         Trace::of(request).line(request, Level::Trace8, Some(path), line);
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if !may_follow_links(request) {
-        return Answer::status(403);
+        return Step::status(403);
     }
     let own_file = request.filename.clone();
     let own_args = request.own_query().map(<[u8]>::to_vec);
     let mut pass = Pass::new(request, rewrite.server, Some(directory));
     let found = pass.seek();
     if found == Ok(false) {
-        return Answer::Now(pass_through(pass, own_file));
+        return Step::Ready(pass_through(pass, own_file));
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         match pass.run(found).await {
             Err(status) | Ok(Outcome::Status(status)) => Verdict::Status(status),
             Ok(Outcome::Unchanged) => pass_through(pass, own_file),
@@ -205,14 +205,14 @@ fn by_context(pass: &Pass<'_>, directory: &Directory) -> Option<Vec<u8>> {
 }
 
 /// The handler: the request starts again with another path.
-pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
-    let Some(path) = request.filename.strip_prefix(REDIRECT) else { return Answer::DECLINED };
+pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Step<'r> {
+    let Some(path) = request.filename.strip_prefix(REDIRECT) else { return Step::DECLINED };
     let target = request.with_query(path.to_vec());
-    Answer::Wait(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
+    Step::Pending(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
 }
 
 /// The last hook of `fixups`: applies the type and handler of `T` and `H` (`hook_mimetype`).
-pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Step<'r> {
     let trace = Trace::of(request);
     let note = |request: &Request, name| request.notes.get(name).map(<[u8]>::to_vec);
     if let Some(media_type) = note(request, super::act::FORCED_TYPE) {
@@ -227,5 +227,5 @@ pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) ->
         trace.line(request, Level::Trace1, None, line);
         request.handler = Some(Cow::Owned(handler));
     }
-    Answer::OK
+    Step::OK
 }

@@ -4,7 +4,7 @@
 
 use bstr::BStr;
 use server::core::map_to_document_root;
-use server::hooks::{Answer, Bound, Verdict};
+use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
 use server::request::Request;
@@ -22,17 +22,17 @@ pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {
 }
 
 /// The hook of `translate_name`.
-pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -> Step<'r> {
     let trace = Trace::of(request);
     if has_ended(request) {
         let line = "Declining, no further rewriting due to END flag";
         trace.line(request, Level::Trace8, None, format_args!("{line}"));
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     let is_path = request.uri.first() == Some(&b'/') && request.unparsed_uri != b"*";
     if !is_path && !rewrite.dir.common.options().has(Options::ALLOW_ANY_URI) {
         decline_no_path(request, trace);
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     set_script_variables(request);
     let own_args = request.own_query().map(<[u8]>::to_vec);
@@ -40,9 +40,9 @@ pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Reques
     let mut pass = Pass::new(request, rewrite.server, None);
     let found = pass.seek();
     if found == Ok(false) {
-        return Answer::Now(pass_through(&pass));
+        return Step::Ready(pass_through(&pass));
     }
-    Answer::Wait(Box::pin(async move {
+    Step::Pending(Box::pin(async move {
         match pass.run(found).await {
             Err(status) => Verdict::Status(status),
             Ok(outcome) => finish(pass, outcome, own_args.as_deref()),

@@ -13,7 +13,7 @@ use pcre::Later;
 use server::body::Body;
 use server::directive::Row;
 use server::filter::{OutputFilter, Stage};
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::matching;
 use server::merge::Append;
 use server::module::Module;
@@ -79,7 +79,7 @@ fn changes_answers(headers: Bound<'_, Headers>) -> bool {
 }
 
 /// Applies `early` lines of the host's own configuration.
-fn early<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+fn early<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Step<'r> {
     let dir = headers.dir;
     let lists = [
         (Fields::Request, &dir.request),
@@ -95,7 +95,7 @@ fn early<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r
     })
 }
 
-fn fixup_request<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+fn fixup_request<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> Step<'r> {
     let mut done = 0;
     matching::settle(request, move |request| {
         apply(request, Fields::Request, &headers.dir.request, Time::Late, &mut done)?;
@@ -103,16 +103,16 @@ fn fixup_request<'r>(headers: Bound<'r, Headers>, request: &'r mut Request) -> A
     })
 }
 
-fn insert_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+fn insert_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Step<'r> {
     let filter = Fixup::new(request, false);
     request.add_filter("FIXUP_HEADERS_OUT", Stage::CONTENT_SET, filter);
-    Answer::OK
+    Step::OK
 }
 
-fn insert_error_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Answer<'r> {
+fn insert_error_filter<'r>(_: Bound<'r, Headers>, request: &'r mut Request) -> Step<'r> {
     let filter = Fixup::new(request, true);
     request.add_filter("FIXUP_HEADERS_ERR", Stage::CONTENT_SET, filter);
-    Answer::OK
+    Step::OK
 }
 
 /// Changes the response's fields when all of them are known.

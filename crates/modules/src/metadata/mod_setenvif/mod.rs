@@ -11,7 +11,7 @@ use conf::expr::{Backrefs, EvalError};
 use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Matched, substitute};
 use server::directive::Row;
 use server::expr;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::hostname;
 use server::log::Level;
 use server::matching::{self, Stop};
@@ -56,10 +56,10 @@ impl Module for Setenvif {
 }
 
 /// Source: `match_headers`
-fn run<'r>(conditions: &'r [Condition], request: &'r mut Request) -> Answer<'r> {
+fn run<'r>(conditions: &'r [Condition], request: &'r mut Request) -> Step<'r> {
     let mut walk = Walk::new(conditions);
     if conditions.iter().any(Condition::asks_for_host) {
-        return Answer::Wait(Box::pin(async move {
+        return Step::Pending(Box::pin(async move {
             walk.host = Some(client_name(request).await);
             let step = |request: &mut Request| walk.go_on(request);
             matching::settled(request, step).await.unwrap_or_else(Verdict::Status)

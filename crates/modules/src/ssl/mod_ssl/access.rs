@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use server::directive::{Fault, Target};
 use server::expr;
-use server::hooks::{Answer, Bound, Hooks, Phase, Rank, Verdict, always};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
 use server::matching::{self, Stop};
 use server::request::Request;
@@ -57,7 +57,7 @@ fn has_variables(own: Bound<'_, Ssl>) -> bool {
 }
 
 /// `ssl_hook_Access`
-fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
+fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     if request.client.tls.is_none() {
         if own.dir.require_ssl.or(false) {
             return forbid(request, 2219, "SSL connection required");
@@ -66,7 +66,7 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r>
         if own.dir.verify.get() == Some(&Mode::Require) {
             return forbid(request, 2219, "a client certificate is required");
         }
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if let Err((number, why)) = meets_section(own, request) {
         return forbid(request, number, &why);
@@ -131,8 +131,8 @@ fn meets_requirements(own: Bound<'_, Ssl>, request: &mut Request) -> Result<Verd
     Ok(Verdict::Declined)
 }
 
-fn forbid(request: &mut Request, number: u32, why: &str) -> Answer<'static> {
-    Answer::Now(forbidden(request, number, why))
+fn forbid(request: &mut Request, number: u32, why: &str) -> Step<'static> {
+    Step::Ready(forbidden(request, number, why))
 }
 
 fn forbidden(request: &mut Request, number: u32, why: &str) -> Verdict {
@@ -144,23 +144,23 @@ fn forbidden(request: &mut Request, number: u32, why: &str) -> Verdict {
 }
 
 /// `ssl_hook_UserCheck`
-fn check_user<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
+fn check_user<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     if is_strict(own) && request.notes.contains(FORBIDDEN) {
-        return Answer::status(403);
+        return Step::status(403);
     }
     if !request.is_initial() {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if let Some(user) = request.headers_in.get(b"Authorization").and_then(faked_user) {
         let user = bstr::BString::from(user);
         let why = format_args!("Encountered FakeBasicAuth spoof: {user}");
         request.log::<Ssl>(Level::Error, 2035, why);
-        return Answer::status(403);
+        return Step::status(403);
     }
     if own.dir.options.has(Options::FAKE_BASIC_AUTH) && request.user.is_none() {
         fake(own, request);
     }
-    Answer::DECLINED
+    Step::DECLINED
 }
 
 /// The user of a login that only this module may create: a subject's name with the fixed password.
@@ -188,20 +188,20 @@ fn fake(own: Bound<'_, Ssl>, request: &mut Request) {
 }
 
 /// `ssl_hook_Auth`
-fn check_strictly<'r>(_: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
-    if request.notes.contains(FORBIDDEN) { Answer::status(403) } else { Answer::DECLINED }
+fn check_strictly<'r>(_: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
+    if request.notes.contains(FORBIDDEN) { Step::status(403) } else { Step::DECLINED }
 }
 
 /// Sets `HTTPS` and the requested name in the environment of every request over TLS. Readers of the
 /// environment are impure, and the log has them separately, so this does not prevent caching.
-fn tell_tls<'r>(_: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
+fn tell_tls<'r>(_: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     request.tell_tls();
-    Answer::DECLINED
+    Step::DECLINED
 }
 
 /// `ssl_hook_Fixup`
-fn tell_more<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
-    let Some(connection) = variables::connection(request) else { return Answer::DECLINED };
+fn tell_more<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
+    let Some(connection) = variables::connection(request) else { return Step::DECLINED };
     let (style, now) = (variables::style(request), variables::now());
     let mut all = Vec::new();
     if own.dir.options.has(Options::STD_ENV_VARS) {
@@ -222,7 +222,7 @@ fn tell_more<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Answer<'r> {
     for (name, value) in all {
         request.env.set(name.as_bytes(), &value);
     }
-    Answer::DECLINED
+    Step::DECLINED
 }
 
 /// `Require ssl`, `Require ssl-verify-client`; arguments are ignored.

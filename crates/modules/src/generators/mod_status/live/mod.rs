@@ -7,7 +7,7 @@
 mod json;
 
 use server::body::Body;
-use server::hooks::{Answer, Bound};
+use server::hooks::{Bound, Step};
 use server::request::Request;
 use wire::{Method, MethodSet};
 
@@ -50,11 +50,11 @@ const ASSETS: &[Asset] = &[
 ];
 
 /// Serves the page, one of its files, or its data.
-pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.allowed = get;
     if request.method != Method::GET {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     let query = request.query().unwrap_or_default().to_vec();
     let word = query.split(|byte| *byte == b'&').next().unwrap_or_default();
@@ -64,11 +64,11 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answ
         request.content_type = Some(b"application/json".to_vec());
         request.headers_out.set(b"Cache-Control", b"no-store");
         request.body = Body::from(body);
-        return Answer::OK;
+        return Step::OK;
     }
     // Any other query selects the page, as `?notable` does in Apache.
     let named = ASSETS.iter().find(|asset| asset.query == word);
-    let Some(asset) = named.or_else(|| ASSETS.first()) else { return Answer::DECLINED };
+    let Some(asset) = named.or_else(|| ASSETS.first()) else { return Step::DECLINED };
     request.content_type = Some(asset.content_type.as_bytes().to_vec());
     for (name, value) in [
         (&b"Cache-Control"[..], &b"no-cache"[..]),
@@ -79,7 +79,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answ
         request.headers_out.set(name, value);
     }
     request.body = Body::from(asset.bytes.to_vec());
-    Answer::OK
+    Step::OK
 }
 
 #[cfg(test)]

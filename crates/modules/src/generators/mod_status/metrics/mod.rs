@@ -11,7 +11,7 @@ mod tests;
 use mpm::scoreboard::{Decision, Event, HostCounts, LATENCY_BOUNDS_US, ProcessState};
 use mpm::scoreboard::{LoopSnapshot, Snapshot};
 use server::body::Body;
-use server::hooks::{Answer, Bound};
+use server::hooks::{Bound, Step};
 use server::request::Request;
 use server::version::VERSION;
 use wire::{Method, MethodSet};
@@ -20,11 +20,11 @@ use super::Status;
 use exposition::{Exposition, Format, Kind, seconds};
 
 /// Responds to a scrape.
-pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.allowed = get;
     if request.method != Method::GET {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     let format = Format::negotiate(request.headers_in.get(b"Accept"));
     request.content_type = Some(format.content_type().as_bytes().to_vec());
@@ -33,7 +33,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Answ
     let board = request.engine.scoreboard;
     let now_us = request.engine.handle.clock().precise_wall_us();
     request.body = Body::from(page(&board.snapshot(), &board.hosts(), now_us, format));
-    Answer::OK
+    Step::OK
 }
 
 fn page(board: &Snapshot, hosts: &[HostCounts], now_us: u64, format: Format) -> Vec<u8> {

@@ -9,7 +9,7 @@ use server::body::Body;
 use server::core::OptionFlags;
 use server::core::discard_body;
 use server::core::etag;
-use server::hooks::{Answer, Bound, Verdict};
+use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::request::Request;
 use wire::{Method, MethodSet, escape};
@@ -28,30 +28,27 @@ const SORTED_HERE_MAX: usize = 1024;
 const SECOND_US: u64 = 1_000_000;
 
 /// Lists a directory if `Options Indexes` is set.
-pub(super) fn handle<'r>(bound: Bound<'r, Autoindex>, request: &'r mut Request) -> Answer<'r> {
+pub(super) fn handle<'r>(bound: Bound<'r, Autoindex>, request: &'r mut Request) -> Step<'r> {
     let allowed = request.plan.core.options.flags().has(OptionFlags::INDEXES);
-    answer(bound.dir, request, allowed)
+    respond(bound.dir, request, allowed)
 }
 
 /// Lists a directory with the handler `autoindex`, regardless of the options.
-pub(super) fn handle_always<'r>(
-    bound: Bound<'r, Autoindex>,
-    request: &'r mut Request,
-) -> Answer<'r> {
-    answer(bound.dir, request, true)
+pub(super) fn handle_always<'r>(bound: Bound<'r, Autoindex>, request: &'r mut Request) -> Step<'r> {
+    respond(bound.dir, request, true)
 }
 
-fn answer<'r>(config: &'r DirConfig, request: &'r mut Request, allowed: bool) -> Answer<'r> {
+fn respond<'r>(config: &'r DirConfig, request: &'r mut Request, allowed: bool) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
     request.allowed = request.allowed.union(get);
     if request.method != Method::GET {
-        return Answer::DECLINED;
+        return Step::DECLINED;
     }
     if !allowed {
         refuse(request);
-        return Answer::status(403);
+        return Step::status(403);
     }
-    Answer::Wait(Box::pin(index(config, request)))
+    Step::Pending(Box::pin(index(config, request)))
 }
 
 fn refuse(request: &Request) {
