@@ -37,7 +37,7 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     let broken = refuse_broken_fields(request);
     let may_keep = may_keep && !broken;
     let length = if broken { Length::UntilClose } else { frame(request) };
-    let answered = request.client.keepalives.get();
+    let answered = request.connection.keepalives.get();
     let is_silent = || request.notes.contains(CLOSES_SILENTLY);
     let says_keep = (may_keep || is_silent())
         && length != Length::UntilClose
@@ -208,7 +208,7 @@ fn frame(request: &mut Request) -> Length {
             // If the connection ends anyway, Apache does not count requests.
             let ends = ends_connection(request)
                 || request.kept::<FailedInFilter>().is_some()
-                    && !may_keep_alive(request, request.client.keepalives.get(), false);
+                    && !may_keep_alive(request, request.connection.keepalives.get(), false);
             if request.protocol >= 1001 && !ends { Length::Chunked } else { Length::UntilClose }
         }
     }
@@ -299,7 +299,7 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
     before_connection(request, out);
-    write_connection(request, request.client.keepalives.get(), framing.says_keep, out);
+    write_connection(request, request.connection.keepalives.get(), framing.says_keep, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);
     }

@@ -90,16 +90,16 @@ impl Authority {
         Authority {
             name: request.hostname.as_deref().map(Into::into),
             named_port: request.named_port,
-            port: request.client.local.port(),
-            is_secure: request.client.tls.is_some(),
+            port: request.connection.local.port(),
+            is_secure: request.connection.tls.is_some(),
         }
     }
 
     fn is_of(&self, request: &Request) -> bool {
         self.name.as_deref() == request.hostname.as_deref()
             && self.named_port == request.named_port
-            && self.port == request.client.local.port()
-            && self.is_secure == request.client.tls.is_some()
+            && self.port == request.connection.local.port()
+            && self.is_secure == request.connection.tls.is_some()
     }
 }
 

@@ -11,7 +11,7 @@ use rt::{Accepted, Deadline, Detached, Inbox, Stream};
 
 use super::{Connection, Open, Serving, connect};
 use crate::service::Service;
-use server::connection_info::{Client, KeepAlive, TlsFacts};
+use server::connection_info::{ConnectionInfo, KeepAlive, TlsFacts};
 use server::host::Host;
 use server::hostname::Names;
 
@@ -116,7 +116,7 @@ impl IdleConnection {
     fn resume(self, open: Open) -> Serving {
         let engine = open.0.clone();
         let Ok(stream) = Stream::attach(self.detached) else { return Serving::Done };
-        let client = Client {
+        let client = ConnectionInfo {
             id: engine.next_connection_id(),
             peer: self.peer,
             local: self.local,

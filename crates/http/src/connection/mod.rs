@@ -26,7 +26,7 @@ use wire::range::ByteRange;
 use wire::{HeadParser, RequestHead};
 
 use crate::service::Service;
-use server::connection_info::{Client, KeepAlive};
+use server::connection_info::{ConnectionInfo, KeepAlive};
 use server::log::Level;
 use server::plan::Place;
 use server::read_policy::Running;
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
     engine: Rc<Service>,
     /// Away only while a request's body is being read through a [`pipe`].
     stream: Option<Stream>,
-    client: Rc<Client>,
+    client: Rc<ConnectionInfo>,
     /// Requests answered.
     answered: u32,
     /// Bytes received up to the end of the request before, for TLS.
@@ -244,7 +244,7 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
 }
 
 impl Connection {
-    fn new(engine: Rc<Service>, stream: Stream, client: Client) -> Connection {
+    fn new(engine: Rc<Service>, stream: Stream, client: ConnectionInfo) -> Connection {
         Connection {
             head_began_ms: engine.handle.clock().now_ms(),
             engine,
@@ -289,8 +289,8 @@ impl Connection {
     }
 }
 
-fn client(engine: &Service, peer: SocketAddr, local: SocketAddr) -> Client {
-    Client {
+fn client(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo {
+    ConnectionInfo {
         id: engine.next_connection_id(),
         peer: plain(peer),
         local: plain(local),

@@ -12,7 +12,7 @@ use server::hooks::{Judgement, TlsChoice, TlsHook};
 use server::host::Server;
 
 use crate::service::Service;
-use server::connection_info::{Client, TlsFacts, TlsPeer};
+use server::connection_info::{ConnectionInfo, TlsFacts, TlsPeer};
 use server::log::Level;
 
 /// The page's text for a client that sends plain HTTP to a TLS port.
@@ -23,7 +23,7 @@ const PLAIN_NOTES: &str = "Reason: You're speaking plain HTTP to an SSL-enabled 
 pub(super) async fn handshake(
     engine: Rc<Service>,
     stream: Stream,
-    client: Client,
+    client: ConnectionInfo,
     hook: TlsHook,
 ) -> Option<Connection> {
     let server = engine.server.clone();
@@ -46,7 +46,7 @@ pub(super) async fn handshake(
                         Shown::Peer(peer) => (Some(peer), None),
                     };
                     let tls = Some(Rc::new(TlsFacts { peer, ignored, ..tls }));
-                    Some(Connection::new(engine, stream, Client { tls, ..client }))
+                    Some(Connection::new(engine, stream, ConnectionInfo { tls, ..client }))
                 }
                 Err(why) => {
                     say(&server, &client, 2039, &format!("Certificate Verification: {why}"));
@@ -67,7 +67,7 @@ pub(super) async fn handshake(
     }
 }
 
-fn say(server: &Server, client: &Client, number: u32, what: &str) {
+fn say(server: &Server, client: &ConnectionInfo, number: u32, what: &str) {
     server.log_connection(client, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
 }
 

@@ -85,7 +85,7 @@ struct Local;
 impl Requirement for Local {
     fn check(&self, request: &mut Request) -> Authz {
         let address = request.useragent_addr.ip().to_canonical();
-        let own = request.client.local.ip().to_canonical();
+        let own = request.connection.local.ip().to_canonical();
         granted_if(address.is_loopback() || address == own)
     }
 }

@@ -89,7 +89,7 @@ impl Request {
         let core = &self.plan.core;
         let named = self.named_port.unwrap_or(0);
         let own = self.host.identity.port;
-        let local = self.client.local.port();
+        let local = self.connection.local.port();
         let physical = core.use_canonical_physical_port.or(false);
         let candidates = match (core.use_canonical_name.or(CanonicalName::Off), physical) {
             (CanonicalName::On, true) => [own, local, 0],
@@ -105,14 +105,14 @@ impl Request {
     pub fn scheme(&self) -> &str {
         match &self.host.identity.scheme {
             Some(scheme) => scheme,
-            None if self.client.tls.is_some() => "https",
+            None if self.connection.tls.is_some() => "https",
             None => "http",
         }
     }
 
     /// The scheme's default port.
     pub fn default_port(&self) -> u16 {
-        if self.client.tls.is_some() { 443 } else { 80 }
+        if self.connection.tls.is_some() { 443 } else { 80 }
     }
 
     /// The URL of a path on this server (`ap_construct_url`).

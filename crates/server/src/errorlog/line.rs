@@ -7,7 +7,7 @@ use crate::config::host::{Host, Server};
 use crate::log::Level;
 use crate::log::format::{Format, What};
 use crate::request::Request;
-use crate::request::connection_info::Client;
+use crate::request::connection_info::ConnectionInfo;
 
 /// Most bytes of a line, which is truncated (`MAX_STRING_LEN`).
 pub const LINE_BYTES_LIMIT: usize = 8192;
@@ -18,7 +18,7 @@ pub struct About<'a> {
     /// The host, whose log it goes to.
     pub host: &'a Host,
     /// The connection.
-    pub client: Option<&'a Client>,
+    pub client: Option<&'a ConnectionInfo>,
     /// The request.
     pub request: Option<&'a Request>,
 }

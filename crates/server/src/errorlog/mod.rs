@@ -16,7 +16,7 @@ use crate::api::module::Module;
 use crate::config::host::{Host, Server};
 use crate::log::{Level, MPM, fresh_log_id};
 use crate::request::Request;
-use crate::request::connection_info::Client;
+use crate::request::connection_info::ConnectionInfo;
 use crate::request::facet::Inputs;
 
 use line::{About, Entry};
@@ -115,7 +115,7 @@ impl Request {
         // The line is wanted for each request.
         self.looks_at(Inputs::ONCE);
         let server = &self.engine.server;
-        let about = About { host: &self.host, client: Some(&self.client), request: Some(self) };
+        let about = About { host: &self.host, client: Some(&self.connection), request: Some(self) };
         emit(server, &about, module, level, number, error, message);
     }
 }
@@ -125,7 +125,7 @@ impl Server {
     #[track_caller]
     pub fn log_connection(
         &self,
-        client: &Client,
+        client: &ConnectionInfo,
         module: &str,
         level: Level,
         number: u32,

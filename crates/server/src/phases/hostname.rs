@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::core::dir_config::{CanonicalName, HostnameLookups};
 use crate::engine::Engine;
 use crate::request::Request;
-use crate::request::connection_info::Client;
+use crate::request::connection_info::ConnectionInfo;
 
 /// The looked-up names of a connection's two ends.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +55,12 @@ pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<
 
 /// Looks up the name of the local address, since URLs can't wait for it.
 pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
-    let names = of_connection(&request.client);
+    let names = of_connection(&request.connection);
     if names.own.get().is_some() {
         return Step::DECLINED;
     }
     Step::Pending(Box::pin(async move {
-        let name = ask(&request.engine, names::name_of, request.client.local.ip()).await;
+        let name = ask(&request.engine, names::name_of, request.connection.local.ip()).await;
         let _ = names.own.set(name.and_then(Result::ok).map(lower_case));
         Verdict::Declined
     }))
@@ -98,8 +98,8 @@ pub async fn verified(request: &mut Request) -> Option<&[u8]> {
 
 /// Like [`Request::names`], creating them if necessary.
 fn of_client(request: &mut Request) -> Rc<Names> {
-    if request.useragent_addr.ip() == request.client.peer.ip() {
-        return of_connection(&request.client);
+    if request.useragent_addr.ip() == request.connection.peer.ip() {
+        return of_connection(&request.connection);
     }
     if let Some(names) = request.names() {
         return names.clone();
@@ -109,7 +109,7 @@ fn of_client(request: &mut Request) -> Rc<Names> {
     names
 }
 
-fn of_connection(client: &Client) -> Rc<Names> {
+fn of_connection(client: &ConnectionInfo) -> Rc<Names> {
     client.names.get_or_init(Rc::default).clone()
 }
 
@@ -170,12 +170,12 @@ impl Request {
 
     /// The name of the local address, if it has been looked up.
     pub fn known_own_name(&self) -> Option<&[u8]> {
-        self.client.names.get()?.own.get()?.as_deref()
+        self.connection.names.get()?.own.get()?.as_deref()
     }
 
     /// The cached names: the connection's, unless the client is not its peer.
     fn names(&self) -> Option<&Rc<Names>> {
-        let of_peer = self.useragent_addr.ip() == self.client.peer.ip();
-        if of_peer { self.client.names.get() } else { self.kept() }
+        let of_peer = self.useragent_addr.ip() == self.connection.peer.ip();
+        if of_peer { self.connection.names.get() } else { self.kept() }
     }
 }

@@ -251,7 +251,7 @@ impl Request {
 
     fn derived(&mut self, uri: &[u8]) -> Request {
         let place = self.engine.plans.place(&self.host);
-        let mut next = Request::blank(self.engine.clone(), self.client.clone(), place);
+        let mut next = Request::blank(self.engine.clone(), self.connection.clone(), place);
         let (path, args) = match uri.iter().position(|byte| *byte == b'?') {
             Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
             None => (uri, None),

@@ -11,7 +11,7 @@ use crate::config::host::Host;
 use crate::phases::hostname::Names;
 
 /// A connection.
-pub struct Client {
+pub struct ConnectionInfo {
     /// The id, unique within the server's life.
     pub id: u64,
     /// The remote address.

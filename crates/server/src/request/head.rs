@@ -55,8 +55,8 @@ impl Request {
         head: &mut wire::RequestHead,
         known: &mut Option<KnownHost>,
     ) -> Result<(), Box<HeadError>> {
-        let strict = self.client.base_host.core.strict_protocol();
-        let scheme: &[u8] = if self.client.tls.is_some() { b"https" } else { b"http" };
+        let strict = self.connection.base_host.core.strict_protocol();
+        let scheme: &[u8] = if self.connection.tls.is_some() { b"https" } else { b"http" };
         // The previous name belongs to the last user of this memory, which may be another client.
         let name = self.forget_host();
         host.resolve(head, scheme, strict)?;
@@ -71,7 +71,8 @@ impl Request {
         match known {
             Some(known) if host.is_given && known.name == host.name() => self.enter(&known.place),
             _ => {
-                let selected = self.engine.server.vhosts.select(&self.client, host, head.path())?;
+                let selected =
+                    self.engine.server.vhosts.select(&self.connection, host, head.path())?;
                 let place = self.engine.plans.place(selected);
                 self.enter(&place);
                 *known = host.is_given.then(|| KnownHost { name: host.name().to_vec(), place });
@@ -101,7 +102,7 @@ impl Request {
             Some((name, [b'1'..=b'9', b'.', b'0'..=b'9']))
                 if name.eq_ignore_ascii_case(b"HTTP/") =>
             {
-                let strict = self.client.base_host.core.strict_protocol();
+                let strict = self.connection.base_host.core.strict_protocol();
                 if strict { last.into() } else { last.to_ascii_uppercase().into() }
             }
             _ if self.simple => b"HTTP/0.9".into(),
@@ -118,7 +119,7 @@ impl Request {
     /// Checks that a request on a TLS connection names the host of its handshake, or one that is as
     /// strict.
     fn check_tls(&mut self) -> Result<(), Box<HeadError>> {
-        let Some(tls) = &self.client.tls else { return Ok(()) };
+        let Some(tls) = &self.connection.tls else { return Ok(()) };
         if tls.admitted.get() == Some(self.host.id) && self.hostname.is_some() {
             return Ok(());
         }
@@ -127,7 +128,7 @@ impl Request {
         if let (Some(name), None) = (&tls.server_name, &self.hostname) {
             return Err(nameless(name));
         }
-        (hook.admit)(&self.client, server, tls, &self.host)?;
+        (hook.admit)(&self.connection, server, tls, &self.host)?;
         tls.admitted.set(Some(self.host.id));
         Ok(())
     }

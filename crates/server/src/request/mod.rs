@@ -32,7 +32,7 @@ use crate::files::validity::Trace;
 use crate::phases::matching::Matching;
 use crate::phases::walk::IfWalks;
 use crate::request::body::Body;
-use crate::request::connection_info::Client;
+use crate::request::connection_info::ConnectionInfo;
 use crate::request::facet::Facets;
 use crate::request::request_body::BodyIn;
 
@@ -53,7 +53,7 @@ pub struct Request {
     /// The loop that serves it.
     pub engine: Rc<Engine>,
     /// The connection it came on.
-    pub client: Rc<Client>,
+    pub connection: Rc<ConnectionInfo>,
     /// The (virtual) host.
     pub host: Arc<Host>,
     /// The merged configuration in force; initially the host's own.
@@ -188,13 +188,13 @@ pub struct Request {
 
 impl Request {
     /// Returns an empty request for a place.
-    pub fn blank(engine: Rc<Engine>, client: Rc<Client>, place: Place) -> Request {
+    pub fn blank(engine: Rc<Engine>, connection: Rc<ConnectionInfo>, place: Place) -> Request {
         Request {
             host: place.host.clone(),
-            useragent_addr: client.peer,
+            useragent_addr: connection.peer,
             time_us: engine.handle.clock().wall_us(),
             engine,
-            client,
+            connection,
             layer: place.layer,
             plan: place.plan,
             copy: 0,
@@ -257,13 +257,13 @@ impl Request {
         }
     }
 
-    /// Begins an empty request on `client`, under the configuration of `place`.
+    /// Begins an empty request on `connection`, under the configuration of `place`.
     #[inline]
-    pub fn begin(&mut self, client: &Rc<Client>, place: &Place) {
-        if !Rc::ptr_eq(&self.client, client) {
-            self.client = client.clone();
+    pub fn begin(&mut self, connection: &Rc<ConnectionInfo>, place: &Place) {
+        if !Rc::ptr_eq(&self.connection, connection) {
+            self.connection = connection.clone();
         }
-        self.useragent_addr = client.peer;
+        self.useragent_addr = connection.peer;
         self.time_us = self.engine.handle.clock().wall_us();
         self.enter(place);
     }
@@ -305,7 +305,7 @@ impl Request {
 
     /// Sets the variables of every TLS connection.
     pub fn tell_tls(&mut self) {
-        let Some(tls) = &self.client.tls else { return };
+        let Some(tls) = &self.connection.tls else { return };
         self.env.set(b"HTTPS", b"on");
         if let Some(name) = &tls.server_name {
             self.env.set(b"SSL_TLS_SNI", name.as_bytes());

@@ -45,7 +45,7 @@ impl Request {
         #[rustfmt::skip]
         let Request {
             // [`Request::begin`] and [`Request::find_host`] set them.
-            engine: _, client: _, host: _, layer: _, plan: _, copy: _, time_us: _,
+            engine: _, connection: _, host: _, layer: _, plan: _, copy: _, time_us: _,
             useragent_addr: _, hostname: _, named_port: _,
             // [`Request::take_head`] does.
             method: _, method_name: _, header_only: _, protocol: _, simple: _, flags: _,

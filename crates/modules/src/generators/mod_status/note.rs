@@ -59,7 +59,7 @@ impl Noted {
         let name = request.known_client_name();
         let of = Some((
             Rc::as_ptr(&request.engine),
-            request.client.id,
+            request.connection.id,
             request.host.id,
             request.useragent_addr,
             name.is_some(),
@@ -78,7 +78,7 @@ impl Noted {
             None => drop(write!(self.client, "{}", request.useragent_addr.ip())),
         }
         self.vhost.extend_from_slice(request.host.name());
-        let _ = write!(self.vhost, ":{}", request.client.local.port());
+        let _ = write!(self.vhost, ":{}", request.connection.local.port());
         true
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn after(request: &Request) {
 
 /// Notes the connection's totals.
 pub(super) fn connection(request: &Request) {
-    let client = &request.client;
+    let client = &request.connection;
     let accesses = u64::from(client.keepalives.get());
     request.engine.slot.set_connection_counts(accesses, client.bytes_out.get());
 }

@@ -55,7 +55,7 @@ impl Report {
         }
         Report {
             server_name: request.server_name().to_vec(),
-            local: request.client.local.ip().to_string(),
+            local: request.connection.local.ip().to_string(),
             extended,
             letters: letters(&board),
             loops,

@@ -238,8 +238,8 @@ impl Item {
             Item::ClientName | Item::ClientAddress { of_connection: false } => {
                 address(request.useragent_addr, out);
             }
-            Item::ClientAddress { of_connection: true } => address(request.client.peer, out),
-            Item::LocalAddress => address(request.client.local, out),
+            Item::ClientAddress { of_connection: true } => address(request.connection.peer, out),
+            Item::LocalAddress => address(request.connection.local, out),
             Item::BodyBytes { dash: true } if request.bytes_sent == 0 => return Value::None,
             Item::BodyBytes { .. } => number(request.bytes_sent, out),
             Item::Duration(unit) => {
@@ -248,7 +248,7 @@ impl Item {
             }
             Item::Protocol => out.extend_from_slice(&request.protocol_name()),
             Item::KeepAlives => {
-                number(u64::from(request.client.keepalives.get().saturating_sub(1)), out);
+                number(u64::from(request.connection.keepalives.get().saturating_sub(1)), out);
             }
             Item::RemoteLogname => return Value::None,
             Item::LogId => match request.log_id() {
@@ -256,8 +256,8 @@ impl Item {
                 None => return Value::None,
             },
             Item::Port(Port::Canonical) => number(request.server_port().into(), out),
-            Item::Port(Port::Local) => number(request.client.local.port().into(), out),
-            Item::Port(Port::Remote) => number(request.client.peer.port().into(), out),
+            Item::Port(Port::Local) => number(request.connection.local.port().into(), out),
+            Item::Port(Port::Remote) => number(request.connection.peer.port().into(), out),
             Item::Process(process) => process.write(out),
             Item::Status => number(request.status.into(), out),
             Item::Time(time) => {
@@ -265,8 +265,8 @@ impl Item {
                 let at = if time.at_end { clock.precise_wall_us() } else { request.time_us };
                 time.write(at, out);
             }
-            Item::Connection => out.push(match request.client.keepalive.get() {
-                _ if request.client.aborted.get() => b'X',
+            Item::Connection => out.push(match request.connection.keepalive.get() {
+                _ if request.connection.aborted.get() => b'X',
                 KeepAlive::Open => b'+',
                 KeepAlive::Close | KeepAlive::Unknown => b'-',
             }),

@@ -25,7 +25,7 @@ pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
         Plain::ContextDocumentRoot => Some(context_document_root(request)),
         Plain::ContextPrefix => request.notes.get(b"CONTEXT_PREFIX"),
         Plain::DocumentRoot => Some(document_root(request)),
-        Plain::Https => Some(on_off(request.client.tls.is_some())),
+        Plain::Https => Some(on_off(request.connection.tls.is_some())),
         Plain::Ipv6 => Some(on_off(is_ipv6(request))),
         Plain::IsSubreq => Some(if request.main.is_some() { &b"true"[..] } else { b"false" }),
         Plain::PathInfo => Some(request.path_info.as_slice()),
@@ -52,7 +52,7 @@ fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
     let address = |address: std::net::SocketAddr| address.ip().to_canonical();
     // Writing to a vector can't fail.
     let _ = match name {
-        Plain::ConnRemoteAddr => write!(out, "{}", address(request.client.peer)),
+        Plain::ConnRemoteAddr => write!(out, "{}", address(request.connection.peer)),
         Plain::RemoteAddr => write!(out, "{}", address(request.useragent_addr)),
         Plain::RemoteHost => match request.known_client_name() {
             Some(name) => out.write_all(name),
@@ -62,7 +62,7 @@ fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
         Plain::ScriptUser | Plain::ScriptGroup => {
             out.write_all(owner(request, name == Plain::ScriptUser).as_bytes())
         }
-        Plain::ServerAddr => write!(out, "{}", address(request.client.local)),
+        Plain::ServerAddr => write!(out, "{}", address(request.connection.local)),
         Plain::ServerPort => write!(out, "{}", request.server_port()),
         Plain::ServerProtocol => out.write_all(&request.protocol_name()),
         _ => Ok(()),

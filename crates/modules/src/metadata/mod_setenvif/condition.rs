@@ -161,7 +161,7 @@ impl Attribute {
         let value = match self {
             Attribute::RemoteHost => host,
             Attribute::RemoteAddr => return Ok(Some(address(request.useragent_addr.ip()))),
-            Attribute::ServerAddr => return Ok(Some(address(request.client.local.ip()))),
+            Attribute::ServerAddr => return Ok(Some(address(request.connection.local.ip()))),
             Attribute::RequestProtocol => {
                 let (major, minor) = (request.protocol / 1000, request.protocol % 1000);
                 return Ok(Some(Cow::Owned(format!("HTTP/{major}.{minor}").into_bytes())));

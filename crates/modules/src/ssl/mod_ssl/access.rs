@@ -32,7 +32,7 @@ pub fn register(hooks: &mut Hooks<'_, Ssl>) {
     hooks.on(Phase::AuthChecker, Rank::MIDDLE, is_strict, check_strictly);
     hooks.on(Phase::Fixups, Rank::MIDDLE, always, tell_tls).pure();
     hooks.on(Phase::Fixups, Rank::MIDDLE, has_variables, tell_more);
-    hooks.provider(AUTHZ, "ssl", provider(|request| request.client.tls.is_some()));
+    hooks.provider(AUTHZ, "ssl", provider(|request| request.connection.tls.is_some()));
     hooks.provider(AUTHZ, "ssl-verify-client", provider(variables::is_verified));
 }
 
@@ -58,7 +58,7 @@ fn has_variables(own: Bound<'_, Ssl>) -> bool {
 
 /// `ssl_hook_Access`
 fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
-    if request.client.tls.is_none() {
+    if request.connection.tls.is_none() {
         if own.dir.require_ssl.or(false) {
             return forbid(request, 2219, "SSL connection required");
         }
@@ -77,7 +77,7 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
 /// Checks a section's requirements of the connection. Apache would renegotiate, and refuses the
 /// request if that fails.
 fn meets_section(own: Bound<'_, Ssl>, request: &Request) -> Result<(), (u32, String)> {
-    let Some(tls) = request.client.tls.as_deref() else { return Ok(()) };
+    let Some(tls) = request.connection.tls.as_deref() else { return Ok(()) };
     let suites = own.dir.cipher_suites.get();
     // Those of TLS 1.3 can't be chosen per section.
     let is_12 = tls.protocol == "TLSv1.2";
@@ -172,7 +172,7 @@ fn faked_user(field: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn fake(own: Bound<'_, Ssl>, request: &mut Request) {
-    let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
+    let peer = request.connection.tls.as_deref().and_then(|tls| tls.peer.as_deref());
     let Some(leaf) = peer.and_then(|peer| peer.certificates.first()) else { return };
     let user = match own.dir.user_name.get() {
         Some(variable) => variables::lookup(request, variable),

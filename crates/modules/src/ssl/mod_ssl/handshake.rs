@@ -8,7 +8,7 @@ use rt::Work;
 use rt::tls::{CertificateDer, ClientHello, ProtocolVersion, TlsInfo};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::UnixTime;
-use server::connection_info::Client;
+use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
 use server::hooks::{Judgement, TlsChoice, TlsHook};
 use server::host::{Host, Server};
@@ -21,13 +21,13 @@ use super::{fetch, host_by_id, of_host, policy};
 /// The callbacks of the server.
 pub const HOOK: TlsHook = TlsHook { is_on, choose, shown, judge, admit: policy::admit };
 
-fn is_on(client: &Client, server: &Server) -> bool {
+fn is_on(client: &ConnectionInfo, server: &Server) -> bool {
     of_host(server, &client.base_host).is_some_and(|own| own.built.0.is_some())
 }
 
 /// The host that the client names, among those of the address with TLS; otherwise the address's
 /// first (`ssl_find_vhost`).
-fn choose(client: &Client, server: &Server, hello: &ClientHello<'_>) -> Option<TlsChoice> {
+fn choose(client: &ConnectionInfo, server: &Server, hello: &ClientHello<'_>) -> Option<TlsChoice> {
     let named = hello.server_name().and_then(|name| {
         let host = server.vhosts.named(client.local, name.as_bytes())?;
         Some((host, built(server, host)?))

@@ -1,7 +1,7 @@
 //! SSLVHostSNIPolicy and SSLStrictSNIVHostCheck: the hosts that requests on a connection may name,
 //! besides the host of its handshake (`ssl_hook_ReadReq`, CVE-2025-23048).
 
-use server::connection_info::{Client, TlsFacts};
+use server::connection_info::{ConnectionInfo, TlsFacts};
 use server::host::{Host, Server as Served};
 use server::request::Request;
 use tls::sessions::context;
@@ -95,7 +95,7 @@ impl Rules {
 
 /// Whether a request on this connection may name `host`.
 pub fn admit(
-    client: &Client,
+    client: &ConnectionInfo,
     server: &Served,
     tls: &TlsFacts,
     host: &Host,

@@ -50,7 +50,7 @@ pub fn log_older(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
 
 /// The connection's properties, if it uses TLS.
 pub fn connection(request: &Request) -> Option<Connection<'_>> {
-    let tls = request.client.tls.as_deref()?;
+    let tls = request.connection.tls.as_deref()?;
     let server = &request.engine.server;
     let built = of_host(server, host_by_id(server, tls.host)?)?.built.0.as_ref()?;
     let peer = tls.peer.as_deref();
@@ -69,7 +69,7 @@ pub fn connection(request: &Request) -> Option<Connection<'_>> {
 
 /// Whether the client has sent a certificate that the request's host trusts.
 pub fn is_verified(request: &Request) -> bool {
-    let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
+    let peer = request.connection.tls.as_deref().and_then(|tls| tls.peer.as_deref());
     peer.is_some_and(|peer| peer.failure.is_none() && peer.depth <= depth(request))
 }
 
@@ -99,7 +99,7 @@ pub fn now() -> i64 {
 }
 
 fn peer_extension_has(request: &Request, oid: &[u8], needle: &[u8]) -> bool {
-    let peer = request.client.tls.as_deref().and_then(|tls| tls.peer.as_deref());
+    let peer = request.connection.tls.as_deref().and_then(|tls| tls.peer.as_deref());
     let leaf = peer.and_then(|peer| peer.certificates.first());
     let parsed = leaf.and_then(|leaf| tls::certs::parse(leaf).ok());
     parsed.is_some_and(|parsed| {

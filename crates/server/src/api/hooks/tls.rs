@@ -9,22 +9,22 @@ use wire::HeadError;
 
 use crate::config::host::{Host, Server};
 use crate::engine::Engine;
-use crate::request::connection_info::{Client, TlsFacts};
+use crate::request::connection_info::{ConnectionInfo, TlsFacts};
 
 /// The callbacks for TLS (mod_ssl).
 #[derive(Clone, Copy)]
 pub struct TlsHook {
     /// Whether this client's connection uses TLS, by its local address.
-    pub is_on: fn(&Client, &Server) -> bool,
+    pub is_on: fn(&ConnectionInfo, &Server) -> bool,
     /// The configuration for a client, by its ClientHello; `None` refuses it.
-    pub choose: fn(&Client, &Server, &ClientHello<'_>) -> Option<TlsChoice>,
+    pub choose: fn(&ConnectionInfo, &Server, &ClientHello<'_>) -> Option<TlsChoice>,
     /// The index of the host's certificate that the handshake sent.
     pub shown: fn(&Server, &TlsChoice, &TlsInfo<'_>) -> usize,
     /// Verdict on the certificates that a client sent.
     pub judge: fn(&Engine, &TlsChoice, &[CertificateDer<'static>]) -> Judgement,
     /// Whether a request on this connection may name this host; called once per connection and
     /// host.
-    pub admit: fn(&Client, &Server, &TlsFacts, &Host) -> Result<(), Box<HeadError>>,
+    pub admit: fn(&ConnectionInfo, &Server, &TlsFacts, &Host) -> Result<(), Box<HeadError>>,
 }
 
 /// The configuration of a handshake.

@@ -14,7 +14,7 @@ use wire::HeadError;
 use wire::host::RequestHost;
 
 use crate::config::host::Host;
-use crate::request::connection_info::Client;
+use crate::request::connection_info::ConnectionInfo;
 
 use names::Names;
 
@@ -108,7 +108,7 @@ impl VhostTable {
     /// Under `StrictHostCheck` an unknown name is a 400.
     pub fn select(
         &self,
-        client: &Client,
+        client: &ConnectionInfo,
         host: &RequestHost,
         path: &[u8],
     ) -> Result<&Arc<Host>, Box<HeadError>> {

@@ -179,7 +179,7 @@ fn about_server(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
 
 fn about_client(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
     let on_off = |on: bool| Some(if on { &b"on"[..] } else { b"off" });
-    let client = &request.client;
+    let client = &request.connection;
     match variable {
         Variable::RemoteAddr => {
             put(out, format_args!("{}", request.useragent_addr.ip().to_canonical()))
