@@ -48,59 +48,59 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
 
 /// Prepares what does not depend on the connection: joined tables, removed fields, length.
 fn prepare(request: &mut Request) {
-    if !request.err_headers_out.is_empty() {
-        let mut all = std::mem::take(&mut request.err_headers_out);
-        all.extend(&request.headers_out);
-        request.headers_out = all;
+    if !request.response.err_headers_out.is_empty() {
+        let mut all = std::mem::take(&mut request.response.err_headers_out);
+        all.extend(&request.response.headers_out);
+        request.response.headers_out = all;
     }
-    request.headers_out.unset(b"Date");
-    request.headers_out.unset(b"Server");
+    request.response.headers_out.unset(b"Date");
+    request.response.headers_out.unset(b"Server");
     if request.env.contains(b"force-no-vary") {
-        request.headers_out.unset(b"Vary");
-        request.protocol = request.protocol.min(1000);
+        request.response.headers_out.unset(b"Vary");
+        request.head.protocol = request.head.protocol.min(1000);
         request.env.set(b"force-response-1.0", b"1");
     } else {
         join_vary(request);
     }
     if request.notes.contains(b"no-etag") {
-        request.headers_out.unset(b"ETag");
+        request.response.headers_out.unset(b"ETag");
     }
-    if request.protocol > 1000 && request.env.contains(b"downgrade-1.0") {
-        request.protocol = 1000;
+    if request.head.protocol > 1000 && request.env.contains(b"downgrade-1.0") {
+        request.head.protocol = 1000;
     }
-    if wire::status::is_header_only(request.status) {
+    if wire::status::is_header_only(request.response.status) {
         for name in [&b"Transfer-Encoding"[..], b"Content-Length"] {
-            request.headers_out.unset(name);
+            request.response.headers_out.unset(name);
         }
-        request.content_type = None;
-        request.content_encoding = None;
-        request.content_languages.clear();
-        request.chunked = false;
+        request.response.content_type = None;
+        request.response.content_encoding = None;
+        request.response.content_languages.clear();
+        request.response.chunked = false;
         return;
     }
     // The request's own values of content fields override fields set by hand.
-    if request.content_type.is_some() {
-        request.headers_out.unset(b"Content-Type");
+    if request.response.content_type.is_some() {
+        request.response.headers_out.unset(b"Content-Type");
     }
-    if request.content_encoding.is_some() {
-        request.headers_out.unset(b"Content-Encoding");
+    if request.response.content_encoding.is_some() {
+        request.response.headers_out.unset(b"Content-Encoding");
     }
     join_languages(request);
 }
 
 /// Joins languages from a field with those of the file.
 fn join_languages(request: &mut Request) {
-    let languages = &mut request.content_languages;
+    let languages = &mut request.response.content_languages;
     if languages.is_empty() {
         return;
     }
-    let Some(list) = request.headers_out.get(b"Content-Language") else { return };
+    let Some(list) = request.response.headers_out.get(b"Content-Language") else { return };
     for item in wire::list::items(list).map(wire::list::condensed) {
         if !languages.iter().any(|known| known.eq_ignore_ascii_case(&item)) {
             languages.push(item);
         }
     }
-    request.headers_out.unset(b"Content-Language");
+    request.response.headers_out.unset(b"Content-Language");
 }
 
 /// Makes a response with an invalid field a 500 that closes the connection (`check_headers`).
@@ -109,16 +109,16 @@ fn refuse_broken_fields(request: &mut Request) -> bool {
     let name = String::from_utf8_lossy(&name).into_owned();
     let why = format!("Response header '{name}' contains invalid characters, aborting request");
     request.log_core(server::log::Level::Error, 2430, &why, None);
-    request.headers_out.clear();
-    request.content_encoding = None;
-    request.content_languages.clear();
+    request.response.headers_out.clear();
+    request.response.content_encoding = None;
+    request.response.content_languages.clear();
     server::errors::make_page(request, 500, None);
-    request.status_line = None;
+    request.response.status_line = None;
     add_error_fields(request);
     if broken_field(request).is_some() {
-        request.headers_out.clear();
+        request.response.headers_out.clear();
     }
-    request.chunked = true;
+    request.response.chunked = true;
     true
 }
 
@@ -128,14 +128,14 @@ fn add_error_fields(request: &mut Request) {
     for planned in plan.phase(Phase::InsertErrorFilter) {
         let _ = planned.hook.run(request);
     }
-    for mut attached in std::mem::take(&mut request.filters) {
+    for mut attached in std::mem::take(&mut request.response.filters) {
         let _ = attached.filter.prepare(request);
-        let body = std::mem::take(&mut request.body);
-        request.body = attached.filter.apply(request, body);
+        let body = std::mem::take(&mut request.response.body);
+        request.response.body = attached.filter.apply(request, body);
     }
-    let mut all = std::mem::take(&mut request.err_headers_out);
-    all.extend(&request.headers_out);
-    request.headers_out = all;
+    let mut all = std::mem::take(&mut request.response.err_headers_out);
+    all.extend(&request.response.headers_out);
+    request.response.headers_out = all;
 }
 
 /// The name of a field with a byte that is not allowed in a head.
@@ -145,28 +145,28 @@ fn broken_field(request: &Request) -> Option<Vec<u8>> {
     let broken = |name: &[u8], value: &[u8]| {
         name.is_empty() || name.iter().any(bad_name) || value.iter().any(bad_value)
     };
-    let field = request.headers_out.iter().find(|(name, value)| broken(name, value));
+    let field = request.response.headers_out.iter().find(|(name, value)| broken(name, value));
     if let Some((name, _)) = field {
         return Some(name.to_vec());
     }
     let of_content = |value: &Option<Vec<u8>>| value.iter().flatten().any(bad_value);
-    if of_content(&request.content_type) {
+    if of_content(&request.response.content_type) {
         return Some(b"Content-Type".to_vec());
     }
-    if of_content(&request.content_encoding) {
+    if of_content(&request.response.content_encoding) {
         return Some(b"Content-Encoding".to_vec());
     }
-    let languages = request.content_languages.iter().flatten();
+    let languages = request.response.content_languages.iter().flatten();
     languages.into_iter().any(bad_value).then(|| b"Content-Language".to_vec())
 }
 
 /// Joins `Vary` fields without repetition, or to a single `*` (`fixup_vary`).
 fn join_vary(request: &mut Request) {
-    if !request.headers_out.contains(b"Vary") {
+    if !request.response.headers_out.contains(b"Vary") {
         return;
     }
     let mut names: Vec<Vec<u8>> = Vec::new();
-    for value in request.headers_out.get_all(b"Vary") {
+    for value in request.response.headers_out.get_all(b"Vary") {
         for name in value.split(|byte| matches!(byte, b',' | b' ' | b'\t')) {
             let known = names.iter().any(|known| known.eq_ignore_ascii_case(name));
             if !name.is_empty() && !known {
@@ -180,51 +180,58 @@ fn join_vary(request: &mut Request) {
     }
     let has_star = names.iter().any(|name| name == b"*");
     let joined = if has_star { b"*".to_vec() } else { names.join(&b","[..]) };
-    request.headers_out.set(b"Vary", &joined);
+    request.response.headers_out.set(b"Vary", &joined);
 }
 
 fn frame(request: &mut Request) -> Length {
-    if wire::status::is_header_only(request.status) {
+    if wire::status::is_header_only(request.response.status) {
         return Length::None;
     }
-    if request.header_only {
+    if request.head.header_only {
         return head_of_head(request);
     }
-    match request.body.length() {
+    match request.response.body.length() {
         // A module has set the framing: a length beside it would be ambiguous.
-        Some(_) if !request.chunked && request.headers_out.contains(b"Transfer-Encoding") => {
-            request.headers_out.unset(b"Content-Length");
+        Some(_)
+            if !request.response.chunked
+                && request.response.headers_out.contains(b"Transfer-Encoding") =>
+        {
+            request.response.headers_out.unset(b"Content-Length");
             Length::Known
         }
-        Some(length) if !request.chunked => {
+        Some(length) if !request.response.chunked => {
             let mut digits = itoa::Buffer::new();
-            request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+            request.response.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
             Length::Known
         }
         _ => {
             // Remove a length that a filter has made wrong, or a second framing.
-            request.headers_out.unset(b"Content-Length");
-            request.headers_out.unset(b"Transfer-Encoding");
+            request.response.headers_out.unset(b"Content-Length");
+            request.response.headers_out.unset(b"Transfer-Encoding");
             // If the connection ends anyway, Apache does not count requests.
             let ends = ends_connection(request)
                 || request.kept::<FailedInFilter>().is_some()
                     && !may_keep_alive(request, request.connection.keepalives.get(), false);
-            if request.protocol >= 1001 && !ends { Length::Chunked } else { Length::UntilClose }
+            if request.head.protocol >= 1001 && !ends {
+                Length::Chunked
+            } else {
+                Length::UntilClose
+            }
         }
     }
 }
 
 /// The length that GET would have, but never a 0, which may be a default (`http_cl_head_zero`).
 fn head_of_head(request: &mut Request) -> Length {
-    let length = request.body.length();
-    if request.chunked || length.is_none() {
-        request.headers_out.unset(b"Content-Length");
+    let length = request.response.body.length();
+    if request.response.chunked || length.is_none() {
+        request.response.headers_out.unset(b"Content-Length");
     } else if let Some(length) = length.filter(|length| *length > 0) {
         let mut digits = itoa::Buffer::new();
-        request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+        request.response.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
     }
-    if request.headers_out.get(b"Content-Length") == Some(b"0") {
-        request.headers_out.unset(b"Content-Length");
+    if request.response.headers_out.get(b"Content-Length") == Some(b"0") {
+        request.response.headers_out.unset(b"Content-Length");
     }
     Length::None
 }
@@ -232,23 +239,23 @@ fn head_of_head(request: &mut Request) -> Length {
 /// Whether the connection must close: by `force-response-1.0`, a module, or the status.
 fn wants_close(request: &Request) -> bool {
     is_forced_10(request)
-        || request.headers_out.contains_token(b"Connection", b"close")
+        || request.response.headers_out.contains_token(b"Connection", b"close")
         || ends_connection(request)
 }
 
 fn is_forced_10(request: &Request) -> bool {
-    request.protocol == 1000 && request.env.contains(b"force-response-1.0")
+    request.head.protocol == 1000 && request.env.contains(b"force-response-1.0")
 }
 
 /// Whether the client's version and `Connection` field ask for persistence.
 fn is_persistent(request: &Request) -> bool {
-    if request.flags.has(HeadFlags::CLOSE) {
+    if request.head.flags.has(HeadFlags::CLOSE) {
         return false;
     }
     let is_denied = !request.env.is_empty()
         && request.env.contains(b"nokeepalive")
-        && !request.headers_in.contains(b"Via");
-    !is_denied && (request.protocol >= 1001 || request.flags.has(HeadFlags::KEEP_ALIVE))
+        && !request.head.headers_in.contains(b"Via");
+    !is_denied && (request.head.protocol >= 1001 || request.head.flags.has(HeadFlags::KEEP_ALIVE))
 }
 
 /// Whether the host's configuration keeps the connection open after `answered` responses.
@@ -270,12 +277,12 @@ pub fn keep_alive_limit(request: &Request) -> Option<u32> {
 /// Writes the connection's own lines: the terms of `Keep-Alive`, or the close.
 pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
-        if !request.headers_out.contains_token(b"Connection", b"close") {
+        if !request.response.headers_out.contains_token(b"Connection", b"close") {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         return;
     }
-    if !request.flags.has(HeadFlags::KEEP_ALIVE) {
+    if !request.head.flags.has(HeadFlags::KEEP_ALIVE) {
         return;
     }
     let core = &request.host.core;
@@ -292,9 +299,9 @@ pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut 
 /// Writes status line and fields.
 pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_forced_10(request) { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
-    match &request.status_line {
+    match &request.response.status_line {
         Some(line) => out.extend_from_slice(line),
-        None => out.extend_from_slice(wire::status::line(request.status).as_bytes()),
+        None => out.extend_from_slice(wire::status::line(request.response.status).as_bytes()),
     }
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
@@ -319,7 +326,7 @@ pub struct ReusableHead {
 /// The lines that are the same for all responses; `None` if any may vary.
 pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
     prepare(request);
-    if request.method != Method::GET || request.status_line.is_some() {
+    if request.head.method != Method::GET || request.response.status_line.is_some() {
         return None;
     }
     let chunked = match frame(request) {
@@ -327,7 +334,7 @@ pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
         Length::Chunked => true,
         Length::UntilClose => return None,
     };
-    if request.headers_out.contains(b"Connection") || broken_field(request).is_some() {
+    if request.response.headers_out.contains(b"Connection") || broken_field(request).is_some() {
         return None;
     }
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -346,7 +353,7 @@ const CHUNKED: &[u8] = b"Transfer-Encoding: chunked\r\n";
 fn before_connection(request: &Request, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
     write_field(out, b"Server", request.engine.server.banner.as_bytes());
-    for (name, value) in request.headers_out.iter() {
+    for (name, value) in request.response.headers_out.iter() {
         write_field(out, name, value);
     }
 }
@@ -356,13 +363,13 @@ fn after_connection(request: &Request, out: &mut Vec<u8>) {
     if let Some(value) = media_type(request) {
         write_field(out, b"Content-Type", &value);
     }
-    if let Some(value) = &request.content_encoding {
+    if let Some(value) = &request.response.content_encoding {
         write_field(out, b"Content-Encoding", value);
     }
-    if !request.content_languages.is_empty() {
-        write_field(out, b"Content-Language", &request.content_languages.join(&b","[..]));
+    if !request.response.content_languages.is_empty() {
+        write_field(out, b"Content-Language", &request.response.content_languages.join(&b","[..]));
     }
-    if request.no_cache && !request.headers_out.contains(b"Expires") {
+    if request.response.no_cache && !request.response.headers_out.contains(b"Expires") {
         write_field(out, b"Expires", &request.engine.date());
     }
     out.extend_from_slice(b"\r\n");

@@ -22,4 +22,4 @@ pub use engine::plan;
 pub use files::path;
 pub use log::sinks;
 pub use phases::{errors, expr, handler, hostname, matching, process, subrequest, walk};
-pub use request::{body, connection_info, facet, read_policy, request_body};
+pub use request::{body, connection_info, read_policy, request_body, variant_key};

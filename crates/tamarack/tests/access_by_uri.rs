@@ -56,7 +56,7 @@ impl Module for ByUriUnsaid {
 }
 
 fn check<'r, M: Module>(_: Bound<'r, M>, request: &'r mut Request) -> Step<'r> {
-    let is_secret = request.uri.windows(6).any(|part| part == b"secret");
+    let is_secret = request.resource.uri.windows(6).any(|part| part == b"secret");
     if is_secret { Step::status(403) } else { Step::OK }
 }
 

@@ -11,12 +11,12 @@ impl Resource {
     pub fn give_to(self: &Rc<Self>, request: &mut Request) {
         request.layer = self.layer.clone();
         request.plan = self.plan.clone();
-        request.filename.clone_from(&self.filename);
-        request.uri.clone_from(&self.uri);
-        request.content_type.clone_from(&self.content_type);
+        request.resource.filename.clone_from(&self.filename);
+        request.resource.uri.clone_from(&self.uri);
+        request.response.content_type.clone_from(&self.content_type);
         request.handler.clone_from(&self.handler);
-        request.file = self.file;
-        request.path_info.clone_from(&self.path_info);
+        request.resource.file = self.file;
+        request.resource.path_info.clone_from(&self.path_info);
         request.tell_tls();
         request.give(self.clone());
     }

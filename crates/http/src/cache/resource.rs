@@ -7,7 +7,7 @@
 //! ([`server::files::validity`]). It belongs to the host and the path: the query, and fields that
 //! ask for a condition or a range, do not distinguish representations. A GET, a HEAD, a 304 and
 //! a 206 of one path are all made from what is kept for it. If the responses depend on
-//! [facets](server::facet::Facet) of the request, each variant is kept by itself.
+//! [variant keys](server::variant key::VariantKey) of the request, each variant is kept by itself.
 
 mod store;
 
@@ -22,11 +22,11 @@ use wire::range::ByteRange;
 
 use crate::respond::ReusableHead;
 use server::body::FileSlice;
-use server::facet::Inputs;
 use server::files::mirror::Files;
 use server::files::validity::Basis;
 use server::plan::{Layer, Plan};
 use server::request::{CachedHead, FileInfo, Request, Validity};
+use server::variant_key::Inputs;
 
 pub use store::{Lesson, Limits, Lookup, RESOURCE_LIMIT, Resources, TARGET_LIMIT};
 
@@ -151,21 +151,23 @@ pub struct Resource {
 impl Resource {
     /// A resource from an answered request, whose body is `content`.
     pub fn new(request: &Request, head: ReusableHead, content: Content) -> Resource {
-        let inputs = request.facets.inputs();
+        let inputs = request.depends.variant_keys.inputs();
         let body_bytes = match &content {
-            _ if request.header_only => 0,
-            Content::Memory(_) | Content::File(_) => request.body.length().unwrap_or_default(),
+            _ if request.head.header_only => 0,
+            Content::Memory(_) | Content::File(_) => {
+                request.response.body.length().unwrap_or_default()
+            }
         };
         Resource {
             layer: request.layer.clone(),
             plan: request.plan.clone(),
-            filename: request.filename.clone(),
-            uri: request.uri.clone(),
-            path_info: request.path_info.clone(),
-            content_type: request.content_type.clone(),
+            filename: request.resource.filename.clone(),
+            uri: request.resource.uri.clone(),
+            path_info: request.resource.path_info.clone(),
+            content_type: request.response.content_type.clone(),
             handler: request.handler.clone().filter(|_| !request.handler_of_type),
-            file: request.file,
-            status: request.status,
+            file: request.resource.file,
+            status: request.response.status,
             length_at: length_at(&head.before),
             before: head.before,
             after: head.after,
@@ -173,8 +175,8 @@ impl Resource {
             chunked: head.chunked,
             content,
             sent: request.sent_validity(),
-            judged: request.judged.clone(),
-            header_only: request.header_only,
+            judged: request.depends.judged.clone(),
+            header_only: request.head.header_only,
             inputs,
             authority: inputs.any(Inputs::AUTHORITY).then(|| Authority::of(request)),
             basis: None,
@@ -190,7 +192,7 @@ impl Resource {
     /// here.
     pub fn condition(&self, request: &Request) -> Result<Option<u16>, Unfit> {
         let judged = self.judged.as_ref().ok_or(Unfit)?;
-        Ok(meets_conditions(&request.headers_in, &judged.validators(request)).status())
+        Ok(meets_conditions(&request.head.headers_in, &judged.validators(request)).status())
     }
 
     /// Whether ranges may be cut from it.
@@ -205,13 +207,13 @@ impl Resource {
 
     /// Whether it is one for the request's method and authority.
     fn is_for(&self, request: &Request) -> bool {
-        self.header_only == request.header_only
+        self.header_only == request.head.header_only
             && self.authority.as_ref().is_none_or(|authority| authority.is_of(request))
     }
 
     /// Whether it can be sent in response to a request that it is for.
     fn suits(&self, request: &Request) -> bool {
-        (request.protocol >= 1001 || !self.chunked)
+        (request.head.protocol >= 1001 || !self.chunked)
             && (request.own_query().is_none() || !self.inputs.any(Inputs::QUERY))
     }
 

@@ -118,8 +118,8 @@ async fn unfinished(connection: &mut Connection, active: &mut Active, status: u1
 /// Logs a client that began a request line as its first and did not end it in time.
 async fn log_unread(connection: &Connection, active: &mut Active) {
     let mut request = take_request(connection, active);
-    request.uri.clear();
-    request.status = 408;
+    request.resource.uri.clear();
+    request.response.status = 408;
     connection.client.bytes_out.set(0);
     connection.client.keepalive.set(KeepAlive::Close);
     process::run_all(&mut request, Phase::LogTransaction).await;
@@ -175,10 +175,10 @@ pub(super) async fn answer(
     if !request.plan.phase(Phase::PostReadRequest).is_empty() {
         verdict = process::run_all(&mut request, Phase::PostReadRequest).await;
         // These hooks may look at anything; what counts is whether they left a trace.
-        request.pure = request.is_untouched();
+        request.depends.pure = request.is_untouched();
     }
     let mut lesson = Lesson::None;
-    if verdict == Verdict::Ok && request.pure && fast::may(active) {
+    if verdict == Verdict::Ok && request.depends.pure && fast::may(active) {
         match fast::find(connection, active, &request) {
             Found::Ready(reply) => {
                 let sent = fast::send(connection, active, &request, reply);
@@ -209,7 +209,7 @@ async fn full(
         decided => decided,
     };
     if let Verdict::Status(status) = verdict {
-        request.pure &= errors::is_reusable(&request, status);
+        request.depends.pure &= errors::is_reusable(&request, status);
         errors::die(&mut request, status).await;
     }
     let body_done = pipe::detach(connection, active, &mut request, pipe).await;
@@ -249,7 +249,7 @@ async fn finish(
         request.handler = None;
     }
     process::run_all(&mut request, Phase::LogTransaction).await;
-    connection.engine.count(&request, request.status, request.bytes_sent);
+    connection.engine.count(&request, request.response.status, request.response.bytes_sent);
     request.renew();
     sent.map(|()| framing.keep)
 }

@@ -77,20 +77,20 @@ pub(super) struct Sent {
 pub(super) fn find(connection: &Connection, active: &mut Active, request: &Request) -> Found {
     let whole = match look_up(connection, active, request, false) {
         Ok(whole) => whole,
-        Err(Found::New) if request.flags.has(HeadFlags::CONDITIONAL) => {
+        Err(Found::New) if request.head.flags.has(HeadFlags::CONDITIONAL) => {
             return not_modified(connection, active, request);
         }
         Err(found) => return found,
     };
     if whole.status == 200 {
-        if request.flags.has(HeadFlags::CONDITIONAL) {
+        if request.head.flags.has(HeadFlags::CONDITIONAL) {
             match whole.condition(request) {
                 Ok(None) => {}
                 Ok(Some(304)) => return not_modified(connection, active, request),
                 Ok(Some(_)) | Err(_) => return Found::Unfit,
             }
         }
-        if request.flags.has(HeadFlags::RANGE) {
+        if request.head.flags.has(HeadFlags::RANGE) {
             return part(active, request, whole);
         }
     }
@@ -259,14 +259,14 @@ pub(super) async fn finish(
 
 async fn log(request: &mut Request, reply: &Reply) {
     reply.resource.give_to(request);
-    request.status = reply.status();
-    request.bytes_sent = reply.body_bytes();
+    request.response.status = reply.status();
+    request.response.bytes_sent = reply.body_bytes();
     if let Some((range, _)) = &reply.part {
         let mut value = Vec::new();
         wire::range::write_content_range(&mut value, *range, reply.resource.body_bytes);
-        request.headers_out.set(b"Content-Range", &value);
+        request.response.headers_out.set(b"Content-Range", &value);
         let mut digits = itoa::Buffer::new();
-        request.headers_out.set(b"Content-Length", digits.format(range.len()).as_bytes());
+        request.response.headers_out.set(b"Content-Length", digits.format(range.len()).as_bytes());
     }
     process::run_all(request, Phase::LogTransaction).await;
 }

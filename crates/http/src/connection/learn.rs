@@ -15,17 +15,17 @@ use crate::cache::resource::{
 use crate::respond;
 use server::body::{Body, BodyStream, Chunk};
 use server::errors;
-use server::facet::Inputs;
 use server::files::validity::Trace;
 use server::filter::Stage;
 use server::request::{FileKind, Request};
+use server::variant_key::Inputs;
 
 /// Before the phases: prepares to keep what they make.
 pub(super) fn arm(connection: &Connection, active: &Active, request: &mut Request) -> Lesson {
     let engine = &connection.engine;
     let lesson = engine.resources.arm(engine.handle.witness(), request, active.head.path());
     if !matches!(lesson, Lesson::None) {
-        request.trace = Some(Trace::default());
+        request.depends.trace = Some(Trace::default());
     }
     lesson
 }
@@ -33,7 +33,7 @@ pub(super) fn arm(connection: &Connection, active: &Active, request: &mut Reques
 /// Whether the response as it is now is the whole one, of which ranges are cut.
 pub(super) fn is_whole(request: &Request) -> bool {
     let is_behind = |stage: Stage| stage > Stage::PROTOCOL;
-    !request.filters.iter().any(|attached| is_behind(attached.stage))
+    !request.response.filters.iter().any(|attached| is_behind(attached.stage))
 }
 
 /// After the phases: keeps the response, or notes what to look at next time.
@@ -50,10 +50,10 @@ pub(super) async fn remember(
         return;
     }
     if matches!(lesson, Lesson::Paths) && !is_watched {
-        let looked_at = request.trace.take().unwrap_or_default();
+        let looked_at = request.depends.trace.take().unwrap_or_default();
         return engine.resources.note(request, path, looked_at.paths);
     }
-    if matches!(request.body, Body::Stream(_)) && !request.header_only {
+    if matches!(request.response.body, Body::Stream(_)) && !request.head.header_only {
         make(request).await;
     }
     let Some(head) = respond::reusable_head(request) else { return };
@@ -64,10 +64,10 @@ pub(super) async fn remember(
 
 /// The body, as it leaves each time.
 fn content(connection: &Connection, request: &Request, is_chunked: bool) -> Option<Content> {
-    if request.header_only {
+    if request.head.header_only {
         return Some(Content::EMPTY);
     }
-    let bytes = match &request.body {
+    let bytes = match &request.response.body {
         // It would have to leave in pieces, with something around each.
         Body::File(_) if is_chunked => return None,
         Body::File(slice) if slice.length > IN_MEMORY_BYTES => {
@@ -82,21 +82,21 @@ fn content(connection: &Connection, request: &Request, is_chunked: bool) -> Opti
     Some(Content::Memory(connection.engine.server.contents.share(bytes)))
 }
 
-/// A response by nobody's decision but the configuration's and that of declared facets.
+/// A response by nobody's decision but the configuration's and that of declared variant keys.
 fn is_reusable(request: &Request, is_watched: bool) -> bool {
-    request.pure
-        && !request.facets.inputs().any(Inputs::ONCE)
+    request.depends.pure
+        && !request.depends.variant_keys.inputs().any(Inputs::ONCE)
         && !request.matching.has_undecided()
-        && (matches!(request.status, 200 | 304) || errors::is_reusable_status(request.status))
+        && (matches!(request.response.status, 200 | 304) || errors::is_reusable_status(request.response.status))
         && request.has_plain_env()
-        && request.trailers_out.is_empty()
-        && !request.no_cache
+        && request.response.trailers_out.is_empty()
+        && !request.response.no_cache
         && request.user.is_none()
         // A watch does not see a write by another of its names.
-        && (request.file.kind != FileKind::Regular || request.file.links <= 1 || !is_watched)
-        && match &request.body {
+        && (request.resource.file.kind != FileKind::Regular || request.resource.file.links <= 1 || !is_watched)
+        && match &request.response.body {
             Body::File(_) | Body::Bytes(_) | Body::Empty => true,
-            Body::Stream(_) => request.file.size <= MADE_FROM_BYTES,
+            Body::Stream(_) => request.resource.file.size <= MADE_FROM_BYTES,
             Body::Parts(_) => false,
         }
 }
@@ -104,14 +104,15 @@ fn is_reusable(request: &Request, is_watched: bool) -> bool {
 /// Whether the query is the client's, and the response does not come of there being one.
 fn has_own_query(active: &Active, request: &Request) -> bool {
     let query = request.own_query();
-    query == active.head.query() && (query.is_none() || !request.facets.inputs().any(Inputs::QUERY))
+    query == active.head.query()
+        && (query.is_none() || !request.depends.variant_keys.inputs().any(Inputs::QUERY))
 }
 
 /// Makes the whole of a body that would be made while it is sent. It still leaves as one whose
 /// length was not known. Where it is too long or breaks off it goes on as before from there.
 async fn make(request: &mut Request) {
-    request.chunked = true;
-    let mut rest = std::mem::take(&mut request.body);
+    request.response.chunked = true;
+    let mut rest = std::mem::take(&mut request.response.body);
     let mut made = Vec::new();
     let after = loop {
         match std::future::poll_fn(|cx| rest.poll_chunk(cx)).await {
@@ -123,7 +124,7 @@ async fn make(request: &mut Request) {
                 break [Body::Empty, Body::Stream(Box::pin(Broken(Some(error))))];
             }
             None => {
-                request.body = Body::Bytes(made.into());
+                request.response.body = Body::Bytes(made.into());
                 return;
             }
         }
@@ -133,7 +134,7 @@ async fn make(request: &mut Request) {
     };
     let mut parts = VecDeque::from([Body::Bytes(made.into())]);
     parts.extend(after);
-    request.body = Body::Parts(parts);
+    request.response.body = Body::Parts(parts);
 }
 
 /// The end of a body that could not be made.

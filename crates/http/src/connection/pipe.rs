@@ -144,9 +144,9 @@ pub(super) async fn detach(
 /// Passes trailer fields to the request; with `MergeTrailers On` also as header fields.
 fn take_trailers(request: &mut Request, trailers: Table) {
     if request.host.core.merge_trailers.or(false) {
-        request.headers_in.extend(&trailers);
+        request.head.headers_in.extend(&trailers);
     }
-    request.trailers_in = trailers;
+    request.head.trailers_in = trailers;
 }
 
 impl BodySource for Reader {

@@ -27,11 +27,11 @@ pub(super) async fn answer(
     connection.client.first_byte_us.set(request.engine.handle.clock().wall_us());
     let output = &mut active.output;
     output.clear();
-    if !request.simple {
+    if !request.head.simple {
         crate::respond::write_head(request, framing, output);
     }
-    let body = std::mem::take(&mut request.body);
-    let sent = if request.header_only || framing.length == Length::None {
+    let body = std::mem::take(&mut request.response.body);
+    let sent = if request.head.header_only || framing.length == Length::None {
         stream.write_all(output, timeout).await.map(|()| 0)
     } else if framing.length == Length::Chunked {
         chunked(stream, output, body, timeout, request).await
@@ -39,7 +39,7 @@ pub(super) async fn answer(
         plain(stream, output, body, timeout).await
     };
     connection.client.bytes_out.set(stream.sent() - before);
-    request.bytes_sent = *sent.as_ref().unwrap_or(&0);
+    request.response.bytes_sent = *sent.as_ref().unwrap_or(&0);
     sent.map(|_| ())
 }
 
@@ -129,7 +129,7 @@ async fn chunked(
         }
     }
     output.extend_from_slice(b"0\r\n");
-    for (name, value) in request.trailers_out.iter() {
+    for (name, value) in request.response.trailers_out.iter() {
         for part in [name, b": ", value, b"\r\n"] {
             output.extend_from_slice(part);
         }

@@ -237,11 +237,11 @@ fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Step<'r> 
 fn lets_in(dir: &Dir, request: &Request, name: Name<'_>) -> bool {
     // A match that depends on an undecided variable denies and never allows.
     let is_in = |list: &[Entry], undecided: bool| {
-        let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.method));
+        let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.head.method));
         of_method.any(|entry| is_meant(&entry.who, request, name).unwrap_or(undecided))
     };
     let (allowed, denied) = (is_in(&dir.allow, false), || is_in(&dir.deny, true));
-    match dir.order(request.method) {
+    match dir.order(request.head.method) {
         Order::AllowDeny | Order::MutualFailure => allowed && !denied(),
         Order::DenyAllow => allowed || !denied(),
     }
@@ -265,8 +265,8 @@ fn verdict(request: &Request, lets_in: bool) -> Verdict {
     if lets_in {
         return Verdict::Ok;
     }
-    let (before, file) = match request.filename.as_slice() {
-        b"" => ("uri ", request.uri.as_slice()),
+    let (before, file) = match request.resource.filename.as_slice() {
+        b"" => ("uri ", request.resource.uri.as_slice()),
         file => ("", file),
     };
     let file = bstr::BStr::new(file);

@@ -155,7 +155,7 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<
         return Step::DECLINED;
     };
     let Some(realm) = realm(request) else {
-        let uri = bstr::BString::from(request.uri.clone());
+        let uri = bstr::BString::from(request.resource.uri.clone());
         request.log::<AuthBasic>(Level::Error, 1615, format_args!("need AuthName: {uri}"));
         return Step::status(500);
     };
@@ -179,10 +179,10 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<
 
 /// The user name and password that the client sent (`get_basic_auth`).
 fn login(request: &Request) -> Option<Login> {
-    let field = request.headers_in.get(b"Authorization")?;
+    let field = request.head.headers_in.get(b"Authorization")?;
     let sent = sent(field);
     if sent.is_none() {
-        let uri = bstr::BStr::new(&request.uri);
+        let uri = bstr::BStr::new(&request.resource.uri);
         let message = format_args!("client used wrong authentication scheme: {uri}");
         request.log::<AuthBasic>(Level::Error, 1614, message);
     }
@@ -316,7 +316,7 @@ fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Ve
     if !dir.authoritative.or(true) && found != Authn::Denied {
         return Verdict::Declined;
     }
-    let (user, uri) = (bstr::BStr::new(&login.user), bstr::BStr::new(&request.uri));
+    let (user, uri) = (bstr::BStr::new(&login.user), bstr::BStr::new(&request.resource.uri));
     match found {
         Authn::Denied => {
             let message = format_args!(
@@ -338,7 +338,7 @@ fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Ve
 fn ask(request: &mut Request) {
     let realm = realm(request).unwrap_or_default();
     let field = [b"Basic realm=\"", realm.as_slice(), b"\""].concat();
-    request.err_headers_out.set(b"WWW-Authenticate", &field);
+    request.response.err_headers_out.set(b"WWW-Authenticate", &field);
 }
 
 /// Source: `authenticate_basic_fake`.
@@ -348,7 +348,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> 
     let mut login: Vec<u8> = Vec::new();
     for (expression, what, failed, empty) in parts {
         let value = expression.value(request);
-        let uri = bstr::BStr::new(&request.uri);
+        let uri = bstr::BStr::new(&request.resource.uri);
         match value {
             Err(why) => {
                 let message = format_args!(
@@ -362,7 +362,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> 
                     "AuthBasicFake: empty {what} expression for URI '{uri}', ignoring"
                 );
                 request.log::<AuthBasic>(Level::Debug, empty, message);
-                request.headers_in.unset(b"Authorization");
+                request.head.headers_in.unset(b"Authorization");
                 return Step::DECLINED;
             }
             Ok(value) => {
@@ -374,7 +374,7 @@ fn add_fake<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<'r> 
         }
     }
     let field = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login));
-    request.headers_in.set(b"Authorization", field.as_bytes());
+    request.head.headers_in.set(b"Authorization", field.as_bytes());
     Step::OK
 }
 

@@ -97,7 +97,7 @@ pub fn realm(request: &mut Request) -> Option<Vec<u8>> {
 /// Asks for a login with the scheme of the request's `AuthType` (`ap_note_auth_failure`).
 pub fn challenge(request: &mut Request) {
     let Some(kind) = auth_type(request) else {
-        let uri = bstr::BString::from(request.uri.clone());
+        let uri = bstr::BString::from(request.resource.uri.clone());
         let message = format_args!("need AuthType to note auth failure: {uri}");
         request.log::<AuthnCore>(Level::Error, 571, message);
         return;

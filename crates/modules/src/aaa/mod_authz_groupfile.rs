@@ -122,8 +122,8 @@ impl Requirement for FileGroup {
                 Ok(groups) => groups,
                 Err(found) => return found,
             };
-            let gid = nix::unistd::Gid::from_raw(request.file.gid);
-            let exists = request.file.kind != FileKind::None;
+            let gid = nix::unistd::Gid::from_raw(request.resource.file.gid);
+            let exists = request.resource.file.kind != FileKind::None;
             let pool = request.engine.handle.blocking().clone();
             let owner = pool.run(Work::Login, move || nix::unistd::Group::from_gid(gid)).await;
             let Some(owner) = owner.ok().and_then(Result::ok).flatten().filter(|_| exists) else {
@@ -188,7 +188,7 @@ async fn groups(request: &mut Request, numbers: [u32; 3]) -> Result<Vec<Vec<u8>>
 
 fn refused(request: &Request, number: u32, reason: std::fmt::Arguments<'_>) {
     let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
-    let uri = bstr::BStr::new(&request.uri);
+    let uri = bstr::BStr::new(&request.resource.uri);
     let message =
         format_args!("Authorization of user {user} to access {uri} failed, reason: {reason}");
     request.log::<AuthzGroupfile>(Level::Error, number, message);

@@ -136,7 +136,7 @@ impl Requirement for Host {
 
 impl Host {
     fn refused(&self, request: &Request, reason: &str) {
-        let (line, uri) = (bstr::BStr::new(&self.line), bstr::BStr::new(&request.uri));
+        let (line, uri) = (bstr::BStr::new(&self.line), bstr::BStr::new(&request.resource.uri));
         let message = format_args!("access check of '{line}' to {uri} failed, reason: {reason}");
         request.log::<AuthzHost>(Level::Debug, 1753, message);
     }

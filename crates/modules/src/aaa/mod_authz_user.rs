@@ -72,7 +72,7 @@ impl Requirement for User {
         if words(&names).any(|name| request.user.as_ref() == Some(&name)) {
             return Authz::Granted;
         }
-        let uri = bstr::BStr::new(&request.uri);
+        let uri = bstr::BStr::new(&request.resource.uri);
         let user = bstr::BStr::new(request.user.as_deref().unwrap_or_default());
         let message = format_args!(
             "access to {uri} failed, reason: user '{user}' does not meet 'require'ments for user \

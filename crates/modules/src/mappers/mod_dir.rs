@@ -152,7 +152,7 @@ const DEFAULT_INDEX: &[u8] = b"index.html";
 
 /// Source: `dir_fixups`
 fn fixup<'r>(dir: Bound<'r, Dir>, request: &'r mut Request) -> Step<'r> {
-    match request.file.kind {
+    match request.resource.file.kind {
         FileKind::Directory => folder(dir.dir, request),
         FileKind::None if request.handler.is_none() => match dir.dir.fallback.get() {
             Some(Some(target)) => Step::Pending(Box::pin(fall_back(request, target))),
@@ -167,18 +167,18 @@ fn folder<'r>(dir: &'r Directory, request: &'r mut Request) -> Step<'r> {
     if request.handler.is_none() {
         request.handler = Some(Cow::Borrowed(DIRECTORY_TYPE));
     }
-    if !request.path_info.is_empty() {
+    if !request.resource.path_info.is_empty() {
         return Step::DECLINED;
     }
-    if request.uri.last() != Some(&b'/') {
+    if request.resource.uri.last() != Some(&b'/') {
         return add_slash(dir, request);
     }
     let taken = request.handler.as_deref() != Some(DIRECTORY_TYPE);
     let is_rewritten = request.handler.as_deref() == Some(REWRITTEN);
     if is_rewritten || (taken && dir.check_handler.or(false)) {
         // The folder's type must not appear in the response of its handler.
-        if request.content_type.as_deref() == Some(DIRECTORY_TYPE) {
-            request.content_type = None;
+        if request.response.content_type.as_deref() == Some(DIRECTORY_TYPE) {
+            request.response.content_type = None;
         }
         return Step::DECLINED;
     }
@@ -189,18 +189,18 @@ fn add_slash(dir: &Directory, request: &mut Request) -> Step<'static> {
     if !dir.slash.or(true) {
         return Step::DECLINED;
     }
-    if request.method != Method::GET && request.env.contains(b"redirect-carefully") {
+    if request.head.method != Method::GET && request.env.contains(b"redirect-carefully") {
         return Step::DECLINED;
     }
-    let mut path = Vec::with_capacity(request.uri.len() + 1);
-    wire::escape::path(&mut path, &request.uri);
+    let mut path = Vec::with_capacity(request.resource.uri.len() + 1);
+    wire::escape::path(&mut path, &request.resource.uri);
     path.push(b'/');
     if let Some(query) = request.query() {
         path.push(b'?');
         path.extend_from_slice(query);
     }
     let url = request.construct_url(&path);
-    request.headers_out.set(b"Location", &url);
+    request.response.headers_out.set(b"Location", &url);
     Step::status(301)
 }
 
@@ -219,7 +219,7 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
             return take(dir, request, sub);
         }
         let is_last = at + 1 == names.len();
-        let status = sub.status;
+        let status = sub.response.status;
         if wire::status::is_redirect(status) || (is_last && matches!(status, 401 | 406)) {
             overlay(request, &sub);
             return Verdict::Status(status);
@@ -238,14 +238,14 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
 
 fn is_servable(sub: &Request) -> bool {
     let is_proxied = sub.handler.as_deref() == Some(b"proxy-server");
-    sub.status == 200 && (is_proxied || sub.file.kind == FileKind::Regular)
+    sub.response.status == 200 && (is_proxied || sub.resource.file.kind == FileKind::Regular)
 }
 
 fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
     if let Some(Some(status)) = dir.index_redirect.get() {
         // Like Apache, this does not escape the path.
-        let url = request.construct_url(&sub.uri);
-        request.headers_out.set(b"Location", &url);
+        let url = request.construct_url(&sub.resource.uri);
+        request.response.headers_out.set(b"Location", &url);
         return Verdict::Status(*status);
     }
     subrequest::fast_redirect(request, sub);
@@ -256,8 +256,8 @@ fn take(dir: &Directory, request: &mut Request, sub: Request) -> Verdict {
 fn overlay(request: &mut Request, sub: &Request) {
     use wire::table::Overlap;
     request.notes.overlap(&sub.notes, Overlap::Set);
-    request.headers_out.overlap(&sub.headers_out, Overlap::Set);
-    request.err_headers_out.overlap(&sub.err_headers_out, Overlap::Set);
+    request.response.headers_out.overlap(&sub.response.headers_out, Overlap::Set);
+    request.response.err_headers_out.overlap(&sub.response.err_headers_out, Overlap::Set);
 }
 
 /// Source: `fixup_dflt`
@@ -268,7 +268,7 @@ async fn fall_back(request: &mut Request, target: &[u8]) -> Verdict {
         subrequest::fast_redirect(request, sub);
         return Verdict::Ok;
     }
-    match sub.status {
+    match sub.response.status {
         200 | 404 => Verdict::Declined,
         status => {
             if wire::status::is_redirect(status) {

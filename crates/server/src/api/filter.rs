@@ -39,7 +39,7 @@ pub trait OutputFilter {
     /// Changes the response and returns its body.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
 
-    /// Whether its effect depends only on configuration and the response, and on declared facets of
+    /// Whether its effect depends only on configuration and the response, and on declared variant keys of
     /// the request ([`Request::depends_on`]): then the filtered response can be cached (see
     /// [`crate::api::hooks::HookDef::pure`]). A filter with other effects, such as on the log, is
     /// not pure.
@@ -71,13 +71,13 @@ pub struct Attached {
 /// Applies the output filters of a request in stage order.
 #[inline]
 pub async fn apply_all(request: &mut Request) {
-    for mut attached in std::mem::take(&mut request.filters) {
+    for mut attached in std::mem::take(&mut request.response.filters) {
         while let Err(Later) = attached.filter.prepare(request) {
             matching::decide(request).await;
         }
-        request.pure &= attached.filter.is_pure();
-        let body = std::mem::take(&mut request.body);
-        request.body = attached.filter.apply(request, body);
+        request.depends.pure &= attached.filter.is_pure();
+        let body = std::mem::take(&mut request.response.body);
+        request.response.body = attached.filter.apply(request, body);
     }
 }
 

@@ -276,12 +276,12 @@ struct Withheld;
 impl OutputFilter for Withheld {
     fn apply(self: Box<Self>, request: &mut Request, _: Body) -> Body {
         const WHY: &str = "a missing filter was meant to change the content of";
-        let file = request.filename.clone();
+        let file = request.resource.filename.clone();
         request.log_core(Level::Error, Message::ResponseWithheld.number(), WHY, Some(&file));
-        request.status = 500;
-        request.content_type = None;
+        request.response.status = 500;
+        request.response.content_type = None;
         for name in [&b"Content-Length"[..], b"Last-Modified", b"ETag", b"Accept-Ranges"] {
-            request.headers_out.unset(name);
+            request.response.headers_out.unset(name);
         }
         Body::Empty
     }

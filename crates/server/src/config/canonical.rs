@@ -9,7 +9,7 @@ use crate::config::host::{Host, HostDraft};
 use crate::core::Core;
 use crate::core::dir_config::CanonicalName;
 use crate::request::Request;
-use crate::request::facet::Inputs;
+use crate::request::variant_key::Inputs;
 
 /// The names of a host for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::request::{Request, Validity};
 /// Attaches the filter if the client requests ranges, for any handler.
 #[inline]
 pub fn attach(request: &mut Request) {
-    if request.status == 200 && request.headers_in.contains(b"Range") {
+    if request.response.status == 200 && request.head.headers_in.contains(b"Range") {
         request.add_filter("BYTERANGE", Stage::PROTOCOL, Box::new(RangeFilter));
     }
 }
@@ -28,7 +28,7 @@ pub async fn refuse_unsatisfiable(request: &mut Request) -> bool {
     if request.kept::<Unsatisfiable>().is_none() {
         return false;
     }
-    request.err_headers_out.clear();
+    request.response.err_headers_out.clear();
     request.keep(errors::FailedInFilter);
     errors::die(request, 416).await;
     true
@@ -44,10 +44,13 @@ impl OutputFilter for RangeFilter {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         // A body changed by a filter has no known length, or does not match the validators.
         let Some(length) = body.length() else { return body };
-        if request.status != 200 || request.chunked || request.headers_in.is_empty() {
+        if request.response.status != 200
+            || request.response.chunked
+            || request.head.headers_in.is_empty()
+        {
             return body;
         }
-        if request.headers_out.contains(b"Content-Range") {
+        if request.response.headers_out.contains(b"Content-Range") {
             return body;
         }
         let (sent, mut ranges) = (request.sent_validity(), Vec::new());
@@ -72,7 +75,7 @@ pub fn select(
     ranges: &mut Vec<ByteRange>,
 ) -> Selection {
     ranges.clear();
-    let fields = &request.headers_in;
+    let fields = &request.head.headers_in;
     let Some(value) = fields.get(b"Range") else { return Selection::Whole };
     let judged = if_range(fields, &sent.validators(request));
     if matches!(judged, Condition::NoMatch | Condition::Weak) {
@@ -101,7 +104,7 @@ fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) 
         let part = slice(body, *first)?;
         let mut value = Vec::new();
         range::write_content_range(&mut value, *first, length);
-        request.headers_out.set(b"Content-Range", &value);
+        request.response.headers_out.set(b"Content-Range", &value);
         finish(request, first.len());
         return Some(part);
     }
@@ -119,16 +122,16 @@ fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) 
     all.push_back(Body::from(end));
     let all = Body::Parts(all);
     let kind = b"multipart/byteranges; boundary=";
-    request.content_type = Some([&kind[..], &boundary].concat());
+    request.response.content_type = Some([&kind[..], &boundary].concat());
     finish(request, all.length().unwrap_or(0));
     Some(all)
 }
 
 fn finish(request: &mut Request, length: u64) {
-    request.status = 206;
-    request.status_line = None;
+    request.response.status = 206;
+    request.response.status_line = None;
     let mut digits = itoa::Buffer::new();
-    request.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
+    request.response.headers_out.set(b"Content-Length", digits.format(length).as_bytes());
 }
 
 /// A part of a body in memory or in a file; `None` for others.

@@ -29,7 +29,8 @@ const SECOND_US: u64 = 1_000_000;
 /// Responds with the file.
 pub(super) fn default_handler<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
-    request.allowed = request.allowed.union(standard.into_iter().collect::<MethodSet>());
+    request.response.allowed =
+        request.response.allowed.union(standard.into_iter().collect::<MethodSet>());
     let wanted = digests(core);
     if request.body_in.is_empty() && !wanted.is_any() {
         return Step::Ready(serve(core, request));
@@ -59,7 +60,7 @@ pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
             Ok(_) => {}
             Err(BodyError::Status(status)) => {
                 request.keep(errors::FailedInFilter);
-                request.err_headers_out.clear();
+                request.response.err_headers_out.clear();
                 return Err(status);
             }
             Err(BodyError::Io(_)) => return Err(400),
@@ -69,16 +70,16 @@ pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
 }
 
 fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
-    match request.method {
+    match request.head.method {
         Method::GET | Method::POST => serve_file(core, request),
         Method::OPTIONS => {
             let allow = super::methods::allow(request);
-            request.headers_out.set(b"Allow", &allow);
-            request.body = Body::Empty;
+            request.response.headers_out.set(b"Allow", &allow);
+            request.response.body = Body::Empty;
             Verdict::Ok
         }
         Method::INVALID => {
-            let line = request.request_line.clone();
+            let line = request.head.request_line.clone();
             let line = String::from_utf8_lossy(&line);
             request.log_core(Level::Error, 135, &format!("Invalid method in request {line}"), None);
             Verdict::Status(501)
@@ -89,7 +90,7 @@ fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
 
 /// The same with digests of the file, which the blocking pool computes.
 async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Wanted) -> Verdict {
-    if !matches!(request.method, Method::GET | Method::POST) {
+    if !matches!(request.head.method, Method::GET | Method::POST) {
         return serve(core, request);
     }
     let file = match check_servable(request).and_then(|()| open(request)) {
@@ -98,7 +99,9 @@ async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Want
     };
     let engine = request.engine.clone();
     let hashed = match file.try_clone() {
-        Ok(own) => digest::of_file(&engine, own, &request.file, request.time_us, wanted).await,
+        Ok(own) => {
+            digest::of_file(&engine, own, &request.resource.file, request.time_us, wanted).await
+        }
         Err(_) => Err(PoolError::Full),
     };
     match hashed {
@@ -107,7 +110,7 @@ async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Want
             deliver_file(request, file)
         }
         Err(why) => {
-            let file = request.filename.clone();
+            let file = request.resource.filename.clone();
             let why = format!("cannot hash the file's content: {why}");
             request.log_core(Level::Error, Message::DigestFailed.number(), &why, Some(&file));
             Verdict::Status(503)
@@ -117,16 +120,18 @@ async fn serve_hashed(core: Bound<'_, Core>, request: &mut Request, wanted: Want
 
 /// Logs why there is no file to send, if there is none.
 fn check_servable(request: &mut Request) -> Result<(), Verdict> {
-    match request.file.kind {
+    match request.resource.file.kind {
         FileKind::None => return Err(missing(request, 128, "File does not exist")),
         FileKind::Directory => {
-            let file = request.filename.clone();
+            let file = request.resource.filename.clone();
             request.log_core(Level::Info, 129, "Attempt to serve directory", Some(&file));
             return Err(Verdict::Status(404));
         }
         FileKind::Regular | FileKind::Other => {}
     }
-    if request.used_path_info != PathInfoUse::Accept && !request.path_info.is_empty() {
+    if request.resource.used_path_info != PathInfoUse::Accept
+        && !request.resource.path_info.is_empty()
+    {
         return Err(missing(request, 130, "File does not exist"));
     }
     if unprovided::withholds(request) {
@@ -139,8 +144,8 @@ fn serve_file(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
     if let Err(verdict) = check_servable(request) {
         return verdict;
     }
-    if let Some((info, content)) = request.engine.content(&request.filename) {
-        request.file = info;
+    if let Some((info, content)) = request.engine.content(&request.resource.filename) {
+        request.resource.file = info;
         describe(core, request, &Digests::default());
         return deliver(request, Body::Bytes(content));
     }
@@ -153,22 +158,22 @@ fn serve_file(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
 }
 
 fn deliver_file(request: &mut Request, file: File) -> Verdict {
-    let length = request.file.size;
+    let length = request.resource.file.size;
     deliver(request, Body::File(FileSlice { file: Rc::new(file), offset: 0, length }))
 }
 
 /// Sets the body, unless the request's conditions give another status.
 fn deliver(request: &mut Request, body: Body) -> Verdict {
-    request.body = body;
+    request.response.body = body;
     if let Some(status) = condition(request) {
-        request.status = status;
-        request.body = Body::Empty;
+        request.response.status = status;
+        request.response.body = Body::Empty;
     }
     Verdict::Ok
 }
 
 fn missing(request: &mut Request, number: u32, why: &str) -> Verdict {
-    let file = [request.filename.as_slice(), &request.path_info].concat();
+    let file = [request.resource.filename.as_slice(), &request.resource.path_info].concat();
     request.log_core(Level::Info, number, why, Some(&file));
     Verdict::Status(404)
 }
@@ -176,13 +181,13 @@ fn missing(request: &mut Request, number: u32, why: &str) -> Verdict {
 /// Opens the file and stats the descriptor, so that length and time are those of the file being
 /// sent.
 fn open(request: &mut Request) -> Result<File, Verdict> {
-    match regular::open_with_stat(path::as_path(&request.filename)) {
+    match regular::open_with_stat(path::as_path(&request.resource.filename)) {
         Ok((file, stat)) => {
-            request.file = path::info(&stat);
+            request.resource.file = path::info(&stat);
             Ok(file)
         }
         Err(error) => {
-            let name = String::from_utf8_lossy(&request.filename).into_owned();
+            let name = String::from_utf8_lossy(&request.resource.filename).into_owned();
             let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
             let why = "file permissions deny server access";
             request.log_error::<Core>(
@@ -198,15 +203,15 @@ fn open(request: &mut Request) -> Result<File, Verdict> {
 
 /// Sets Last-Modified, ETag, Accept-Ranges, Content-Length and Content-MD5, in Apache's order.
 fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
-    let info = request.file;
-    request.mtime_us = Some(info.mtime_us);
+    let info = request.resource.file;
+    request.response.mtime_us = Some(info.mtime_us);
     let (mtime, now) = (info.mtime_us / SECOND_US, request.time_us / SECOND_US);
     // A time in the future is replaced by the present one, which changes: the response is not
     // cached.
-    request.pure &= mtime <= now;
+    request.depends.pure &= mtime <= now;
     let mtime = mtime.min(now);
     let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
-    request.headers_out.set(b"Last-Modified", &date);
+    request.response.headers_out.set(b"Last-Modified", &date);
     let parts = core.dir.file_etag.parts();
     let tag = if parts.has(EtagParts::DIGEST) {
         digests.sha1.as_ref().map(|digest| wire::etag::from_digest(digest.as_bytes()))
@@ -215,41 +220,41 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     };
     if let Some(tag) = tag {
         // A weak tag becomes strong with time: the response is not cached.
-        request.pure &= !tag.starts_with(b"W/");
+        request.depends.pure &= !tag.starts_with(b"W/");
         let tag = match request.kept::<VariantsTag>() {
             Some(list) => etag::with_variants(&tag, list),
             None => tag,
         };
-        request.headers_out.set(b"ETag", &tag);
+        request.response.headers_out.set(b"ETag", &tag);
     }
     let ranges: &[u8] = match core.dir.max_ranges.get() {
         Some(RangeLimit::Most(0)) => b"none",
         _ => b"bytes",
     };
-    request.headers_out.set(b"Accept-Ranges", ranges);
+    request.response.headers_out.set(b"Accept-Ranges", ranges);
     let mut digits = itoa::Buffer::new();
-    request.headers_out.set(b"Content-Length", digits.format(info.size).as_bytes());
+    request.response.headers_out.set(b"Content-Length", digits.format(info.size).as_bytes());
     if let Some(digest) = &digests.md5 {
-        request.headers_out.set(b"Content-MD5", digest.as_bytes());
+        request.response.headers_out.set(b"Content-MD5", digest.as_bytes());
     }
 }
 
 /// The status from the request's conditions (`ap_meets_conditions`).
 fn condition(request: &mut Request) -> Option<u16> {
-    if !wire::status::is_success(request.status) || request.no_local_copy {
+    if !wire::status::is_success(request.response.status) || request.response.no_local_copy {
         return None;
     }
     let now = i64::try_from(request.time_us / SECOND_US).unwrap_or(i64::MAX);
-    let modified = request.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
+    let modified = request.response.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
     let known = Validators {
-        method: request.method,
-        etag: request.headers_out.get(b"ETag"),
+        method: request.head.method,
+        etag: request.response.headers_out.get(b"ETag"),
         last_modified: modified,
         now,
     };
-    let status = meets_conditions(&request.headers_in, &known).status();
-    if request.trace.is_some() {
-        request.judged = Some(Validity { etag: known.etag.map(Into::into), modified });
+    let status = meets_conditions(&request.head.headers_in, &known).status();
+    if request.depends.trace.is_some() {
+        request.depends.judged = Some(Validity { etag: known.etag.map(Into::into), modified });
     }
     status
 }

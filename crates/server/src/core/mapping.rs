@@ -20,9 +20,9 @@ use crate::request::{FileKind, Request};
 
 /// Joins DocumentRoot and the URI's path, without its `ServerPath`.
 pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
-    let uri = std::mem::take(&mut request.uri);
+    let uri = std::mem::take(&mut request.resource.uri);
     let mapped = map_to_document_root(request, &uri);
-    request.uri = uri;
+    request.resource.uri = uri;
     mapped.map_or_else(Step::status, |()| Step::OK)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -
 pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16> {
     let core = request.host.core.clone();
     if uri.first() != Some(&b'/') && uri != b"*" {
-        let line = request.request_line.clone();
+        let line = request.head.request_line.clone();
         request.log_core(Level::Error, 126, "Invalid URI in request", Some(&line));
         return Err(400);
     }
@@ -53,12 +53,12 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     let is_short = |full: &Vec<u8>| full.len() < walk::PATH_LIMIT;
     let inside = path::canonical(&file).filter(is_inside).filter(is_short);
     let Some(full) = inside else {
-        let line = bstr::BStr::new(&request.request_line);
+        let line = bstr::BStr::new(&request.head.request_line);
         request.log_core(Level::Error, 127, &format!("Cannot map {line} to file"), None);
         return Err(403);
     };
-    request.canonical_filename.clone_from(&full);
-    request.filename = full;
+    request.resource.canonical_filename.clone_from(&full);
+    request.resource.filename = full;
     Ok(())
 }
 
@@ -85,7 +85,7 @@ pub(super) fn map_to_storage<'r>(_: Bound<'r, Core>, request: &'r mut Request) -
 /// Applies `ForceType`, `SetHandler` and `AcceptPathInfo`, which override the modules' results.
 pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
     if let Some(Some(media_type)) = core.dir.force_type.get() {
-        request.content_type = Some(media_type.clone());
+        request.response.content_type = Some(media_type.clone());
     }
     match core.dir.handler.get() {
         None | Some(HandlerName::None) => {}
@@ -94,7 +94,7 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
             // An empty value keeps the modules' result, and that of a directory. Where there is
             // none it is a handler's name all the same: FallbackResource leaves the request alone.
             Ok(name) if name.is_empty() => {
-                if request.file.kind != FileKind::Directory {
+                if request.resource.file.kind != FileKind::Directory {
                     request.handler.get_or_insert(Cow::Borrowed(b""));
                 }
             }
@@ -111,7 +111,7 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         },
     }
     if let Some(path_info) = core.dir.accept_path_info.get() {
-        request.used_path_info = *path_info;
+        request.resource.used_path_info = *path_info;
     }
     Step::OK
 }

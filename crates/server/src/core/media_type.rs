@@ -6,7 +6,7 @@ use crate::request::Request;
 
 /// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
 pub fn media_type(request: &Request) -> Option<Vec<u8>> {
-    let media_type = request.content_type.as_ref().filter(|text| !text.is_empty())?;
+    let media_type = request.response.content_type.as_ref().filter(|text| !text.is_empty())?;
     if request.kept::<SuppressCharset>().is_some() {
         return Some(media_type.clone());
     }

@@ -20,7 +20,7 @@ pub(crate) fn allow(request: &Request) -> Vec<u8> {
         (Method::GET, b"GET"),
         (Method::POST, b"POST"),
     ];
-    let allowed = request.allowed;
+    let allowed = request.response.allowed;
     let mut names: Vec<&[u8]> = Vec::new();
     names.extend(FIRST.iter().filter(|(of, _)| allowed.contains(*of)).map(|(_, name)| *name));
     let registry = &request.engine.server.methods;
@@ -38,10 +38,10 @@ pub(crate) fn allow(request: &Request) -> Vec<u8> {
 
 /// Responds to `OPTIONS *` at once, without `Allow`.
 pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
-    if request.method != Method::OPTIONS || request.uri != b"*" {
+    if request.head.method != Method::OPTIONS || request.resource.uri != b"*" {
         return Step::DECLINED;
     }
-    request.body = Body::Empty;
+    request.response.body = Body::Empty;
     Step::DONE
 }
 
@@ -50,7 +50,7 @@ const TRACE_BODY_LIMIT: usize = 64 * 1024;
 
 /// TRACE: sends the request back.
 pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
-    if request.method != Method::TRACE {
+    if request.head.method != Method::TRACE {
         return Step::DECLINED;
     }
     let enabled = request.host.core.trace_enable.or(Trace::On);
@@ -92,16 +92,16 @@ fn echo(request: &mut Request, body: &[u8]) {
     while let Some(prev) = &first.prev {
         first = prev;
     }
-    let mut out = first.request_line.clone();
+    let mut out = first.head.request_line.clone();
     out.extend_from_slice(b"\r\n");
-    for (name, value) in first.headers_in.iter() {
+    for (name, value) in first.head.headers_in.iter() {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
         }
     }
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(body);
-    request.content_type = Some(b"message/http".to_vec());
-    request.chunked = true;
-    request.body = Body::Bytes(Bytes::from(out));
+    request.response.content_type = Some(b"message/http".to_vec());
+    request.response.chunked = true;
+    request.response.body = Body::Bytes(Bytes::from(out));
 }

@@ -73,6 +73,11 @@ pub(super) fn withholds(request: &Request) -> bool {
         return false;
     }
     let why = format!("{}: the file is not served", no_such(registry, name));
-    request.log_core(Level::Error, Message::HandlerMissing.number(), &why, Some(&request.filename));
+    request.log_core(
+        Level::Error,
+        Message::HandlerMissing.number(),
+        &why,
+        Some(&request.resource.filename),
+    );
     true
 }

@@ -28,7 +28,7 @@ pub(super) fn append(what: &What, about: &About<'_>, entry: &Entry<'_>, out: &mu
         }
         What::Environment(name) => escaped(about.request.and_then(|r| r.env.get(name)), out),
         What::RequestHeader(name) => {
-            escaped(about.request.and_then(|r| r.headers_in.get(name)), out);
+            escaped(about.request.and_then(|r| r.head.headers_in.get(name)), out);
         }
         What::Note(name) => escaped(about.request.and_then(|r| r.notes.get(name)), out),
         What::SystemError => {

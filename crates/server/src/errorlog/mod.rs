@@ -17,7 +17,7 @@ use crate::config::host::{Host, Server};
 use crate::log::{Level, MPM, fresh_log_id};
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
-use crate::request::facet::Inputs;
+use crate::request::variant_key::Inputs;
 
 use line::{About, Entry};
 

@@ -28,7 +28,7 @@ pub async fn produce(request: &mut Request) -> Verdict {
             if let Some(handler) = named {
                 let handler = String::from_utf8_lossy(&handler).into_owned();
                 let why = format!("handler \"{handler}\" not found for");
-                let file = request.filename.clone();
+                let file = request.resource.filename.clone();
                 request.log_core(Level::Warn, 1795, &why, Some(&file));
             }
             Verdict::Status(500)
@@ -44,7 +44,7 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
     if request.handler.is_some() {
         return request.handler.clone();
     }
-    let name = match request.content_type.as_deref() {
+    let name = match request.response.content_type.as_deref() {
         Some(media_type) => {
             let end = media_type.iter().position(|byte| *byte == b';');
             let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
@@ -65,7 +65,7 @@ async fn ask_handlers(request: &mut Request) -> Verdict {
         {
             continue;
         }
-        request.pure &= planned.pure;
+        request.depends.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
             Step::Ready(verdict) => verdict,
             Step::Pending(future) => future.await,

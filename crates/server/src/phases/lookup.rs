@@ -55,9 +55,9 @@ pub(crate) fn look_up(
 ) -> Result<Option<Outcome>, Later> {
     if let Some(main) = &request.main {
         let is_same = match subject {
-            Subject::Url => main.uri == request.uri,
+            Subject::Url => main.uri == request.resource.uri,
             // Apache crashes there, since its stack overflows.
-            Subject::File => main.filename == request.filename,
+            Subject::File => main.filename == request.resource.filename,
         };
         if is_same {
             return Ok(None);
@@ -76,8 +76,8 @@ pub(crate) fn look_up(
         let question = Question {
             subject,
             text: text.to_vec(),
-            uri: request.uri.clone(),
-            filename: request.filename.clone(),
+            uri: request.resource.uri.clone(),
+            filename: request.resource.filename.clone(),
         };
         // The first subrequest is dropped with what it began; the second begins later.
         let again = Box::new(child(request, subject, text));
@@ -105,8 +105,8 @@ fn known(request: &Request, subject: Subject, text: &[u8]) -> Option<Outcome> {
     let is_it = |(of, _): &&(Question, Outcome)| {
         of.subject == subject
             && of.text == text
-            && of.uri == request.uri
-            && of.filename == request.filename
+            && of.uri == request.resource.uri
+            && of.filename == request.resource.filename
     };
     all.iter().find(is_it).map(|(_, outcome)| *outcome)
 }
@@ -123,7 +123,7 @@ fn child(request: &mut Request, subject: Subject, text: &[u8]) -> Request {
 }
 
 fn outcome_of(sub: &Request) -> Outcome {
-    Outcome { status: sub.status, kind: sub.file.kind }
+    Outcome { status: sub.response.status, kind: sub.resource.file.kind }
 }
 
 /// The value of a future that does not wait.

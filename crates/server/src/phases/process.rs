@@ -158,7 +158,7 @@ fn permitted_by_chain(request: &mut Request) -> bool {
 #[inline]
 async fn permit(request: &mut Request) -> Verdict {
     let by_access = run_all(request, Phase::AccessChecker).await;
-    match (by_access, request.plan.satisfy_any.contains(request.method)) {
+    match (by_access, request.plan.satisfy_any.contains(request.head.method)) {
         (Verdict::Ok, true) => return Verdict::Ok,
         (Verdict::Ok, false) | (Verdict::Status(_), true) => {}
         (decided, _) => return decided,
@@ -176,7 +176,7 @@ async fn permit(request: &mut Request) -> Verdict {
         Verdict::Ok if request.user.is_some() => {}
         Verdict::Ok => return Verdict::Status(500),
         Verdict::Declined => {
-            let uri = bstr::BStr::new(&request.uri);
+            let uri = bstr::BStr::new(&request.resource.uri);
             let why = format!(
                 "No authentication done but request not allowed without authentication for {uri}. \
                  Authentication not configured?"
@@ -197,7 +197,7 @@ async fn permit(request: &mut Request) -> Verdict {
 pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {
-        request.pure &= planned.pure;
+        request.depends.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
             Step::Ready(verdict) => verdict,
             Step::Pending(future) => future.await,
@@ -214,7 +214,7 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
 pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
     let plan = request.plan.clone();
     for planned in plan.phase(phase) {
-        request.pure &= planned.pure;
+        request.depends.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
             Step::Ready(verdict) => verdict,
             Step::Pending(future) => future.await,

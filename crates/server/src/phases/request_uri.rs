@@ -11,10 +11,10 @@ use crate::request::Request;
 /// Normalises the escaped path (`ap_normalize_path`): dot segments, double slashes.
 pub fn normalize(request: &mut Request) -> Result<(), u16> {
     let merge_slashes = request.host.core.merge_slashes.or(true);
-    if normalize_path(&mut request.uri, Normalize::request(merge_slashes)) {
+    if normalize_path(&mut request.resource.uri, Normalize::request(merge_slashes)) {
         return Ok(());
     }
-    let uri = request.unparsed_uri.clone();
+    let uri = request.head.unparsed_uri.clone();
     let message = format!("invalid URI path ({})", bstr::BStr::new(&uri));
     request.log_core(Level::Error, 10244, &message, None);
     Err(400)
@@ -29,9 +29,9 @@ pub fn unescape(request: &mut Request) -> Result<(), u16> {
         EncodedSlashes::NoDecode => Slashes::Keep,
     };
     let merge_slashes = request.host.core.merge_slashes.or(true);
-    unescape_path(&mut request.uri, slashes, merge_slashes).map_err(|error| {
+    unescape_path(&mut request.resource.uri, slashes, merge_slashes).map_err(|error| {
         if error.status() == 404 {
-            let uri = request.uri.clone();
+            let uri = request.resource.uri.clone();
             let why = "found %2f (encoded '/') in URI path, returning 404";
             request.log_core(Level::Info, 26, why, Some(&uri));
         }

@@ -55,33 +55,33 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
 /// Takes over the results of a subrequest without running anything again
 /// (`ap_internal_fast_redirect`).
 pub fn fast_redirect(request: &mut Request, sub: Request) {
-    request.uri = sub.uri;
-    request.filename = sub.filename;
-    request.canonical_filename = sub.canonical_filename;
-    request.path_info = sub.path_info;
-    request.args = sub.args;
-    request.file = sub.file;
+    request.resource.uri = sub.resource.uri;
+    request.resource.filename = sub.resource.filename;
+    request.resource.canonical_filename = sub.resource.canonical_filename;
+    request.resource.path_info = sub.resource.path_info;
+    request.resource.args = sub.resource.args;
+    request.resource.file = sub.resource.file;
     request.handler = sub.handler;
-    request.content_type = sub.content_type;
-    request.content_encoding = sub.content_encoding;
-    request.content_languages = sub.content_languages;
+    request.response.content_type = sub.response.content_type;
+    request.response.content_encoding = sub.response.content_encoding;
+    request.response.content_languages = sub.response.content_languages;
     request.layer = sub.layer;
     request.plan = sub.plan;
     request.copy = sub.copy;
-    request.no_cache = sub.no_cache;
-    request.no_local_copy = sub.no_local_copy;
-    request.pure &= sub.pure;
-    request.depends_as(&sub.facets);
+    request.response.no_cache = sub.response.no_cache;
+    request.response.no_local_copy = sub.response.no_local_copy;
+    request.depends.pure &= sub.depends.pure;
+    request.depends_as(&sub.depends.variant_keys);
     let overlay = |into: &mut wire::Table, from: &wire::Table| {
         for (name, value) in from.iter() {
             into.set(name, value);
         }
     };
-    overlay(&mut request.headers_out, &sub.headers_out);
-    overlay(&mut request.err_headers_out, &sub.err_headers_out);
+    overlay(&mut request.response.headers_out, &sub.response.headers_out);
+    overlay(&mut request.response.err_headers_out, &sub.response.err_headers_out);
     overlay(&mut request.env, &sub.env);
     overlay(&mut request.notes, &sub.notes);
-    request.take_trace(sub.trace);
+    request.take_trace(sub.depends.trace);
     let of_list = std::any::TypeId::of::<VariantsTag>();
     let kept = sub.extensions.into_iter().filter(|(of, _)| *of != of_list);
     request.adopt_kept(kept.collect());
@@ -97,9 +97,9 @@ pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Re
 
 pub(super) fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     let mut sub = request.child(uri);
-    sub.method = method;
-    let uri = join(&request.uri, &sub.uri);
-    sub.uri = uri;
+    sub.head.method = method;
+    let uri = join(&request.resource.uri, &sub.resource.uri);
+    sub.resource.uri = uri;
     sub
 }
 
@@ -114,15 +114,15 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
 pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = request.child(b"");
     sub.file_lookup = true;
-    let directory = parent(&request.filename);
+    let directory = parent(&request.resource.filename);
     if name.first() == Some(&b'/') {
         // What lies in the request's directory has a URI beside the request's own.
         let inside = name.strip_prefix(directory).filter(|_| !directory.is_empty());
-        sub.uri = inside.map_or_else(Vec::new, |rest| join(&request.uri, rest));
-        sub.filename = name.to_vec();
+        sub.resource.uri = inside.map_or_else(Vec::new, |rest| join(&request.resource.uri, rest));
+        sub.resource.filename = name.to_vec();
     } else {
-        sub.filename = [directory, name].concat();
-        sub.uri = join(&request.uri, name);
+        sub.resource.filename = [directory, name].concat();
+        sub.resource.uri = join(&request.resource.uri, name);
     }
     sub
 }
@@ -151,7 +151,7 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
                 log_limit(request, 125, most, "subrequest nesting levels");
             }
         }
-        sub.status = 500;
+        sub.response.status = 500;
         return;
     }
     request.depth.made += 1;
@@ -160,13 +160,13 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
         tokio::task::yield_now().await;
     }
     let verdict = Box::pin(process::resolve(sub)).await;
-    sub.status = match verdict {
+    sub.response.status = match verdict {
         Verdict::Status(status) => status,
         _ => 200,
     };
-    request.pure &= sub.pure;
-    request.depends_as(&sub.facets);
-    let looked_at = sub.trace.take();
+    request.depends.pure &= sub.depends.pure;
+    request.depends_as(&sub.depends.variant_keys);
+    let looked_at = sub.depends.trace.take();
     request.take_trace(looked_at);
 }
 
@@ -189,47 +189,47 @@ impl Request {
     /// A new request for `uri` (with query) that replaces this one.
     fn successor(&mut self, uri: &[u8]) -> Request {
         let mut next = self.derived(uri);
-        next.method = self.method;
-        next.method_name = self.method_name.clone();
-        next.header_only = self.header_only;
+        next.head.method = self.head.method;
+        next.head.method_name = self.head.method_name.clone();
+        next.head.header_only = self.head.header_only;
         next.main = self.main.clone();
         next.body_in = std::mem::take(&mut self.body_in);
-        next.trace = self.trace.take();
-        next.pure = self.pure;
-        next.facets = self.facets.clone();
-        next.status = self.status;
-        next.no_cache = self.no_cache;
-        next.no_local_copy = self.no_local_copy;
+        next.depends.trace = self.depends.trace.take();
+        next.depends.pure = self.depends.pure;
+        next.depends.variant_keys = self.depends.variant_keys.clone();
+        next.response.status = self.response.status;
+        next.response.no_cache = self.response.no_cache;
+        next.response.no_local_copy = self.response.no_local_copy;
         if self.notes.contains(b"redirect-keeps-vary")
-            && let Some(vary) = self.headers_out.get(b"Vary")
+            && let Some(vary) = self.response.headers_out.get(b"Vary")
         {
-            next.headers_out.set(b"Vary", vary);
+            next.response.headers_out.set(b"Vary", vary);
         }
         if let Some(list) = self.kept::<VariantsTag>() {
             next.keep(list.clone());
         }
-        std::mem::swap(&mut next.err_headers_out, &mut self.err_headers_out);
+        std::mem::swap(&mut next.response.err_headers_out, &mut self.response.err_headers_out);
         for (name, value) in self.env.iter() {
             next.env.set(&[b"REDIRECT_", name].concat(), value);
         }
         for name in self.undecided_variables() {
             next.leave_undecided(&[b"REDIRECT_", name.as_slice()].concat());
         }
-        next.env.set(b"REDIRECT_STATUS", self.status.to_string().as_bytes());
+        next.env.set(b"REDIRECT_STATUS", self.response.status.to_string().as_bytes());
         next
     }
 
     /// A subrequest for `uri`.
     fn child(&mut self, uri: &[u8]) -> Request {
         let mut sub = self.derived(uri);
-        sub.method = Method::GET;
-        sub.method_name = Cow::Borrowed(b"GET");
+        sub.head.method = Method::GET;
+        sub.head.method_name = Cow::Borrowed(b"GET");
         sub.main = Some(Box::new(MainRequest {
             plan: self.plan.clone(),
             copy: self.copy,
             if_walks: self.if_walks.clone(),
-            uri: self.uri.clone(),
-            filename: self.filename.clone(),
+            uri: self.resource.uri.clone(),
+            filename: self.resource.filename.clone(),
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
         }));
@@ -240,12 +240,12 @@ impl Request {
             sub.depth.lookups = None;
         }
         for field in [&b"Content-Length"[..], b"Transfer-Encoding", b"Range", b"If-Match"] {
-            sub.headers_in.unset(field);
+            sub.head.headers_in.unset(field);
         }
         for field in [&b"If-Modified-Since"[..], b"If-None-Match", b"If-Unmodified-Since"] {
-            sub.headers_in.unset(field);
+            sub.head.headers_in.unset(field);
         }
-        sub.trace = self.trace.as_ref().map(|_| Trace::default());
+        sub.depends.trace = self.depends.trace.as_ref().map(|_| Trace::default());
         sub
     }
 
@@ -256,15 +256,15 @@ impl Request {
             Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
             None => (uri, None),
         };
-        next.uri = path.to_vec();
-        next.args = args;
-        next.unparsed_uri = uri.to_vec();
-        next.request_line.clone_from(&self.request_line);
-        next.protocol = self.protocol;
-        next.simple = self.simple;
-        next.flags = self.flags;
+        next.resource.uri = path.to_vec();
+        next.resource.args = args;
+        next.head.unparsed_uri = uri.to_vec();
+        next.head.request_line.clone_from(&self.head.request_line);
+        next.head.protocol = self.head.protocol;
+        next.head.simple = self.head.simple;
+        next.head.flags = self.head.flags;
         next.hostname.clone_from(&self.hostname);
-        next.headers_in.extend(&self.headers_in);
+        next.head.headers_in.extend(&self.head.headers_in);
         next.time_us = self.time_us;
         next.useragent_addr = self.useragent_addr;
         next.depth = self.depth.clone();
@@ -274,7 +274,7 @@ impl Request {
     }
 
     fn take_trace(&mut self, looked_at: Option<Trace>) {
-        if let (Some(trace), Some(more)) = (&mut self.trace, looked_at) {
+        if let (Some(trace), Some(more)) = (&mut self.depends.trace, looked_at) {
             trace.extend(more);
         }
     }

@@ -14,8 +14,8 @@ impl Request {
         stage: Stage,
         filter: Box<dyn OutputFilter>,
     ) {
-        let at = self.filters.partition_point(|attached| attached.stage <= stage);
-        self.filters.insert(at, Attached { name: name.into(), stage, filter });
+        let at = self.response.filters.partition_point(|attached| attached.stage <= stage);
+        self.response.filters.insert(at, Attached { name: name.into(), stage, filter });
     }
 
     /// Attaches a registered output filter by name; an unknown name is logged.
@@ -47,6 +47,6 @@ impl Request {
 
     /// Removes a filter by name.
     pub fn remove_filter(&mut self, name: &str) {
-        self.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
+        self.response.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use wire::HeadError;
 use wire::host::RequestHost;
+use wire::{HeadError, HeadFlags, Method, Table};
 
 use super::Request;
 use crate::engine::plan::Place;
@@ -27,25 +27,86 @@ pub struct Absolute {
     pub authority: Vec<u8>,
 }
 
+/// The head of a request, as the client sent it.
+pub struct Head {
+    /// The request line as received, for logs.
+    pub request_line: Vec<u8>,
+    /// The method. HEAD is GET with [`Head::header_only`].
+    pub method: Method,
+    /// The method as received (`HEAD`, or an extension's name).
+    pub method_name: Cow<'static, [u8]>,
+    /// HEAD: no body is sent.
+    pub header_only: bool,
+    /// The protocol version in thousands: HTTP/1.1 is 1001.
+    pub protocol: u16,
+    /// HTTP/0.9: no head is sent.
+    pub simple: bool,
+    /// The target as received, with query.
+    pub unparsed_uri: Vec<u8>,
+    /// The scheme and authority of an absolute-form target.
+    pub absolute: Option<Box<Absolute>>,
+    /// The header fields.
+    pub headers_in: Table,
+    /// The trailer fields.
+    pub trailers_in: Table,
+    /// Facts about the fields, from the parser.
+    pub flags: HeadFlags,
+}
+
+impl Default for Head {
+    fn default() -> Head {
+        Head {
+            request_line: Vec::new(),
+            method: Method::GET,
+            method_name: Cow::Borrowed(b"GET"),
+            header_only: false,
+            protocol: 1001,
+            simple: false,
+            unparsed_uri: Vec::new(),
+            absolute: None,
+            headers_in: Table::new(),
+            trailers_in: Table::new(),
+            flags: HeadFlags::NONE,
+        }
+    }
+}
+
+impl Head {
+    /// Clears everything for the next request; texts and tables keep their memory.
+    pub(super) fn renew(&mut self) {
+        #[rustfmt::skip]
+        let Head {
+            // [`Request::take_head`] sets them.
+            method: _, method_name: _, header_only: _, protocol: _, simple: _, flags: _,
+            request_line, unparsed_uri, absolute, headers_in, trailers_in,
+        } = self;
+        request_line.clear();
+        unparsed_uri.clear();
+        *absolute = None;
+        headers_in.clear();
+        trailers_in.clear();
+    }
+}
+
 impl Request {
     /// Takes over a parsed head; its fields are moved, not copied.
     pub fn take_head(&mut self, head: &mut wire::RequestHead) {
-        self.method = head.method;
-        self.header_only = head.header_only;
-        self.method_name = match head.method_name() {
+        self.head.method = head.method;
+        self.head.header_only = head.header_only;
+        self.head.method_name = match head.method_name() {
             b"GET" => Cow::Borrowed(b"GET"),
             b"HEAD" => Cow::Borrowed(b"HEAD"),
             b"POST" => Cow::Borrowed(b"POST"),
             other => Cow::Owned(other.to_vec()),
         };
-        self.protocol = head.version.0 as u16;
-        self.simple = head.is_simple();
-        self.request_line.extend_from_slice(head.line());
-        self.unparsed_uri.extend_from_slice(head.target());
-        self.uri.extend_from_slice(head.path());
-        self.args = head.query().map(<[u8]>::to_vec);
-        self.flags = head.flags;
-        std::mem::swap(&mut self.headers_in, &mut head.headers);
+        self.head.protocol = head.version.0 as u16;
+        self.head.simple = head.is_simple();
+        self.head.request_line.extend_from_slice(head.line());
+        self.head.unparsed_uri.extend_from_slice(head.target());
+        self.resource.uri.extend_from_slice(head.path());
+        self.resource.args = head.query().map(<[u8]>::to_vec);
+        self.head.flags = head.flags;
+        std::mem::swap(&mut self.head.headers_in, &mut head.headers);
     }
 
     /// Finds the host of the request by name, among those of the connection's address.
@@ -95,7 +156,7 @@ impl Request {
     /// The protocol as received (`r->protocol`): `HTTP/0.9` if there was none, and `HTTP/1.0` if it
     /// was invalid.
     pub fn protocol_name(&self) -> Cow<'_, [u8]> {
-        let mut words = self.request_line.rsplit(|byte| *byte == b' ');
+        let mut words = self.head.request_line.rsplit(|byte| *byte == b' ');
         let last = words.next().filter(|_| words.next().is_some()).unwrap_or_default();
         match last.split_at_checked(5) {
             Some((name, [b'1'..=b'9', b'.', b'0'..=b'9'])) if name == b"HTTP/" => last.into(),
@@ -105,7 +166,7 @@ impl Request {
                 let strict = self.connection.base_host.core.strict_protocol();
                 if strict { last.into() } else { last.to_ascii_uppercase().into() }
             }
-            _ if self.simple => b"HTTP/0.9".into(),
+            _ if self.head.simple => b"HTTP/0.9".into(),
             _ => b"HTTP/1.0".into(),
         }
     }

@@ -2,7 +2,7 @@
 
 pub mod body;
 pub mod connection_info;
-pub mod facet;
+mod dependencies;
 mod file;
 mod filters;
 mod head;
@@ -12,34 +12,36 @@ mod print;
 pub mod read_policy;
 mod renew;
 pub mod request_body;
+mod resource;
+mod response;
 mod trace;
 mod validity;
+pub mod variant_key;
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wire::{HeadFlags, Method, Table};
+use wire::Table;
 
-use crate::api::filter::Attached;
 use crate::api::module::Module;
 use crate::config::host::Host;
 use crate::core::CoreDir;
 use crate::engine::Engine;
 use crate::engine::plan::{Layer, Place, Plan};
-use crate::files::validity::Trace;
 use crate::phases::matching::Matching;
 use crate::phases::walk::IfWalks;
-use crate::request::body::Body;
 use crate::request::connection_info::ConnectionInfo;
-use crate::request::facet::Facets;
 use crate::request::request_body::BodyIn;
 
 pub use crate::files::{FileInfo, FileKind};
+pub use dependencies::Dependencies;
 pub use file::PathInfoUse;
-pub use head::{Absolute, CLOSES_SILENTLY, KnownHost};
+pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost};
 pub use origin::{Depth, MainRequest};
+pub use resource::Resource;
+pub use response::Response;
 pub use validity::Validity;
 
 /// A response that was sent without its fields being put into the request.
@@ -65,56 +67,21 @@ pub struct Request {
     /// The merges of its `<If>` sections.
     pub if_walks: IfWalks,
 
-    /// The request line as received, for logs.
-    pub request_line: Vec<u8>,
-    /// The method. HEAD is GET with [`Request::header_only`].
-    pub method: Method,
-    /// The method as received (`HEAD`, or an extension's name).
-    pub method_name: Cow<'static, [u8]>,
-    /// HEAD: no body is sent.
-    pub header_only: bool,
-    /// The protocol version in thousands: HTTP/1.1 is 1001.
-    pub protocol: u16,
-    /// HTTP/0.9: no head is sent.
-    pub simple: bool,
-    /// The target as received, with query.
-    pub unparsed_uri: Vec<u8>,
-    /// The path, unescaped and normalised.
-    pub uri: Vec<u8>,
-    /// [`Request::query`]
-    pub(crate) args: Option<Vec<u8>>,
-    /// The scheme and authority of an absolute-form target.
-    pub absolute: Option<Box<Absolute>>,
+    /// What the client sent.
+    pub head: Head,
+    /// The request's body.
+    pub body_in: BodyIn,
+    /// When the request was received, in microseconds since the epoch.
+    pub time_us: u64,
+    /// The client's address (mod_remoteip may change it).
+    pub useragent_addr: std::net::SocketAddr,
     /// The requested host name, in lower case and without port, if it is valid.
     pub hostname: Option<Vec<u8>>,
     /// The port in the Host field or target.
     pub named_port: Option<u16>,
-    /// The request's header fields.
-    pub headers_in: Table,
-    /// The request's trailer fields.
-    pub trailers_in: Table,
-    /// The request's body.
-    pub body_in: BodyIn,
-    /// When it was received, in microseconds since the epoch.
-    pub time_us: u64,
-    /// The client's address (mod_remoteip may change it).
-    pub useragent_addr: std::net::SocketAddr,
-    /// The response must not be cached (`no_cache`).
-    pub no_cache: bool,
-    /// Conditional fields are ignored (`no_local_copy`).
-    pub no_local_copy: bool,
 
-    /// The file the path was translated to.
-    pub filename: Vec<u8>,
-    /// The same, canonical, for matching directory sections.
-    pub canonical_filename: Vec<u8>,
-    /// The rest of the URI after the file.
-    pub path_info: Vec<u8>,
-    /// Whether path_info was used or is forbidden (`AcceptPathInfo`, `used_path_info`).
-    pub used_path_info: PathInfoUse,
-    /// The entry at `filename`.
-    pub file: FileInfo,
-
+    /// The target, and what it was translated to.
+    pub resource: Resource,
     /// The authenticated user.
     pub user: Option<Vec<u8>>,
     /// The authentication type, such as `Basic`.
@@ -123,51 +90,20 @@ pub struct Request {
     pub handler: Option<Cow<'static, [u8]>>,
     /// Whether the handler's name is the media type, since there was no other: logs do not show it.
     pub handler_of_type: bool,
-    /// The media type, without charset added by `AddDefaultCharset`.
-    pub content_type: Option<Vec<u8>>,
-    /// Content codings, outermost last.
-    pub content_encoding: Option<Vec<u8>>,
-    /// Languages of the content.
-    pub content_languages: Vec<Vec<u8>>,
     /// Variables (`subprocess_env`).
     pub env: Table,
     /// Notes from one module to another.
     pub notes: Table,
 
-    /// The status of the response.
-    pub status: u16,
-    /// The status line after the version, if it is not the standard one.
-    pub status_line: Option<Vec<u8>>,
-    /// The response's header fields.
-    pub headers_out: Table,
-    /// Header fields that error responses contain as well (`err_headers_out`).
-    pub err_headers_out: Table,
-    /// The response's trailer fields.
-    pub trailers_out: Table,
-    /// The response's body.
-    pub body: Body,
-    /// The modification time of the content, in microseconds since the epoch.
-    pub mtime_us: Option<u64>,
-    /// Body bytes sent (`%b`).
-    pub bytes_sent: u64,
-    /// Output filters, in stage order.
-    pub filters: Vec<Attached>,
-    /// Methods that handlers added to the `Allow` field.
-    pub allowed: wire::method::MethodSet,
-    /// Whether the response must be chunked or end with the connection, since its length is
-    /// unknown.
-    pub chunked: bool,
+    /// The response.
+    pub response: Response,
+    /// What the response depends on.
+    pub depends: Dependencies,
 
     /// The request that was internally redirected to this one.
     pub prev: Option<Box<Request>>,
     /// Properties of the main request, in a subrequest.
     pub main: Option<Box<MainRequest>>,
-    /// Whether only pure hooks have taken part so far.
-    pub pure: bool,
-    /// The facets that they used.
-    pub facets: Facets,
-    /// Paths that were examined, if the response may be cached.
-    pub trace: Option<Trace>,
     /// Whether this is a subrequest for a file instead of a URI: the name phases are skipped.
     pub file_lookup: bool,
     /// Internal redirects and subrequests on the way to this one.
@@ -176,10 +112,6 @@ pub struct Request {
     pub matching: Matching,
     /// Values that modules store in the request.
     pub(crate) extensions: Vec<(TypeId, Box<dyn Any>)>,
-    /// Facts about the fields, from the parser.
-    pub flags: HeadFlags,
-    /// What conditions were judged by, where the response may be kept.
-    pub judged: Option<Validity>,
     /// The cached response that it was given.
     pub(crate) given: Option<Rc<dyn CachedHead>>,
     /// [`Request::log_id`]
@@ -199,59 +131,25 @@ impl Request {
             plan: place.plan,
             copy: 0,
             if_walks: None,
-            request_line: Vec::new(),
-            method: Method::GET,
-            method_name: Cow::Borrowed(b"GET"),
-            header_only: false,
-            protocol: 1001,
-            simple: false,
-            unparsed_uri: Vec::new(),
-            uri: Vec::new(),
-            args: None,
-            absolute: None,
+            head: Head::default(),
+            body_in: BodyIn::default(),
             hostname: None,
             named_port: None,
-            headers_in: Table::new(),
-            trailers_in: Table::new(),
-            body_in: BodyIn::default(),
-            no_cache: false,
-            no_local_copy: false,
-            filename: Vec::new(),
-            canonical_filename: Vec::new(),
-            path_info: Vec::new(),
-            used_path_info: PathInfoUse::Default,
-            file: FileInfo::default(),
+            resource: Resource::default(),
             user: None,
             auth_type: None,
             handler: None,
             handler_of_type: false,
-            content_type: None,
-            content_encoding: None,
-            content_languages: Vec::new(),
             env: Table::new(),
             notes: Table::new(),
-            status: 200,
-            status_line: None,
-            headers_out: Table::new(),
-            err_headers_out: Table::new(),
-            trailers_out: Table::new(),
-            body: Body::Empty,
-            mtime_us: None,
-            bytes_sent: 0,
-            filters: Vec::new(),
-            allowed: wire::MethodSet::EMPTY,
-            chunked: false,
+            response: Response::default(),
+            depends: Dependencies::default(),
             prev: None,
             main: None,
-            pure: true,
-            facets: Facets::default(),
-            trace: None,
             file_lookup: false,
             depth: Depth::default(),
             matching: Matching::default(),
             extensions: Vec::new(),
-            flags: HeadFlags::NONE,
-            judged: None,
             given: None,
             log_mark: std::cell::OnceCell::new(),
         }
@@ -286,9 +184,9 @@ impl Request {
     pub fn is_untouched(&self) -> bool {
         self.env.is_empty()
             && self.notes.is_empty()
-            && self.headers_out.is_empty()
-            && self.err_headers_out.is_empty()
-            && !self.no_cache
+            && self.response.headers_out.is_empty()
+            && self.response.err_headers_out.is_empty()
+            && !self.response.no_cache
             && !self.matching.has_undecided()
     }
 
@@ -299,7 +197,8 @@ impl Request {
 
     /// A field of the response, for the log.
     pub fn field_out(&self, name: &[u8]) -> Option<&[u8]> {
-        let made = self.headers_out.get(name).or_else(|| self.err_headers_out.get(name));
+        let made =
+            self.response.headers_out.get(name).or_else(|| self.response.err_headers_out.get(name));
         made.or_else(|| self.given.as_ref()?.field(name))
     }
 

@@ -54,7 +54,7 @@ pub struct Lookups {
 impl Request {
     /// The target as the client sent it, before internal redirects.
     pub fn original_target(&self) -> &[u8] {
-        &self.original().unparsed_uri
+        &self.original().head.unparsed_uri
     }
 
     /// The request as received, before internal redirects.

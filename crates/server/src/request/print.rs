@@ -12,7 +12,7 @@ impl Request {
     /// Responds with a body that Apache's handler writes in pieces. Beyond a certain size the head
     /// is sent before the end is known: it has no `Content-Length`, and ranges do not apply.
     pub fn print(&mut self, body: Body) {
-        self.chunked |= body.length().is_none_or(|length| length > GATHERED_BYTES);
-        self.body = body;
+        self.response.chunked |= body.length().is_none_or(|length| length > GATHERED_BYTES);
+        self.response.body = body;
     }
 }

@@ -9,9 +9,9 @@ use rt::Witness;
 
 use super::{CONTENT_LIMIT, Content, OPEN_LIMIT, Resource};
 use server::engine::Engine;
-use server::facet::Facets;
 use server::files::validity::{Basis, Trace};
 use server::request::Request;
+use server::variant_key::VariantKeys;
 
 /// The most resources that a loop keeps.
 pub const RESOURCE_LIMIT: usize = 16 * 1024;
@@ -56,10 +56,10 @@ pub enum Lookup {
 #[derive(Default)]
 struct Known {
     /// What its responses depend on.
-    facets: Facets,
-    /// Responses, by what the facets were.
+    keys: VariantKeys,
+    /// Responses, by what the variant keys were.
     variants: Vec<(u64, Rc<Resource>)>,
-    /// Paths that a response has looked at, by what the facets were; where there is no mirror.
+    /// Paths that a response has looked at, by what the variant keys were; where there is no mirror.
     armed: Vec<(u64, Vec<Vec<u8>>)>,
 }
 
@@ -141,7 +141,7 @@ impl Resources {
         let mut generations = self.generations.borrow_mut();
         let sought = Sought { host: request.host.id, path };
         let Some(known) = generations.get(&sought, &self.limits) else { return Lookup::Nothing };
-        let code = known.facets.of(request);
+        let code = known.keys.of(request);
         let is_it = |(of, resource): &&(u64, Rc<Resource>)| {
             *of == code && resource.is_not_modified() == not_modified && resource.is_for(request)
         };
@@ -164,7 +164,7 @@ impl Resources {
         let mut generations = self.generations.borrow_mut();
         let known = generations.get(&sought, &self.limits);
         let armed = known.and_then(|known| {
-            let code = known.facets.of(request);
+            let code = known.keys.of(request);
             known.armed.iter().find(|(of, _)| *of == code).map(|(_, paths)| paths)
         });
         match armed {
@@ -190,8 +190,14 @@ impl Resources {
         paths.sort();
         paths.dedup();
         if paths.len() <= DEPENDENCY_LIMIT {
-            let code = |facets: &Facets| facets.of(request);
-            self.insert(request.host.id, path, &request.facets, code, New::Armed(paths));
+            let code = |keys: &VariantKeys| keys.of(request);
+            self.insert(
+                request.host.id,
+                path,
+                &request.depends.variant_keys,
+                code,
+                New::Armed(paths),
+            );
         }
     }
 
@@ -199,7 +205,7 @@ impl Resources {
     /// meanwhile.
     pub fn keep(&self, lesson: Lesson, request: &Request, path: &[u8], resource: Resource) {
         let engine = &request.engine;
-        let trace = request.trace.clone().unwrap_or_default();
+        let trace = request.depends.trace.clone().unwrap_or_default();
         let basis = match lesson {
             Lesson::None => return,
             Lesson::Paths => match Basis::of_facts(trace) {
@@ -216,8 +222,14 @@ impl Resources {
         }
         if basis.is_fresh(&engine.files, engine.handle.witness()) {
             let resource = Rc::new(Resource { basis: Some(basis), ..resource });
-            let code = |facets: &Facets| facets.of(request);
-            self.insert(request.host.id, path, &request.facets, code, New::Ready(resource));
+            let code = |keys: &VariantKeys| keys.of(request);
+            self.insert(
+                request.host.id,
+                path,
+                &request.depends.variant_keys,
+                code,
+                New::Ready(resource),
+            );
         }
     }
 
@@ -231,13 +243,13 @@ impl Resources {
         generations.old.remove(&sought);
     }
 
-    /// `code` says what the facets were in the request.
+    /// `code` says what the variant keys were in the request.
     fn insert(
         &self,
         host: u32,
         path: &[u8],
-        facets: &Facets,
-        code: impl Fn(&Facets) -> u64,
+        keys: &VariantKeys,
+        code: impl Fn(&VariantKeys) -> u64,
         new: New,
     ) {
         let generations = &mut *self.generations.borrow_mut();
@@ -249,7 +261,7 @@ impl Resources {
             }
             None => generations.old.remove(&sought).unwrap_or_default(),
         };
-        known.add(facets, code, new);
+        known.add(keys, code, new);
         generations.put(Key { host, path: path.into() }, known, &self.limits);
     }
 }
@@ -266,7 +278,7 @@ impl Armed {
         let Armed { paths, mut basis } = self;
         let is_known = trace.paths.iter().all(|path| paths.binary_search(path).is_ok());
         let is_fresh = is_known && basis.is_fresh(&engine.files, engine.handle.witness());
-        basis.leave_to(&request.filename, trace.links_matter);
+        basis.leave_to(&request.resource.filename, trace.links_matter);
         (is_fresh && basis.is_settled(engine.handle.clock().wall_us())).then_some(basis)
     }
 }
@@ -293,17 +305,17 @@ impl Generations {
 }
 
 impl Known {
-    fn add(&mut self, facets: &Facets, code: impl Fn(&Facets) -> u64, new: New) {
-        match self.facets.join(facets) {
-            // More facets count now: the others were distinguished by too few.
+    fn add(&mut self, keys: &VariantKeys, code: impl Fn(&VariantKeys) -> u64, new: New) {
+        match self.keys.join(keys) {
+            // More variant keys count now: the others were distinguished by too few.
             Some(true) => {
                 self.variants.clear();
                 self.armed.clear();
             }
             Some(false) => {}
-            None => *self = Known { facets: facets.clone(), ..Known::default() },
+            None => *self = Known { keys: keys.clone(), ..Known::default() },
         }
-        let code = code(&self.facets);
+        let code = code(&self.keys);
         match new {
             New::Armed(paths) => {
                 self.armed.retain(|(of, _)| *of != code);
@@ -362,12 +374,18 @@ mod tests {
     use super::*;
 
     fn note(resources: &Resources, target: &[u8], paths: &[&[u8]]) {
-        insert(resources, target, &Facets::default(), 0, paths);
+        insert(resources, target, &VariantKeys::default(), 0, paths);
     }
 
-    fn insert(resources: &Resources, target: &[u8], facets: &Facets, code: u64, paths: &[&[u8]]) {
+    fn insert(
+        resources: &Resources,
+        target: &[u8],
+        keys: &VariantKeys,
+        code: u64,
+        paths: &[&[u8]],
+    ) {
         let armed = New::Armed(paths.iter().map(|path| path.to_vec()).collect());
-        resources.insert(0, target, facets, |_| code, armed);
+        resources.insert(0, target, keys, |_| code, armed);
     }
 
     fn load(resources: &Resources) -> Load {
@@ -386,19 +404,19 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_kept_apart_by_what_their_facets_were() {
+    fn responses_are_kept_apart_by_their_variant_keys() {
         let resources = Resources::new(Limits::LOOP);
-        let mut facets = Facets::default();
-        insert(&resources, b"/a", &facets, 0, &[b"/srv"]);
+        let mut keys = VariantKeys::default();
+        insert(&resources, b"/a", &keys, 0, &[b"/srv"]);
         assert_eq!(load(&resources).entries, 1);
-        // What was kept without the facet says nothing any more.
-        facets.join(&Facets::one(&TAKES_GZIP)).unwrap();
-        insert(&resources, b"/a", &facets, 1, &[b"/srv"]);
+        // What was kept without the variant key says nothing any more.
+        keys.join(&VariantKeys::one(&TAKES_GZIP)).unwrap();
+        insert(&resources, b"/a", &keys, 1, &[b"/srv"]);
         assert_eq!(load(&resources).entries, 1);
-        insert(&resources, b"/a", &Facets::default(), 0, &[b"/srv"]);
+        insert(&resources, b"/a", &VariantKeys::default(), 0, &[b"/srv"]);
         assert_eq!(load(&resources).entries, 2);
         for code in 0..100 {
-            insert(&resources, b"/a", &facets, code, &[b"/srv"]);
+            insert(&resources, b"/a", &keys, code, &[b"/srv"]);
         }
         assert!(load(&resources).entries <= VARIANT_LIMIT);
         resources.forget(0, b"/a");
@@ -427,5 +445,6 @@ mod tests {
         assert!(!again(0, b"/b"));
     }
 
-    static TAKES_GZIP: server::facet::Facet = server::facet::Facet { name: "gzip", of: |_| 0 };
+    static TAKES_GZIP: server::variant_key::VariantKey =
+        server::variant_key::VariantKey { name: "gzip", of: |_| 0 };
 }

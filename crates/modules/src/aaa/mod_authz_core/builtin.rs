@@ -73,7 +73,7 @@ pub(super) fn method(target: &mut Target<'_>, arguments: &[u8]) -> Parsed {
 
 impl Requirement for Methods {
     fn check(&self, request: &mut Request) -> Authz {
-        granted_if(self.0.contains(request.method))
+        granted_if(self.0.contains(request.head.method))
     }
 }
 

@@ -161,7 +161,7 @@ fn authorize_user<'r>(cx: Bound<'r, AuthzCore>, request: &'r mut Request) -> Ste
 }
 
 fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
-    let uri = bstr::BString::from(request.uri.clone());
+    let uri = bstr::BString::from(request.resource.uri.clone());
     match found {
         Authz::Granted => Verdict::Ok,
         Authz::GeneralError | Authz::Later => Verdict::Status(500),
@@ -188,8 +188,8 @@ fn verdict_of_user(dir: &Dir, request: &mut Request, found: Authz) -> Verdict {
 }
 
 fn denied(request: &Request) -> Verdict {
-    let (before, name) = match request.filename.as_slice() {
-        b"" => ("uri ", request.uri.as_slice()),
+    let (before, name) = match request.resource.filename.as_slice() {
+        b"" => ("uri ", request.resource.uri.as_slice()),
         file => ("", file),
     };
     let name = bstr::BStr::new(name);

@@ -147,7 +147,7 @@ impl Rule {
 
     /// Evaluates at once, for rules that do not wait.
     fn check(&self, request: &mut Request, around: Logic) -> Authz {
-        if !self.methods.contains(request.method) {
+        if !self.methods.contains(request.head.method) {
             return self.other_methods(request, around);
         }
         let found = match &self.kind {
@@ -193,7 +193,7 @@ impl Rule {
         around: Logic,
     ) -> Pin<Box<dyn Future<Output = Authz> + 'r>> {
         Box::pin(async move {
-            if !self.waits() || !self.methods.contains(request.method) {
+            if !self.waits() || !self.methods.contains(request.head.method) {
                 return self.check(request, around);
             }
             let found = match &self.kind {

@@ -52,9 +52,9 @@ pub(super) fn is_coded(encoding: &[u8]) -> bool {
 pub(super) fn content_encoding(request: &Request) -> Vec<u8> {
     let field = |table: &wire::Table| table.get(b"Content-Encoding").map(<[u8]>::to_vec);
     let all = [
-        field(&request.headers_out),
-        field(&request.err_headers_out),
-        request.content_encoding.clone(),
+        field(&request.response.headers_out),
+        field(&request.response.err_headers_out),
+        request.response.content_encoding.clone(),
     ];
     all.into_iter().flatten().collect::<Vec<_>>().join(&b","[..])
 }
@@ -80,16 +80,16 @@ pub(super) fn without_gzip(encoding: &[u8]) -> Option<Vec<u8>> {
 /// Removes gzip from a response's codings, and returns whether it was there (`check_gzip`).
 pub(super) fn take_gzip(request: &mut Request) -> bool {
     const FIELD: &[u8] = b"Content-Encoding";
-    let in_own = request.headers_out.contains(FIELD);
-    let table = if in_own || !request.err_headers_out.contains(FIELD) {
-        &mut request.headers_out
+    let in_own = request.response.headers_out.contains(FIELD);
+    let table = if in_own || !request.response.err_headers_out.contains(FIELD) {
+        &mut request.response.headers_out
     } else {
-        &mut request.err_headers_out
+        &mut request.response.err_headers_out
     };
     let Some(field) = table.get(FIELD).map(<[u8]>::to_vec) else {
-        let of_request = request.content_encoding.as_deref().and_then(without_gzip);
+        let of_request = request.response.content_encoding.as_deref().and_then(without_gzip);
         let Some(rest) = of_request else { return false };
-        request.content_encoding = Some(rest).filter(|rest| !rest.is_empty());
+        request.response.content_encoding = Some(rest).filter(|rest| !rest.is_empty());
         return true;
     };
     let Some(rest) = without_gzip(&field) else { return false };
@@ -98,8 +98,8 @@ pub(super) fn take_gzip(request: &mut Request) -> bool {
     } else {
         table.set(FIELD, &rest);
     }
-    if request.content_encoding.is_some() {
-        request.content_encoding = Some(rest).filter(|rest| !rest.is_empty());
+    if request.response.content_encoding.is_some() {
+        request.response.content_encoding = Some(rest).filter(|rest| !rest.is_empty());
     }
     true
 }
@@ -109,13 +109,13 @@ pub(super) fn alter_etag(request: &mut Request, suffix: &[u8], how: AlterEtag) {
     match how {
         AlterEtag::NoChange => {}
         AlterEtag::Remove => {
-            request.headers_out.unset(b"ETag");
+            request.response.headers_out.unset(b"ETag");
         }
         AlterEtag::AddSuffix => {
-            let Some(etag) = request.headers_out.get(b"ETag") else { return };
+            let Some(etag) = request.response.headers_out.get(b"ETag") else { return };
             if let Some(open) = etag.strip_suffix(b"\"").filter(|open| open.len() > 1) {
                 let etag = [open, b"-", suffix, b"\""].concat();
-                request.headers_out.set(b"ETag", &etag);
+                request.response.headers_out.set(b"ETag", &etag);
             }
         }
     }

@@ -15,7 +15,7 @@ use super::{coding, unpacking};
 
 /// Creates the filter if the body's coding is gzip.
 pub(super) fn make(request: &mut Request) -> Option<InputFilter> {
-    let encoding = request.headers_in.get(b"Content-Encoding")?;
+    let encoding = request.head.headers_in.get(b"Content-Encoding")?;
     if !request.is_initial() || coding::without_gzip(encoding).is_none() {
         return None;
     }

@@ -1,10 +1,10 @@
 //! The output filters: DEFLATE and INFLATE.
 
 use server::body::Body;
-use server::facet::Facet;
 use server::filter::OutputFilter;
 use server::log::Level;
 use server::request::Request;
+use server::variant_key::VariantKey;
 
 use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
 use super::recode::{Coding, Ratio, Recoded, Totals};
@@ -25,24 +25,24 @@ impl OutputFilter for Pack {
             return body;
         }
         // Caches must know that the response depends on the field, whatever the outcome.
-        request.headers_out.merge(b"Vary", b"Accept-Encoding");
+        request.response.headers_out.merge(b"Vary", b"Accept-Encoding");
         if !request.env.contains(b"force-gzip") && request.depends_on(&TAKES_GZIP) == 0 {
             return body;
         }
         let packing = packing(request);
-        if packing.window_bits < WINDOW_BITS_MIN && request.status != 304 {
+        if packing.window_bits < WINDOW_BITS_MIN && request.response.status != 304 {
             let why = "unable to init Zlib: deflateInit2 returned -2";
-            let uri = String::from_utf8_lossy(&request.uri).into_owned();
+            let uri = String::from_utf8_lossy(&request.resource.uri).into_owned();
             request.log::<Deflate>(Level::Error, 1383, format_args!("{why}: URL {uri}"));
             // Each of these responses is to be logged.
-            request.pure = false;
+            request.depends.pure = false;
             return body;
         }
         name_coding(request);
-        request.headers_out.unset(b"Content-Length");
-        request.headers_out.unset(b"Content-MD5");
+        request.response.headers_out.unset(b"Content-Length");
+        request.response.headers_out.unset(b"Content-MD5");
         coding::alter_etag(request, b"gzip", packing.etag);
-        if request.status == 304 {
+        if request.response.status == 304 {
             return body;
         }
         let mut head = Vec::new();
@@ -50,7 +50,7 @@ impl OutputFilter for Pack {
         let totals = Totals::default();
         request.keep(totals.clone());
         // A cached response has no totals to log.
-        request.pure &= !packing.has_notes();
+        request.depends.pure &= !packing.has_notes();
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
         body_of(request, recoded, packing.buffer_bytes)
     }
@@ -61,10 +61,10 @@ impl OutputFilter for Pack {
 }
 
 /// Whether the client accepts gzip.
-static TAKES_GZIP: Facet = Facet {
+static TAKES_GZIP: VariantKey = VariantKey {
     name: "Accept-Encoding: gzip",
     of: |request| {
-        let field = request.headers_in.get(b"Accept-Encoding");
+        let field = request.head.headers_in.get(b"Accept-Encoding");
         u16::from(field.is_some_and(coding::accepts_gzip))
     },
 };
@@ -72,14 +72,17 @@ static TAKES_GZIP: Facet = Facet {
 /// Whether a response could be compressed, regardless of the client.
 fn is_candidate(request: &Request, body: &Body) -> bool {
     if request.main.is_some()
-        || request.status == 204
+        || request.response.status == 204
         || request.env.contains(b"no-gzip")
-        || request.headers_out.contains(b"Content-Range")
+        || request.response.headers_out.contains(b"Content-Range")
     {
         return false;
     }
-    let is_html =
-        request.content_type.as_deref().is_some_and(|media| media.starts_with(b"text/html"));
+    let is_html = request
+        .response
+        .content_type
+        .as_deref()
+        .is_some_and(|media| media.starts_with(b"text/html"));
     if !is_html && request.env.get(b"gzip-only-text/html") == Some(b"1") {
         return false;
     }
@@ -94,12 +97,13 @@ fn name_coding(request: &mut Request) {
     const FIELD: &[u8] = b"Content-Encoding";
     let before = coding::content_encoding(request);
     if before.is_empty() || before.eq_ignore_ascii_case(b"identity") {
-        request.headers_out.set(FIELD, b"gzip");
+        request.response.headers_out.set(FIELD, b"gzip");
     } else {
-        request.headers_out.merge(FIELD, b"gzip");
+        request.response.headers_out.merge(FIELD, b"gzip");
     }
-    if request.content_encoding.is_some() {
-        request.content_encoding = request.headers_out.get(FIELD).map(<[u8]>::to_vec);
+    if request.response.content_encoding.is_some() {
+        request.response.content_encoding =
+            request.response.headers_out.get(FIELD).map(<[u8]>::to_vec);
     }
 }
 
@@ -110,16 +114,16 @@ impl OutputFilter for Unpack {
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
         let nothing = body.length() == Some(0);
         if request.main.is_some()
-            || request.status == 204
+            || request.response.status == 204
             || nothing
-            || request.headers_out.contains(b"Content-Range")
+            || request.response.headers_out.contains(b"Content-Range")
             || !coding::take_gzip(request)
         {
             return body;
         }
         let packing = packing(request);
-        request.headers_out.unset(b"Content-Length");
-        request.headers_out.unset(b"Content-MD5");
+        request.response.headers_out.unset(b"Content-Length");
+        request.response.headers_out.unset(b"Content-MD5");
         coding::alter_etag(request, b"gunzip", packing.etag);
         let limits = unpacking(request);
         let ratio = Ratio::new(limits.ratio_limit, limits.ratio_burst);
@@ -132,6 +136,6 @@ impl OutputFilter for Unpack {
 /// The recoded body. If it is complete its length is known, even if that of the old one was not.
 fn body_of(request: &mut Request, recoded: Recoded, buffer_bytes: usize) -> Body {
     let body = recoded.into_body(buffer_bytes);
-    request.chunked &= body.length().is_none();
+    request.response.chunked &= body.length().is_none();
     body
 }

@@ -32,8 +32,8 @@ pub(super) fn insert<'r>(filter: Bound<'r, Filter>, request: &'r mut Request) ->
         }
         if smart.protocol & (NO_BYTERANGE | CHANGE_LENGTH) != 0 {
             request.interferes_with_range();
-            if let Some(range) = request.headers_in.get(b"Range").map(<[u8]>::to_vec) {
-                request.headers_in.unset(b"Range");
+            if let Some(range) = request.head.headers_in.get(b"Range").map(<[u8]>::to_vec) {
+                request.head.headers_in.unset(b"Range");
                 request.keep(KeptRange(range));
             }
         }
@@ -50,7 +50,7 @@ struct KeptRange(Vec<u8>);
 /// Whether no provider can match, determined before the handler runs: a file's media type does not
 /// change, so a response that no filter touches can be cached.
 fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
-    let is_file = request.handler.is_none() && request.file.kind == FileKind::Regular;
+    let is_file = request.handler.is_none() && request.resource.file.kind == FileKind::Regular;
     is_file
         && smart.trace == 0
         && smart.protocol == 0
@@ -62,7 +62,7 @@ fn never_matches(smart: &SmartFilter, request: &Request) -> bool {
 
 /// Whether the media type without parameters is in the list; comparison is case-sensitive.
 fn has_type(request: &Request, types: &[Vec<u8>]) -> bool {
-    let Some(media_type) = request.content_type.as_deref() else { return false };
+    let Some(media_type) = request.response.content_type.as_deref() else { return false };
     let end = media_type.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t'));
     let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
     types.iter().any(|known| known == bare)
@@ -128,25 +128,25 @@ fn chosen(provider: &Provider, request: &mut Request) -> Result<Result<bool, ()>
 fn run(provider: &Provider, request: &mut Request, body: Body) -> Body {
     let flags = protocol::get(&provider.protocol);
     if flags & CHANGE != 0 {
-        request.headers_out.unset(b"Content-MD5");
-        request.headers_out.unset(b"ETag");
+        request.response.headers_out.unset(b"Content-MD5");
+        request.response.headers_out.unset(b"ETag");
         if flags & CHANGE_LENGTH != 0 {
-            request.headers_out.unset(b"Content-Length");
+            request.response.headers_out.unset(b"Content-Length");
         }
     }
     if flags & NO_CACHE != 0 {
-        request.headers_out.unset(b"Last-Modified");
-        request.headers_out.add(b"Cache-Control", b"no-cache");
+        request.response.headers_out.unset(b"Last-Modified");
+        request.response.headers_out.add(b"Cache-Control", b"no-cache");
     }
     if flags & NO_BYTERANGE != 0 {
-        request.headers_out.set(b"Accept-Ranges", b"none");
+        request.response.headers_out.set(b"Accept-Ranges", b"none");
     } else if let Some(KeptRange(range)) = request.kept::<KeptRange>() {
         let range = range.clone();
-        request.headers_in.set(b"Range", &range);
+        request.head.headers_in.set(b"Range", &range);
     }
     match (provider.filter.make)(request) {
         Some(filter) => {
-            request.pure &= filter.is_pure();
+            request.depends.pure &= filter.is_pure();
             filter.apply(request, body)
         }
         None => body,

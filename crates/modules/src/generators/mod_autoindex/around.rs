@@ -58,7 +58,7 @@ pub async fn head(
     title: &[u8],
     parts: &mut Parts,
 ) {
-    let name = item::find(&config.headers, &facts(&request.filename)).map(<[u8]>::to_vec);
+    let name = item::find(&config.headers, &facts(&request.resource.filename)).map(<[u8]>::to_vec);
     let mut needs_preamble = true;
     let mut needs_heading = true;
     if let Some(name) = name {
@@ -95,7 +95,7 @@ pub async fn head(
 
 /// Writes the text after the list.
 pub async fn tail(config: &DirConfig, request: &mut Request, flags: Flags, parts: &mut Parts) {
-    let name = item::find(&config.readmes, &facts(&request.filename)).map(<[u8]>::to_vec);
+    let name = item::find(&config.readmes, &facts(&request.resource.filename)).map(<[u8]>::to_vec);
     let (mut needs_signature, mut needs_end) = (true, true);
     if let Some(name) = name {
         match around(request, name, false).await {
@@ -162,28 +162,28 @@ enum Around {
 /// Looks up a file. The header is requested with our query, as if the client accepted only text.
 async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Around {
     let kept = ["Accept", "Accept-Encoding"].map(|field| {
-        (field.as_bytes(), request.headers_in.get(field.as_bytes()).map(<[u8]>::to_vec))
+        (field.as_bytes(), request.head.headers_in.get(field.as_bytes()).map(<[u8]>::to_vec))
     });
     if is_header {
-        request.headers_in.set(b"Accept", b"text/html, text/plain");
-        request.headers_in.unset(b"Accept-Encoding");
+        request.head.headers_in.set(b"Accept", b"text/html, text/plain");
+        request.head.headers_in.unset(b"Accept-Encoding");
         name = request.with_query(name);
     }
     let sub = subrequest::lookup_uri(request, &name, Method::GET).await;
     if is_header {
         for (field, value) in kept {
             match value {
-                Some(value) => request.headers_in.set(field, &value),
+                Some(value) => request.head.headers_in.set(field, &value),
                 None => {
-                    request.headers_in.unset(field);
+                    request.head.headers_in.unset(field);
                 }
             }
         }
     }
-    if sub.status != 200 || sub.file.kind != FileKind::Regular {
+    if sub.response.status != 200 || sub.resource.file.kind != FileKind::Regular {
         return Around::Nothing;
     }
-    let Some(media_type) = sub.content_type.as_deref() else { return Around::Nothing };
+    let Some(media_type) = sub.response.content_type.as_deref() else { return Around::Nothing };
     let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let is_page = bare.eq_ignore_ascii_case(b"text/html")
         || bare.eq_ignore_ascii_case(b"application/xhtml+xml");
@@ -194,7 +194,7 @@ async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Ar
     if !is_text {
         return Around::Nothing;
     }
-    let file = sub.filename;
+    let file = sub.resource.filename;
     let pool = request.engine.handle.blocking().clone();
     let text = pool.run(Work::File, move || read(&file)).await.ok().flatten();
     text.map_or(Around::Nothing, |text| Around::Text(plain(&text)))
@@ -230,7 +230,7 @@ async fn run(sub: &mut Request, parts: &mut Parts) -> bool {
     }
     server::filter::apply_all(sub).await;
     parts.is_open = true;
-    parts.parts.push_back(std::mem::take(&mut sub.body));
+    parts.parts.push_back(std::mem::take(&mut sub.response.body));
     true
 }
 

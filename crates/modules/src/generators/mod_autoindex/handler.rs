@@ -40,8 +40,8 @@ pub(super) fn handle_always<'r>(bound: Bound<'r, Autoindex>, request: &'r mut Re
 
 fn respond<'r>(config: &'r DirConfig, request: &'r mut Request, allowed: bool) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
-    request.allowed = request.allowed.union(get);
-    if request.method != Method::GET {
+    request.response.allowed = request.response.allowed.union(get);
+    if request.head.method != Method::GET {
         return Step::DECLINED;
     }
     if !allowed {
@@ -52,7 +52,7 @@ fn respond<'r>(config: &'r DirConfig, request: &'r mut Request, allowed: bool) -
 }
 
 fn refuse(request: &Request) {
-    let file = bstr::BStr::new(&request.filename);
+    let file = bstr::BStr::new(&request.resource.filename);
     let names = bstr::BStr::new(request.notes.get(b"dir-index-names").unwrap_or(b"none"));
     request.log::<Autoindex>(
         Level::Error,
@@ -68,16 +68,16 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     if let Err(status) = discard_body(request).await {
         return Verdict::Status(status);
     }
-    if request.filename.last() != Some(&b'/') {
-        request.filename.push(b'/');
+    if request.resource.filename.last() != Some(&b'/') {
+        request.resource.filename.push(b'/');
     }
-    let directory = request.filename.clone();
+    let directory = request.resource.filename.clone();
     let pool = request.engine.handle.blocking().clone();
     let names = match pool.run(Work::File, move || list::read(&directory)).await {
         Ok(Ok(names)) => names,
         Ok(Err(error)) => {
             let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0));
-            let file = bstr::BStr::new(&request.filename);
+            let file = bstr::BStr::new(&request.resource.filename);
             request.log_error::<Autoindex>(
                 Level::Error,
                 1275,
@@ -90,8 +90,8 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     };
     let flags = config.options.flags();
     describe(config, request, flags);
-    if request.header_only {
-        request.body = Body::Empty;
+    if request.head.header_only {
+        request.response.body = Body::Empty;
         return Verdict::Ok;
     }
     let order = config.order.get().copied().unwrap_or_default();
@@ -115,7 +115,7 @@ async fn index(config: &DirConfig, request: &mut Request) -> Verdict {
     }
     parts.put(page.out);
     around::tail(config, request, wanted.flags, &mut parts).await;
-    request.chunked |= parts.is_open;
+    request.response.chunked |= parts.is_open;
     request.print(parts.into_body());
     Verdict::Ok
 }
@@ -146,19 +146,19 @@ async fn sorted(
 fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
     let media_type = config.options.media_type.get().map_or(&b"text/html"[..], Vec::as_slice);
     let charset = config.options.charset.get().map_or(&b"ISO-8859-1"[..], Vec::as_slice);
-    request.content_type = Some(match charset {
+    request.response.content_type = Some(match charset {
         [] => media_type.to_vec(),
         _ => [media_type, b";charset=", charset].concat(),
     });
     if flags.has(Flags::TRACK_MODIFIED) {
-        let info = request.file;
-        request.mtime_us = Some(info.mtime_us);
+        let info = request.resource.file;
+        request.response.mtime_us = Some(info.mtime_us);
         let mtime = (info.mtime_us / SECOND_US).min(request.time_us / SECOND_US);
         let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
-        request.headers_out.set(b"Last-Modified", &date);
+        request.response.headers_out.set(b"Last-Modified", &date);
         let tag = etag::of_file(&info, request.plan.core.file_etag.parts(), request.time_us);
         if !tag.is_empty() {
-            request.headers_out.set(b"ETag", &tag);
+            request.response.headers_out.set(b"ETag", &tag);
         }
     }
 }
@@ -166,7 +166,7 @@ fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
 /// The path for display, without trailing slashes.
 fn title(request: &Request) -> Vec<u8> {
     let mut title = Vec::new();
-    escape::html(&mut title, &request.uri);
+    escape::html(&mut title, &request.resource.uri);
     while title.len() > 1 && title.last() == Some(&b'/') {
         title.pop();
     }

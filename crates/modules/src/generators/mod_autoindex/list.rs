@@ -49,10 +49,10 @@ pub fn read(directory: &[u8]) -> io::Result<Vec<Name>> {
 
 /// The entry of the parent directory; `None` at the root, or if it is ignored.
 pub fn parent(config: &DirConfig, request: &Request, flags: Flags) -> Option<Entry> {
-    let uri = request.uri.as_slice();
+    let uri = request.resource.uri.as_slice();
     let bare = uri.strip_suffix(b"/").unwrap_or(uri);
     let above = bare.iter().rposition(|byte| *byte == b'/')?;
-    let path = [&request.filename, &b".."[..]].concat();
+    let path = [&request.resource.filename, &b".."[..]].concat();
     if config.ignored.has(&path) {
         return None;
     }
@@ -113,7 +113,7 @@ fn is_wanted(config: &DirConfig, request: &Request, wanted: &Wanted, name: &[u8]
     }
     let fits = |pattern: &Vec<u8>| fnmatch(pattern, name, HOW);
     wanted.pattern.as_ref().is_none_or(fits)
-        && !config.ignored.has(&[&request.filename, name].concat())
+        && !config.ignored.has(&[&request.resource.filename, name].concat())
 }
 
 /// Looks a name up by a subrequest. Returns the entry, and the file whose title is to be read.
@@ -123,26 +123,26 @@ async fn look_up(
     flags: Flags,
     name: Name,
 ) -> Option<(Entry, Option<Vec<u8>>)> {
-    let path = [request.filename.as_slice(), &name.name].concat();
+    let path = [request.resource.filename.as_slice(), &name.name].concat();
     let mut shown = name.name;
     if name.is_directory {
         shown.push(b'/');
     }
     let sub = subrequest::lookup_file(request, &shown).await;
-    let forbidden = flags.has(Flags::SHOW_FORBIDDEN) && matches!(sub.status, 401 | 403);
-    let can_be_had = matches!(sub.status, 200..=399) || forbidden;
-    if !can_be_had || !matches!(sub.file.kind, FileKind::Directory | FileKind::Regular) {
+    let forbidden = flags.has(Flags::SHOW_FORBIDDEN) && matches!(sub.response.status, 401 | 403);
+    let can_be_had = matches!(sub.response.status, 200..=399) || forbidden;
+    if !can_be_had || !matches!(sub.resource.file.kind, FileKind::Directory | FileKind::Regular) {
         return None;
     }
     let mut entry = Entry { name: shown, ..Entry::default() };
     if !flags.has(Flags::FANCY) && !flags.has(Flags::TABLE) {
         return Some((entry, None));
     }
-    entry.mtime_us = Some(sub.file.mtime_us);
+    entry.mtime_us = Some(sub.resource.file.mtime_us);
     let facts = Facts {
         path: &path,
-        media_type: sub.content_type.as_deref(),
-        encoding: sub.content_encoding.as_deref(),
+        media_type: sub.response.content_type.as_deref(),
+        encoding: sub.response.content_encoding.as_deref(),
         path_only: name.is_directory,
     };
     let own = |items| item::find(items, &facts).map(<[u8]>::to_vec);
@@ -154,14 +154,14 @@ async fn look_up(
         entry.alt = entry.alt.or_else(|| default(&config.alts)).or_else(|| Some(b"DIR".to_vec()));
         entry.is_folder = flags.has(Flags::FOLDERS_FIRST);
     } else {
-        entry.size = Some(sub.file.size);
+        entry.size = Some(sub.resource.file.size);
     }
     entry.description = describe::find(&config.descriptions, &path).map(<[u8]>::to_vec);
-    let is_page = sub.status == 200
-        && sub.content_encoding.is_none()
-        && sub.content_type.as_deref().is_some_and(is_html);
+    let is_page = sub.response.status == 200
+        && sub.response.content_encoding.is_none()
+        && sub.response.content_type.as_deref().is_some_and(is_html);
     let scan = flags.has(Flags::SCAN_TITLES) && entry.description.is_none() && is_page;
-    Some((entry, scan.then_some(sub.filename)))
+    Some((entry, scan.then_some(sub.resource.filename)))
 }
 
 fn is_html(media_type: &[u8]) -> bool {

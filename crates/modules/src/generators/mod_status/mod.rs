@@ -49,8 +49,8 @@ const REFRESH_S: i64 = 10;
 /// Source: `status_handler`.
 fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
-    request.allowed = get;
-    if request.method != Method::GET {
+    request.response.allowed = get;
+    if request.head.method != Method::GET {
         return Step::DECLINED;
     }
     let query = request.query().unwrap_or_default().to_vec();
@@ -59,7 +59,7 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
         let rest = query.get(at + b"refresh".len()..).unwrap_or_default();
         let seconds = rest.strip_prefix(b"=").map_or(0, number::leading);
         let seconds = if seconds < 1 { REFRESH_S } else { seconds };
-        request.headers_out.set(b"Refresh", seconds.to_string().as_bytes());
+        request.response.headers_out.set(b"Refresh", seconds.to_string().as_bytes());
     }
     let extended = is_extended(request);
     if extended {
@@ -69,10 +69,10 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     request.engine.publish();
     let report = Report::gather(request, extended);
     let text = if says(b"auto").is_some() {
-        request.content_type = Some(b"text/plain; charset=ISO-8859-1".to_vec());
+        request.response.content_type = Some(b"text/plain; charset=ISO-8859-1".to_vec());
         auto::write(&report)
     } else {
-        request.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
+        request.response.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
         let signature = server::errors::signature(request, b"<hr />\n");
         page::write(&report, says(b"notable").is_none(), &signature)
     };

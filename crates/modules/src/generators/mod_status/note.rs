@@ -46,12 +46,12 @@ impl Noted {
     fn take(&mut self, request: &Request) -> bool {
         let is_other = self.take_names(request);
         let line = shown(request);
-        if !is_other && self.line == line && self.protocol == request.protocol {
+        if !is_other && self.line == line && self.protocol == request.head.protocol {
             return false;
         }
         self.line.clear();
         self.line.extend_from_slice(line);
-        self.protocol = request.protocol;
+        self.protocol = request.head.protocol;
         true
     }
 
@@ -103,7 +103,7 @@ pub(super) fn begin(request: &Request) {
 
 /// The part of the request line that is shown; its end with `SeeRequestTail`.
 fn shown(request: &Request) -> &[u8] {
-    let line = request.request_line.as_slice();
+    let line = request.head.request_line.as_slice();
     let globals = &request.engine.server.main().core.globals.0;
     if globals.see_request_tail.or(false) {
         line.get(line.len().saturating_sub(SHOWN_BYTES)..).unwrap_or_default()

@@ -37,8 +37,8 @@ struct Found {
 
 /// Sets type, encoding, language, handler and filters of a request.
 pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<'r> {
-    if request.file.kind == FileKind::Directory {
-        request.content_type = Some(DIRECTORY_TYPE.to_vec());
+    if request.resource.file.kind == FileKind::Directory {
+        request.response.content_type = Some(DIRECTORY_TYPE.to_vec());
         return Step::OK;
     }
     let name = named(bound.dir, request);
@@ -50,18 +50,18 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
     if found.is_recognized {
         request.keep(Unrecognized(std::mem::take(&mut found.unrecognized)));
     }
-    if let Some(media_type) = &mut request.content_type
+    if let Some(media_type) = &mut request.response.content_type
         && (found.charset.is_some() || media_type.contains(&b';'))
         && let Some(rewritten) = parameters::rewritten(media_type, found.charset.as_deref())
     {
         *media_type = rewritten;
     }
-    if request.content_languages.is_empty()
+    if request.response.content_languages.is_empty()
         && let Some(default) = bound.dir.default_language.get()
     {
-        request.content_languages.push(default.clone());
+        request.response.content_languages.push(default.clone());
     }
-    match &request.content_type {
+    match &request.response.content_type {
         Some(_) => Step::OK,
         None => Step::DECLINED,
     }
@@ -69,9 +69,9 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
 
 /// The name whose extensions count: the file's, with path information if configured.
 fn named(directory: &Directory, request: &Request) -> Vec<u8> {
-    let mut whole = request.filename.clone();
+    let mut whole = request.resource.filename.clone();
     if directory.use_path_info.or(false) {
-        whole.extend_from_slice(&request.path_info);
+        whole.extend_from_slice(&request.resource.path_info);
     }
     let start = whole.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     whole.split_off(start)
@@ -86,7 +86,7 @@ fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, writte
         configured.is_some_and(|one| one.media_type == super::extension::Meaning::Removed);
     let from_file = || bound.server.types.0.get(&extension).filter(|_| !removed);
     if let Some(media_type) = media_type.or_else(from_file) {
-        request.content_type = Some(media_type.to_vec());
+        request.response.content_type = Some(media_type.to_vec());
         known = true;
     }
     if let Some(one) = configured {
@@ -114,16 +114,16 @@ fn apply(
         known = true;
     }
     if let Some(language) = extension.language.get() {
-        request.content_languages.push(language.to_vec());
+        request.response.content_languages.push(language.to_vec());
         known = true;
     }
     if let Some(encoding) = extension.encoding.get() {
-        match &mut request.content_encoding {
+        match &mut request.response.content_encoding {
             Some(encodings) => {
                 encodings.extend_from_slice(b", ");
                 encodings.extend_from_slice(encoding);
             }
-            None => request.content_encoding = Some(encoding.to_vec()),
+            None => request.response.content_encoding = Some(encoding.to_vec()),
         }
         known = true;
     }

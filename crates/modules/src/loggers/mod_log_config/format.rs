@@ -157,7 +157,7 @@ fn directive<'t>(text: &'t [u8], registry: &Registry) -> Result<(Directive, &'t 
 impl Directive {
     fn write(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         if !self.statuses.is_empty() {
-            let listed = self.statuses.contains(&request.status);
+            let listed = self.statuses.contains(&request.response.status);
             if listed == self.negated {
                 return Value::None;
             }

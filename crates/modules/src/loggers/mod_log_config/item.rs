@@ -206,15 +206,17 @@ impl Item {
         Some(match self {
             Item::Env(name) => request.env.get(name).and_then(borrowed),
             Item::Note(name) => request.notes.get(name).and_then(borrowed),
-            Item::HeaderIn(name) => request.headers_in.get(name).and_then(borrowed),
-            Item::TrailerIn(name) => request.trailers_in.get(name).and_then(borrowed),
-            Item::TrailerOut(name) => request.trailers_out.get(name).and_then(borrowed),
+            Item::HeaderIn(name) => request.head.headers_in.get(name).and_then(borrowed),
+            Item::TrailerIn(name) => request.head.trailers_in.get(name).and_then(borrowed),
+            Item::TrailerOut(name) => request.response.trailers_out.get(name).and_then(borrowed),
             Item::HeaderOut(name) => header_out(request, name),
-            Item::Cookie(name) => cookie(&request.headers_in, name).map(Into::into),
-            Item::Filename => borrowed(&request.filename).filter(|name| !name.is_empty()),
-            Item::RequestLine => borrowed(&request.request_line).filter(|line| !line.is_empty()),
-            Item::Path => borrowed(&request.uri).filter(|path| !path.is_empty()),
-            Item::Method => borrowed(&request.method_name).filter(|name| !name.is_empty()),
+            Item::Cookie(name) => cookie(&request.head.headers_in, name).map(Into::into),
+            Item::Filename => borrowed(&request.resource.filename).filter(|name| !name.is_empty()),
+            Item::RequestLine => {
+                borrowed(&request.head.request_line).filter(|line| !line.is_empty())
+            }
+            Item::Path => borrowed(&request.resource.uri).filter(|path| !path.is_empty()),
+            Item::Method => borrowed(&request.head.method_name).filter(|name| !name.is_empty()),
             Item::User => match request.user.as_deref() {
                 Some(b"") => borrowed(b"\"\""),
                 Some(user) => borrowed(user),
@@ -240,8 +242,10 @@ impl Item {
             }
             Item::ClientAddress { of_connection: true } => address(request.connection.peer, out),
             Item::LocalAddress => address(request.connection.local, out),
-            Item::BodyBytes { dash: true } if request.bytes_sent == 0 => return Value::None,
-            Item::BodyBytes { .. } => number(request.bytes_sent, out),
+            Item::BodyBytes { dash: true } if request.response.bytes_sent == 0 => {
+                return Value::None;
+            }
+            Item::BodyBytes { .. } => number(request.response.bytes_sent, out),
             Item::Duration(unit) => {
                 let now = request.engine.handle.clock().precise_wall_us();
                 number(now.saturating_sub(request.time_us) / unit, out);
@@ -259,7 +263,7 @@ impl Item {
             Item::Port(Port::Local) => number(request.connection.local.port().into(), out),
             Item::Port(Port::Remote) => number(request.connection.peer.port().into(), out),
             Item::Process(process) => process.write(out),
-            Item::Status => number(request.status.into(), out),
+            Item::Status => number(request.response.status.into(), out),
             Item::Time(time) => {
                 let clock = request.engine.handle.clock();
                 let at = if time.at_end { clock.precise_wall_us() } else { request.time_us };
@@ -310,7 +314,7 @@ fn duration(argument: &[u8]) -> Result<Item, String> {
 fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<'r, [u8]>> {
     if name.eq_ignore_ascii_case(b"content-type") {
         // Without parameters, as with `ap_field_noparam`.
-        let media_type = request.content_type.as_deref()?;
+        let media_type = request.response.content_type.as_deref()?;
         let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
         return Some(bare.trim_ascii_end().into());
     }

@@ -60,7 +60,7 @@ impl From<Later> for Unknown {
 impl Alias {
     /// The file for a request's path; `None` if the alias does not apply.
     pub fn apply(&self, request: &Request) -> Result<Option<Vec<u8>>, Unknown> {
-        let uri = request.uri.as_slice();
+        let uri = request.resource.uri.as_slice();
         match &self.from {
             Pattern::Prefix(prefix) => Ok(prefix_length(uri, prefix).map(|length| {
                 let rest = uri.get(length..).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Redirect {
     /// The URL for a request's path, empty for a status without one; `None` if the redirect does
     /// not apply.
     pub fn apply(&self, request: &Request) -> Result<Option<Vec<u8>>, Unknown> {
-        let uri = request.uri.as_slice();
+        let uri = request.resource.uri.as_slice();
         let target = self.target.as_deref().unwrap_or_default();
         match &self.from {
             Pattern::Prefix(prefix) => Ok(prefix_length(uri, prefix).map(|length| {
@@ -92,13 +92,13 @@ impl Redirect {
 
 fn fill(request: &Request, regex: &Regex, template: &[u8]) -> Result<Option<Vec<u8>>, Unknown> {
     let mut captures = Captures::new();
-    match request.matches(regex, &request.uri, Some(&mut captures))? {
+    match request.matches(regex, &request.resource.uri, Some(&mut captures))? {
         Matched::Yes => {}
         Matched::No => return Ok(None),
         Matched::Undecided(_) => return Err(Unknown::Undecided),
     }
     let mut found = Vec::new();
-    substitute(template, &request.uri, &captures, MAX_SUBSTITUTION_BYTES, &mut found)?;
+    substitute(template, &request.resource.uri, &captures, MAX_SUBSTITUTION_BYTES, &mut found)?;
     Ok(Some(found))
 }
 

@@ -93,7 +93,7 @@ fn redirects(alias: Bound<'_, Alias>) -> bool {
 
 /// Source: `translate_alias_redir`
 fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> {
-    if !matches!(request.uri.first(), None | Some(b'/')) {
+    if !matches!(request.resource.uri.first(), None | Some(b'/')) {
         return Step::DECLINED;
     }
     matching::settle(request, move |request| {
@@ -101,8 +101,8 @@ fn translate<'r>(alias: Bound<'r, Alias>, request: &'r mut Request) -> Step<'r> 
             return Ok(Verdict::Status(answer(alias.dir, request, found)));
         }
         let Some(file) = find_file(alias, request)? else { return Ok(Verdict::Declined) };
-        request.canonical_filename.clone_from(&file);
-        request.filename = file;
+        request.resource.canonical_filename.clone_from(&file);
+        request.resource.filename = file;
         Ok(Verdict::Ok)
     })
 }
@@ -160,7 +160,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
         target = request.construct_url(&target);
     }
     if !is_path && !entry::is_url(&target) {
-        let (uri, target) = (bstr::BStr::new(&request.uri), bstr::BStr::new(&target));
+        let (uri, target) = (bstr::BStr::new(&request.resource.uri), bstr::BStr::new(&target));
         request.log::<Alias>(
             Level::Error,
             674,
@@ -177,7 +177,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
         target.push(b'?');
         target.extend_from_slice(args);
     }
-    request.headers_out.set(b"Location", &target);
+    request.response.headers_out.set(b"Location", &target);
     status
 }
 
@@ -190,10 +190,10 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
             500u16
         })?;
         if alias.dir.preserve_path.or(false)
-            && let Some(length) = entry::prefix_length(&request.uri, &whole.path)
+            && let Some(length) = entry::prefix_length(&request.resource.uri, &whole.path)
         {
             set_context(request, &whole.path, &found);
-            found.extend_from_slice(request.uri.get(length..).unwrap_or_default());
+            found.extend_from_slice(request.resource.uri.get(length..).unwrap_or_default());
         }
         set_handler(request, whole.handler);
         return Ok(below_server_root(request, &found));

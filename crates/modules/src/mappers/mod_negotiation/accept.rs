@@ -94,9 +94,9 @@ impl Terms {
     /// Parses `Negotiate` (`parse_negotiate_header`).
     pub fn read(request: &Request) -> Terms {
         let mut terms = Terms::plain(true);
-        let Some(field) = request.headers_in.get(b"Negotiate") else { return terms };
+        let Some(field) = request.head.headers_in.get(b"Negotiate") else { return terms };
         // Lynx sends "trans" without supporting it.
-        let agent = request.headers_in.get(b"User-Agent").unwrap_or_default();
+        let agent = request.head.headers_in.get(b"User-Agent").unwrap_or_default();
         if field == b"trans" && agent.starts_with(b"Lynx") {
             return terms;
         }

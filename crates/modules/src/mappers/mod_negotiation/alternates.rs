@@ -7,7 +7,7 @@ use super::variant::Variant;
 
 /// Sets `Alternates`, `Vary` and `TCN` (`set_neg_headers`).
 pub(super) fn set_fields(request: &mut Request, terms: &Terms, variants: &[Variant], clear: bool) {
-    let fields = &mut request.err_headers_out;
+    let fields = &mut request.response.err_headers_out;
     if terms.alternates && !variants.is_empty() {
         let all: Vec<Vec<u8>> = variants.iter().map(alternate).collect();
         fields.merge(b"Alternates", &all.join(&b", "[..]));

@@ -9,17 +9,20 @@ use super::quality::without_x;
 
 /// Sets the content's encoding to the client's name for it (`fix_encoding`).
 pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> Step<'r> {
-    let Some(own) = request.content_encoding.as_deref().filter(|own| !own.is_empty()) else {
+    let Some(own) = request.response.content_encoding.as_deref().filter(|own| !own.is_empty())
+    else {
         return Step::DECLINED;
     };
     let plain = without_x(own);
-    request.pure = false;
-    let Some(field) = request.headers_in.get(b"Accept-Encoding") else { return Step::DECLINED };
+    request.depends.pure = false;
+    let Some(field) = request.head.headers_in.get(b"Accept-Encoding") else {
+        return Step::DECLINED;
+    };
     let names = accept::parse(field).into_iter().map(|entry| entry.name);
     let mut with_x = None;
     for name in names {
         if name == plain {
-            request.content_encoding = Some(name);
+            request.response.content_encoding = Some(name);
             return Step::OK;
         }
         if name.strip_prefix(b"x-") == Some(plain) {
@@ -28,7 +31,7 @@ pub(super) fn fix<'r>(_: Bound<'r, Negotiation>, request: &'r mut Request) -> St
     }
     match with_x {
         Some(name) => {
-            request.content_encoding = Some(name);
+            request.response.content_encoding = Some(name);
             Step::OK
         }
         None => Step::DECLINED,

@@ -26,7 +26,7 @@ pub(super) fn handle<'r>(
     negotiation: Bound<'r, Negotiation>,
     request: &'r mut Request,
 ) -> Step<'r> {
-    request.pure = false;
+    request.depends.pure = false;
     Step::Pending(Box::pin(async move {
         match answer(negotiation, request).await {
             Ok(verdict) => verdict,
@@ -39,7 +39,7 @@ async fn answer(
     negotiation: Bound<'_, Negotiation>,
     request: &mut Request,
 ) -> Result<Verdict, u16> {
-    let map = Place { filename: request.filename.clone(), file: request.file };
+    let map = Place { filename: request.resource.filename.clone(), file: request.resource.file };
     let all = read_at(request, &map).await?;
     let mut variants = Variants { all, on_disk: 0 };
     let best = negotiate(negotiation, request, &mut variants, false).await?;
@@ -53,12 +53,16 @@ async fn answer(
 
 /// The URL of a variant, with the request's own path information and query.
 fn redirect_target(request: &Request, file_name: &[u8]) -> Vec<u8> {
-    let uri = request.uri.strip_suffix(request.path_info.as_slice()).unwrap_or(&request.uri);
+    let uri = request
+        .resource
+        .uri
+        .strip_suffix(request.resource.path_info.as_slice())
+        .unwrap_or(&request.resource.uri);
     let end = uri.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let mut target = Vec::new();
     wire::escape::path(&mut target, uri.get(..end).unwrap_or_default());
     target.extend_from_slice(file_name);
-    target.extend_from_slice(&request.path_info);
+    target.extend_from_slice(&request.resource.path_info);
     if let Some(args) = request.query() {
         target.push(b'?');
         target.extend_from_slice(args);
@@ -74,7 +78,7 @@ struct Place {
 
 /// Reads the variants of a map that a subrequest has found.
 pub(super) async fn read(request: &mut Request, map: &Request) -> Result<Vec<Variant>, u16> {
-    let place = Place { filename: map.filename.clone(), file: map.file };
+    let place = Place { filename: map.resource.filename.clone(), file: map.resource.file };
     read_at(request, &place).await
 }
 
@@ -143,33 +147,33 @@ async fn load(request: &Request, file: &[u8]) -> Result<Vec<u8>, u16> {
 /// Sends a body that is inside the map.
 fn send_body(request: &mut Request, variant: Variant, start: u64) -> Result<Verdict, u16> {
     let standard = [Method::GET, Method::OPTIONS, Method::POST];
-    request.allowed = standard.into_iter().collect();
-    if request.method != Method::GET && request.method != Method::POST {
+    request.response.allowed = standard.into_iter().collect();
+    if request.head.method != Method::GET && request.head.method != Method::POST {
         return Err(405);
     }
     let length = variant.bytes.unwrap_or(0);
-    request.headers_out.set(b"Accept-Ranges", b"bytes");
-    request.headers_out.set(b"Content-Length", length.to_string().as_bytes());
+    request.response.headers_out.set(b"Accept-Ranges", b"bytes");
+    request.response.headers_out.set(b"Content-Length", length.to_string().as_bytes());
     if !variant.media_type.is_empty() {
         let mut media_type = variant.media_type;
         if !variant.charset.is_empty() {
             media_type.extend_from_slice(b"; charset=");
             media_type.extend_from_slice(&variant.charset);
         }
-        request.content_type = Some(media_type);
+        request.response.content_type = Some(media_type);
     }
     if !variant.languages.is_empty() {
-        request.content_languages = variant.languages;
+        request.response.content_languages = variant.languages;
     }
     if variant.encoding.as_ref().is_some_and(|encoding| !encoding.is_empty()) {
-        request.content_encoding = variant.encoding;
+        request.response.content_encoding = variant.encoding;
     }
     let now = i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX);
-    let known = Validators { method: request.method, etag: None, last_modified: None, now };
-    if let Some(status) = meets_conditions(&request.headers_in, &known).status() {
+    let known = Validators { method: request.head.method, etag: None, last_modified: None, now };
+    if let Some(status) = meets_conditions(&request.head.headers_in, &known).status() {
         return Err(status);
     }
-    let file = regular::open(path::as_path(&request.filename)).map_err(|_| 403u16)?;
-    request.body = Body::File(FileSlice { file: Rc::new(file), offset: start, length });
+    let file = regular::open(path::as_path(&request.resource.filename)).map_err(|_| 403u16)?;
+    request.response.body = Body::File(FileSlice { file: Rc::new(file), offset: start, length });
     Ok(Verdict::Ok)
 }

@@ -79,9 +79,9 @@ const MAP_TYPE: &str = "application/x-type-map";
 /// `Options MultiViews`: finds variants of a path that does not exist. Source: `handle_multi`
 fn multi_views<'r>(negotiation: Bound<'r, Negotiation>, request: &'r mut Request) -> Step<'r> {
     let options = request.plan.core.options.flags();
-    if request.file.kind != FileKind::None || !options.has(OptionFlags::MULTIVIEWS) {
+    if request.resource.file.kind != FileKind::None || !options.has(OptionFlags::MULTIVIEWS) {
         return Step::DECLINED;
     }
-    request.pure = false;
+    request.depends.pure = false;
     Step::Pending(Box::pin(multi::handle(negotiation, request)))
 }

@@ -30,8 +30,9 @@ pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Re
         Ok(_) => return Verdict::Declined,
         Err(status) => return Verdict::Status(status),
     };
-    let programs =
-        request.method != Method::GET || request.query().is_some() || !request.path_info.is_empty();
+    let programs = request.head.method != Method::GET
+        || request.query().is_some()
+        || !request.resource.path_info.is_empty();
     let best = match negotiate(negotiation, request, &mut variants, programs).await {
         Ok(best) => best,
         Err(status) => return Verdict::Status(status),
@@ -41,15 +42,15 @@ pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Re
         Some(sub) => sub,
         None => {
             let sub = subrequest::lookup_file(request, &variant.file_name).await;
-            if sub.status != 200 {
-                return Verdict::Status(sub.status);
+            if sub.response.status != 200 {
+                return Verdict::Status(sub.response.status);
             }
             sub
         }
     };
-    if !request.path_info.is_empty() {
-        sub.path_info.clone_from(&request.path_info);
-        sub.uri.extend_from_slice(&request.path_info);
+    if !request.resource.path_info.is_empty() {
+        sub.resource.path_info.clone_from(&request.resource.path_info);
+        sub.resource.uri.extend_from_slice(&request.resource.path_info);
     }
     sub.inherit_query(request);
     subrequest::fast_redirect(request, sub);
@@ -58,10 +59,10 @@ pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Re
 
 /// The variants on disk, or those of a type map among them; `None` if no name matches.
 async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
-    let Some(slash) = request.filename.iter().rposition(|byte| *byte == b'/') else {
+    let Some(slash) = request.resource.filename.iter().rposition(|byte| *byte == b'/') else {
         return Ok(None);
     };
-    let (directory, base) = request.filename.split_at(slash + 1);
+    let (directory, base) = request.resource.filename.split_at(slash + 1);
     let (directory, base) = (directory.to_vec(), base.to_vec());
     let names = read_names(request, &directory, &base).await?;
     let mut all = Vec::new();
@@ -77,7 +78,7 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
         }
     }
     if all.is_empty() && !names.is_empty() {
-        let file = bstr::BStr::new(&request.filename);
+        let file = bstr::BStr::new(&request.resource.filename);
         request.log::<Negotiation>(
             Level::Error,
             687,
@@ -146,27 +147,27 @@ enum Found {
 }
 
 fn variant(mut sub: Request, name: &[u8], base: &[u8]) -> Found {
-    if sub.file.kind != FileKind::Regular {
+    if sub.resource.file.kind != FileKind::Regular {
         return Found::Nothing;
     }
     // A file with a handler but no type counts as a program.
-    if sub.handler.is_some() && sub.content_type.is_none() {
-        sub.content_type = Some(PROGRAM_TYPE.to_vec());
+    if sub.handler.is_some() && sub.response.content_type.is_none() {
+        sub.response.content_type = Some(PROGRAM_TYPE.to_vec());
     }
     let known = sub.kept::<Unrecognized>().is_some_and(|list| is_part_of(&list.0, base));
-    if !known || sub.status != 200 {
+    if !known || sub.response.status != 200 {
         return Found::Nothing;
     }
-    let Some(media_type) = sub.content_type.clone() else { return Found::Nothing };
+    let Some(media_type) = sub.response.content_type.clone() else { return Found::Nothing };
     let is_map_handler = sub.handler.as_deref() == Some(b"type-map");
     if media_type == MAP_TYPE.as_bytes() || is_map_handler {
         return Found::Map(Box::new(sub));
     }
     let mut variant = Variant {
         file_name: name.to_vec(),
-        encoding: sub.content_encoding.clone(),
-        languages: sub.content_languages.clone(),
-        bytes: Some(sub.file.size),
+        encoding: sub.response.content_encoding.clone(),
+        languages: sub.response.content_languages.clone(),
+        bytes: Some(sub.resource.file.size),
         ..Variant::default()
     };
     variant.set_type(accept::parse_one(&media_type).0);

@@ -27,7 +27,7 @@ pub(super) async fn negotiate(
     variants: &mut Variants,
     prefer_programs: bool,
 ) -> Result<usize, u16> {
-    let (mut accepts, given) = Accepts::read(&request.headers_in);
+    let (mut accepts, given) = Accepts::read(&request.head.headers_in);
     let mut terms = match is_transparent(request, &variants.all) {
         true => Terms::read(request),
         false => Terms::plain(false),
@@ -45,7 +45,7 @@ pub(super) async fn negotiate(
         }
     }
     let Some(best) = choice.best else {
-        let file = bstr::BStr::new(&request.filename);
+        let file = bstr::BStr::new(&request.resource.filename);
         request.log::<Negotiation>(
             Level::Error,
             690,
@@ -62,8 +62,8 @@ pub(super) async fn negotiate(
         alternates::set_fields(request, &terms, &variants.all, choice.clear);
     }
     let cached = negotiation.server.cache_negotiated.or(false);
-    if !cached && request.protocol < 1001 && variants.on_disk != 1 {
-        request.no_cache = true;
+    if !cached && request.head.protocol < 1001 && variants.on_disk != 1 {
+        request.response.no_cache = true;
     }
     Ok(best)
 }
@@ -72,8 +72,8 @@ pub(super) async fn negotiate(
 fn is_transparent(request: &Request, variants: &[Variant]) -> bool {
     let is_neighbour =
         |variant: &Variant| !variant.file_name.contains(&b'/') && variant.body_at.is_none();
-    request.method == Method::GET
-        && request.path_info.is_empty()
+    request.head.method == Method::GET
+        && request.resource.path_info.is_empty()
         && variants.iter().all(is_neighbour)
 }
 
@@ -81,23 +81,23 @@ fn is_transparent(request: &Request, variants: &[Variant]) -> bool {
 async fn check_choice(request: &mut Request, variant: &mut Variant) -> Result<(), u16> {
     if variant.sub.is_none() {
         let sub = subrequest::lookup_file(request, &variant.file_name).await;
-        if sub.status != 200 && !sub.err_headers_out.contains(b"TCN") {
-            return Err(sub.status);
+        if sub.response.status != 200 && !sub.response.err_headers_out.contains(b"TCN") {
+            return Err(sub.response.status);
         }
         variant.sub = Some(sub);
     }
     let Some(sub) = &mut variant.sub else { return Ok(()) };
     let is_map = sub.handler.as_deref() == Some(b"type-map");
-    if is_map || sub.err_headers_out.contains(b"TCN") {
+    if is_map || sub.response.err_headers_out.contains(b"TCN") {
         return Err(506);
     }
-    if let Some(vary) = sub.err_headers_out.get(b"Vary").map(<[u8]>::to_vec) {
-        request.err_headers_out.set(b"Variant-Vary", &vary);
-        request.err_headers_out.set(b"Vary", &vary);
-        sub.err_headers_out.unset(b"Vary");
+    if let Some(vary) = sub.response.err_headers_out.get(b"Vary").map(<[u8]>::to_vec) {
+        request.response.err_headers_out.set(b"Variant-Vary", &vary);
+        request.response.err_headers_out.set(b"Vary", &vary);
+        sub.response.err_headers_out.unset(b"Vary");
     }
     let mut location = Vec::new();
     wire::escape::path_segment(&mut location, &variant.file_name);
-    request.err_headers_out.set(b"Content-Location", &location);
+    request.response.err_headers_out.set(b"Content-Location", &location);
     Ok(())
 }

@@ -45,7 +45,7 @@ impl<'r> Pass<'r> {
             self.remember_type(rule).await?;
             if rule.flags.ends {
                 self.status = rule.flags.status;
-                let (status, file) = (self.status, BStr::new(&self.request.filename));
+                let (status, file) = (self.status, BStr::new(&self.request.resource.filename));
                 let line = format_args!("forcing responsecode {status} for {file}");
                 self.line(Level::Trace2, line);
             }
@@ -62,7 +62,7 @@ impl<'r> Pass<'r> {
 
     /// Reduces leading slashes of the result to one, unless the rule itself has more.
     fn merge_slashes(&mut self, rule: &Rule) {
-        let file = &mut self.request.filename;
+        let file = &mut self.request.resource.filename;
         if rule.flags.keeps_slashes || rule.target.text.starts_with(b"//") {
             return;
         }
@@ -100,7 +100,7 @@ impl<'r> Pass<'r> {
 
     fn set_variable(&mut self, text: &[u8]) {
         // A response from the cache would not be logged with it.
-        self.request.pure = false;
+        self.request.depends.pure = false;
         if let Some(name) = text.strip_prefix(b"!") {
             self.request.env.unset(name);
             self.request.make_decided(name);
@@ -120,11 +120,11 @@ impl<'r> Pass<'r> {
     /// Stores the rule's result as the request's file name and query.
     fn take_result(&mut self, rule: &Rule, target: Vec<u8>) {
         if self.scope.directory.is_some() && rule.flags.drops_path_info {
-            self.request.path_info.clear();
+            self.request.resource.path_info.clear();
         }
-        self.request.filename = target;
-        if self.request.filename.first() != Some(&b'/')
-            && url::scheme(&self.request.filename).is_none()
+        self.request.resource.filename = target;
+        if self.request.resource.filename.first() != Some(&b'/')
+            && url::scheme(&self.request.resource.filename).is_none()
         {
             self.add_prefix(rule);
         }
@@ -133,15 +133,15 @@ impl<'r> Pass<'r> {
 
     /// Prefixes a relative result by the directory or the root.
     fn add_prefix(&mut self, rule: &Rule) {
-        let file = BStr::new(&self.request.filename);
+        let file = BStr::new(&self.request.resource.filename);
         if let Some(path) = self.scope.path() {
             let prefix = BStr::new(path);
             let line = format_args!("add per-dir prefix: {file} -> {prefix}{file}");
             self.line(Level::Trace3, line);
-            self.request.filename = [path, &self.request.filename].concat();
+            self.request.resource.filename = [path, &self.request.resource.filename].concat();
         } else if !rule.flags.proxy && !rule.flags.redirect {
             self.line(Level::Trace3, format_args!("add root prefix: {file} -> /{file}"));
-            self.request.filename.insert(0, b'/');
+            self.request.resource.filename.insert(0, b'/');
         }
     }
 
@@ -154,7 +154,7 @@ impl<'r> Pass<'r> {
             self.request.set_query(None);
             return;
         }
-        let scheme = url::scheme(&self.request.filename);
+        let scheme = url::scheme(&self.request.resource.filename);
         if scheme.is_some_and(|scheme| !scheme.has_query) {
             self.request.set_query(None);
             return;
@@ -164,19 +164,20 @@ impl<'r> Pass<'r> {
             self.request.set_query(None);
         }
         let start = scheme.map_or(0, |scheme| scheme.length);
-        let searched = self.request.filename.get(start..).unwrap_or_default();
+        let searched = self.request.resource.filename.get(start..).unwrap_or_default();
         let mark = match flags.splits_at_last {
             true => searched.iter().rposition(|byte| *byte == b'?'),
             false => searched.iter().position(|byte| *byte == b'?'),
         };
         let Some(mark) = mark.map(|mark| start + mark) else { return };
-        let before = self.scope.trace.writes(Level::Trace3).then(|| self.request.filename.clone());
-        let mut args = self.request.filename.split_off(mark);
+        let before =
+            self.scope.trace.writes(Level::Trace3).then(|| self.request.resource.filename.clone());
+        let mut args = self.request.resource.filename.split_off(mark);
         args.remove(0);
         let own = self.request.query().map(<[u8]>::to_vec);
         self.request.set_query(joined(args, own, flags.appends_query));
         if let Some(before) = before {
-            let (before, file) = (BStr::new(&before), BStr::new(&self.request.filename));
+            let (before, file) = (BStr::new(&before), BStr::new(&self.request.resource.filename));
             let args = BStr::new(self.request.query().unwrap_or(b"<none>"));
             let line = format_args!("split uri={before} -> uri={file}, args={args}");
             self.plain_line(Level::Trace3, line);
@@ -185,28 +186,28 @@ impl<'r> Pass<'r> {
 
     /// Whether the result is a proxy request or a redirect.
     fn go_elsewhere(&mut self, rule: &Rule) -> bool {
-        let target = std::mem::take(&mut self.request.filename);
+        let target = std::mem::take(&mut self.request.resource.filename);
         if rule.flags.proxy {
             let target = url::qualify(self.request, target);
             let line = format_args!("forcing proxy-throughput with {}", BStr::new(&target));
             self.line(Level::Trace2, line);
-            self.request.filename = [b"proxy:", &target[..]].concat();
+            self.request.resource.filename = [b"proxy:", &target[..]].concat();
             return true;
         }
         if rule.flags.redirect {
             let target = url::qualify(self.request, target);
             let line = format_args!("explicitly forcing redirect with {}", BStr::new(&target));
             self.line(Level::Trace2, line);
-            self.request.filename = target;
+            self.request.resource.filename = target;
             self.status = rule.flags.status;
             return true;
         }
-        self.request.filename = target;
+        self.request.resource.filename = target;
         self.reduce();
-        if url::scheme(&self.request.filename).is_none() {
+        if url::scheme(&self.request.resource.filename).is_none() {
             return false;
         }
-        let (status, target) = (rule.flags.status, BStr::new(&self.request.filename));
+        let (status, target) = (rule.flags.status, BStr::new(&self.request.resource.filename));
         let line = format_args!("implicitly forcing redirect (rc={status} with {target}");
         self.line(Level::Trace2, line);
         self.status = status;
@@ -215,10 +216,12 @@ impl<'r> Pass<'r> {
 
     /// Reduces a URL of this host to its path.
     fn reduce(&mut self) {
-        let Some(path) = url::own_path(self.request, &self.request.filename) else { return };
-        let (whole, shown) = (BStr::new(&self.request.filename), BStr::new(&path));
+        let Some(path) = url::own_path(self.request, &self.request.resource.filename) else {
+            return;
+        };
+        let (whole, shown) = (BStr::new(&self.request.resource.filename), BStr::new(&path));
         self.plain_line(Level::Trace3, format_args!("reduce {whole} -> {shown}"));
-        self.request.filename = path;
+        self.request.resource.filename = path;
         self.request.keep(Reduced);
     }
 
@@ -233,7 +236,7 @@ impl<'r> Pass<'r> {
             let filled = self.scope.fill(self.request, template, escape).await?;
             let value = filled.text.to_ascii_lowercase();
             if !value.is_empty() {
-                let (file, shown) = (BStr::new(&self.request.filename), BStr::new(&value));
+                let (file, shown) = (BStr::new(&self.request.resource.filename), BStr::new(&value));
                 let line = format_args!("remember {file} to have {what} '{shown}'");
                 self.line(Level::Trace2, line);
                 self.request.notes.set(note, &value);

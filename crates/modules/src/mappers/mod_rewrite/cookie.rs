@@ -25,7 +25,7 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
     let (Some(name), Some(value), Some(domain)) = (parts.next(), parts.next(), parts.next()) else {
         return;
     };
-    request.pure = false;
+    request.depends.pure = false;
     if is_set(request, name) {
         let name = BStr::new(name);
         let line = format_args!("skipping already set cookie '{name}'");
@@ -56,7 +56,7 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
     if let Some(same_site) = same_site {
         cookie.extend_from_slice(&[b"; SameSite=", same_site].concat());
     }
-    request.err_headers_out.add(b"Set-Cookie", &cookie);
+    request.response.err_headers_out.add(b"Set-Cookie", &cookie);
     if request.kept::<Set>().is_none() {
         request.keep(Set::default());
     }

@@ -160,19 +160,19 @@ impl Scope<'_> {
         match variable {
             Variable::Nothing => {}
             Variable::Env(name) => {
-                request.pure = false;
+                request.depends.pure = false;
                 if request.is_undecided(name) {
                     return Err(500);
                 }
                 value::append_env(request, name, out);
             }
             Variable::Ssl(name) => {
-                request.pure = false;
+                request.depends.pure = false;
                 value::append_ssl(request, name, out);
             }
             Variable::Field(name) => self.field(request, name, out),
             Variable::Time(format) => {
-                request.pure = false;
+                request.depends.pure = false;
                 let start = out.len();
                 value::append_time(request, format, out);
                 if variable == &Variable::parse(b"TIME") {
@@ -197,8 +197,8 @@ impl Scope<'_> {
 
     /// Appends a header field; except for `Host`, an existing one counts for `Vary`.
     fn field(&mut self, request: &mut Request, name: &[u8], out: &mut Vec<u8>) {
-        request.pure = false;
-        let Some(value) = request.headers_in.get(name) else { return };
+        request.depends.pure = false;
+        let Some(value) = request.head.headers_in.get(name) else { return };
         out.extend_from_slice(value);
         if !name.eq_ignore_ascii_case(b"Host") {
             self.fields.push(name.to_vec());
@@ -300,7 +300,7 @@ impl Scope<'_> {
         if map.kind != Kind::Random {
             return Some(value);
         }
-        request.pure = false;
+        request.depends.pure = false;
         let parts: Vec<&[u8]> = value.split(|byte| *byte == b'|').collect();
         let chosen = parts.get(random::below(parts.len())).copied().unwrap_or_default();
         let shown = BStr::new(chosen);
@@ -347,7 +347,7 @@ impl Scope<'_> {
 
 /// Whether a subrequest is allowed: not within one for the same path.
 pub(super) fn may_ask(request: &Request) -> bool {
-    request.main.as_ref().is_none_or(|main| main.uri != request.uri)
+    request.main.as_ref().is_none_or(|main| main.uri != request.resource.uri)
 }
 
 fn log_failure(request: &Request, error: rustix::io::Errno, number: u32, file: &[u8]) {

@@ -125,7 +125,7 @@ impl Pass<'_> {
             return false;
         }
         let sub = subrequest::lookup_uri(self.request, url, Method::GET).await;
-        let (url, status) = (BStr::new(url), sub.status);
+        let (url, status) = (BStr::new(url), sub.response.status);
         let line = format_args!("RewriteCond URI (-U check: path={url} -> status={status}");
         self.plain_line(Level::Trace5, line);
         status < 400
@@ -137,11 +137,12 @@ impl Pass<'_> {
             return false;
         }
         let sub = subrequest::lookup_file(self.request, file).await;
-        let (path, file, status) = (BStr::new(file), BStr::new(&sub.filename), sub.status);
+        let (path, file, status) =
+            (BStr::new(file), BStr::new(&sub.resource.filename), sub.response.status);
         let line =
             format_args!("RewriteCond file (-F check: path={path} -> file={file} status={status}");
         self.plain_line(Level::Trace5, line);
-        status < 300 && stat(self.request, &sub.filename).is_some()
+        status < 300 && stat(self.request, &sub.resource.filename).is_some()
     }
 }
 
@@ -165,7 +166,7 @@ fn stat(request: &mut Request, path: &[u8]) -> Option<FileInfo> {
         _ => path,
     };
     if !is_canonical(bare) {
-        request.pure = false;
+        request.depends.pure = false;
         return path::stat(path).ok();
     }
     request.trace_path(bare);
@@ -176,7 +177,7 @@ fn stat(request: &mut Request, path: &[u8]) -> Option<FileInfo> {
 
 fn lstat(request: &mut Request, path: &[u8]) -> Option<Entry> {
     if !is_canonical(path) || path.ends_with(b"/") {
-        request.pure = false;
+        request.depends.pure = false;
         return path::lstat(path).ok();
     }
     request.trace_path(path);

@@ -34,7 +34,7 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
     let directory = rewrite.dir;
     let Some(path) = directory.path.as_deref() else { return Step::DECLINED };
     // mod_dir redirects a directory without its slash.
-    let is_bare = path.strip_suffix(b"/") == Some(&request.filename);
+    let is_bare = path.strip_suffix(b"/") == Some(&request.resource.filename);
     if is_bare && !directory.common.options().has(Options::ALLOW_NO_SLASH) {
         return Step::DECLINED;
     }
@@ -46,7 +46,7 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
     if !may_follow_links(request) {
         return Step::status(403);
     }
-    let own_file = request.filename.clone();
+    let own_file = request.resource.filename.clone();
     let own_args = request.own_query().map(<[u8]>::to_vec);
     let mut pass = Pass::new(request, rewrite.server, Some(directory));
     let found = pass.seek();
@@ -72,7 +72,7 @@ fn may_follow_links(request: &Request) -> bool {
     {
         return true;
     }
-    let file = BStr::new(&request.filename);
+    let file = BStr::new(&request.resource.filename);
     request.log::<Rewrite>(
         Level::Error,
         670,
@@ -86,9 +86,9 @@ fn may_follow_links(request: &Request) -> bool {
 }
 
 fn pass_through(pass: Pass<'_>, own_file: Vec<u8>) -> Verdict {
-    let file = BStr::new(&pass.request.filename);
+    let file = BStr::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("pass through {file}"));
-    pass.request.filename = own_file;
+    pass.request.resource.filename = own_file;
     Verdict::Declined
 }
 
@@ -99,18 +99,18 @@ fn finish(
     own_file: &[u8],
     own_args: Option<&[u8]>,
 ) -> Verdict {
-    let is_redirect = url::scheme(&pass.request.filename).is_some();
+    let is_redirect = url::scheme(&pass.request.resource.filename).is_some();
     if (!is_redirect || unescaped) && redirect::has_unsafe_query(pass.request, 10411) {
         return Verdict::Status(403);
     }
-    if pass.request.filename.starts_with(b"proxy:") {
+    if pass.request.resource.filename.starts_with(b"proxy:") {
         return Verdict::Status(redirect::without_proxy(pass.request, 10160));
     }
     if is_redirect {
         replace_in_url(&mut pass, directory);
         return redirect::answer(&mut pass, unescaped, own_args);
     }
-    pass.request.status = pass.status;
+    pass.request.response.status = pass.status;
     go_to(pass, directory, own_file)
 }
 
@@ -119,7 +119,7 @@ fn replace_in_url(pass: &mut Pass<'_>, directory: &Directory) {
     let (Some(path), Some(base)) = (directory.path.as_deref(), directory.base.as_deref()) else {
         return;
     };
-    let whole = &pass.request.filename;
+    let whole = &pass.request.resource.filename;
     let start = url::scheme(whole).map_or(0, |scheme| scheme.length);
     let rest = whole.get(start..).unwrap_or_default();
     let slash = rest.iter().position(|byte| *byte == b'/');
@@ -128,10 +128,10 @@ fn replace_in_url(pass: &mut Pass<'_>, directory: &Directory) {
         return;
     };
     trace_replacing(pass, path, base);
-    let (head, rest) = pass.request.filename.split_at_checked(start).unwrap_or_default();
+    let (head, rest) = pass.request.resource.filename.split_at_checked(start).unwrap_or_default();
     let bare = |text: &[u8]| -> Vec<u8> { text.strip_prefix(b"/").unwrap_or(text).to_vec() };
     if let Some(found) = rebase(pass, rest, &bare(path), &bare(base)) {
-        pass.request.filename = [head, &found[..]].concat();
+        pass.request.resource.filename = [head, &found[..]].concat();
     }
 }
 
@@ -150,11 +150,11 @@ fn rebase(pass: &Pass<'_>, path: &[u8], prefix: &[u8], base: &[u8]) -> Option<Ve
 
 /// Sets the handler that redirects to the result, which is a path of this server.
 fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
-    let file = BStr::new(&pass.request.filename);
-    if pass.request.filename.first() != Some(&b'/') {
+    let file = BStr::new(&pass.request.resource.filename);
+    if pass.request.resource.filename.first() != Some(&b'/') {
         return Verdict::Status(400);
     }
-    if pass.request.filename == own_file {
+    if pass.request.resource.filename == own_file {
         let line = format_args!("initial URL equal rewritten URL: {file} [IGNORING REWRITE]");
         pass.line(Level::Trace1, line);
         return Verdict::Ok;
@@ -164,7 +164,7 @@ fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
     let shown = BStr::new(&target);
     let line = format_args!("internal redirect with {shown} [INTERNAL REDIRECT]");
     pass.line(Level::Trace1, line);
-    pass.request.filename = [REDIRECT, &target].concat();
+    pass.request.resource.filename = [REDIRECT, &target].concat();
     pass.request.handler = Some(Cow::Borrowed(HANDLER.as_bytes()));
     Verdict::Ok
 }
@@ -172,7 +172,7 @@ fn go_to(pass: Pass<'_>, directory: &Directory, own_file: &[u8]) -> Verdict {
 /// The URL path of a file: by `RewriteBase`, `DocumentRoot`, or the folder's mapping. If none of
 /// them fits, the file's own path.
 fn public_path(pass: &Pass<'_>, directory: &Directory) -> Vec<u8> {
-    let file = pass.request.filename.as_slice();
+    let file = pass.request.resource.filename.as_slice();
     let path = directory.path.as_deref().unwrap_or_default();
     let found = if let Some(base) = directory.base.as_deref() {
         trace_replacing(pass, path, base);
@@ -201,12 +201,14 @@ fn by_context(pass: &Pass<'_>, directory: &Directory) -> Option<Vec<u8>> {
     let line =
         format_args!("trying to replace context docroot {shown_root} with context prefix {shown}");
     pass.line(Level::Trace2, line);
-    rebase(pass, &pass.request.filename, root, prefix)
+    rebase(pass, &pass.request.resource.filename, root, prefix)
 }
 
 /// The handler: the request starts again with another path.
 pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Step<'r> {
-    let Some(path) = request.filename.strip_prefix(REDIRECT) else { return Step::DECLINED };
+    let Some(path) = request.resource.filename.strip_prefix(REDIRECT) else {
+        return Step::DECLINED;
+    };
     let target = request.with_query(path.to_vec());
     Step::Pending(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
 }
@@ -216,13 +218,13 @@ pub(super) fn force_type<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) ->
     let trace = Trace::of(request);
     let note = |request: &Request, name| request.notes.get(name).map(<[u8]>::to_vec);
     if let Some(media_type) = note(request, super::act::FORCED_TYPE) {
-        let (file, shown) = (BStr::new(&request.filename), BStr::new(&media_type));
+        let (file, shown) = (BStr::new(&request.resource.filename), BStr::new(&media_type));
         let line = format_args!("force filename {file} to have MIME-type '{shown}'");
         trace.line(request, Level::Trace1, None, line);
-        request.content_type = Some(media_type);
+        request.response.content_type = Some(media_type);
     }
     if let Some(handler) = note(request, super::act::FORCED_HANDLER) {
-        let (file, shown) = (BStr::new(&request.filename), BStr::new(&handler));
+        let (file, shown) = (BStr::new(&request.resource.filename), BStr::new(&handler));
         let line = format_args!("force filename {file} to have the Content-handler '{shown}'");
         trace.line(request, Level::Trace1, None, line);
         request.handler = Some(Cow::Owned(handler));

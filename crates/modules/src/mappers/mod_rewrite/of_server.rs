@@ -29,7 +29,7 @@ pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Reques
         trace.line(request, Level::Trace8, None, format_args!("{line}"));
         return Step::DECLINED;
     }
-    let is_path = request.uri.first() == Some(&b'/') && request.unparsed_uri != b"*";
+    let is_path = request.resource.uri.first() == Some(&b'/') && request.head.unparsed_uri != b"*";
     if !is_path && !rewrite.dir.common.options().has(Options::ALLOW_ANY_URI) {
         decline_no_path(request, trace);
         return Step::DECLINED;
@@ -63,7 +63,7 @@ pub(super) fn has_ended(request: &Request) -> bool {
 }
 
 fn decline_no_path(request: &Request, trace: Trace) {
-    let uri = BStr::new(&request.uri);
+    let uri = BStr::new(&request.resource.uri);
     let line = format_args!(
         "Declining, request-URI '{uri}' is not a URL-path. Consult the manual entry for the \
          RewriteOptions directive for options and caveats about matching other strings."
@@ -74,20 +74,20 @@ fn decline_no_path(request: &Request, trace: Trace) {
 /// Sets `SCRIPT_URL`, the requested path, and `SCRIPT_URI`, its full URL.
 fn set_script_variables(request: &mut Request) {
     let known: &[u8] = if request.main.is_some() { b"SCRIPT_URL" } else { b"REDIRECT_SCRIPT_URL" };
-    let path = request.env.get(known).unwrap_or(&request.uri).to_vec();
+    let path = request.env.get(known).unwrap_or(&request.resource.uri).to_vec();
     let uri = request.construct_url(&path);
     request.env.set(b"SCRIPT_URL", &path);
     request.env.set(b"SCRIPT_URI", &uri);
 }
 
 fn begin(request: &mut Request, trace: Trace) {
-    let uri = BStr::new(&request.uri);
-    if request.filename.is_empty() {
+    let uri = BStr::new(&request.resource.uri);
+    if request.resource.filename.is_empty() {
         let line = format_args!("init rewrite engine with requested uri {uri}");
         trace.line(request, Level::Trace2, None, line);
-        request.filename.clone_from(&request.uri);
+        request.resource.filename.clone_from(&request.resource.uri);
     } else {
-        let file = BStr::new(&request.filename);
+        let file = BStr::new(&request.resource.filename);
         let line =
             format_args!("init rewrite engine with passed filename {file}. Original uri = {uri}");
         trace.line(request, Level::Trace2, None, line);
@@ -95,7 +95,7 @@ fn begin(request: &mut Request, trace: Trace) {
 }
 
 fn pass_through(pass: &Pass<'_>) -> Verdict {
-    let file = BStr::new(&pass.request.filename);
+    let file = BStr::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("pass through {file}"));
     Verdict::Declined
 }
@@ -107,39 +107,39 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
         Outcome::Changed { unescaped, passed_through } => (unescaped, passed_through),
     };
     if passed_through {
-        pass.request.status = pass.status;
-        let path = pass.request.filename.clone();
-        pass.request.uri = path;
+        pass.request.response.status = pass.status;
+        let path = pass.request.resource.filename.clone();
+        pass.request.resource.uri = path;
         return Verdict::Declined;
     }
-    let is_redirect = url::scheme(&pass.request.filename).is_some();
+    let is_redirect = url::scheme(&pass.request.resource.filename).is_some();
     if (!is_redirect || unescaped) && redirect::has_unsafe_query(pass.request, 10410) {
         return Verdict::Status(403);
     }
-    if pass.request.filename.starts_with(b"proxy:") {
+    if pass.request.resource.filename.starts_with(b"proxy:") {
         return Verdict::Status(redirect::without_proxy(pass.request, 669));
     }
     if is_redirect {
         return redirect::answer(&mut pass, unescaped, own_args);
     }
-    pass.request.status = pass.status;
+    pass.request.response.status = pass.status;
     local_path(&mut pass)
 }
 
 /// Maps the result, a file or a path below `DocumentRoot`.
 fn local_path(pass: &mut Pass<'_>) -> Verdict {
-    if let Some(found) = expand_tilde(&pass.request.filename) {
-        pass.request.filename = found;
+    if let Some(found) = expand_tilde(&pass.request.resource.filename) {
+        pass.request.resource.filename = found;
     }
-    let file = BStr::new(&pass.request.filename);
+    let file = BStr::new(&pass.request.resource.filename);
     pass.line(Level::Trace2, format_args!("local path result: {file}"));
-    if pass.request.filename.first() != Some(&b'/') {
+    if pass.request.resource.filename.first() != Some(&b'/') {
         return Verdict::Status(400);
     }
     let is_legacy = pass.scope.settings.common.options().has(Options::LEGACY_PREFIX);
     let is_reduced = !is_legacy && pass.request.kept::<Reduced>().is_some();
     if !is_file(pass) || is_reduced {
-        let path = std::mem::take(&mut pass.request.filename);
+        let path = std::mem::take(&mut pass.request.resource.filename);
         let mapped = map_to_document_root(pass.request, &path);
         if let Err(status) = mapped {
             let path = BStr::new(&path);
@@ -147,18 +147,18 @@ fn local_path(pass: &mut Pass<'_>) -> Verdict {
             pass.line(Level::Trace1, line);
             return Verdict::Status(status);
         }
-        let file = BStr::new(&pass.request.filename);
+        let file = BStr::new(&pass.request.resource.filename);
         pass.line(Level::Trace2, format_args!("prefixed with document_root to {file}"));
     } else {
-        let Some(file) = path::canonical(&within_root(&pass.request.filename)) else {
+        let Some(file) = path::canonical(&within_root(&pass.request.resource.filename)) else {
             return Verdict::Status(500);
         };
-        pass.request.canonical_filename = file;
+        pass.request.resource.canonical_filename = file;
     }
-    let file = BStr::new(&pass.request.filename);
+    let file = BStr::new(&pass.request.resource.filename);
     pass.line(Level::Trace1, format_args!("go-ahead with {file} [OK]"));
-    let canonical = pass.request.canonical_filename.clone();
-    pass.request.filename = canonical;
+    let canonical = pass.request.resource.canonical_filename.clone();
+    pass.request.resource.filename = canonical;
     Verdict::Ok
 }
 
@@ -178,7 +178,7 @@ fn expand_tilde(path: &[u8]) -> Option<Vec<u8>> {
 /// Whether the result is a file system path: its first segment exists and comes from the rule, or
 /// the whole is below `DocumentRoot` (`prefix_stat`).
 fn is_file(pass: &mut Pass<'_>) -> bool {
-    let Some(first) = first_segment(&pass.request.filename) else { return false };
+    let Some(first) = first_segment(&pass.request.resource.filename) else { return false };
     pass.request.trace_path(&first);
     if pass.request.engine.stat(&first).is_err() {
         return false;
@@ -201,7 +201,7 @@ fn is_file(pass: &mut Pass<'_>) -> bool {
     );
     is_trusted
         || begins(pass, &last.target.text, &first)
-        || begins(pass, &pass.request.filename, value::document_root(pass.request))
+        || begins(pass, &pass.request.resource.filename, value::document_root(pass.request))
 }
 
 /// Apache's bit for the option, which the log shows.

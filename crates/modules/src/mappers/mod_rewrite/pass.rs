@@ -91,7 +91,7 @@ impl<'r> Pass<'r> {
             trace,
         };
         Pass {
-            status: request.status,
+            status: request.response.status,
             request,
             scope,
             last: None,
@@ -172,11 +172,12 @@ impl<'r> Pass<'r> {
         let request = &*self.request;
         let mut subject = std::mem::take(&mut self.scope.subject);
         subject.clear();
-        subject.extend_from_slice(&request.filename);
+        subject.extend_from_slice(&request.resource.filename);
         if let Some(directory) = self.scope.path() {
-            if !request.path_info.is_empty() {
-                subject.extend_from_slice(&request.path_info);
-                let (file, info) = (BStr::new(&request.filename), BStr::new(&request.path_info));
+            if !request.resource.path_info.is_empty() {
+                subject.extend_from_slice(&request.resource.path_info);
+                let (file, info) =
+                    (BStr::new(&request.resource.filename), BStr::new(&request.resource.path_info));
                 let line = format_args!("add path info postfix: {file} -> {file}{info}");
                 self.line(Level::Trace3, line);
             }
@@ -239,13 +240,13 @@ impl<'r> Pass<'r> {
             }
         }
         let limit = 2 * self.request.host.core.head_limits().line_bytes;
-        if self.request.filename.len() > limit {
+        if self.request.resource.filename.len() > limit {
             self.log_about(rule, 0, format_args!("exceeded maximum length ({limit})"));
             return Ok(Some(Outcome::Status(500)));
         }
         if !self.vary.is_empty() {
             let fields = self.vary.join(&b", "[..]);
-            self.request.headers_out.merge(b"Vary", &fields);
+            self.request.response.headers_out.merge(b"Vary", &fields);
         }
         if rule.flags.ends || matches!(applied, Applied::Refused) {
             return Ok(Some(Outcome::Status(self.status)));
@@ -261,7 +262,7 @@ impl<'r> Pass<'r> {
     fn next(&mut self, rule: &'r Arc<Rule>) -> Option<Outcome> {
         let flags = &rule.flags;
         if flags.pass_through {
-            let path = BStr::new(&self.request.filename);
+            let path = BStr::new(&self.request.resource.filename);
             let line = format_args!(
                 "forcing '{path}' to get passed through to next API URI-to-filename handler"
             );
@@ -294,7 +295,8 @@ impl<'r> Pass<'r> {
     }
 
     fn log_about(&self, rule: &Rule, number: u32, why: std::fmt::Arguments<'_>) {
-        let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(&self.request.uri));
+        let (pattern, uri) =
+            (BStr::new(rule.regex.pattern()), BStr::new(&self.request.resource.uri));
         let text = format_args!("RewriteRule '{pattern}' and URI '{uri}' {why}");
         self.request.log::<Rewrite>(Level::Error, number, text);
     }

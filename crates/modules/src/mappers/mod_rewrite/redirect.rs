@@ -12,7 +12,7 @@ use super::url;
 /// Redirects the client to the request's file name, which is a URL. The query is escaped as well,
 /// unless it came with the request.
 pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8]>) -> Verdict {
-    let mut target = std::mem::take(&mut pass.request.filename);
+    let mut target = std::mem::take(&mut pass.request.resource.filename);
     if !unescaped && let Some(scheme) = url::scheme(&target) {
         pass.line(Level::Trace1, format_args!("escaping {} for redirect", BStr::new(&target)));
         target = url::escape(&target, scheme);
@@ -31,10 +31,10 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
         pass.line(Level::Trace1, line);
     }
     let status = if wire::status::is_redirect(pass.status) { pass.status } else { 302 };
-    pass.request.headers_out.set(b"Location", &target);
+    pass.request.response.headers_out.set(b"Location", &target);
     let shown = BStr::new(&target);
     pass.line(Level::Trace1, format_args!("redirect to {shown} [REDIRECT/{status}]"));
-    pass.request.filename = target;
+    pass.request.resource.filename = target;
     Verdict::Status(status)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
 
 /// The status of a proxy request, which is not supported.
 pub(super) fn without_proxy(request: &Request, number: u32) -> u16 {
-    let target = BStr::new(&request.filename);
+    let target = BStr::new(&request.resource.filename);
     request.log::<Rewrite>(
         Level::Error,
         number,

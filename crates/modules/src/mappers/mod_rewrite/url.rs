@@ -121,7 +121,7 @@ fn is_own(request: &Request, name: &[u8], port: u16) -> bool {
 
 /// A full URL of this server for a path.
 pub(super) fn qualify(request: &Request, target: Vec<u8>) -> Vec<u8> {
-    if request.method == Method::CONNECT || scheme(&target).is_some() {
+    if request.head.method == Method::CONNECT || scheme(&target).is_some() {
         return target;
     }
     let path = if target.first() == Some(&b'/') { target } else { [b"/", &target[..]].concat() };

@@ -18,7 +18,7 @@ const API_VERSION: &[u8] = b"20120211:142";
 /// Appends the value of a name, if there is one. Notes in the request whether a response to it can
 /// be cached.
 pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
-    request.pure &= is_pure(name);
+    request.depends.pure &= is_pure(name);
     let value = match name {
         Plain::ApiVersion => Some(API_VERSION),
         Plain::AuthType => request.auth_type.as_deref().map(str::as_bytes),
@@ -28,20 +28,20 @@ pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
         Plain::Https => Some(on_off(request.connection.tls.is_some())),
         Plain::Ipv6 => Some(on_off(is_ipv6(request))),
         Plain::IsSubreq => Some(if request.main.is_some() { &b"true"[..] } else { b"false" }),
-        Plain::PathInfo => Some(request.path_info.as_slice()),
+        Plain::PathInfo => Some(request.resource.path_info.as_slice()),
         Plain::QueryString => request.query(),
         Plain::RemoteUser => request.user.as_deref(),
-        Plain::RequestFilename => Some(request.filename.as_slice()),
-        Plain::RequestMethod => Some(&*request.method_name),
+        Plain::RequestFilename => Some(request.resource.filename.as_slice()),
+        Plain::RequestMethod => Some(&*request.head.method_name),
         Plain::RequestScheme => Some(request.scheme().as_bytes()),
-        Plain::RequestUri => Some(request.uri.as_slice()),
+        Plain::RequestUri => Some(request.resource.uri.as_slice()),
         Plain::ServerAdmin => {
             let own = request.host.core.server_admin.get().map(Vec::as_slice);
             own.or(Some(b"[no address given]"))
         }
         Plain::ServerName => Some(request.server_name()),
         Plain::ServerSoftware => Some(request.engine.server.banner.as_bytes()),
-        Plain::TheRequest => Some(request.request_line.as_slice()),
+        Plain::TheRequest => Some(request.head.request_line.as_slice()),
         _ => return append_made(request, name, out),
     };
     out.extend_from_slice(value.unwrap_or_default());
@@ -139,14 +139,14 @@ fn on_off(on: bool) -> &'static [u8] {
 }
 
 fn owner(request: &Request, user: bool) -> String {
-    let name = match request.file.kind {
+    let name = match request.resource.file.kind {
         FileKind::None => None,
         _ if user => {
-            let found = nix::unistd::User::from_uid(request.file.uid.into());
+            let found = nix::unistd::User::from_uid(request.resource.file.uid.into());
             found.ok().flatten().map(|found| found.name)
         }
         _ => {
-            let found = nix::unistd::Group::from_gid(request.file.gid.into());
+            let found = nix::unistd::Group::from_gid(request.resource.file.gid.into());
             found.ok().flatten().map(|found| found.name)
         }
     };

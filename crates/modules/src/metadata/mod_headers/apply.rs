@@ -78,9 +78,9 @@ fn holds(condition: &Condition, request: &mut Request) -> Result<bool, Later> {
 
 fn table(request: &mut Request, fields: Fields) -> &mut Table {
     match fields {
-        Fields::Request => &mut request.headers_in,
-        Fields::Success => &mut request.headers_out,
-        Fields::Always => &mut request.err_headers_out,
+        Fields::Request => &mut request.head.headers_in,
+        Fields::Success => &mut request.response.headers_out,
+        Fields::Always => &mut request.response.err_headers_out,
     }
 }
 
@@ -111,20 +111,20 @@ fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), La
         }
         Action::Unset => {
             if is_media_type(fields, name) {
-                request.content_type = None;
+                request.response.content_type = None;
             }
             table(request, fields).unset(name);
         }
         Action::Echo(names) => {
             let mut echoed = Vec::new();
-            for (index, (name, _)) in request.headers_in.iter().enumerate() {
+            for (index, (name, _)) in request.head.headers_in.iter().enumerate() {
                 if request.matches(names, name, None)?.surely() {
                     echoed.push(index);
                 }
             }
             for index in echoed {
-                if let Some((name, value)) = request.headers_in.iter().nth(index) {
-                    request.headers_out.add(name, value);
+                if let Some((name, value)) = request.head.headers_in.iter().nth(index) {
+                    request.response.headers_out.add(name, value);
                 }
             }
         }
@@ -151,7 +151,7 @@ fn is_media_type(fields: Fields, name: &[u8]) -> bool {
 fn set(request: &mut Request, fields: Fields, name: &[u8], value: &Value) {
     let value = text(value, request);
     if is_media_type(fields, name) {
-        request.content_type = Some(value.clone());
+        request.response.content_type = Some(value.clone());
     }
     table(request, fields).set(name, &value);
 }
@@ -191,16 +191,17 @@ fn edit(
     value: &Value,
     all: bool,
 ) -> Result<(), Later> {
-    let media_type = match request.content_type.clone().filter(|_| is_media_type(fields, name)) {
-        Some(old) => Some(replaced(request, regex, value, &old, all)?),
-        None => None,
-    };
+    let media_type =
+        match request.response.content_type.clone().filter(|_| is_media_type(fields, name)) {
+            Some(old) => Some(replaced(request, regex, value, &old, all)?),
+            None => None,
+        };
     let mut new: Vec<Vec<u8>> = table(request, fields).get_all(name).map(<[u8]>::to_vec).collect();
     for value_of in &mut new {
         *value_of = replaced(request, regex, value, value_of, all)?;
     }
     if media_type.is_some() {
-        request.content_type = media_type;
+        request.response.content_type = media_type;
     }
     if !new.is_empty() {
         let fields = table(request, fields);

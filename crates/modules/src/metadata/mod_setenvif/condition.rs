@@ -163,19 +163,19 @@ impl Attribute {
             Attribute::RemoteAddr => return Ok(Some(address(request.useragent_addr.ip()))),
             Attribute::ServerAddr => return Ok(Some(address(request.connection.local.ip()))),
             Attribute::RequestProtocol => {
-                let (major, minor) = (request.protocol / 1000, request.protocol % 1000);
+                let (major, minor) = (request.head.protocol / 1000, request.head.protocol % 1000);
                 return Ok(Some(Cow::Owned(format!("HTTP/{major}.{minor}").into_bytes())));
             }
-            Attribute::RequestUri => Some(request.uri.as_slice()),
-            Attribute::RequestMethod => Some(&*request.method_name),
-            Attribute::Named(name) => match request.headers_in.get(name) {
+            Attribute::RequestUri => Some(request.resource.uri.as_slice()),
+            Attribute::RequestMethod => Some(&*request.head.method_name),
+            Attribute::Named(name) => match request.head.headers_in.get(name) {
                 None if request.is_undecided(name) => return Ok(None),
                 None => request.env.get(name),
                 field => field,
             },
             Attribute::Matching(regex) => {
                 let mut last = None;
-                for (name, value) in request.headers_in.iter() {
+                for (name, value) in request.head.headers_in.iter() {
                     match request.matches(regex, name, None)? {
                         Matched::Yes => last = Some(value),
                         Matched::No => {}

@@ -136,7 +136,7 @@ fn forbid(request: &mut Request, number: u32, why: &str) -> Step<'static> {
 }
 
 fn forbidden(request: &mut Request, number: u32, why: &str) -> Verdict {
-    let file = bstr::BStr::new(&request.filename);
+    let file = bstr::BStr::new(&request.resource.filename);
     let why = format_args!("access to {file} failed, reason: {why}");
     request.log::<Ssl>(Level::Error, number, why);
     request.notes.set(FORBIDDEN, b"1");
@@ -151,7 +151,7 @@ fn check_user<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     if !request.is_initial() {
         return Step::DECLINED;
     }
-    if let Some(user) = request.headers_in.get(b"Authorization").and_then(faked_user) {
+    if let Some(user) = request.head.headers_in.get(b"Authorization").and_then(faked_user) {
         let user = bstr::BString::from(user);
         let why = format_args!("Encountered FakeBasicAuth spoof: {user}");
         request.log::<Ssl>(Level::Error, 2035, why);
@@ -184,7 +184,7 @@ fn fake(own: Bound<'_, Ssl>, request: &mut Request) {
     let Some(user) = user else { return };
     let login = [&user[..], b":", PASSWORD].concat();
     let field = format!("Basic {}", STANDARD.encode(login));
-    request.headers_in.set(b"Authorization", field.as_bytes());
+    request.head.headers_in.set(b"Authorization", field.as_bytes());
 }
 
 /// `ssl_hook_Auth`

@@ -24,14 +24,14 @@ use crate::request::request_body::BodyIn;
 #[inline]
 pub async fn die(request: &mut Request, status: u16) {
     let status = if wire::status::is_valid(status) { status } else { 500 };
-    let before = request.status;
+    let before = request.response.status;
     if before != 200 {
         // The error document failed as well: respond for the first request, with both errors.
         return recursive(request, before, status).await;
     }
     let status = after_body(request, status).await;
-    request.status = status;
-    request.status_line = None;
+    request.response.status = status;
+    request.response.status_line = None;
     match document(request, status) {
         Document::None => finish(request, None, None).await,
         Document::Text(text) => finish(request, None, Some(text)).await,
@@ -39,8 +39,8 @@ pub async fn die(request: &mut Request, status: u16) {
             if wire::status::drops_connection(status) {
                 request.keep(EndsConnection);
             }
-            request.status = 302;
-            request.headers_out.set(b"Location", &url);
+            request.response.status = 302;
+            request.response.headers_out.set(b"Location", &url);
             finish(request, None, None).await;
         }
         Document::Local(path) => redirect(request, &path).await,
@@ -53,12 +53,12 @@ pub async fn die(request: &mut Request, status: u16) {
 }
 
 /// Whether the built-in page for `status` depends only on configuration, path and what is noted
-/// ([`crate::request::facet::Inputs`]).
+/// ([`crate::request::variant key::Inputs`]).
 pub fn is_reusable(request: &Request, status: u16) -> bool {
     let document = request.plan.core.error_documents.get(&status);
     is_reusable_status(status)
         && matches!(document, None | Some(ErrorDocument::Default))
-        && request.status == 200
+        && request.response.status == 200
         && request.prev.is_none()
         && request.notes.is_empty()
 }
@@ -124,38 +124,38 @@ fn document(request: &mut Request, status: u16) -> Document {
 
 /// Responds with another path of this server, as a GET for any method.
 async fn redirect(request: &mut Request, path: &[u8]) {
-    request.no_local_copy = true;
-    let method = request.method_name.clone();
+    request.response.no_local_copy = true;
+    let method = request.head.method_name.clone();
     request.env.set(b"REQUEST_METHOD", &method);
     if let Some(notes) = request.notes.get(b"error-notes").map(<[u8]>::to_vec) {
         request.env.set(b"ERROR_NOTES", &notes);
     }
-    request.method = Method::GET;
-    request.method_name = std::borrow::Cow::Borrowed(b"GET");
+    request.head.method = Method::GET;
+    request.head.method_name = std::borrow::Cow::Borrowed(b"GET");
     if request.body_in.expects_continue() {
         // The document's handler must not read the body, which the error has made useless.
         request.body_in = BodyIn::default();
     }
     let verdict = subrequest::internal_redirect(request, path).await;
     if let crate::api::hooks::Verdict::Status(status) = verdict {
-        let first = request.status;
+        let first = request.response.status;
         recursive(request, first, status).await;
     }
 }
 
 async fn recursive(request: &mut Request, first: u16, second: u16) {
     while let Some(prev) = request.prev.take() {
-        if prev.status == 200 {
+        if prev.response.status == 200 {
             request.prev = Some(prev);
             break;
         }
         // Both are error responses to one request: fields of the document's failure, such as a
         // challenge, also belong to the first.
-        let fields = std::mem::take(&mut request.err_headers_out);
+        let fields = std::mem::take(&mut request.response.err_headers_out);
         *request = *prev;
-        request.err_headers_out = fields;
+        request.response.err_headers_out = fields;
     }
-    request.status = first;
+    request.response.status = first;
     if wire::status::drops_connection(second) {
         request.keep(EndsConnection);
     }
@@ -164,14 +164,14 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
 
 /// Sets headers and body of an error response (`ap_send_error_response`).
 async fn finish(request: &mut Request, second: Option<u16>, text: Option<Vec<u8>>) {
-    request.filters.clear();
-    request.body = Body::Empty;
+    request.response.filters.clear();
+    request.response.body = Body::Empty;
     process::run_all(request, Phase::InsertErrorFilter).await;
-    if wire::status::is_header_only(request.status) {
+    if wire::status::is_header_only(request.response.status) {
         return;
     }
-    make_page(request, request.status, second);
-    if let (Some(text), false) = (text, request.header_only) {
-        request.body = Body::from(text);
+    make_page(request, request.response.status, second);
+    if let (Some(text), false) = (text, request.head.header_only) {
+        request.response.body = Body::from(text);
     }
 }

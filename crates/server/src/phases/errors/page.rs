@@ -10,30 +10,30 @@ use crate::request::body::Body;
 /// Makes the response the built-in page of `status`. `second` is the status of the error document,
 /// if that failed as well.
 pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
-    request.status = status;
-    let location = request.headers_out.get(b"Location");
-    let location = location.or_else(|| request.err_headers_out.get(b"Location"));
+    request.response.status = status;
+    let location = request.response.headers_out.get(b"Location");
+    let location = location.or_else(|| request.response.err_headers_out.get(b"Location"));
     let location = location.map(<[u8]>::to_vec).unwrap_or_default();
     // The handler's fields do not apply to this response.
-    std::mem::swap(&mut request.headers_out, &mut request.err_headers_out);
-    request.err_headers_out.clear();
+    std::mem::swap(&mut request.response.headers_out, &mut request.response.err_headers_out);
+    request.response.err_headers_out.clear();
     if (wire::status::is_redirect(status) || status == 201) && !location.is_empty() {
-        request.headers_out.set(b"Location", &location);
+        request.response.headers_out.set(b"Location", &location);
     }
-    request.content_languages.clear();
-    request.content_encoding = None;
+    request.response.content_languages.clear();
+    request.response.content_encoding = None;
     let plain = request.env.contains(b"suppress-error-charset");
     let media_type: &[u8] = if plain { b"text/html" } else { b"text/html; charset=iso-8859-1" };
-    request.content_type = Some(media_type.to_vec());
+    request.response.content_type = Some(media_type.to_vec());
     if plain {
         request.keep(SuppressCharset);
     }
-    request.chunked |= request.kept::<FailedInFilter>().is_some();
+    request.response.chunked |= request.kept::<FailedInFilter>().is_some();
     if matches!(status, 405 | 501) {
         let allow = methods::allow(request);
-        request.headers_out.set(b"Allow", &allow);
+        request.response.headers_out.set(b"Allow", &allow);
     }
-    request.body = if request.header_only {
+    request.response.body = if request.head.header_only {
         Body::Empty
     } else {
         Body::Bytes(Bytes::from(text(request, status, second, &location)))
@@ -51,7 +51,8 @@ pub struct EndsConnection;
 /// Whether the connection ends after the response for a reason known before its fields are.
 #[inline]
 pub fn ends_connection(request: &Request) -> bool {
-    wire::status::drops_connection(request.status) || request.kept::<EndsConnection>().is_some()
+    wire::status::drops_connection(request.response.status)
+        || request.kept::<EndsConnection>().is_some()
 }
 
 /// Marks a response that gets no charset (`suppress-error-charset`).
@@ -83,7 +84,7 @@ fn text(request: &Request, status: u16, second: Option<u16>, location: &[u8]) ->
 
 /// The status line; a module's line applies if it begins with the status.
 fn status_line(request: &Request, status: u16) -> Vec<u8> {
-    let own = request.status_line.as_deref();
+    let own = request.response.status_line.as_deref();
     let digits = status.to_string();
     match own.filter(|line| line.starts_with(digits.as_bytes()) && line.len() > 4) {
         Some(line) => escape(line),
@@ -93,7 +94,7 @@ fn status_line(request: &Request, status: u16) -> Vec<u8> {
 
 /// The explanation on the page.
 fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
-    let method = escape(&request.method_name);
+    let method = escape(&request.head.method_name);
     let link = |before: &str| {
         let target = escape(location);
         [before.as_bytes(), b" <a href=\"", &target, b"\">here</a>."].concat()
@@ -163,7 +164,7 @@ fn notes_or(notes: &[u8], sentence: &str) -> Vec<u8> {
 }
 
 fn internal(request: &Request, notes: &[u8]) -> Vec<u8> {
-    if request.status >= 300 && request.status < 400 {
+    if request.response.status >= 300 && request.response.status < 400 {
         return b"Several representations of this resource are available.".to_vec();
     }
     let admin = request.host.core.server_admin.get().map(|admin| escape(admin));

@@ -27,8 +27,8 @@ impl<'r> RequestEnv<'r> {
     /// Adds the headers that the value depends on to `Vary`.
     pub(super) fn finish(self, tell: bool) {
         for name in self.vary.iter().filter(|_| tell) {
-            if !self.request.headers_out.contains_token(b"Vary", name) {
-                self.request.headers_out.merge(b"Vary", name);
+            if !self.request.response.headers_out.contains_token(b"Vary", name) {
+                self.request.response.headers_out.merge(b"Vary", name);
             }
         }
     }
@@ -41,7 +41,7 @@ impl<'r> RequestEnv<'r> {
 impl Env for RequestEnv<'_> {
     fn variable(&mut self, variable: Variable, out: &mut Vec<u8>) -> bool {
         if let Some(name) = variable.header() {
-            return append(self.request.headers_in.get(name.as_bytes()), out);
+            return append(self.request.head.headers_in.get(name.as_bytes()), out);
         }
         let before = out.len();
         about_request(self.request, variable, out)
@@ -55,7 +55,7 @@ impl Env for RequestEnv<'_> {
         let request = &*self.request;
         match table {
             Table::RequestHeader | Table::RequestHeaderNoVary => {
-                append(request.headers_in.get(name), out)
+                append(request.head.headers_in.get(name), out)
             }
             Table::ResponseHeader => append(request.field_out(name), out),
             Table::RequestEnv => append(request.env.get(name), out),
@@ -130,26 +130,26 @@ fn put(out: &mut Vec<u8>, value: std::fmt::Arguments<'_>) -> bool {
 
 fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
     match variable {
-        Variable::RequestMethod => append(Some(&request.method_name), out),
+        Variable::RequestMethod => append(Some(&request.head.method_name), out),
         Variable::RequestScheme => append(Some(request.scheme().as_bytes()), out),
-        Variable::RequestUri => append(Some(&request.uri), out),
+        Variable::RequestUri => append(Some(&request.resource.uri), out),
         Variable::DocumentUri => {
-            append(request.env.get(b"DOCUMENT_URI").or(Some(&request.uri)), out)
+            append(request.env.get(b"DOCUMENT_URI").or(Some(&request.resource.uri)), out)
         }
         Variable::RequestFilename | Variable::ScriptFilename => {
-            append(Some(&request.filename), out)
+            append(Some(&request.resource.filename), out)
         }
-        Variable::PathInfo => append(Some(&request.path_info), out),
+        Variable::PathInfo => append(Some(&request.resource.path_info), out),
         Variable::QueryString => append(request.query(), out),
         Variable::IsSubreq => {
             put(out, format_args!("{}", if request.main.is_some() { "true" } else { "false" }))
         }
-        Variable::TheRequest => append(Some(&request.request_line), out),
+        Variable::TheRequest => append(Some(&request.head.request_line), out),
         Variable::ServerProtocol => append(Some(&request.protocol_name()), out),
         Variable::AuthType => append(request.auth_type.as_deref().map(str::as_bytes), out),
-        Variable::ContentType => append(request.content_type.as_deref(), out),
+        Variable::ContentType => append(request.response.content_type.as_deref(), out),
         Variable::Handler => append(request.handler.as_deref(), out),
-        Variable::RequestStatus => put(out, format_args!("{}", request.status)),
+        Variable::RequestStatus => put(out, format_args!("{}", request.response.status)),
         Variable::RequestLogId => append(request.log_id().map(|id| &id[..]), out),
         Variable::ContextPrefix => append(request.notes.get(b"CONTEXT_PREFIX"), out),
         Variable::ContextDocumentRoot => match request.notes.get(b"CONTEXT_DOCUMENT_ROOT") {
@@ -215,8 +215,8 @@ fn about_time(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool 
         _ => return false,
     };
     let time_us = match variable {
-        Variable::LastModified if request.file.kind == FileKind::None => return false,
-        Variable::LastModified => request.file.mtime_us,
+        Variable::LastModified if request.resource.file.kind == FileKind::None => return false,
+        Variable::LastModified => request.resource.file.mtime_us,
         _ => request.time_us,
     };
     let Ok(time) = Timestamp::from_microsecond(i64::try_from(time_us).unwrap_or(i64::MAX)) else {
@@ -226,14 +226,14 @@ fn about_time(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool 
 }
 
 fn owner(request: &Request, user: bool, out: &mut Vec<u8>) -> bool {
-    if request.file.kind == FileKind::None {
+    if request.resource.file.kind == FileKind::None {
         return false;
     }
     let name = if user {
-        let found = nix::unistd::User::from_uid(request.file.uid.into());
+        let found = nix::unistd::User::from_uid(request.resource.file.uid.into());
         found.ok().flatten().map(|found| found.name)
     } else {
-        let found = nix::unistd::Group::from_gid(request.file.gid.into());
+        let found = nix::unistd::Group::from_gid(request.resource.file.gid.into());
         found.ok().flatten().map(|found| found.name)
     };
     append(name.as_deref().map(str::as_bytes), out)

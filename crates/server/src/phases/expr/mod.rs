@@ -68,7 +68,7 @@ pub fn condition(
     request: &mut Request,
     backrefs: &mut Backrefs,
 ) -> Result<Result<bool, EvalError>, Later> {
-    request.pure &= expr.is_constant();
+    request.depends.pure &= expr.is_constant();
     let vary = !expr.flags().dont_vary;
     let mut env = RequestEnv::new(request);
     let value = expr.eval_bool(&mut env, backrefs);
@@ -99,7 +99,7 @@ pub fn string_with(
     request: &mut Request,
     backrefs: &mut Backrefs,
 ) -> Result<Vec<u8>, EvalError> {
-    request.pure &= expr.is_constant();
+    request.depends.pure &= expr.is_constant();
     let mut out = Vec::new();
     let mut env = RequestEnv::new(request);
     let value = expr.eval_string(&mut env, backrefs, &mut out);

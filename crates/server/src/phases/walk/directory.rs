@@ -27,7 +27,7 @@ pub const PATH_LIMIT: usize = 4096;
 /// # Errors
 /// As [`locations`](super::locations).
 pub fn directories(request: &mut Request) -> Result<(), Stop> {
-    let Some(full) = path::canonical(&request.filename) else {
+    let Some(full) = path::canonical(&request.resource.filename) else {
         request.log_core(Level::Error, 28, "invalid path in request", None);
         return Err(Stop::Status(403));
     };
@@ -120,8 +120,8 @@ impl Walk {
     fn leave(self, request: &mut Request, full: &[u8]) {
         let is_below_root = self.here.len() > 1 && self.here.last() == Some(&b'/');
         let end = self.here.len() - usize::from(is_below_root);
-        request.path_info = full.get(end..).unwrap_or_default().to_vec();
-        request.filename = self.here;
+        request.resource.path_info = full.get(end..).unwrap_or_default().to_vec();
+        request.resource.filename = self.here;
     }
 
     /// Applies the sections for this directory, then its `.htaccess`.
@@ -167,7 +167,7 @@ impl Walk {
         let links = request.core_of(&self.layer).options.flags().links();
         request.trace_path(&self.here);
         if links != Links::Followed
-            && let Some(trace) = &mut request.trace
+            && let Some(trace) = &mut request.depends.trace
         {
             trace.links_matter = true;
         }
@@ -217,10 +217,10 @@ impl Walk {
                 self.add(request, section);
             }
         }
-        request.filename = self.here;
-        request.path_info = path_info;
-        request.file = self.found;
-        request.canonical_filename.clone_from(&request.filename);
+        request.resource.filename = self.here;
+        request.resource.path_info = path_info;
+        request.resource.file = self.found;
+        request.resource.canonical_filename.clone_from(&request.resource.filename);
         enter(request, self.layer);
         Ok(())
     }

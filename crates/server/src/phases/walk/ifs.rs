@@ -126,7 +126,7 @@ fn enter_copy(request: &mut Request, (layer, copy): (Rc<Layer>, u64)) {
 
 fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, Stop> {
     let Matches::If(condition) = &section.matches else { return Ok(false) };
-    request.pure = false;
+    request.depends.pure = false;
     for earlier in &condition.none_of {
         if expr::holds(earlier, request)? {
             return Ok(false);

@@ -56,8 +56,10 @@ pub fn locations(request: &mut Request) -> Result<(), Stop> {
     let mut matching = Gathered::default();
     // Except for regular expressions, double slashes are merged even under `MergeSlashes Off`.
     let mut merged = None;
-    if request.uri.first() == Some(&b'/') && request.uri.windows(2).any(|pair| pair == b"//") {
-        let mut uri = request.uri.clone();
+    if request.resource.uri.first() == Some(&b'/')
+        && request.resource.uri.windows(2).any(|pair| pair == b"//")
+    {
+        let mut uri = request.resource.uri.clone();
         wire::uri::no_double_slashes(&mut uri);
         merged = Some(uri);
     }
@@ -87,8 +89,8 @@ pub fn files(request: &mut Request) -> Result<(), Stop> {
     if core.files.is_empty() {
         return Ok(());
     }
-    let name = match request.filename.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => request.filename.get(slash + 1..).unwrap_or_default().to_vec(),
+    let name = match request.resource.filename.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => request.resource.filename.get(slash + 1..).unwrap_or_default().to_vec(),
         None => return Ok(()),
     };
     let mut matching = Gathered::default();
@@ -115,14 +117,14 @@ fn location_matches(
     request: &mut Request,
     merged: Option<&[u8]>,
 ) -> Result<bool, Stop> {
-    let uri = merged.unwrap_or(&request.uri);
+    let uri = merged.unwrap_or(&request.resource.uri);
     Ok(match &section.matches {
         Matches::Path(path) => is_prefix(path, uri),
         Matches::Wildcard(pattern) => conf::fnmatch::fnmatch(pattern, uri, PATHNAME),
         Matches::Regex(regex) => {
-            let uri = std::mem::take(&mut request.uri);
+            let uri = std::mem::take(&mut request.resource.uri);
             let matched = match_names(regex, &uri, request);
-            request.uri = uri;
+            request.resource.uri = uri;
             certain(matched?)?
         }
         Matches::If(_) | Matches::Always => false,
@@ -155,7 +157,7 @@ pub(crate) fn match_names(
         let mut key = b"MATCH_".to_vec();
         key.extend(name.iter().map(u8::to_ascii_uppercase));
         request.env.set(&key, value);
-        request.pure = false;
+        request.depends.pure = false;
     }
     Ok(Matched::Yes)
 }

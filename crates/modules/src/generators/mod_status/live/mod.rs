@@ -52,8 +52,8 @@ const ASSETS: &[Asset] = &[
 /// Serves the page, one of its files, or its data.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
-    request.allowed = get;
-    if request.method != Method::GET {
+    request.response.allowed = get;
+    if request.head.method != Method::GET {
         return Step::DECLINED;
     }
     let query = request.query().unwrap_or_default().to_vec();
@@ -61,24 +61,24 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step
     if word == b"json" {
         request.engine.publish();
         let body = json::write(request);
-        request.content_type = Some(b"application/json".to_vec());
-        request.headers_out.set(b"Cache-Control", b"no-store");
-        request.body = Body::from(body);
+        request.response.content_type = Some(b"application/json".to_vec());
+        request.response.headers_out.set(b"Cache-Control", b"no-store");
+        request.response.body = Body::from(body);
         return Step::OK;
     }
     // Any other query selects the page, as `?notable` does in Apache.
     let named = ASSETS.iter().find(|asset| asset.query == word);
     let Some(asset) = named.or_else(|| ASSETS.first()) else { return Step::DECLINED };
-    request.content_type = Some(asset.content_type.as_bytes().to_vec());
+    request.response.content_type = Some(asset.content_type.as_bytes().to_vec());
     for (name, value) in [
         (&b"Cache-Control"[..], &b"no-cache"[..]),
         (b"Content-Security-Policy", POLICY),
         (b"X-Content-Type-Options", b"nosniff"),
         (b"Referrer-Policy", b"no-referrer"),
     ] {
-        request.headers_out.set(name, value);
+        request.response.headers_out.set(name, value);
     }
-    request.body = Body::from(asset.bytes.to_vec());
+    request.response.body = Body::from(asset.bytes.to_vec());
     Step::OK
 }
 

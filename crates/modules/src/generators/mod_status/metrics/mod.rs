@@ -22,17 +22,17 @@ use exposition::{Exposition, Format, Kind, seconds};
 /// Responds to a scrape.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let get: MethodSet = [Method::GET].into_iter().collect();
-    request.allowed = get;
-    if request.method != Method::GET {
+    request.response.allowed = get;
+    if request.head.method != Method::GET {
         return Step::DECLINED;
     }
-    let format = Format::negotiate(request.headers_in.get(b"Accept"));
-    request.content_type = Some(format.content_type().as_bytes().to_vec());
-    request.headers_out.set(b"Cache-Control", b"no-store");
+    let format = Format::negotiate(request.head.headers_in.get(b"Accept"));
+    request.response.content_type = Some(format.content_type().as_bytes().to_vec());
+    request.response.headers_out.set(b"Cache-Control", b"no-store");
     request.engine.publish();
     let board = request.engine.scoreboard;
     let now_us = request.engine.handle.clock().precise_wall_us();
-    request.body = Body::from(page(&board.snapshot(), &board.hosts(), now_us, format));
+    request.response.body = Body::from(page(&board.snapshot(), &board.hosts(), now_us, format));
     Step::OK
 }
 

@@ -239,7 +239,7 @@ fn keep(
     let (cache, plans) = (&engine.htaccess, &engine.plans);
     if parsed.1.lifetime == Lifetime::Request {
         // Other requests read it themselves; none may get a copy of this one's response.
-        request.pure = false;
+        request.depends.pure = false;
         cache.forget(plans, key);
         return parsed.1;
     }

@@ -4,26 +4,26 @@ use std::cell::Cell;
 
 use crate::request::Request;
 
-/// Most facets of a response that is cached.
-const FACETS_MAX: usize = 4;
+/// Most variant keys of a response that is cached.
+const VARIANT_KEYS_MAX: usize = 4;
 
 /// A property of a request, such as whether its client accepts gzip.
 ///
-/// A hook or a filter that reads only facets of the request, and declares them by
+/// A hook or a filter that reads only variant keys of the request, and declares them by
 /// [`Request::depends_on`], is still pure ([`crate::api::hooks::HookDef::pure`]): its responses are
-/// cached separately by the values of their facets. Facets are `static`s, since their address
+/// cached separately by the values of their variant keys. Variant keys are `static`s, since their address
 /// identifies them.
-pub struct Facet {
+pub struct VariantKey {
     /// The name, for people.
     pub name: &'static str,
     /// The value, one of few. It must not change after `post_read_request`.
     pub of: fn(&Request) -> u16,
 }
 
-/// The facets that responses of one path depend on.
+/// The variant keys that responses of one path depend on.
 #[derive(Clone, Default)]
-pub struct Facets {
-    list: Vec<&'static Facet>,
+pub struct VariantKeys {
+    list: Vec<&'static VariantKey>,
     inputs: Cell<Inputs>,
 }
 
@@ -52,31 +52,31 @@ impl Inputs {
     }
 }
 
-impl Facets {
-    /// Adds a facet; returns false if there is no room for it.
-    fn add(&mut self, facet: &'static Facet) -> bool {
-        if self.list.iter().any(|known| std::ptr::eq(*known, facet)) {
+impl VariantKeys {
+    /// Adds a variant key; returns false if there is no room for it.
+    fn add(&mut self, key: &'static VariantKey) -> bool {
+        if self.list.iter().any(|known| std::ptr::eq(*known, key)) {
             return true;
         }
-        let has_room = self.list.len() < FACETS_MAX;
+        let has_room = self.list.len() < VARIANT_KEYS_MAX;
         if has_room {
-            self.list.push(facet);
+            self.list.push(key);
         }
         has_room
     }
 
     /// Adds those of another response, and returns whether that changed these. `None` means that
     /// there are too many.
-    pub fn join(&mut self, others: &Facets) -> Option<bool> {
+    pub fn join(&mut self, others: &VariantKeys) -> Option<bool> {
         let before = self.list.len();
         self.note(others.inputs());
-        let fit = others.list.iter().all(|facet| self.add(facet));
+        let fit = others.list.iter().all(|key| self.add(key));
         fit.then_some(self.list.len() != before)
     }
 
     /// The values of all of them in a request, as one number.
     pub fn of(&self, request: &Request) -> u64 {
-        let values = self.list.iter().map(|facet| u64::from((facet.of)(request)));
+        let values = self.list.iter().map(|key| u64::from((key.of)(request)));
         values.fold(0, |all, value| all << u16::BITS | value)
     }
 
@@ -90,9 +90,9 @@ impl Facets {
         self.inputs.set(self.inputs.get().with(inputs));
     }
 
-    /// Returns the set of one facet.
-    pub fn one(facet: &'static Facet) -> Facets {
-        Facets { list: vec![facet], ..Facets::default() }
+    /// Returns the set of one variant key.
+    pub fn one(key: &'static VariantKey) -> VariantKeys {
+        VariantKeys { list: vec![key], ..VariantKeys::default() }
     }
 
     /// Removes all of them.
@@ -103,34 +103,34 @@ impl Facets {
 }
 
 impl Request {
-    /// Declares that the response depends on a facet of the request, and returns its value.
-    pub fn depends_on(&mut self, facet: &'static Facet) -> u16 {
-        self.pure &= self.facets.add(facet);
-        (facet.of)(self)
+    /// Declares that the response depends on a variant key of the request, and returns its value.
+    pub fn depends_on(&mut self, key: &'static VariantKey) -> u16 {
+        self.depends.pure &= self.depends.variant_keys.add(key);
+        (key.of)(self)
     }
 
     /// The query, without the question mark. A response that was made with it is reused only for
     /// requests without a query.
     pub fn query(&self) -> Option<&[u8]> {
-        self.facets.note(Inputs::QUERY);
-        self.args.as_deref()
+        self.depends.variant_keys.note(Inputs::QUERY);
+        self.resource.args.as_deref()
     }
 
     /// The query, for a caller whose response depends on it only through [`Request::query`].
     pub fn own_query(&self) -> Option<&[u8]> {
-        self.args.as_deref()
+        self.resource.args.as_deref()
     }
 
     /// Replaces the query. The response is then reused only for requests without a query.
     pub fn set_query(&mut self, query: Option<Vec<u8>>) {
-        self.facets.note(Inputs::QUERY);
-        self.args = query;
+        self.depends.variant_keys.note(Inputs::QUERY);
+        self.resource.args = query;
     }
 
     /// `path` with the request's query, for a look-up: the response depends on the query only if
     /// the look-up does.
     pub fn with_query(&self, mut path: Vec<u8>) -> Vec<u8> {
-        if let Some(args) = &self.args {
+        if let Some(args) = &self.resource.args {
             path.push(b'?');
             path.extend_from_slice(args);
         }
@@ -139,14 +139,14 @@ impl Request {
 
     /// Takes the query of `other`, if it has none.
     pub fn inherit_query(&mut self, other: &Request) {
-        if self.args.is_none() {
-            self.args.clone_from(&other.args);
+        if self.resource.args.is_none() {
+            self.resource.args.clone_from(&other.resource.args);
         }
     }
 
     /// Notes that the response depends on parts of the request.
     pub(crate) fn looks_at(&self, inputs: Inputs) {
-        self.facets.note(inputs);
+        self.depends.variant_keys.note(inputs);
     }
 
     /// Notes that a hook changes or hides the `Range` field: ranges are then not cut from a cached
@@ -155,9 +155,9 @@ impl Request {
         self.looks_at(Inputs::RANGE);
     }
 
-    /// Declares that the response also depends on the facets of another request (a subrequest).
-    pub(crate) fn depends_as(&mut self, other: &Facets) {
-        self.pure &= self.facets.join(other).is_some();
+    /// Declares that the response also depends on the variant keys of another request (a subrequest).
+    pub(crate) fn depends_as(&mut self, other: &VariantKeys) {
+        self.depends.pure &= self.depends.variant_keys.join(other).is_some();
     }
 }
 
@@ -166,21 +166,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facets_are_joined_once_each_and_not_without_end() {
-        static MANY: [Facet; 5] = [const { Facet { name: "", of: |_| 0 } }; 5];
+    fn variant_keys_are_joined_once_each_and_not_without_end() {
+        static MANY: [VariantKey; 5] = [const { VariantKey { name: "", of: |_| 0 } }; 5];
         let [first, others @ ..] = &MANY;
-        let one = Facets::one(first);
+        let one = VariantKeys::one(first);
         let mut all = one.clone();
         assert_eq!(all.join(&one), Some(false));
-        let three = Facets { list: others[..3].iter().collect(), ..Facets::default() };
+        let three = VariantKeys { list: others[..3].iter().collect(), ..VariantKeys::default() };
         assert_eq!(all.join(&three), Some(true));
         assert_eq!(all.join(&one), Some(false));
-        assert_eq!(all.join(&Facets::one(&others[3])), None);
+        assert_eq!(all.join(&VariantKeys::one(&others[3])), None);
     }
 
     #[test]
     fn what_another_request_looked_at_counts() {
-        let (mut one, other) = (Facets::default(), Facets::default());
+        let (mut one, other) = (VariantKeys::default(), VariantKeys::default());
         other.note(Inputs::QUERY);
         other.note(Inputs::ONCE);
         assert_eq!(one.join(&other), Some(false));

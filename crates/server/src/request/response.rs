@@ -1,0 +1,89 @@
+//! The response to a request, before it is framed.
+
+use wire::{MethodSet, Table};
+
+use crate::api::filter::Attached;
+use crate::request::body::Body;
+
+/// A response, as handlers and filters make it.
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The status line after the version, if it is not the standard one.
+    pub status_line: Option<Vec<u8>>,
+    /// The header fields.
+    pub headers_out: Table,
+    /// Header fields that error responses contain as well (`err_headers_out`).
+    pub err_headers_out: Table,
+    /// The trailer fields.
+    pub trailers_out: Table,
+    /// The media type, without charset added by `AddDefaultCharset`.
+    pub content_type: Option<Vec<u8>>,
+    /// Content codings, outermost last.
+    pub content_encoding: Option<Vec<u8>>,
+    /// Languages of the content.
+    pub content_languages: Vec<Vec<u8>>,
+    /// The body.
+    pub body: Body,
+    /// The modification time of the content, in microseconds since the epoch.
+    pub mtime_us: Option<u64>,
+    /// Body bytes sent (`%b`).
+    pub bytes_sent: u64,
+    /// Output filters, in stage order.
+    pub filters: Vec<Attached>,
+    /// Methods that handlers added to the `Allow` field.
+    pub allowed: MethodSet,
+    /// Whether the response must be chunked or end with the connection, since its length is
+    /// unknown.
+    pub chunked: bool,
+    /// The response must not be cached (`no_cache`).
+    pub no_cache: bool,
+    /// Conditional fields are ignored (`no_local_copy`).
+    pub no_local_copy: bool,
+}
+
+impl Default for Response {
+    fn default() -> Response {
+        Response {
+            status: 200,
+            status_line: None,
+            headers_out: Table::new(),
+            err_headers_out: Table::new(),
+            trailers_out: Table::new(),
+            content_type: None,
+            content_encoding: None,
+            content_languages: Vec::new(),
+            body: Body::Empty,
+            mtime_us: None,
+            bytes_sent: 0,
+            filters: Vec::new(),
+            allowed: MethodSet::EMPTY,
+            chunked: false,
+            no_cache: false,
+            no_local_copy: false,
+        }
+    }
+}
+
+impl Response {
+    /// Clears everything for the next request; tables keep their memory.
+    pub(super) fn renew(&mut self) {
+        #[rustfmt::skip]
+        let Response {
+            status, status_line, headers_out, err_headers_out, trailers_out, content_type,
+            content_encoding, content_languages, body, mtime_us, bytes_sent, filters, allowed,
+            chunked, no_cache, no_local_copy,
+        } = self;
+        for table in [headers_out, err_headers_out, trailers_out] {
+            table.clear();
+        }
+        (*status, *status_line) = (200, None);
+        (*content_type, *content_encoding) = (None, None);
+        content_languages.clear();
+        (*body, *chunked) = (Body::Empty, false);
+        (*mtime_us, *bytes_sent) = (None, 0);
+        filters.clear();
+        *allowed = MethodSet::EMPTY;
+        (*no_cache, *no_local_copy) = (false, false);
+    }
+}
