@@ -53,6 +53,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<mappers::mod_negotiation::Negotiation>(),
         module::<mappers::mod_rewrite::Rewrite>(),
         module::<metadata::mod_env::Env>(),
+        module::<metadata::mod_expires::Expires>(),
         module::<metadata::mod_headers::Headers>(),
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<ssl::mod_ssl::Ssl>(),

@@ -18,19 +18,25 @@ impl Resource {
         request.resource.file = self.file;
         request.resource.path_info.clone_from(&self.path_info);
         request.tell_tls();
+        self.tell_moving(request);
         request.give(self.clone());
     }
 }
 
 impl CachedHead for Resource {
     fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        // Behind the ends of `Date` and `Server`.
-        let mut lines = self.before.split(|byte| *byte == b'\n').skip(2);
-        lines.find_map(|line| {
-            let colon = line.iter().position(|byte| *byte == b':')?;
-            let (key, value) = line.split_at(colon);
-            let is_it = key.eq_ignore_ascii_case(name);
-            is_it.then(|| value.strip_prefix(b": ").unwrap_or_default().trim_ascii_end())
-        })
+        field_of(&self.before, name)
     }
+}
+
+/// A field in the lines before the connection's own.
+pub(super) fn field_of<'l>(lines: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    // Behind the ends of `Date` and `Server`.
+    let mut lines = lines.split(|byte| *byte == b'\n').skip(2);
+    lines.find_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (key, value) = line.split_at(colon);
+        let is_it = key.eq_ignore_ascii_case(name);
+        is_it.then(|| value.strip_prefix(b": ").unwrap_or_default().trim_ascii_end())
+    })
 }

@@ -9,6 +9,7 @@
 //! a 206 of one path are all made from what is kept for it. If the responses depend on
 //! [variant keys](server::variant key::VariantKey) of the request, each variant is kept by itself.
 
+mod moving;
 mod store;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use server::plan::{Layer, Plan};
 use server::request::{CachedHead, FileInfo, Request, Validity};
 use server::variant_key::Inputs;
 
+use moving::Moving;
 pub use store::{Lesson, Limits, Lookup, RESOURCE_LIMIT, Resources, TARGET_LIMIT};
 
 /// The most bytes that a loop keeps in memory: file content, heads, and the names of both.
@@ -129,6 +131,8 @@ pub struct Resource {
     pub after: Vec<u8>,
     /// Where the value of `Content-Length` stands in the lines before.
     pub length_at: Option<Range<usize>>,
+    /// What of the lines before depends on the time of the request.
+    moving: Option<Moving>,
     /// The content.
     pub content: Content,
     /// Bytes of the body, for logs.
@@ -150,7 +154,10 @@ pub struct Resource {
 
 impl Resource {
     /// A resource from an answered request, whose body is `content`.
-    pub fn new(request: &Request, head: ReusableHead, content: Content) -> Resource {
+    ///
+    /// # Errors
+    /// [`Unfit`] where its fields can't be made again for each request.
+    pub fn new(request: &Request, head: ReusableHead, content: Content) -> Result<Resource, Unfit> {
         let inputs = request.depends.variant_keys.inputs();
         let body_bytes = match &content {
             _ if request.head.header_only => 0,
@@ -158,7 +165,7 @@ impl Resource {
                 request.response.body.length().unwrap_or_default()
             }
         };
-        Resource {
+        Ok(Resource {
             layer: request.layer.clone(),
             plan: request.plan.clone(),
             filename: request.resource.filename.clone(),
@@ -169,6 +176,7 @@ impl Resource {
             file: request.resource.file,
             status: request.response.status,
             length_at: length_at(&head.before),
+            moving: Moving::find(request, &head.before)?,
             before: head.before,
             after: head.after,
             body_bytes,
@@ -180,7 +188,7 @@ impl Resource {
             inputs,
             authority: inputs.any(Inputs::AUTHORITY).then(|| Authority::of(request)),
             basis: None,
-        }
+        })
     }
 
     /// Whether nothing that it depends on has changed: with a watch, as of the last drain.

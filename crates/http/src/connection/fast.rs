@@ -201,16 +201,12 @@ fn write_head(request: &Request, reply: &Reply, answered: u32, keep: bool, out: 
     out.extend_from_slice(wire::status::line(reply.status()).as_bytes());
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
-    match (&reply.part, &resource.length_at) {
-        (Some((range, _)), Some(at)) => {
-            out.extend_from_slice(resource.before.get(..at.start).unwrap_or_default());
-            wire::range::write_decimal(out, range.len());
-            out.extend_from_slice(resource.before.get(at.end..).unwrap_or_default());
-            out.extend_from_slice(b"Content-Range: ");
-            wire::range::write_content_range(out, *range, resource.body_bytes);
-            out.extend_from_slice(b"\r\n");
-        }
-        _ => out.extend_from_slice(&resource.before),
+    let length = reply.part.as_ref().map(|(range, _)| range.len());
+    resource.write_before(request.time_us, length, out);
+    if let Some((range, _)) = &reply.part {
+        out.extend_from_slice(b"Content-Range: ");
+        wire::range::write_content_range(out, *range, resource.body_bytes);
+        out.extend_from_slice(b"\r\n");
     }
     respond::write_connection(request, answered, keep, out);
     out.extend_from_slice(&resource.after);

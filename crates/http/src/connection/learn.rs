@@ -58,7 +58,7 @@ pub(super) async fn remember(
     }
     let Some(head) = respond::reusable_head(request) else { return };
     let Some(content) = content(connection, request, head.chunked) else { return };
-    let resource = Resource::new(request, head, content);
+    let Ok(resource) = Resource::new(request, head, content) else { return };
     engine.resources.keep(lesson, request, path, resource);
 }
 

@@ -1,6 +1,7 @@
 //! Apache's `modules/metadata`.
 
 pub mod mod_env;
+pub mod mod_expires;
 pub mod mod_headers;
 pub mod mod_setenvif;
 pub mod mod_version;

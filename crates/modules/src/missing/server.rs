@@ -11,8 +11,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("echo", "ProtocolEcho"),
     missing!("example_hooks", "Example"),
     missing!("example_ipc", ""),
-    missing!("expires", "ExpiresActive ExpiresByType ExpiresDefault")
-        .satisfied(&[("ExpiresActive", "off")]),
     missing!("http2", HTTP2).inert(HTTP2).handlers("http2-status"),
     missing!("ident", "IdentityCheck IdentityCheckTimeout").satisfied(&[("IdentityCheck", "off")]),
     missing!("log_debug", "LogMessage"),

@@ -3,6 +3,7 @@
 pub mod body;
 pub mod connection_info;
 mod dependencies;
+mod expiry;
 mod file;
 mod filters;
 mod head;
@@ -37,6 +38,7 @@ use crate::request::request_body::BodyIn;
 
 pub use crate::files::{FileInfo, FileKind};
 pub use dependencies::Dependencies;
+pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost};
 pub use origin::{Depth, MainRequest};

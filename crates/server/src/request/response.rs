@@ -4,6 +4,7 @@ use wire::{MethodSet, Table};
 
 use crate::api::filter::Attached;
 use crate::request::body::Body;
+use crate::request::expiry::Expiry;
 
 /// A response, as handlers and filters make it.
 pub struct Response {
@@ -29,6 +30,8 @@ pub struct Response {
     pub mtime_us: Option<u64>,
     /// Body bytes sent (`%b`).
     pub bytes_sent: u64,
+    /// What the fields say about when it expires.
+    pub expiry: Option<Expiry>,
     /// Output filters, in stage order.
     pub filters: Vec<Attached>,
     /// Methods that handlers added to the `Allow` field.
@@ -56,6 +59,7 @@ impl Default for Response {
             body: Body::Empty,
             mtime_us: None,
             bytes_sent: 0,
+            expiry: None,
             filters: Vec::new(),
             allowed: MethodSet::EMPTY,
             chunked: false,
@@ -71,8 +75,8 @@ impl Response {
         #[rustfmt::skip]
         let Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
-            content_encoding, content_languages, body, mtime_us, bytes_sent, filters, allowed,
-            chunked, no_cache, no_local_copy,
+            content_encoding, content_languages, body, mtime_us, bytes_sent, expiry, filters,
+            allowed, chunked, no_cache, no_local_copy,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -81,7 +85,7 @@ impl Response {
         (*content_type, *content_encoding) = (None, None);
         content_languages.clear();
         (*body, *chunked) = (Body::Empty, false);
-        (*mtime_us, *bytes_sent) = (None, 0);
+        (*mtime_us, *bytes_sent, *expiry) = (None, 0, None);
         filters.clear();
         *allowed = MethodSet::EMPTY;
         (*no_cache, *no_local_copy) = (false, false);

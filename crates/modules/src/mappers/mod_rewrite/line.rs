@@ -77,7 +77,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
 }
 
 /// Parses the number at the start of a text as `atoi`: the lower half of a long, which saturates.
-pub(super) fn number(text: &[u8]) -> i32 {
+pub(crate) fn number(text: &[u8]) -> i32 {
     let text = skip_blanks(text);
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),

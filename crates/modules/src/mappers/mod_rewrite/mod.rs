@@ -13,7 +13,7 @@ mod cookie;
 mod expand;
 mod flags;
 mod holds;
-mod line;
+pub(crate) mod line;
 mod map;
 mod of_directory;
 mod of_server;

@@ -87,6 +87,10 @@ fn table(request: &mut Request, fields: Fields) -> &mut Table {
 /// Applies a change, or nothing if the result is [`Later`].
 fn change(request: &mut Request, fields: Fields, entry: &Entry) -> Result<(), Later> {
     let name = entry.name.as_slice();
+    if fields == Fields::Success && request.response.expiry.is_some() {
+        let is_fixed = matches!(entry.action, Action::Set(_) | Action::Unset);
+        request.changes_field(name, is_fixed);
+    }
     match &entry.action {
         Action::Add(value) => {
             let value = text(value, request);
