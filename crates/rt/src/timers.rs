@@ -21,10 +21,6 @@ use crate::reactor::LoopState;
 const COARSE_FROM_MS: u64 = 1000;
 /// The resolution of far deadlines, so that many of them share one wake-up.
 const COARSE_STEP_MS: u64 = 50;
-/// The queue is rebuilt when outdated entries outnumber the slots by this factor.
-const STALE_FACTOR_MAX: usize = 4;
-/// Below this length the queue is never rebuilt.
-const REBUILD_FROM_ENTRIES: usize = 1024;
 /// The longest sleep of the loop's timer; if nothing is due then, it sleeps again.
 const SLEEP_MAX_MS: u64 = 3_600_000;
 
@@ -181,8 +177,8 @@ impl Queue {
             return None;
         }
         self.slots[id as usize].scheduled = due;
+        self.make_room();
         self.entries.push(Reverse((due, id)));
-        self.rebuild_if_stale();
         if due < self.driver_due { self.driver.clone() } else { None }
     }
 
@@ -207,9 +203,11 @@ impl Queue {
         }
     }
 
-    fn rebuild_if_stale(&mut self) {
-        let limit = (self.slots.len() * STALE_FACTOR_MAX).max(REBUILD_FROM_ENTRIES);
-        if self.entries.len() <= limit {
+    /// Removes outdated entries instead of growing the queue, if at least a third are outdated: an
+    /// idle connection then pays for one entry, not for those of its past deadlines.
+    fn make_room(&mut self) {
+        let is_full = self.entries.len() == self.entries.capacity();
+        if !is_full || self.entries.len() < self.slots.len() + self.slots.len() / 2 {
             return;
         }
         let slots = &self.slots;
@@ -292,7 +290,7 @@ mod tests {
             timers.arm(slot, Deadline::at_ms(now + delay), Waker::noop(), now);
             timers.fire(now);
         }
-        assert!(timers.inner.borrow().entries.len() <= REBUILD_FROM_ENTRIES);
+        assert!(timers.inner.borrow().entries.capacity() <= 2 * slots.len());
         let first_again = timers.inner.borrow().slots.len();
         for slot in slots {
             timers.release(slot);
