@@ -37,12 +37,12 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     let broken = refuse_broken_fields(request);
     let may_keep = may_keep && !broken;
     let length = if broken { Length::UntilClose } else { frame(request) };
-    let answered = request.connection.keepalives.get();
+    let responses = request.connection.keepalives.get();
     let is_silent = || request.notes.contains(CLOSES_SILENTLY);
     let says_keep = (may_keep || is_silent())
         && length != Length::UntilClose
         && !wants_close(request)
-        && may_keep_alive(request, answered, false);
+        && may_keep_alive(request, responses, false);
     Framing { keep: says_keep && may_keep, says_keep, length }
 }
 
@@ -258,14 +258,14 @@ fn is_persistent(request: &Request) -> bool {
     !is_denied && (request.head.protocol >= 1001 || request.head.flags.has(HeadFlags::KEEP_ALIVE))
 }
 
-/// Whether the host's configuration keeps the connection open after `answered` responses.
-pub fn may_keep_alive(request: &Request, answered: u32, draining: bool) -> bool {
+/// Whether the host's configuration keeps the connection open after `responses` of them.
+pub fn may_keep_alive(request: &Request, responses: u32, draining: bool) -> bool {
     let core = &request.host.core;
     core.keep_alive.or(true)
         && !draining
         && !core.keep_alive_timeout().is_zero()
         && is_persistent(request)
-        && keep_alive_limit(request).is_none_or(|limit| answered < limit)
+        && keep_alive_limit(request).is_none_or(|limit| responses < limit)
 }
 
 /// The most responses per connection in the host's configuration.
@@ -275,7 +275,7 @@ pub fn keep_alive_limit(request: &Request) -> Option<u32> {
 }
 
 /// Writes the connection's own lines: the terms of `Keep-Alive`, or the close.
-pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut Vec<u8>) {
+pub fn write_connection(request: &Request, responses: u32, keep: bool, out: &mut Vec<u8>) {
     if !keep {
         if !request.response.headers_out.contains_token(b"Connection", b"close") {
             out.extend_from_slice(b"Connection: close\r\n");
@@ -291,7 +291,7 @@ pub fn write_connection(request: &Request, answered: u32, keep: bool, out: &mut 
     out.extend_from_slice(digits.format(core.keep_alive_timeout().as_secs()).as_bytes());
     if let Some(limit) = keep_alive_limit(request) {
         out.extend_from_slice(b", max=");
-        out.extend_from_slice(digits.format(limit.saturating_sub(answered)).as_bytes());
+        out.extend_from_slice(digits.format(limit.saturating_sub(responses)).as_bytes());
     }
     out.extend_from_slice(b"\r\nConnection: Keep-Alive\r\n");
 }

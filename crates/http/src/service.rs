@@ -8,7 +8,7 @@ use rt::{Handle, Pool};
 use server::engine::Engine;
 use server::request::Request;
 
-use crate::cache::resource::{Limits, Resources};
+use crate::cache::response::{Limits, ResponseCache};
 use crate::connection::{Active, MigrationOrder};
 
 /// Most unused request buffers that a loop keeps.
@@ -27,7 +27,7 @@ pub struct Service {
     /// The engine that serves requests.
     pub engine: Rc<Engine>,
     /// Cached responses.
-    pub resources: Resources,
+    pub responses: ResponseCache,
     /// Which connections may migrate to another loop.
     pub migration_order: MigrationOrder,
     pub(crate) actives: Pool<Active>,
@@ -42,7 +42,7 @@ impl Service {
     /// Returns the service for `engine`.
     pub fn new(engine: Rc<Engine>) -> Rc<Service> {
         Rc::new(Service {
-            resources: Resources::new(resource_limits(&engine.handle)),
+            responses: ResponseCache::new(cache_limits(&engine.handle)),
             engine,
             migration_order: MigrationOrder::default(),
             actives: Pool::new("request buffers", ACTIVE_LIMIT),
@@ -69,6 +69,6 @@ impl Deref for Service {
     }
 }
 
-fn resource_limits(handle: &Handle) -> Limits {
+fn cache_limits(handle: &Handle) -> Limits {
     if handle.works_in_place() { Limits::THREAD } else { Limits::LOOP }
 }

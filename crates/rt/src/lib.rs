@@ -40,4 +40,4 @@ pub use stream::{Detached, Stream};
 pub use timers::{Deadline, Sleep};
 pub use tls::{TlsError, TlsInfo};
 pub use turn::Drained;
-pub use watch::{DirWatch, NAME_CLASSES, WatchId, Watcher, Witness, class_of};
+pub use watch::{ChangeSource, DirWatch, NAME_CLASSES, WatchId, Watcher, class_of};

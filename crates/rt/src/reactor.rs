@@ -18,7 +18,7 @@ use crate::load::Load;
 use crate::stream::Scratch;
 use crate::timers::{self, Deadline, Sleep, Timers};
 use crate::turn::{self, Drained, Turn};
-use crate::watch::{Watcher, Witness};
+use crate::watch::{ChangeSource, Watcher};
 
 /// Task polls between two polls of the sockets while tasks are queued. Tokio's default of 61 splits
 /// a turn of 64 busy connections into several, each with its own system call.
@@ -291,8 +291,8 @@ impl Handle {
 
     /// The source of file system changes for this loop.
     #[inline]
-    pub fn witness(&self) -> Witness<'_> {
-        self.state.watcher.as_deref().map_or(Witness::Nobody, Witness::Watcher)
+    pub fn change_source(&self) -> ChangeSource<'_> {
+        self.state.watcher.as_deref().map_or(ChangeSource::None, ChangeSource::Watcher)
     }
 
     /// Polls the lingering closes; returns whether any remain.

@@ -57,11 +57,11 @@ const DRAINING: usize = 16;
 
 /// The source of file system changes for a loop.
 #[derive(Clone, Copy)]
-pub enum Witness<'h> {
+pub enum ChangeSource<'h> {
     /// The file watch.
     Watcher(&'h Watcher),
     /// None: every use must stat.
-    Nobody,
+    None,
 }
 
 /// What a cached fact depends on: a directory, or a name in a directory. The id is valid until its

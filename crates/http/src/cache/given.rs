@@ -1,13 +1,13 @@
-//! A request that a cached response was given to, as the log sees it.
+//! What the log of a request shows of its cached response.
 
 use std::rc::Rc;
 
 use server::request::{CachedHead, Request};
 
-use super::resource::Resource;
+use super::response::CachedResponse;
 
-impl Resource {
-    /// Makes of `request` one that was answered by this, for the log.
+impl CachedResponse {
+    /// Fills in the properties of a request that this was sent for, for the log.
     pub fn give_to(self: &Rc<Self>, request: &mut Request) {
         request.layer = self.layer.clone();
         request.plan = self.plan.clone();
@@ -18,12 +18,12 @@ impl Resource {
         request.resource.file = self.file;
         request.resource.path_info.clone_from(&self.path_info);
         request.tell_tls();
-        self.tell_moving(request);
+        self.give_timed(request);
         request.give(self.clone());
     }
 }
 
-impl CachedHead for Resource {
+impl CachedHead for CachedResponse {
     fn field(&self, name: &[u8]) -> Option<&[u8]> {
         field_of(&self.before, name)
     }
@@ -31,7 +31,7 @@ impl CachedHead for Resource {
 
 /// A field in the lines before the connection's own.
 pub(super) fn field_of<'l>(lines: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    // Behind the ends of `Date` and `Server`.
+    // The first two pieces are the ends of `Date` and `Server`.
     let mut lines = lines.split(|byte| *byte == b'\n').skip(2);
     lines.find_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;

@@ -1,4 +1,6 @@
-//! Responses that are kept.
+//! The cache of responses.
 
 mod given;
-pub mod resource;
+pub mod response;
+mod store;
+mod timed;

@@ -1,5 +1,4 @@
-//! Responses made from what is kept for a path: the whole of it, its head, a part of it, or that it
-//! was not modified.
+//! The fast path: responses from the cache, complete, as a head, as a range, or as a 304.
 
 use std::io;
 use std::rc::Rc;
@@ -8,7 +7,7 @@ use wire::range::{ByteRange, Selection};
 use wire::{Body, HeadFlags, Method};
 
 use super::{Active, Connection};
-use crate::cache::resource::{Content, IN_MEMORY_BYTES, Lookup, Resource};
+use crate::cache::response::{CachedResponse, Content, IN_MEMORY_BYTES, Lookup};
 use crate::respond;
 use server::connection_info::KeepAlive;
 use server::core::byterange;
@@ -16,16 +15,15 @@ use server::hooks::Phase;
 use server::process;
 use server::request::Request;
 
-/// Fields that may change the response in a way that is not looked at here.
+/// Fields that may change the response in a way that the fast path does not consider.
 const NOT_SIMPLE: HeadFlags = HeadFlags::EXPECT
     .with(HeadFlags::UPGRADE)
     .with(HeadFlags::CONTENT_LENGTH)
     .with(HeadFlags::TRANSFER_ENCODING)
     .with(HeadFlags::TARGET_HOST);
 
-/// Whether a request's response may be kept or come from what is kept: that to a GET or HEAD
-/// without a body.
-pub(super) fn may(active: &Active) -> bool {
+/// Whether the response may be cached or come from the cache: that to a GET or HEAD without a body.
+pub(super) fn is_cacheable(active: &Active) -> bool {
     let head = &active.head;
     head.method == Method::GET
         && head.body == Body::None
@@ -33,51 +31,51 @@ pub(super) fn may(active: &Active) -> bool {
         && !head.flags.any(NOT_SIMPLE)
 }
 
-/// What is known of the response to a request.
-pub(super) enum Found {
-    /// All of it.
+/// The result of looking for a response in the cache.
+pub(super) enum FastPath {
+    /// A response to send.
     Ready(Reply),
-    /// Nothing, and it may be kept when the phases have made it.
-    New,
-    /// Nothing that helps. What is kept stays.
-    Unfit,
+    /// None: the phases make it, and it may be cached.
+    Miss,
+    /// None that suits the request: the phases make it, and the cache stays as it is.
+    Unsuitable,
 }
 
-/// What is sent.
+/// A response from the cache.
 pub(super) struct Reply {
-    resource: Rc<Resource>,
-    /// The part of the content that was asked for.
+    cached: Rc<CachedResponse>,
+    /// The requested range of the content.
     part: Option<(ByteRange, Content)>,
 }
 
 impl Reply {
     fn content(&self) -> &Content {
-        self.part.as_ref().map_or(&self.resource.content, |(_, content)| content)
+        self.part.as_ref().map_or(&self.cached.content, |(_, content)| content)
     }
 
     fn status(&self) -> u16 {
-        if self.part.is_some() { 206 } else { self.resource.status }
+        if self.part.is_some() { 206 } else { self.cached.status }
     }
 
     fn body_bytes(&self) -> u64 {
-        self.part.as_ref().map_or(self.resource.body_bytes, |(range, _)| range.len())
+        self.part.as_ref().map_or(self.cached.body_bytes, |(range, _)| range.len())
     }
 }
 
-/// A response that has left, or what is left of it.
+/// A response that was sent as far as the socket took it.
 pub(super) struct Sent {
     reply: Reply,
     keep: bool,
     before: u64,
-    /// Bytes that the socket did not take at once are in `active.output`.
+    /// The rest is in `active.output`.
     outcome: io::Result<()>,
 }
 
-/// The response, if it is known and still true.
-pub(super) fn find(connection: &Connection, active: &mut Active, request: &Request) -> Found {
+/// Finds the response, if it is cached and fresh.
+pub(super) fn find(connection: &Connection, active: &mut Active, request: &Request) -> FastPath {
     let whole = match look_up(connection, active, request, false) {
         Ok(whole) => whole,
-        Err(Found::New) if request.head.flags.has(HeadFlags::CONDITIONAL) => {
+        Err(FastPath::Miss) if request.head.flags.has(HeadFlags::CONDITIONAL) => {
             return not_modified(connection, active, request);
         }
         Err(found) => return found,
@@ -87,14 +85,14 @@ pub(super) fn find(connection: &Connection, active: &mut Active, request: &Reque
             match whole.condition(request) {
                 Ok(None) => {}
                 Ok(Some(304)) => return not_modified(connection, active, request),
-                Ok(Some(_)) | Err(_) => return Found::Unfit,
+                Ok(Some(_)) | Err(_) => return FastPath::Unsuitable,
             }
         }
         if request.head.flags.has(HeadFlags::RANGE) {
             return part(active, request, whole);
         }
     }
-    Found::Ready(Reply { resource: whole, part: None })
+    FastPath::Ready(Reply { cached: whole, part: None })
 }
 
 fn look_up(
@@ -102,53 +100,52 @@ fn look_up(
     active: &Active,
     request: &Request,
     not_modified: bool,
-) -> Result<Rc<Resource>, Found> {
+) -> Result<Rc<CachedResponse>, FastPath> {
     let (engine, path) = (&connection.engine, active.head.path());
-    match engine.resources.get(request, path, not_modified) {
-        Lookup::Kept(resource) if resource.is_fresh(&engine.files, engine.handle.witness()) => {
-            Ok(resource)
+    match engine.responses.get(request, path, not_modified) {
+        Lookup::Hit(cached) if cached.is_fresh(&engine.files, engine.handle.change_source()) => {
+            Ok(cached)
         }
-        Lookup::Kept(_) => {
-            engine.resources.forget(request.host.id, path);
-            Err(Found::New)
+        Lookup::Hit(_) => {
+            engine.responses.remove(request.host.id, path);
+            Err(FastPath::Miss)
         }
-        Lookup::Unfit => Err(Found::Unfit),
-        Lookup::Nothing => Err(Found::New),
+        Lookup::Unsuitable => Err(FastPath::Unsuitable),
+        Lookup::Miss => Err(FastPath::Miss),
     }
 }
 
-/// The 304, if it is known and the request's conditions come to it.
-fn not_modified(connection: &Connection, active: &Active, request: &Request) -> Found {
+/// Finds the 304, if the request's conditions result in one.
+fn not_modified(connection: &Connection, active: &Active, request: &Request) -> FastPath {
     match look_up(connection, active, request, true) {
-        Ok(resource) => match resource.condition(request) {
-            Ok(Some(304)) => Found::Ready(Reply { resource, part: None }),
-            Ok(None) => Found::New,
-            Ok(Some(_)) | Err(_) => Found::Unfit,
+        Ok(cached) => match cached.condition(request) {
+            Ok(Some(304)) => FastPath::Ready(Reply { cached, part: None }),
+            Ok(None) => FastPath::Miss,
+            Ok(Some(_)) | Err(_) => FastPath::Unsuitable,
         },
         Err(found) => found,
     }
 }
 
-/// One range of the whole, or all of it where the `Range` field does not count.
-fn part(active: &mut Active, request: &Request, resource: Rc<Resource>) -> Found {
-    if !resource.has_ranges() {
-        return Found::Unfit;
+/// One range of the response, or all of it if the `Range` field is ignored.
+fn part(active: &mut Active, request: &Request, cached: Rc<CachedResponse>) -> FastPath {
+    if !cached.has_ranges() {
+        return FastPath::Unsuitable;
     }
-    let (core, length) = (&resource.plan.core, resource.body_bytes);
-    let selection = byterange::select(request, &resource.sent, core, length, &mut active.ranges);
+    let (core, length) = (&cached.plan.core, cached.body_bytes);
+    let selection = byterange::select(request, &cached.sent, core, length, &mut active.ranges);
     let part = match (selection, active.ranges.as_slice()) {
         (Selection::Whole, _) => None,
-        (Selection::Parts, [only]) => match resource.content.part(*only) {
+        (Selection::Parts, [only]) => match cached.content.part(*only) {
             Some(content) => Some((*only, content)),
-            None => return Found::Unfit,
+            None => return FastPath::Unsuitable,
         },
-        (Selection::Parts | Selection::Unsatisfiable, _) => return Found::Unfit,
+        (Selection::Parts | Selection::Unsatisfiable, _) => return FastPath::Unsuitable,
     };
-    Found::Ready(Reply { resource, part })
+    FastPath::Ready(Reply { cached, part })
 }
 
-/// Sends the response, which is put together in the loop's own buffer. `None` where there is no
-/// socket.
+/// Sends the response, assembled in the loop's own buffer. `None` if there is no socket.
 pub(super) fn send(
     connection: &mut Connection,
     active: &mut Active,
@@ -158,15 +155,15 @@ pub(super) fn send(
     let engine = &connection.engine;
     let stream = connection.stream.as_mut()?;
     let before = stream.sent();
-    let keep = respond::may_keep_alive(request, connection.answered, engine.draining.get());
+    let keep = respond::may_keep_alive(request, connection.responses, engine.draining.get());
     let mut output = engine.output.borrow_mut();
     output.clear();
-    write_head(request, &reply, connection.answered, keep, &mut output);
+    write_head(request, &reply, connection.responses, keep, &mut output);
     let body = match reply.content() {
         Content::Memory(bytes) if bytes.len() as u64 <= IN_MEMORY_BYTES => &**bytes,
         Content::Memory(_) | Content::File(_) => &[],
     };
-    // A thread with one connection finds its buffer cold: a copy costs it more than a second part.
+    // A thread with one connection finds its buffer cold: a copy costs more than a second slice.
     let apart = engine.handle.works_in_place() && connection.client.tls.is_none();
     let has_more = body.is_empty() && reply.body_bytes() > 0;
     let outcome = if has_more {
@@ -194,25 +191,25 @@ pub(super) fn send(
     Some(Sent { reply, keep, before, outcome })
 }
 
-/// The head of the response.
-fn write_head(request: &Request, reply: &Reply, answered: u32, keep: bool, out: &mut Vec<u8>) {
-    let resource = &reply.resource;
+/// Writes the head of the response.
+fn write_head(request: &Request, reply: &Reply, responses: u32, keep: bool, out: &mut Vec<u8>) {
+    let cached = &reply.cached;
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(wire::status::line(reply.status()).as_bytes());
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
     let length = reply.part.as_ref().map(|(range, _)| range.len());
-    resource.write_before(request.time_us, length, out);
+    cached.write_before(request.time_us, length, out);
     if let Some((range, _)) = &reply.part {
         out.extend_from_slice(b"Content-Range: ");
-        wire::range::write_content_range(out, *range, resource.body_bytes);
+        wire::range::write_content_range(out, *range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
-    respond::write_connection(request, answered, keep, out);
-    out.extend_from_slice(&resource.after);
+    respond::write_connection(request, responses, keep, out);
+    out.extend_from_slice(&cached.after);
 }
 
-/// Sends what is left of it, and logs it; whether the connection stays open.
+/// Sends the rest and logs the request. Returns whether the connection stays open.
 pub(super) async fn finish(
     connection: &mut Connection,
     active: &mut Active,
@@ -237,15 +234,15 @@ pub(super) async fn finish(
             }
         };
     }
-    connection.answered += 1;
+    connection.responses += 1;
     if keep {
-        connection.client.keepalives.set(connection.answered);
+        connection.client.keepalives.set(connection.responses);
     }
     connection.client.bytes_out.set(stream.sent() - before);
     connection.engine.count(request, reply.status(), reply.body_bytes());
     let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
-    if !reply.resource.plan.phase(Phase::LogTransaction).is_empty() {
+    if !reply.cached.plan.phase(Phase::LogTransaction).is_empty() {
         connection.client.aborted.set(outcome.is_err());
         connection.client.first_byte_us.set(connection.engine.handle.clock().wall_us());
         log(request, &reply).await;
@@ -254,12 +251,12 @@ pub(super) async fn finish(
 }
 
 async fn log(request: &mut Request, reply: &Reply) {
-    reply.resource.give_to(request);
+    reply.cached.give_to(request);
     request.response.status = reply.status();
     request.response.bytes_sent = reply.body_bytes();
     if let Some((range, _)) = &reply.part {
         let mut value = Vec::new();
-        wire::range::write_content_range(&mut value, *range, reply.resource.body_bytes);
+        wire::range::write_content_range(&mut value, *range, reply.cached.body_bytes);
         request.response.headers_out.set(b"Content-Range", &value);
         let mut digits = itoa::Buffer::new();
         request.response.headers_out.set(b"Content-Length", digits.format(range.len()).as_bytes());

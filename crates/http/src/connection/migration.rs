@@ -35,7 +35,7 @@ pub struct IdleConnection {
     tls: Option<TlsFacts>,
     names: Option<Names>,
     log_id: Option<[u8; 12]>,
-    answered: u32,
+    responses: u32,
     received_before: u64,
     head_began_ms: u64,
 }
@@ -122,7 +122,7 @@ impl IdleConnection {
             local: self.local,
             base_host: self.base_host,
             tls: self.tls.map(Rc::new),
-            keepalives: Cell::new(self.answered),
+            keepalives: Cell::new(self.responses),
             bytes_in: Cell::new(0),
             bytes_out: Cell::new(0),
             first_byte_us: Cell::new(0),
@@ -135,7 +135,7 @@ impl IdleConnection {
             engine,
             stream: Some(stream),
             client: Rc::new(client),
-            answered: self.answered,
+            responses: self.responses,
             received_before: self.received_before,
             head_began_ms: self.head_began_ms,
             open: Some(open),
@@ -147,7 +147,7 @@ impl IdleConnection {
 impl Connection {
     /// Whether it is between two requests, with nothing of the next one received.
     pub(super) fn can_migrate(&self) -> bool {
-        self.answered > 0 && self.stream.as_ref().is_some_and(Stream::is_quiet)
+        self.responses > 0 && self.stream.as_ref().is_some_and(Stream::is_quiet)
     }
 
     /// Migrates to another loop if one takes the connection; else continues here. `is_active`: it
@@ -168,7 +168,7 @@ impl Connection {
             tls: client.tls.as_deref().cloned(),
             names: client.names.get().map(|names| Names::clone(names)),
             log_id: client.log_id.get(),
-            answered: self.answered,
+            responses: self.responses,
             received_before: self.received_before,
             head_began_ms: self.head_began_ms,
         };

@@ -1,17 +1,17 @@
-//! One connection: wait, read a head, answer, wait again.
+//! One connection: wait, read a head, respond, wait again.
 //!
 //! While nothing happens a connection is a small task: its socket and a few counters. The
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
 //! connection keeps as long as it is busy and returns after [`LINGER`] without a request.
 
-mod burst;
 mod fast;
-mod heads;
-mod learn;
+mod fill;
 mod migration;
-mod pipe;
-mod secure;
+mod read_head;
+mod request_body;
+mod requests;
 mod send;
+mod tls;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -34,38 +34,38 @@ use server::request::KnownHost;
 
 pub use migration::{IdleConnection, Migration, MigrationOrder, serve_migrated};
 
-/// How long a quiet connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
+/// How long an idle connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
 pub const LINGER: Duration = Duration::from_secs(1);
 
-/// The most quiet connections of a loop that keep their buffers: thousands that fall quiet together
-/// would need more memory than all that they need afterwards.
+/// Most idle connections of a loop that keep their buffers: thousands that become idle together
+/// would need more memory than they need afterwards.
 pub const LINGERING_LIMIT: usize = 64;
 
-/// So much of each buffer is kept for the next connection, bytes.
+/// The capacity of each buffer that is left for the next connection, bytes.
 const BUFFER_KEPT_BYTES: usize = 16 * 1024;
 
-/// So many ranges have room in what is kept for the next connection.
+/// The capacity for ranges that is left for the next connection.
 const RANGES_KEPT: usize = 16;
 
 /// A connection's own state.
 pub(crate) struct Connection {
     engine: Rc<Service>,
-    /// Away only while a request's body is being read through a [`pipe`].
+    /// `None` only while a request's body is read ([`request_body`]).
     stream: Option<Stream>,
     client: Rc<ConnectionInfo>,
-    /// Requests answered.
-    answered: u32,
-    /// Bytes received up to the end of the request before, for TLS.
+    /// Responses sent.
+    responses: u32,
+    /// Bytes received up to the end of the previous request, for TLS.
     received_before: u64,
-    /// When the head that is being read began, on the loop's clock.
+    /// When the current head began, on the loop's clock.
     head_began_ms: u64,
-    /// It counts as open.
+    /// Counts the connection as open.
     open: Option<Open>,
 }
 
-/// What a busy connection has beside.
+/// The buffers of a busy connection.
 pub(crate) struct Active {
-    /// Bytes received and not yet parsed: of a head that is not complete, or behind one that is.
+    /// Bytes received and not yet parsed: of an incomplete head, or after a complete one.
     input: Vec<u8>,
     /// Bytes to send.
     output: Vec<u8>,
@@ -95,8 +95,7 @@ impl Active {
         }
     }
 
-    /// What one connection has left must not be seen by the next, nor the memory held that a
-    /// long head has taken.
+    /// Clears everything for the next connection, and frees the memory of a long head.
     fn reset(&mut self) {
         for buffer in [&mut self.input, &mut self.output] {
             buffer.clear();
@@ -113,13 +112,13 @@ impl Active {
     }
 }
 
-/// How a burst of requests ended.
+/// How [`requests`] ended.
 enum Ended {
     /// Nothing was received for a while; the connection stays open until the deadline.
     Quiet(Deadline),
     /// The connection stays open until the deadline, and may go to another loop.
     Migrating(Deadline),
-    /// The connection is to be closed, the last answer having left.
+    /// The last response was sent, and the connection closes.
     Close,
     /// The connection is broken, or there is nothing to wait for.
     Abort,
@@ -131,9 +130,9 @@ pub fn serve(engine: Rc<Service>, accepted: Accepted) -> impl Future<Output = ()
     Serving::Connecting(Box::pin(connect(Open(engine), accepted)))
 }
 
-/// A connection's task. An idle one is no more than its [`Connection`]: what its beginning, its
-/// bursts and its end need is in boxes of their own. Ten thousand of them are made of this, and it
-/// is written by hand since a compiled `async` block keeps room for more than one of them.
+/// A connection's task. An idle one is no more than its [`Connection`]: what accepting, requests
+/// and closing need is boxed. It is written by hand because a compiled `async` block would reserve
+/// room for all states at once, and a loop can have ten thousand of them.
 enum Serving {
     Connecting(Pin<Box<dyn Future<Output = Option<Connection>>>>),
     /// Nothing happens, until the deadline.
@@ -155,9 +154,9 @@ impl Future for Serving {
                 Serving::Idle(connection, deadline) => {
                     let Some(stream) = connection.stream.as_mut() else { return Poll::Ready(()) };
                     match stream.poll_readable(cx, *deadline) {
-                        Poll::Ready(Ok(())) => self.begin_burst(),
+                        Poll::Ready(Ok(())) => self.begin_requests(),
                         Poll::Ready(Err(_)) => {
-                            connection.tell_slow(0);
+                            connection.log_slow_head(0);
                             None
                         }
                         Poll::Pending if connection.engine.migration_order.allows_any() => {
@@ -178,7 +177,7 @@ impl Future for Serving {
 
 impl Serving {
     /// Something has arrived at an idle connection.
-    fn begin_burst(&mut self) -> Option<Serving> {
+    fn begin_requests(&mut self) -> Option<Serving> {
         match std::mem::replace(self, Serving::Done) {
             Serving::Idle(connection, deadline) => {
                 Some(Serving::Busy(Box::pin(busy(connection, deadline))))
@@ -187,8 +186,7 @@ impl Serving {
         }
     }
 
-    /// Nothing has arrived at an idle connection, and it may go to another loop; pending where it
-    /// stays as it is.
+    /// Migrates an idle connection to another loop; pending if it stays.
     fn leave(&mut self) -> Poll<Option<Serving>> {
         match std::mem::replace(self, Serving::Done) {
             Serving::Idle(connection, deadline) if connection.can_migrate() => {
@@ -202,9 +200,9 @@ impl Serving {
     }
 }
 
-/// Answers what arrives until it is quiet; what becomes of the connection then, if it stays open.
+/// Serves requests until the connection is idle. Returns its next state, if it stays open.
 async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving> {
-    match burst::run(&mut connection, deadline).await {
+    match requests::serve(&mut connection, deadline).await {
         Ended::Quiet(until) => Some(Serving::Idle(connection, until)),
         Ended::Migrating(until) => Some(connection.migrate(until, true)),
         Ended::Abort => None,
@@ -215,7 +213,7 @@ async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving>
     }
 }
 
-/// A connection that is counted as open.
+/// Counts a connection as open while it exists.
 struct Open(Rc<Service>);
 
 impl Drop for Open {
@@ -235,7 +233,7 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
     let client = client(engine, peer, local);
     let mut connection = match engine.server.registry.hooks.tls() {
         Some(hook) if (hook.is_on)(&client, &engine.server) => {
-            secure::handshake(engine.clone(), stream, client, hook).await?
+            tls::handshake(engine.clone(), stream, client, hook).await?
         }
         _ => Connection::new(engine.clone(), stream, client),
     };
@@ -250,7 +248,7 @@ impl Connection {
             engine,
             stream: Some(stream),
             client: Rc::new(client),
-            answered: 0,
+            responses: 0,
             received_before: 0,
             open: None,
         }
@@ -268,10 +266,10 @@ impl Connection {
         self.client.base_host.read_policy.header.since(self.head_began_ms)
     }
 
-    /// Says so where it was `RequestReadTimeout` that ended the wait for a head, of which
-    /// `received` bytes had come (`reqtimeout_filter`).
-    fn tell_slow(&self, received: usize) {
-        let is_head = received > 0 || self.answered == 0;
+    /// Logs that `RequestReadTimeout` ended the wait for a head of which `received` bytes have
+    /// arrived (`reqtimeout_filter`).
+    fn log_slow_head(&self, received: usize) {
+        let is_head = received > 0 || self.responses == 0;
         if is_head && self.head_running().deadline(received).has_passed(self.engine.handle.clock())
         {
             let (server, level) = (&self.engine.server, Level::Info);
@@ -280,7 +278,7 @@ impl Connection {
         }
     }
 
-    /// Closes so that the last answer arrives.
+    /// Closes so that the last response arrives.
     async fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
             let _closing = self.engine.connections.closing();
@@ -307,7 +305,7 @@ fn client(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionIn
     }
 }
 
-/// An IPv4 client of a dual-stack socket is an IPv4 client.
+/// Unmaps an IPv4 address of a dual-stack socket.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -15,7 +15,7 @@ use server::request::Request;
 const ONE_SEND_BYTES: u64 = 16 * 1024;
 
 /// Sends head and body.
-pub(super) async fn answer(
+pub(super) async fn response(
     connection: &mut Connection,
     active: &mut Active,
     request: &mut Request,

@@ -39,8 +39,8 @@ pub trait OutputFilter {
     /// Changes the response and returns its body.
     fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body;
 
-    /// Whether its effect depends only on configuration and the response, and on declared variant keys of
-    /// the request ([`Request::depends_on`]): then the filtered response can be cached (see
+    /// Whether its effect depends only on configuration and the response, and on declared variant
+    /// keys of the request ([`Request::depends_on`]): then the filtered response can be cached (see
     /// [`crate::api::hooks::HookDef::pure`]). A filter with other effects, such as on the log, is
     /// not pure.
     fn is_pure(&self) -> bool {

@@ -178,10 +178,10 @@ pub struct HookDef {
     /// Runs before these.
     pub before: &'static [&'static str],
     /// Whether its effect depends only on configuration, URI path and file system: not on headers,
-    /// the client, time or chance, except for declared variant keys ([`Request::depends_on`]); and it
-    /// does not change the request's own fields. A response in which only pure hooks took part can
-    /// be cached, and serves any query: a hook reads the query by [`Request::query`] only, and the
-    /// requested host by [`Request::server_name`], which note the use.
+    /// the client, time or chance, except for declared variant keys ([`Request::depends_on`]); and
+    /// it does not change the request's own fields. A response in which only pure hooks took part
+    /// can be cached, and serves any query: a hook reads the query by [`Request::query`] only, and
+    /// the requested host by [`Request::server_name`], which note the use.
     pub pure: bool,
     /// For [`Phase::Handler`]: the handler name that it handles; `None` for every request.
     pub handler: Option<&'static str>,

@@ -11,7 +11,7 @@ use crate::api::filter::{OutputFilter, Stage};
 use crate::core::dir_config::{CoreDir, RangeLimit};
 use crate::phases::errors;
 use crate::request::body::{Body, FileSlice};
-use crate::request::{Request, Validity};
+use crate::request::{OwnValidators, Request};
 
 /// Attaches the filter if the client requests ranges, for any handler.
 #[inline]
@@ -53,7 +53,7 @@ impl OutputFilter for RangeFilter {
         if request.response.headers_out.contains(b"Content-Range") {
             return body;
         }
-        let (sent, mut ranges) = (request.sent_validity(), Vec::new());
+        let (sent, mut ranges) = (request.sent_validators(), Vec::new());
         match select(request, &sent, &request.plan.core, length, &mut ranges) {
             Selection::Whole => body,
             Selection::Unsatisfiable => {
@@ -69,7 +69,7 @@ impl OutputFilter for RangeFilter {
 /// compared with `If-Range`.
 pub fn select(
     request: &Request,
-    sent: &Validity,
+    sent: &OwnValidators,
     core: &CoreDir,
     length: u64,
     ranges: &mut Vec<ByteRange>,
@@ -77,7 +77,7 @@ pub fn select(
     ranges.clear();
     let fields = &request.head.headers_in;
     let Some(value) = fields.get(b"Range") else { return Selection::Whole };
-    let judged = if_range(fields, &sent.validators(request));
+    let judged = if_range(fields, &sent.for_request(request));
     if matches!(judged, Condition::NoMatch | Condition::Weak) {
         return Selection::Whole;
     }

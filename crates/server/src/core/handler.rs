@@ -21,7 +21,7 @@ use crate::log::Level;
 use crate::phases::errors;
 use crate::request::body::{Body, FileSlice};
 use crate::request::request_body::BodyError;
-use crate::request::{FileKind, PathInfoUse, Request, Validity};
+use crate::request::{FileKind, OwnValidators, PathInfoUse, Request};
 
 /// Microseconds in a second.
 const SECOND_US: u64 = 1_000_000;
@@ -254,7 +254,8 @@ fn condition(request: &mut Request) -> Option<u16> {
     };
     let status = meets_conditions(&request.head.headers_in, &known).status();
     if request.depends.trace.is_some() {
-        request.depends.judged = Some(Validity { etag: known.etag.map(Into::into), modified });
+        request.depends.validators =
+            Some(OwnValidators { etag: known.etag.map(Into::into), modified });
     }
     status
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use messages::Message;
 use mpm::scoreboard::{ConnectionGauges, Gauge, HostCounters};
 use mpm::{LoopSlot, Status};
-use rt::{Handle, Witness};
+use rt::{ChangeSource, Handle};
 
 use crate::config::host::Server;
 use crate::core::digest::DigestCache;
@@ -219,14 +219,14 @@ impl Engine {
 
     /// The mirror's fact of a path, which is absolute and without dot segments.
     pub(crate) fn fact(&self, path: &[u8]) -> Option<Arc<Fact>> {
-        let Witness::Watcher(watcher) = self.handle.witness() else { return None };
+        let ChangeSource::Watcher(watcher) = self.handle.change_source() else { return None };
         self.files.fact(watcher, path)
     }
 
     /// The content of a small regular file, with its metadata. `None` if the mirror can't hold it.
     /// The path is absolute and without dot segments.
     pub fn content(&self, path: &[u8]) -> Option<(FileInfo, Bytes)> {
-        let Witness::Watcher(watcher) = self.handle.witness() else { return None };
+        let ChangeSource::Watcher(watcher) = self.handle.change_source() else { return None };
         self.files.content(watcher, path)
     }
 

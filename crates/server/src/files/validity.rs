@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use rt::Witness;
+use rt::ChangeSource;
 use rustix::io::Errno;
 
 use crate::files::mirror::{Fact, Files};
@@ -37,7 +37,7 @@ impl Trace {
 }
 
 /// Paths, and how their validity is checked.
-pub enum Basis {
+pub enum Validity {
     /// By the mirror's facts.
     Mirrored {
         /// Facts of directories above the others are left out: those depend on them.
@@ -46,15 +46,15 @@ pub enum Basis {
         stamp: Cell<u64>,
     },
     /// By stat.
-    Looked {
-        /// The result for each path.
-        looks: Vec<Look>,
+    Stat {
+        /// The results for each path.
+        snapshots: Vec<StatSnapshot>,
     },
 }
 
-impl Basis {
+impl Validity {
     /// The facts that a request used. `None` if the mirror had none for some path.
-    pub fn of_facts(mut trace: Trace) -> Option<Basis> {
+    pub fn from_facts(mut trace: Trace) -> Option<Validity> {
         if !trace.paths.is_empty() {
             return None;
         }
@@ -70,26 +70,27 @@ impl Basis {
                 at += 1;
             }
         }
-        Some(Basis::Mirrored { facts: trace.facts, stamp: Cell::new(u64::MAX) })
+        Some(Validity::Mirrored { facts: trace.facts, stamp: Cell::new(u64::MAX) })
     }
 
-    /// Looks at `paths`, where there is no mirror.
-    pub fn of(witness: Witness<'_>, paths: &[Vec<u8>]) -> Option<Basis> {
-        match witness {
-            Witness::Watcher(_) => None,
-            Witness::Nobody => Basis::look_at(paths),
+    /// The validity of `paths`, if there is no mirror.
+    pub fn from_paths(change_source: ChangeSource<'_>, paths: &[Vec<u8>]) -> Option<Validity> {
+        match change_source {
+            ChangeSource::Watcher(_) => None,
+            ChangeSource::None => Validity::from_stats(paths),
         }
     }
 
-    fn look_at(paths: &[Vec<u8>]) -> Option<Basis> {
-        let looks: Option<Vec<Look>> = paths.iter().map(|path| Look::at(path)).collect();
-        Some(Basis::Looked { looks: looks? })
+    fn from_stats(paths: &[Vec<u8>]) -> Option<Validity> {
+        let snapshots: Option<Vec<StatSnapshot>> =
+            paths.iter().map(|path| StatSnapshot::at(path)).collect();
+        Some(Validity::Stat { snapshots: snapshots? })
     }
 
     /// Whether nothing has changed: in the mirror, as of the last drain.
-    pub fn is_fresh(&self, files: &Files, witness: Witness<'_>) -> bool {
-        match (self, witness) {
-            (Basis::Mirrored { facts, stamp }, Witness::Watcher(watcher)) => {
+    pub fn is_fresh(&self, files: &Files, change_source: ChangeSource<'_>) -> bool {
+        match (self, change_source) {
+            (Validity::Mirrored { facts, stamp }, ChangeSource::Watcher(watcher)) => {
                 let now = watcher.stamp();
                 if now == stamp.get() {
                     return true;
@@ -100,7 +101,9 @@ impl Basis {
                 }
                 fresh
             }
-            (Basis::Looked { looks }, Witness::Nobody) => looks.iter().all(Look::is_unchanged),
+            (Validity::Stat { snapshots }, ChangeSource::None) => {
+                snapshots.iter().all(StatSnapshot::is_unchanged)
+            }
             _ => false,
         }
     }
@@ -108,39 +111,42 @@ impl Basis {
     /// Whether it can be relied upon from now on; `now_us` is the time since the epoch.
     pub fn is_settled(&self, now_us: u64) -> bool {
         match self {
-            Basis::Mirrored { .. } => true,
-            Basis::Looked { looks } => looks.iter().all(|look| look.is_settled(now_us)),
+            Validity::Mirrored { .. } => true,
+            Validity::Stat { snapshots } => {
+                snapshots.iter().all(|snapshot| snapshot.is_settled(now_us))
+            }
         }
     }
 
     /// Removes paths that `file`, which is one of them, covers: it is reached through the
     /// directories above it, and its stat would differ if one of them were replaced.
-    pub fn leave_to(&mut self, file: &[u8], links_matter: bool) {
-        let Basis::Looked { looks } = self else { return };
-        if links_matter || !looks.iter().any(|look| look.path.to_bytes() == file) {
+    pub fn narrow_to(&mut self, file: &[u8], links_matter: bool) {
+        let Validity::Stat { snapshots } = self else { return };
+        if links_matter || !snapshots.iter().any(|snapshot| snapshot.path.to_bytes() == file) {
             return;
         }
-        looks.retain(|look| !is_above(look.path.to_bytes(), file));
-        for look in looks {
+        snapshots.retain(|snapshot| !is_above(snapshot.path.to_bytes(), file));
+        for snapshot in snapshots {
             // For anything but a link, both stats are the same.
-            look.entry = look.target.take().unwrap_or(look.entry);
-            look.follows = true;
+            snapshot.entry = snapshot.target.take().unwrap_or(snapshot.entry);
+            snapshot.follows = true;
         }
     }
 
     /// The bytes of memory.
     pub fn bytes(&self) -> usize {
         match self {
-            Basis::Mirrored { facts, .. } => facts.len() * size_of::<Arc<Fact>>(),
-            Basis::Looked { looks } => {
-                looks.iter().map(|look| size_of::<Look>() + look.path.to_bytes().len()).sum()
-            }
+            Validity::Mirrored { facts, .. } => facts.len() * size_of::<Arc<Fact>>(),
+            Validity::Stat { snapshots } => snapshots
+                .iter()
+                .map(|snapshot| size_of::<StatSnapshot>() + snapshot.path.to_bytes().len())
+                .sum(),
         }
     }
 }
 
 /// The stat results of a path.
-pub struct Look {
+pub struct StatSnapshot {
     path: CString,
     /// Whether links are followed, so that only the target counts.
     follows: bool,
@@ -151,13 +157,13 @@ pub struct Look {
 
 type Found = Result<FileInfo, Errno>;
 
-impl Look {
+impl StatSnapshot {
     /// Stats `path`, and a link there as well. Returns `None` for an invalid path.
-    fn at(path: &[u8]) -> Option<Look> {
+    fn at(path: &[u8]) -> Option<StatSnapshot> {
         let path = CString::new(path).ok()?;
         let entry = find(&path, false);
         let target = is_odd(&entry).then(|| find(&path, true));
-        Some(Look { path, follows: false, entry, target })
+        Some(StatSnapshot { path, follows: false, entry, target })
     }
 
     fn is_unchanged(&self) -> bool {
@@ -231,45 +237,45 @@ mod tests {
     fn every_change_of_a_path_is_seen() {
         let folder = Folder::new("change");
         let paths = folder.paths(&["a", "a/b", "a/b/.htaccess", "a/b/file"]);
-        let basis = || Basis::of(Witness::Nobody, &paths).unwrap();
-        let seen = basis();
-        assert!(seen.is_fresh(&files(), Witness::Nobody));
+        let validity = || Validity::from_paths(ChangeSource::None, &paths).unwrap();
+        let seen = validity();
+        assert!(seen.is_fresh(&files(), ChangeSource::None));
         fs::write(folder.0.join("a/b/file"), "other").unwrap();
-        assert!(!seen.is_fresh(&files(), Witness::Nobody));
-        let seen = basis();
+        assert!(!seen.is_fresh(&files(), ChangeSource::None));
+        let seen = validity();
         fs::write(folder.0.join("a/b/.htaccess"), "").unwrap();
-        assert!(!seen.is_fresh(&files(), Witness::Nobody));
-        let seen = basis();
+        assert!(!seen.is_fresh(&files(), ChangeSource::None));
+        let seen = validity();
         fs::rename(folder.0.join("a/b"), folder.0.join("a/c")).unwrap();
         symlink("c", folder.0.join("a/b")).unwrap();
-        assert!(!seen.is_fresh(&files(), Witness::Nobody));
+        assert!(!seen.is_fresh(&files(), ChangeSource::None));
     }
 
     #[test]
     fn a_file_speaks_for_the_way_to_it() {
         let folder = Folder::new("way");
         let paths = folder.paths(&["a", "a/b/", "a/b/.htaccess", "a/b/file"]);
-        let mut basis = Basis::of(Witness::Nobody, &paths).unwrap();
-        basis.leave_to(&paths[3], true);
-        assert!(matches!(&basis, Basis::Looked { looks } if looks.len() == 4));
-        basis.leave_to(&paths[3], false);
-        assert!(matches!(&basis, Basis::Looked { looks } if looks.len() == 2));
+        let mut validity = Validity::from_paths(ChangeSource::None, &paths).unwrap();
+        validity.narrow_to(&paths[3], true);
+        assert!(matches!(&validity, Validity::Stat { snapshots } if snapshots.len() == 4));
+        validity.narrow_to(&paths[3], false);
+        assert!(matches!(&validity, Validity::Stat { snapshots } if snapshots.len() == 2));
         fs::write(folder.0.join("a/b/unrelated"), "").unwrap();
-        assert!(basis.is_fresh(&files(), Witness::Nobody));
+        assert!(validity.is_fresh(&files(), ChangeSource::None));
         fs::rename(folder.0.join("a"), folder.0.join("z")).unwrap();
-        assert!(!basis.is_fresh(&files(), Witness::Nobody));
+        assert!(!validity.is_fresh(&files(), ChangeSource::None));
         fs::create_dir_all(folder.0.join("a/b")).unwrap();
         fs::write(folder.0.join("a/b/file"), "one").unwrap();
-        assert!(!basis.is_fresh(&files(), Witness::Nobody), "another file of the same size");
+        assert!(!validity.is_fresh(&files(), ChangeSource::None), "another file of the same size");
     }
 
     #[test]
     fn what_has_just_changed_is_not_relied_upon() {
         let folder = Folder::new("settled");
         let paths = folder.paths(&["a/b/file"]);
-        let basis = Basis::of(Witness::Nobody, &paths).unwrap();
+        let validity = Validity::from_paths(ChangeSource::None, &paths).unwrap();
         let changed = path::stat(&paths[0]).unwrap().ctime_us;
-        assert!(!basis.is_settled(changed + SETTLED_US));
-        assert!(basis.is_settled(changed + SETTLED_US + 1));
+        assert!(!validity.is_settled(changed + SETTLED_US));
+        assert!(validity.is_settled(changed + SETTLED_US + 1));
     }
 }

@@ -1,6 +1,6 @@
 //! What a response depends on, so that it can be cached with it.
 
-use super::Validity;
+use super::OwnValidators;
 use crate::files::validity::Trace;
 use crate::request::variant_key::VariantKeys;
 
@@ -13,20 +13,25 @@ pub struct Dependencies {
     /// Paths that were examined, if the response may be cached.
     pub trace: Option<Trace>,
     /// What conditions were evaluated by, if the response may be cached.
-    pub judged: Option<Validity>,
+    pub validators: Option<OwnValidators>,
 }
 
 impl Default for Dependencies {
     fn default() -> Dependencies {
-        Dependencies { pure: true, variant_keys: VariantKeys::default(), trace: None, judged: None }
+        Dependencies {
+            pure: true,
+            variant_keys: VariantKeys::default(),
+            trace: None,
+            validators: None,
+        }
     }
 }
 
 impl Dependencies {
     /// Clears everything for the next request.
     pub(super) fn renew(&mut self) {
-        let Dependencies { pure, variant_keys, trace, judged } = self;
-        (*pure, *trace, *judged) = (true, None, None);
+        let Dependencies { pure, variant_keys, trace, validators } = self;
+        (*pure, *trace, *validators) = (true, None, None);
         variant_keys.clear();
     }
 }

@@ -16,7 +16,7 @@ pub mod request_body;
 mod resource;
 mod response;
 mod trace;
-mod validity;
+mod validators;
 pub mod variant_key;
 
 use std::any::{Any, TypeId};
@@ -44,7 +44,7 @@ pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost};
 pub use origin::{Depth, MainRequest};
 pub use resource::Resource;
 pub use response::Response;
-pub use validity::Validity;
+pub use validators::OwnValidators;
 
 /// A response that was sent without its fields being put into the request.
 pub trait CachedHead {

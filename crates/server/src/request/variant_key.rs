@@ -11,8 +11,8 @@ const VARIANT_KEYS_MAX: usize = 4;
 ///
 /// A hook or a filter that reads only variant keys of the request, and declares them by
 /// [`Request::depends_on`], is still pure ([`crate::api::hooks::HookDef::pure`]): its responses are
-/// cached separately by the values of their variant keys. Variant keys are `static`s, since their address
-/// identifies them.
+/// cached separately by the values of their variant keys. Variant keys are `static`s, since their
+/// address identifies them.
 pub struct VariantKey {
     /// The name, for people.
     pub name: &'static str,
@@ -155,7 +155,7 @@ impl Request {
         self.looks_at(Inputs::RANGE);
     }
 
-    /// Declares that the response also depends on the variant keys of another request (a subrequest).
+    /// Declares that the response also depends on the variant keys of a subrequest.
     pub(crate) fn depends_as(&mut self, other: &VariantKeys) {
         self.depends.pure &= self.depends.variant_keys.join(other).is_some();
     }

@@ -20,7 +20,7 @@ mod crowd;
 mod descriptors;
 mod digests;
 mod dumps;
-mod encores;
+
 mod end;
 mod forms;
 mod freshness;
@@ -42,6 +42,7 @@ mod messages;
 mod metrics;
 mod names;
 mod notify;
+mod one_path;
 mod one_watch;
 mod openssl;
 mod others;

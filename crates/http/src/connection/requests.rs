@@ -1,14 +1,14 @@
-//! A burst: requests that follow each other closely, pipelined or not.
+//! Requests that follow each other closely on a connection, pipelined or not.
 
 use std::io;
 
 use rt::{Deadline, Pooled};
 use wire::{HeadError, HeadOptions, Progress};
 
-use super::fast::{self, Found};
-use super::heads::{self, Next};
-use super::{Active, Connection, Ended, learn, pipe, send};
-use crate::cache::resource::Lesson;
+use super::fast::{self, FastPath};
+use super::read_head::{self, Next};
+use super::{Active, Connection, Ended, fill, request_body, send};
+use crate::cache::response::Fill;
 use crate::respond;
 use server::connection_info::KeepAlive;
 use server::core::byterange;
@@ -19,8 +19,8 @@ use server::log::Level;
 use server::process;
 use server::request::{CLOSES_SILENTLY, Request};
 
-/// Answers what arrives until it is quiet. `deadline` is for the first byte.
-pub(super) async fn run(connection: &mut Connection, deadline: Deadline) -> Ended {
+/// Serves requests until the connection is quiet. `deadline` is for the first byte.
+pub(super) async fn serve(connection: &mut Connection, deadline: Deadline) -> Ended {
     let engine = connection.engine.clone();
     let mut active = engine.actives.take(Active::new);
     let _active = engine.connections.active();
@@ -35,10 +35,10 @@ async fn requests(
     mut deadline: Deadline,
 ) -> Ended {
     loop {
-        let answered = match heads::next(connection, active, deadline).await {
+        let outcome = match read_head::next(connection, active, deadline).await {
             Next::Request { consumed } => {
                 connection.engine.handle.drained().await;
-                answer(connection, active, consumed).await
+                respond_to(connection, active, consumed).await
             }
             Next::Refused(error) => {
                 connection.count_received(active.parser.consumed());
@@ -51,7 +51,7 @@ async fn requests(
             Next::Unfinished(status) => return unfinished(connection, active, status).await,
             Next::Gone => return connection.ended(),
         };
-        match answered {
+        match outcome {
             Ok(true) => {}
             Ok(false) => return Ended::Close,
             Err(_) => return Ended::Abort,
@@ -64,13 +64,13 @@ async fn requests(
 }
 
 impl Connection {
-    /// What is to be done when the client is gone: over TLS its farewell is answered.
+    /// How to end after the client has closed: over TLS a close_notify is sent.
     fn ended(&self) -> Ended {
         let tls = self.stream.as_ref().and_then(|stream| stream.tls());
         if tls.is_some_and(|tls| tls.peer_closed()) { Ended::Close } else { Ended::Abort }
     }
 
-    /// Parses as much of a head as there is, under the limits of the address's own host.
+    /// Parses as much of a head as has arrived, under the limits of the address's own host.
     pub(super) fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
         let core = &self.client.base_host.core;
         let options = HeadOptions {
@@ -82,7 +82,7 @@ impl Connection {
         active.parser.parse(&mut active.head, input, &core.head_limits(), &options)
     }
 
-    /// Notes what was received for a request's head: its bytes, or its records on TLS.
+    /// Counts what was received for a request's head: its bytes, or its records on TLS.
     pub(super) fn count_received(&mut self, consumed: usize) {
         let Some(stream) = &self.stream else { return };
         if self.client.tls.is_none() {
@@ -95,15 +95,15 @@ impl Connection {
     }
 }
 
-/// A head that did not arrive in time (408), or ended in the middle (400); where nothing of it
-/// came, or not even the whole request line, nothing is sent.
+/// Refuses a head that did not arrive in time (408) or ended in the middle (400). If not even the
+/// request line is complete, nothing is sent.
 async fn unfinished(connection: &mut Connection, active: &mut Active, status: u16) -> Ended {
     if status == 408 {
-        connection.tell_slow(active.input.len());
+        connection.log_slow_head(active.input.len());
     }
     connection.count_received(active.input.len());
     if !active.parser.has_line() {
-        if status == 408 && connection.answered == 0 {
+        if status == 408 && connection.responses == 0 {
             log_unread(connection, active).await;
         }
         return Ended::Abort;
@@ -115,7 +115,7 @@ async fn unfinished(connection: &mut Connection, active: &mut Active, status: u1
     Ended::Close
 }
 
-/// Logs a client that began a request line as its first and did not end it in time.
+/// Logs a client that did not complete its first request line in time.
 async fn log_unread(connection: &Connection, active: &mut Active) {
     let mut request = take_request(connection, active);
     request.resource.uri.clear();
@@ -126,7 +126,7 @@ async fn log_unread(connection: &Connection, active: &mut Active) {
     request.renew();
 }
 
-/// Answers a head that can't be taken, by the base host's configuration.
+/// Responds to an invalid head, by the base host's configuration.
 pub(super) async fn refuse(connection: &mut Connection, active: &mut Active, error: &HeadError) {
     let request = take_request(connection, active);
     refuse_with(connection, active, request, error).await;
@@ -149,14 +149,14 @@ async fn refuse_with(
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
     errors::die(&mut request, error.status).await;
-    // Where the status itself does not end the connection (417, 421), Apache closes it though it
-    // has written the lines of one that stays; its error document doesn't matter.
+    // If the status itself does not end the connection (417, 421), Apache closes it although it has
+    // written the lines of one that stays open; the error document does not matter.
     request.notes.set(CLOSES_SILENTLY, b"1");
     let _ = finish(connection, active, request, false).await;
 }
 
-/// Answers the request whose head is complete; whether the connection stays open.
-pub(super) async fn answer(
+/// Responds to a request whose head is complete. Returns whether the connection stays open.
+pub(super) async fn respond_to(
     connection: &mut Connection,
     active: &mut Active,
     consumed: usize,
@@ -174,36 +174,36 @@ pub(super) async fn answer(
     let mut verdict = Verdict::Ok;
     if !request.plan.phase(Phase::PostReadRequest).is_empty() {
         verdict = process::run_all(&mut request, Phase::PostReadRequest).await;
-        // These hooks may look at anything; what counts is whether they left a trace.
+        // These hooks may depend on anything; what counts is whether they changed the request.
         request.depends.pure = request.is_untouched();
     }
-    let mut lesson = Lesson::None;
-    if verdict == Verdict::Ok && request.depends.pure && fast::may(active) {
+    let mut fill = Fill::None;
+    if verdict == Verdict::Ok && request.depends.pure && fast::is_cacheable(active) {
         match fast::find(connection, active, &request) {
-            Found::Ready(reply) => {
+            FastPath::Ready(reply) => {
                 let sent = fast::send(connection, active, &request, reply);
                 let Some(sent) = sent else { return Ok(false) };
-                // Made ready for another even where the client has gone.
+                // The request's memory is reused even if the client is gone.
                 let outcome = fast::finish(connection, active, &mut request, sent).await;
                 request.renew();
                 return outcome;
             }
-            Found::New => lesson = learn::arm(connection, active, &mut request),
-            Found::Unfit => {}
+            FastPath::Miss => fill = fill::begin(connection, active, &mut request),
+            FastPath::Unsuitable => {}
         }
     }
-    Box::pin(full(connection, active, request, verdict, lesson)).await
+    Box::pin(full(connection, active, request, verdict, fill)).await
 }
 
-/// All phases.
+/// Runs all phases.
 async fn full(
     connection: &mut Connection,
     active: &mut Active,
     mut request: Pooled<Request>,
     verdict: Verdict,
-    lesson: Lesson,
+    fill: Fill,
 ) -> io::Result<bool> {
-    let pipe = pipe::attach(connection, active, &mut request);
+    let pipe = request_body::attach(connection, active, &mut request);
     let verdict = match verdict {
         Verdict::Ok => process::process(&mut request).await,
         decided => decided,
@@ -212,22 +212,22 @@ async fn full(
         request.depends.pure &= errors::is_reusable(&request, status);
         errors::die(&mut request, status).await;
     }
-    let body_done = pipe::detach(connection, active, &mut request, pipe).await;
-    if !matches!(lesson, Lesson::None) && learn::is_whole(&request) {
+    let body_done = request_body::detach(connection, active, &mut request, pipe).await;
+    if !matches!(fill, Fill::None) && fill::is_whole(&request) {
         filter::apply_all(&mut request).await;
-        learn::remember(connection, active, &mut request, lesson).await;
+        fill::store(connection, active, &mut request, fill).await;
     }
     byterange::attach(&mut request);
     filter::apply_all(&mut request).await;
     if byterange::refuse_unsatisfiable(&mut request).await {
-        // Apache has decided on the connection for the response that was not sent, and counts both.
-        connection.answered += 1;
-        connection.client.keepalives.set(connection.answered);
+        // Apache has made the decision for the response that was not sent, and counts both.
+        connection.responses += 1;
+        connection.client.keepalives.set(connection.responses);
     }
     finish(connection, active, request, body_done).await
 }
 
-/// Sends and logs an answer; whether the connection stays open.
+/// Sends and logs a response. Returns whether the connection stays open.
 async fn finish(
     connection: &mut Connection,
     active: &mut Active,
@@ -237,13 +237,13 @@ async fn finish(
     filter::apply_all(&mut request).await;
     let may_keep = may_keep && !connection.engine.draining.get();
     let framing = respond::finish_headers(&mut request, may_keep);
-    let sent = send::answer(connection, active, &mut request, framing).await;
+    let sent = send::response(connection, active, &mut request, framing).await;
     connection.client.aborted.set(sent.is_err());
     let state = if framing.says_keep { KeepAlive::Open } else { KeepAlive::Close };
     connection.client.keepalive.set(state);
-    connection.answered += 1;
+    connection.responses += 1;
     if framing.says_keep {
-        connection.client.keepalives.set(connection.answered);
+        connection.client.keepalives.set(connection.responses);
     }
     if request.handler_of_type {
         request.handler = None;
@@ -254,8 +254,8 @@ async fn finish(
     sent.map(|()| framing.keep)
 }
 
-/// A request for the connection, out of the loop's pool: the one that was used last is the one
-/// that is still in the processor's cache.
+/// Takes a request from the loop's pool: the one that was used last, which is still in the
+/// processor's cache.
 fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let engine = &connection.engine;
     let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.client.base_host));
@@ -265,7 +265,7 @@ fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     request
 }
 
-/// As much of a request as its head tells, even a broken one.
+/// Takes a request with as much as its head contains, even an invalid one.
 fn take_request(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let mut request = blank(connection, active);
     request.forget_host();

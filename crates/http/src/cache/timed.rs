@@ -5,12 +5,12 @@ use std::ops::Range;
 use server::request::{Expiry, Request};
 use wire::date;
 
-use super::{Resource, Unfit};
-use crate::cache::given::field_of;
+use super::given::field_of;
+use super::response::{CachedResponse, NeedsPhases};
 
-/// Where they stand in the lines before the connection's own.
+/// Their places in the lines before the connection's own.
 #[derive(Debug, PartialEq)]
-pub(super) struct Moving {
+pub(super) struct TimedFields {
     expiry: Expiry,
     /// The value of `Expires`.
     date_at: Option<Range<usize>>,
@@ -24,38 +24,41 @@ enum Value {
     Date([u8; date::DATE_BYTES]),
 }
 
-impl Moving {
-    /// Finds the fields that a request's response has; `None` if none of them moves.
-    pub fn find(request: &Request, lines: &[u8]) -> Result<Option<Moving>, Unfit> {
+impl TimedFields {
+    /// Finds the fields that a request's response has; `None` if none depends on the time.
+    pub(super) fn find(
+        request: &Request,
+        lines: &[u8],
+    ) -> Result<Option<TimedFields>, NeedsPhases> {
         match request.response.expiry {
             Some(expiry) if expiry.moves_date || expiry.moves_age => {
-                Moving::of(expiry, request.time_us, lines).map(Some)
+                TimedFields::of(expiry, request.time_us, lines).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    fn of(expiry: Expiry, now_us: u64, lines: &[u8]) -> Result<Moving, Unfit> {
+    fn of(expiry: Expiry, now_us: u64, lines: &[u8]) -> Result<TimedFields, NeedsPhases> {
         let (date, age) = expiry.time.fields(now_us);
         let date_at = if expiry.moves_date {
             let line = [b"\r\nExpires: ", &date::format(date)[..], b"\r\n"].concat();
-            let start = last(lines, &line).ok_or(Unfit)? + b"\r\nExpires: ".len();
+            let start = last(lines, &line).ok_or(NeedsPhases)? + b"\r\nExpires: ".len();
             Some(start..start + date::DATE_BYTES)
         } else {
             None
         };
         let age_at = if expiry.moves_age {
-            let start = last(lines, b"\r\nCache-Control: ").ok_or(Unfit)?;
+            let start = last(lines, b"\r\nCache-Control: ").ok_or(NeedsPhases)?;
             let line = lines.get(start + 2..).unwrap_or_default();
             let line = line.split(|byte| *byte == b'\r').next().unwrap_or_default();
             let number = age.to_string();
             let is_last = line.ends_with(format!("max-age={number}").as_bytes());
             let end = start + 2 + line.len();
-            Some(is_last.then_some(end - number.len()..end).ok_or(Unfit)?)
+            Some(is_last.then_some(end - number.len()..end).ok_or(NeedsPhases)?)
         } else {
             None
         };
-        Ok(Moving { expiry, date_at, age_at })
+        Ok(TimedFields { expiry, date_at, age_at })
     }
 
     fn edits(&self, now_us: u64) -> [Option<(&Range<usize>, Value)>; 2] {
@@ -67,22 +70,22 @@ impl Moving {
     }
 }
 
-impl Resource {
+impl CachedResponse {
     /// Writes the lines before the connection's own, for a request of `now_us`; `length` is that of
     /// the part that is sent.
     pub fn write_before(&self, now_us: u64, length: Option<u64>, out: &mut Vec<u8>) {
         let length = length.and_then(|length| Some((self.length_at.as_ref()?, length)));
         let length = length.map(|(at, length)| (at, Value::Number(length)));
-        if length.is_none() && self.moving.is_none() {
+        if length.is_none() && self.timed.is_none() {
             return out.extend_from_slice(&self.before);
         }
-        let [date, age] = self.moving.as_ref().map_or([None, None], |moving| moving.edits(now_us));
+        let [date, age] = self.timed.as_ref().map_or([None, None], |timed| timed.edits(now_us));
         write_edited(&self.before, [length, date, age], out);
     }
 
-    /// Puts the fields that move into a request that was given this response, for the log.
-    pub(in crate::cache) fn tell_moving(&self, request: &mut Request) {
-        if self.moving.is_none() {
+    /// Copies them into a request that this response was sent for, for the log.
+    pub(super) fn give_timed(&self, request: &mut Request) {
+        if self.timed.is_none() {
             return;
         }
         let mut lines = Vec::new();
@@ -125,9 +128,9 @@ mod tests {
 
     fn again(time: ExpiryTime, moves: (bool, bool), lines: &str, now: u64) -> Option<String> {
         let expiry = Expiry { time, moves_date: moves.0, moves_age: moves.1 };
-        let moving = Moving::of(expiry, 1_000_000_000_000_000, lines.as_bytes()).ok()?;
+        let timed = TimedFields::of(expiry, 1_000_000_000_000_000, lines.as_bytes()).ok()?;
         let mut out = Vec::new();
-        write_edited(lines.as_bytes(), moving.edits(now), &mut out);
+        write_edited(lines.as_bytes(), timed.edits(now), &mut out);
         Some(String::from_utf8_lossy(&out).into_owned())
     }
 

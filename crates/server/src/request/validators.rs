@@ -1,21 +1,21 @@
-//! What the conditions of a request are judged by.
+//! The validators that the conditions of a request are evaluated with.
 
 use wire::conditional::Validators;
 
 use super::Request;
 
-/// What conditions are judged by.
+/// Validators of a response (RFC 9110 section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Validity {
+pub struct OwnValidators {
     /// The entity tag.
     pub etag: Option<Box<[u8]>>,
     /// The time of the last modification, in seconds since the epoch.
     pub modified: Option<i64>,
 }
 
-impl Validity {
+impl OwnValidators {
     /// As `wire` wants it, for a request.
-    pub fn validators(&self, request: &Request) -> Validators<'_> {
+    pub fn for_request(&self, request: &Request) -> Validators<'_> {
         Validators {
             method: request.head.method,
             etag: self.etag.as_deref(),
@@ -31,12 +31,12 @@ impl Validity {
 }
 
 impl Request {
-    /// What `If-Range` is judged by. A field that is no date, or the date that Apache takes for
-    /// none, gives way to what it was made of.
-    pub fn sent_validity(&self) -> Validity {
+    /// The validators that `If-Range` is evaluated with. If the field is not a date, or is the date
+    /// that Apache ignores, the modification time that it was made from counts.
+    pub fn sent_validators(&self) -> OwnValidators {
         let sent = self.response.headers_out.get(b"Last-Modified").and_then(wire::date::parse);
         let made_of = || i64::try_from(self.response.mtime_us? / 1_000_000).ok();
-        Validity {
+        OwnValidators {
             etag: self.response.headers_out.get(b"ETag").map(Into::into),
             modified: sent.filter(|date| *date != 0).or_else(made_of),
         }

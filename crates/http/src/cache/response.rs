@@ -1,57 +1,53 @@
-//! What a path is answered with: representations, made once by the phases and sent again without
-//! them.
+//! Cached responses: made once by the phases, and sent again without them.
 //!
-//! A response is kept only if nothing but pure hooks took part in it
+//! A response is cached only if nothing but pure hooks took part in it
 //! ([`server::hooks::HookDef::pure`]), and only while everything examined on its way is unchanged:
 //! every path component, every place where an `.htaccess` could appear, and the file itself
-//! ([`server::files::validity`]). It belongs to the host and the path: the query, and fields that
-//! ask for a condition or a range, do not distinguish representations. A GET, a HEAD, a 304 and
-//! a 206 of one path are all made from what is kept for it. If the responses depend on
-//! [variant keys](server::variant key::VariantKey) of the request, each variant is kept by itself.
-
-mod moving;
-mod store;
+//! ([`server::files::validity`]). Its key is the host and the path: the query, and the fields of
+//! conditions and ranges, do not distinguish responses. A GET, a HEAD, a 304 and a 206 of one path
+//! are all made from the same entry. If the responses depend on
+//! [variant keys](server::variant_key::VariantKey) of the request, each variant is cached.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use rt::Witness;
+use rt::ChangeSource;
 use wire::conditional::meets_conditions;
 use wire::range::ByteRange;
 
 use crate::respond::ReusableHead;
 use server::body::FileSlice;
 use server::files::mirror::Files;
-use server::files::validity::Basis;
+use server::files::validity::Validity;
 use server::plan::{Layer, Plan};
-use server::request::{CachedHead, FileInfo, Request, Validity};
+use server::request::{CachedHead, FileInfo, OwnValidators, Request};
 use server::variant_key::Inputs;
 
-use moving::Moving;
-pub use store::{Lesson, Limits, Lookup, RESOURCE_LIMIT, Resources, TARGET_LIMIT};
+pub use super::store::{Fill, Limits, Lookup, PATH_LIMIT, RESPONSE_LIMIT, ResponseCache};
+use super::timed::TimedFields;
 
-/// The most bytes that a loop keeps in memory: file content, heads, and the names of both.
+/// Most bytes of a loop's cache: content, heads, and names.
 pub const CONTENT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// The most files that a loop keeps open for resources that are not in memory.
+/// Most open files of a loop's cache, for content that is not in memory.
 pub const OPEN_LIMIT: usize = 512;
 
-/// A file up to this size is kept in memory, bytes.
+/// The largest file whose content is cached in memory, bytes.
 pub const IN_MEMORY_BYTES: u64 = 32 * 1024;
 
-/// The longest content that was made from a file, by compression say, and is kept, bytes. It has
-/// to be made before its first byte leaves.
+/// The longest content made from a file, for example by compression, that is cached, bytes. It is
+/// made completely before its first byte is sent.
 pub const MADE_BYTES: usize = 256 * 1024;
 
-/// The longest file whose content is made as a whole to be kept, bytes: others do not wait for it.
+/// The largest file from which content is made completely, bytes, so that others need not wait.
 pub const MADE_FROM_BYTES: u64 = 1024 * 1024;
 
 /// Where the content comes from.
 #[derive(Clone)]
 pub enum Content {
-    /// Memory; with its chunks' heads where it leaves chunked.
+    /// Memory; including the chunk heads if the response is chunked.
     Memory(Bytes),
     /// An open file.
     File(FileSlice),
@@ -78,7 +74,7 @@ impl Content {
     }
 }
 
-/// By what a client reached the server: a response that names the server depends on it.
+/// How a client addressed the server: a response that names the server depends on it.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority {
     name: Option<Box<[u8]>>,
@@ -105,9 +101,9 @@ impl Authority {
     }
 }
 
-/// A representation, with everything that its responses need.
-pub struct Resource {
-    /// The merged configuration it is answered under.
+/// A response, with everything needed to send it again.
+pub struct CachedResponse {
+    /// The merged configuration that it was made under.
     pub layer: Rc<Layer>,
     /// That configuration's plan.
     pub plan: Rc<Plan>,
@@ -121,43 +117,47 @@ pub struct Resource {
     pub content_type: Option<Vec<u8>>,
     /// The handler, for logs.
     pub handler: Option<Cow<'static, [u8]>>,
-    /// What stands there.
+    /// The entry at `filename`.
     pub file: FileInfo,
     /// The status.
     pub status: u16,
-    /// Header lines before the connection's own, from behind `Date`.
+    /// Header lines from behind `Date` to the connection's own.
     pub before: Vec<u8>,
     /// Header lines after the connection's own, and the empty line.
     pub after: Vec<u8>,
-    /// Where the value of `Content-Length` stands in the lines before.
+    /// The value of `Content-Length` within `before`.
     pub length_at: Option<Range<usize>>,
-    /// What of the lines before depends on the time of the request.
-    moving: Option<Moving>,
+    /// The fields in `before` that depend on the time of the request.
+    pub(super) timed: Option<TimedFields>,
     /// The content.
     pub content: Content,
     /// Bytes of the body, for logs.
     pub body_bytes: u64,
-    /// It leaves chunked, which HTTP/1.0 does not know.
+    /// Whether it is chunked, which HTTP/1.0 does not know.
     pub chunked: bool,
-    /// What `If-Range` is judged by: the fields as they are sent.
-    pub sent: Validity,
-    /// What the handler judged conditions by.
-    judged: Option<Validity>,
-    /// It is for HEAD.
+    /// The validators as they are sent, for `If-Range`.
+    pub sent: OwnValidators,
+    /// The validators that the handler evaluated conditions with.
+    validators: Option<OwnValidators>,
+    /// Whether it is for HEAD.
     header_only: bool,
-    /// What it depends on of the request.
+    /// The parts of the request that it depends on.
     inputs: Inputs,
     authority: Option<Authority>,
-    /// What it depends on; there from when it is kept.
-    basis: Option<Basis>,
+    /// The files that it depends on; set when it is cached.
+    validity: Option<Validity>,
 }
 
-impl Resource {
-    /// A resource from an answered request, whose body is `content`.
+impl CachedResponse {
+    /// The response of `request`, whose body is `content`.
     ///
     /// # Errors
-    /// [`Unfit`] where its fields can't be made again for each request.
-    pub fn new(request: &Request, head: ReusableHead, content: Content) -> Result<Resource, Unfit> {
+    /// [`NeedsPhases`] if its fields can't be made again for each request.
+    pub fn new(
+        request: &Request,
+        head: ReusableHead,
+        content: Content,
+    ) -> Result<CachedResponse, NeedsPhases> {
         let inputs = request.depends.variant_keys.inputs();
         let body_bytes = match &content {
             _ if request.head.header_only => 0,
@@ -165,7 +165,7 @@ impl Resource {
                 request.response.body.length().unwrap_or_default()
             }
         };
-        Ok(Resource {
+        Ok(CachedResponse {
             layer: request.layer.clone(),
             plan: request.plan.clone(),
             filename: request.resource.filename.clone(),
@@ -176,31 +176,35 @@ impl Resource {
             file: request.resource.file,
             status: request.response.status,
             length_at: length_at(&head.before),
-            moving: Moving::find(request, &head.before)?,
+            timed: TimedFields::find(request, &head.before)?,
             before: head.before,
             after: head.after,
             body_bytes,
             chunked: head.chunked,
             content,
-            sent: request.sent_validity(),
-            judged: request.depends.judged.clone(),
+            sent: request.sent_validators(),
+            validators: request.depends.validators.clone(),
             header_only: request.head.header_only,
             inputs,
             authority: inputs.any(Inputs::AUTHORITY).then(|| Authority::of(request)),
-            basis: None,
+            validity: None,
         })
     }
 
-    /// Whether nothing that it depends on has changed: with a watch, as of the last drain.
-    pub fn is_fresh(&self, files: &Files, witness: Witness<'_>) -> bool {
-        self.basis.as_ref().is_some_and(|basis| basis.is_fresh(files, witness))
+    /// The same, to be cached while `validity` holds.
+    pub(super) fn valid_while(self, validity: Validity) -> CachedResponse {
+        CachedResponse { validity: Some(validity), ..self }
     }
 
-    /// The status that the request's conditions come to, if any. `Err` where they can't be judged
-    /// here.
-    pub fn condition(&self, request: &Request) -> Result<Option<u16>, Unfit> {
-        let judged = self.judged.as_ref().ok_or(Unfit)?;
-        Ok(meets_conditions(&request.head.headers_in, &judged.validators(request)).status())
+    /// Whether the files that it depends on are unchanged: with a watch, as of the last drain.
+    pub fn is_fresh(&self, files: &Files, change_source: ChangeSource<'_>) -> bool {
+        self.validity.as_ref().is_some_and(|validity| validity.is_fresh(files, change_source))
+    }
+
+    /// The status that the request's conditions result in, if any.
+    pub fn condition(&self, request: &Request) -> Result<Option<u16>, NeedsPhases> {
+        let validators = self.validators.as_ref().ok_or(NeedsPhases)?;
+        Ok(meets_conditions(&request.head.headers_in, &validators.for_request(request)).status())
     }
 
     /// Whether ranges may be cut from it.
@@ -213,46 +217,46 @@ impl Resource {
             && self.field(b"Content-Range").is_none()
     }
 
-    /// Whether it is one for the request's method and authority.
-    fn is_for(&self, request: &Request) -> bool {
+    /// Whether it is for the request's method and authority.
+    pub(super) fn is_for(&self, request: &Request) -> bool {
         self.header_only == request.head.header_only
             && self.authority.as_ref().is_none_or(|authority| authority.is_of(request))
     }
 
-    /// Whether it can be sent in response to a request that it is for.
-    fn suits(&self, request: &Request) -> bool {
+    /// Whether it can be sent in response to `request`, which it is for.
+    pub(super) fn suits(&self, request: &Request) -> bool {
         (request.head.protocol >= 1001 || !self.chunked)
             && (request.own_query().is_none() || !self.inputs.any(Inputs::QUERY))
     }
 
-    /// Whether `other` takes its place: a response to the same requests.
-    fn is_like(&self, other: &Resource) -> bool {
+    /// Whether `other` is a response to the same requests.
+    pub(super) fn is_like(&self, other: &CachedResponse) -> bool {
         self.header_only == other.header_only
             && self.authority == other.authority
             && self.is_not_modified() == other.is_not_modified()
     }
 
-    fn is_not_modified(&self) -> bool {
+    pub(super) fn is_not_modified(&self) -> bool {
         self.status == 304
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let content = match &self.content {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
         let names = self.filename.len() + self.uri.len() + self.path_info.len();
-        let basis = self.basis.as_ref().map_or(0, Basis::bytes);
-        let judged = self.judged.as_ref().map_or(0, Validity::bytes);
-        // Its configuration may be one that no loop keeps any more.
+        let validity = self.validity.as_ref().map_or(0, Validity::bytes);
+        let validators = self.validators.as_ref().map_or(0, OwnValidators::bytes);
+        // Its configuration may no longer be in any loop's cache.
         let layer = self.layer.foreign_bytes();
-        let head = self.before.len() + self.after.len() + self.sent.bytes() + judged;
-        content + head + names + basis + layer
+        let head = self.before.len() + self.after.len() + self.sent.bytes() + validators;
+        content + head + names + validity + layer
     }
 }
 
-/// What is kept can't tell what a request gets: the phases have to.
-pub struct Unfit;
+/// The cached response does not determine the response to this request: the phases have to run.
+pub struct NeedsPhases;
 
 fn length_at(lines: &[u8]) -> Option<Range<usize>> {
     const FIELD: &[u8] = b"\r\nContent-Length: ";

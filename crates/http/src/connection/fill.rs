@@ -1,4 +1,4 @@
-//! What the phases teach: a response that they made is kept, if it may be.
+//! Puts responses that the phases made into the cache.
 
 use std::collections::VecDeque;
 use std::io;
@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use rt::Witness;
+use rt::ChangeSource;
 
 use super::{Active, Connection, send};
-use crate::cache::resource::{
-    Content, IN_MEMORY_BYTES, Lesson, MADE_BYTES, MADE_FROM_BYTES, Resource,
+use crate::cache::response::{
+    CachedResponse, Content, Fill, IN_MEMORY_BYTES, MADE_BYTES, MADE_FROM_BYTES,
 };
 use crate::respond;
 use server::body::{Body, BodyStream, Chunk};
@@ -20,55 +20,57 @@ use server::filter::Stage;
 use server::request::{FileKind, Request};
 use server::variant_key::Inputs;
 
-/// Before the phases: prepares to keep what they make.
-pub(super) fn arm(connection: &Connection, active: &Active, request: &mut Request) -> Lesson {
+/// Before the phases: prepares to cache the response.
+pub(super) fn begin(connection: &Connection, active: &Active, request: &mut Request) -> Fill {
     let engine = &connection.engine;
-    let lesson = engine.resources.arm(engine.handle.witness(), request, active.head.path());
-    if !matches!(lesson, Lesson::None) {
+    let fill =
+        engine.responses.begin_fill(engine.handle.change_source(), request, active.head.path());
+    if !matches!(fill, Fill::None) {
         request.depends.trace = Some(Trace::default());
     }
-    lesson
+    fill
 }
 
-/// Whether the response as it is now is the whole one, of which ranges are cut.
+/// Whether the response is the complete one from which ranges are cut.
 pub(super) fn is_whole(request: &Request) -> bool {
     let is_behind = |stage: Stage| stage > Stage::PROTOCOL;
     !request.response.filters.iter().any(|attached| is_behind(attached.stage))
 }
 
-/// After the phases: keeps the response, or notes what to look at next time.
-pub(super) async fn remember(
+/// After the phases: caches the response, or notes the paths that it depends on.
+pub(super) async fn store(
     connection: &Connection,
     active: &Active,
     request: &mut Request,
-    lesson: Lesson,
+    fill: Fill,
 ) {
     let engine = &connection.engine;
-    let witness = engine.handle.witness();
-    let (is_watched, path) = (matches!(witness, Witness::Watcher(_)), active.head.path());
+    let change_source = engine.handle.change_source();
+    let (is_watched, path) =
+        (matches!(change_source, ChangeSource::Watcher(_)), active.head.path());
     if !is_reusable(request, is_watched) || !has_own_query(active, request) {
         return;
     }
-    if matches!(lesson, Lesson::Paths) && !is_watched {
+    if matches!(fill, Fill::Paths) && !is_watched {
         let looked_at = request.depends.trace.take().unwrap_or_default();
-        return engine.resources.note(request, path, looked_at.paths);
+        return engine.responses.note_paths(request, path, looked_at.paths);
     }
     if matches!(request.response.body, Body::Stream(_)) && !request.head.header_only {
-        make(request).await;
+        make_whole(request).await;
     }
     let Some(head) = respond::reusable_head(request) else { return };
     let Some(content) = content(connection, request, head.chunked) else { return };
-    let Ok(resource) = Resource::new(request, head, content) else { return };
-    engine.resources.keep(lesson, request, path, resource);
+    let Ok(cached) = CachedResponse::new(request, head, content) else { return };
+    engine.responses.store(fill, request, path, cached);
 }
 
-/// The body, as it leaves each time.
+/// The body, as it is sent each time.
 fn content(connection: &Connection, request: &Request, is_chunked: bool) -> Option<Content> {
     if request.head.header_only {
         return Some(Content::EMPTY);
     }
     let bytes = match &request.response.body {
-        // It would have to leave in pieces, with something around each.
+        // Each piece would need a chunk head.
         Body::File(_) if is_chunked => return None,
         Body::File(slice) if slice.length > IN_MEMORY_BYTES => {
             return Some(Content::File(slice.clone()));
@@ -82,18 +84,21 @@ fn content(connection: &Connection, request: &Request, is_chunked: bool) -> Opti
     Some(Content::Memory(connection.engine.server.contents.share(bytes)))
 }
 
-/// A response by nobody's decision but the configuration's and that of declared variant keys.
+/// Whether the response depends only on configuration, files and declared variant keys.
 fn is_reusable(request: &Request, is_watched: bool) -> bool {
     request.depends.pure
         && !request.depends.variant_keys.inputs().any(Inputs::ONCE)
         && !request.matching.has_undecided()
-        && (matches!(request.response.status, 200 | 304) || errors::is_reusable_status(request.response.status))
+        && (matches!(request.response.status, 200 | 304)
+            || errors::is_reusable_status(request.response.status))
         && request.has_plain_env()
         && request.response.trailers_out.is_empty()
         && !request.response.no_cache
         && request.user.is_none()
-        // A watch does not see a write by another of its names.
-        && (request.resource.file.kind != FileKind::Regular || request.resource.file.links <= 1 || !is_watched)
+        // A watch does not see a write through another name of the file.
+        && (request.resource.file.kind != FileKind::Regular
+            || request.resource.file.links <= 1
+            || !is_watched)
         && match &request.response.body {
             Body::File(_) | Body::Bytes(_) | Body::Empty => true,
             Body::Stream(_) => request.resource.file.size <= MADE_FROM_BYTES,
@@ -101,22 +106,22 @@ fn is_reusable(request: &Request, is_watched: bool) -> bool {
         }
 }
 
-/// Whether the query is the client's, and the response does not come of there being one.
+/// Whether the query is the client's, and the response does not depend on it.
 fn has_own_query(active: &Active, request: &Request) -> bool {
     let query = request.own_query();
     query == active.head.query()
         && (query.is_none() || !request.depends.variant_keys.inputs().any(Inputs::QUERY))
 }
 
-/// Makes the whole of a body that would be made while it is sent. It still leaves as one whose
-/// length was not known. Where it is too long or breaks off it goes on as before from there.
-async fn make(request: &mut Request) {
+/// Makes a body completely that would be made while it is sent. The response is still chunked. If
+/// the body is too long or fails, the rest is made while it is sent.
+async fn make_whole(request: &mut Request) {
     request.response.chunked = true;
     let mut rest = std::mem::take(&mut request.response.body);
     let mut made = Vec::new();
     let after = loop {
         match std::future::poll_fn(|cx| rest.poll_chunk(cx)).await {
-            // Nothing waits for a part of it.
+            // No client waits for a part of it.
             Some(Ok(Chunk::Flush)) => {}
             Some(Ok(Chunk::Bytes(bytes))) => made.extend_from_slice(&bytes),
             Some(Ok(Chunk::File(slice))) => break [Body::File(slice), rest],
@@ -137,7 +142,7 @@ async fn make(request: &mut Request) {
     request.response.body = Body::Parts(parts);
 }
 
-/// The end of a body that could not be made.
+/// The end of a body that failed.
 struct Broken(Option<io::Error>);
 
 impl BodyStream for Broken {

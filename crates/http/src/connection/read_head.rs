@@ -47,7 +47,7 @@ pub(super) async fn next(
         // Bytes received with the previous request have their own time, from the moment they are
         // parsed.
         connection.head_began_ms = connection.engine.handle.clock().now_ms();
-        kept(connection, active)
+        parse_left(connection, active)
     };
     loop {
         match progress {
@@ -58,7 +58,7 @@ pub(super) async fn next(
         if let Err(next) = more(connection, active).await {
             return next;
         }
-        progress = kept(connection, active);
+        progress = parse_left(connection, active);
     }
 }
 
@@ -93,7 +93,7 @@ async fn receive(
     deadline: Deadline,
 ) -> Result<io::Result<usize>, Next> {
     let engine = &connection.engine;
-    let is_kept = connection.answered > 0;
+    let is_kept = connection.responses > 0;
     let Some(stream) = connection.stream.as_mut() else { return Err(Next::Gone) };
     let connections = &engine.connections;
     let is_crowded = connections.lingering_now() >= LINGERING_LIMIT;
@@ -121,7 +121,7 @@ async fn receive(
 }
 
 /// Parses bytes received earlier.
-fn kept(connection: &Connection, active: &mut Active) -> Progress {
+fn parse_left(connection: &Connection, active: &mut Active) -> Progress {
     let mut input = std::mem::take(&mut active.input);
     let progress = connection.parse(active, &input);
     if let Progress::Done { consumed } = progress {

@@ -6,7 +6,7 @@ use rt::Stream;
 use rt::tls::{TlsError, TlsInfo};
 use wire::{HeadError, LogLevel};
 
-use super::{Active, Connection, burst};
+use super::{Active, Connection, requests};
 use server::engine::Engine;
 use server::hooks::{Judgement, TlsChoice, TlsHook};
 use server::host::Server;
@@ -57,7 +57,7 @@ pub(super) async fn handshake(
         }
         Err(TlsError::PlainHttp { stream, bytes }) => {
             let mut connection = Connection::new(engine, *stream, client);
-            Box::pin(answer_plain(&mut connection, bytes)).await;
+            Box::pin(refuse_plain(&mut connection, bytes)).await;
             None
         }
         Err(error) => {
@@ -105,7 +105,7 @@ async fn peer(
 }
 
 /// Apache's 400 for plain HTTP on a TLS port.
-async fn answer_plain(connection: &mut Connection, bytes: Vec<u8>) {
+async fn refuse_plain(connection: &mut Connection, bytes: Vec<u8>) {
     let mut active = Active::new();
     // As in Apache, whatever the client sent.
     let _ = connection.parse(&mut active, b"GET / HTTP/1.0\r\n\r\n");
@@ -117,7 +117,7 @@ async fn answer_plain(connection: &mut Connection, bytes: Vec<u8>) {
         message: b"SSL handshake failed: HTTP spoken on HTTPS port".to_vec(),
         notes: PLAIN_NOTES,
     };
-    burst::refuse(connection, &mut active, &error).await;
+    requests::refuse(connection, &mut active, &error).await;
     connection.close().await;
 }
 

@@ -1,5 +1,5 @@
-//! One head after the other on one connection, in prefork and worker: its answer is sent as it is,
-//! as long as it is true.
+//! One path requested repeatedly on one connection, in prefork and worker: the response comes from
+//! the cache as long as it is fresh.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,10 +10,9 @@ use crate::client::{Answer, Client};
 use crate::site::Site;
 
 const SHAPES: [&str; 2] = ["prefork", "worker"];
-/// More than it takes until an answer is kept, its head is known, and it is sent as it is.
+/// More requests than it takes until the response comes from the cache.
 const TIMES: usize = 12;
-/// What has changed less than a second ago is not kept, and a process that has heard of a change
-/// looks at each file for as long.
+/// Files that changed less than a second ago are not cached.
 const SETTLED: Duration = Duration::from_millis(1200);
 
 fn head(path: &str) -> String {
@@ -25,14 +24,14 @@ fn ask(client: &mut Client, path: &str) -> Answer {
     client.answer().unwrap()
 }
 
-/// Asks until nothing is left to learn.
+/// Requests a path until its response comes from the cache.
 fn ask_often(client: &mut Client, path: &str) {
     for _ in 0..TIMES {
         assert_eq!(ask(client, path).text(), "first\n");
     }
 }
 
-/// A site of this shape, with a document in each of `folders`, old enough to be relied upon.
+/// A site with this MPM and a document in each of `folders`, old enough to be cached.
 fn site(name: &str, mpm: &str, folders: &[&str], more: &str) -> Site {
     let mut site = Site::new(&format!("{name}-{mpm}"));
     for folder in folders {
@@ -52,7 +51,7 @@ fn site(name: &str, mpm: &str, folders: &[&str], more: &str) -> Site {
     site
 }
 
-/// Writes a document that claims to be as old as the one before.
+/// Writes a document with the same modification time as the one before.
 fn write_document(site: &Site, folder: &str, text: &str) {
     let path = site.path(&format!("htdocs/{folder}/a.txt"));
     fs::write(&path, text).unwrap();
@@ -64,7 +63,7 @@ fn make_old(path: &std::path::Path) {
     fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// What is done to a folder, and what is answered from then on.
+/// A change of a folder, with the status and body from then on.
 type Change = (&'static str, fn(&Site), u16, &'static str);
 
 const CHANGES: [Change; 10] = [
@@ -112,7 +111,7 @@ const CHANGES: [Change; 10] = [
     (
         "named",
         |site| {
-            // Nobody watches where the other name is.
+            // The directory of the other name is not watched.
             fs::write(site.path("another-name.txt"), "other\n").unwrap();
         },
         200,
@@ -125,7 +124,7 @@ fn is_seen_at_once(mpm: &str, change: &Change) {
     let name = folder.replace('/', "-");
     let folders = ["written", "renamed", "deleted", "denied", "above/below", "exchanged/below"];
     let folders = [&folders[..], &["gone/below", "target", "named", "ruled", "spare"]].concat();
-    let site = site(&format!("encore-{name}"), mpm, &folders, "StartServers 2\n");
+    let site = site(&format!("path-{name}"), mpm, &folders, "StartServers 2\n");
     fs::create_dir_all(site.path("htdocs/other/below")).unwrap();
     write_document(&site, "other/below", "other\n");
     symlink(site.path("htdocs/target"), site.path("htdocs/linked")).unwrap();
@@ -134,7 +133,7 @@ fn is_seen_at_once(mpm: &str, change: &Change) {
     fs::hard_link(site.path("other-rules"), site.path("htdocs/ruled/.htaccess")).unwrap();
     sleep(SETTLED);
     let path = format!("/{folder}/a.txt");
-    // Two that hear of it each for itself.
+    // Two clients, whose processes each have to see the change.
     let mut clients = [site.client(), site.client()];
     for client in &mut clients {
         ask_often(client, &path);
@@ -165,7 +164,7 @@ fn every_change_is_in_the_next_answer() {
 #[test]
 fn the_second_change_is_seen_like_the_first() {
     for mpm in SHAPES {
-        let site = site("encore-second", mpm, &["one"], "");
+        let site = site("path-second", mpm, &["one"], "");
         let mut client = site.client();
         for number in 0..3 {
             let text = format!("number {number}\n");
@@ -199,7 +198,7 @@ fn the_second_change_is_seen_like_the_first() {
 #[test]
 fn the_connection_ends_when_it_has_had_all_its_requests() {
     for mpm in SHAPES {
-        let site = site("encore-terms", mpm, &["one"], "MaxKeepAliveRequests 20\n");
+        let site = site("path-terms", mpm, &["one"], "MaxKeepAliveRequests 20\n");
         for _ in 0..3 {
             let mut client = site.client();
             for number in 0..20 {
@@ -221,7 +220,7 @@ fn an_idle_connection_is_closed_in_time() {
 }
 
 fn is_closed_in_time(mpm: &str) {
-    let site = site("encore-idle", mpm, &["one"], "KeepAliveTimeout 4\n");
+    let site = site("path-idle", mpm, &["one"], "KeepAliveTimeout 4\n");
     let mut client = site.client();
     // For longer than that: the time is counted from the last of them.
     for _ in 0..50 {
@@ -239,7 +238,7 @@ fn is_closed_in_time(mpm: &str) {
 #[test]
 fn the_date_goes_on() {
     for mpm in SHAPES {
-        let site = site("encore-date", mpm, &["one", "two"], "");
+        let site = site("path-date", mpm, &["one", "two"], "");
         let (mut client, mut other) = (site.client(), site.client());
         let date = |answer: Answer| answer.field("Date").unwrap().to_owned();
         let mut dates = std::collections::BTreeSet::new();
@@ -258,7 +257,7 @@ fn the_date_goes_on() {
 #[test]
 fn other_heads_between_them_and_heads_in_parts() {
     for mpm in SHAPES {
-        let site = site("encore-parts", mpm, &["one", "two"], "");
+        let site = site("path-parts", mpm, &["one", "two"], "");
         let mut client = site.client();
         write_document(&site, "two", "second\n");
         for _ in 0..5 {
@@ -292,7 +291,7 @@ fn other_heads_between_them_and_heads_in_parts() {
 #[test]
 fn each_is_counted() {
     for mpm in SHAPES {
-        let site = site("encore-count", mpm, &["one"], "StartServers 1\n");
+        let site = site("path-count", mpm, &["one"], "StartServers 1\n");
         let mut client = site.client();
         for _ in 0..6 {
             ask_often(&mut client, "/one/a.txt");
@@ -320,7 +319,7 @@ fn each_is_written_down() {
     for mpm in SHAPES {
         let format = "%{remote}p %k %>s %B %{User-Agent}i %{X}e %{Content-Length}o %r %t";
         let format = &format!("CustomLog logs/access.log \"{format}\"\n");
-        let site = site("encore-log", mpm, &["one"], format);
+        let site = site("path-log", mpm, &["one"], format);
         let (mut one, mut other) = (site.client(), site.client());
         for _ in 0..3 {
             ask_often(&mut one, "/one/a.txt");
@@ -355,7 +354,7 @@ fn each_is_written_down() {
 #[test]
 fn a_graceful_restart_ends_them_with_an_answer() {
     for mpm in SHAPES {
-        let site = site("encore-restart", mpm, &["one"], "");
+        let site = site("path-restart", mpm, &["one"], "");
         let mut client = site.client();
         ask_often(&mut client, "/one/a.txt");
         site.restart_gracefully();
@@ -372,7 +371,7 @@ fn a_graceful_restart_ends_them_with_an_answer() {
 #[test]
 fn a_client_that_does_not_read_gets_all_of_them_later() {
     for mpm in SHAPES {
-        let site = site("encore-slow", mpm, &["one"], "");
+        let site = site("path-slow", mpm, &["one"], "");
         let text = "0123456789abcde\n".repeat(1900);
         write_document(&site, "one", &text);
         sleep(SETTLED);
@@ -394,7 +393,7 @@ fn a_client_that_does_not_read_gets_all_of_them_later() {
 #[test]
 fn a_download_is_not_broken_off_by_a_change_elsewhere() {
     for mpm in SHAPES {
-        let site = site("encore-download", mpm, &["one"], "StartServers 1\n");
+        let site = site("path-download", mpm, &["one"], "StartServers 1\n");
         let text = "0123456789abcde\n".repeat(1 << 20);
         site.write("htdocs/one/large.txt", &text);
         sleep(SETTLED);
