@@ -6,13 +6,12 @@ use std::rc::Rc;
 use wire::range::{ByteRange, Selection};
 use wire::{Body, HeadFlags, Method};
 
+use super::finish::Sent;
 use super::{Active, Connection};
 use crate::cache::response::{CachedResponse, Content, IN_MEMORY_BYTES, Lookup};
 use crate::respond;
-use server::connection_info::KeepAlive;
 use server::core::byterange;
 use server::hooks::Phase;
-use server::process;
 use server::request::Request;
 
 /// Fields that may change the response in a way that the fast path does not consider.
@@ -63,12 +62,10 @@ impl Reply {
 }
 
 /// A response that was sent as far as the socket took it.
-pub(super) struct Sent {
+pub(super) struct Begun {
     reply: Reply,
-    keep: bool,
-    before: u64,
     /// The rest is in `active.output`.
-    outcome: io::Result<()>,
+    sent: Sent,
 }
 
 /// Finds the response, if it is cached and fresh.
@@ -151,10 +148,10 @@ pub(super) fn send(
     active: &mut Active,
     request: &Request,
     reply: Reply,
-) -> Option<Sent> {
+) -> Option<Begun> {
     let engine = &connection.engine;
     let stream = connection.stream.as_mut()?;
-    let before = stream.sent();
+    let began = stream.sent();
     let keep = respond::may_keep_alive(request, connection.responses, engine.draining.get());
     let mut output = engine.output.borrow_mut();
     output.clear();
@@ -164,7 +161,7 @@ pub(super) fn send(
         Content::Memory(_) | Content::File(_) => &[],
     };
     // A thread with one connection finds its buffer cold: a copy costs more than a second slice.
-    let apart = engine.handle.works_in_place() && connection.client.tls.is_none();
+    let apart = engine.handle.works_in_place() && connection.info.tls.is_none();
     let has_more = body.is_empty() && reply.body_bytes() > 0;
     let outcome = if has_more {
         Ok(0)
@@ -188,7 +185,7 @@ pub(super) fn send(
         }
     });
     drop(output);
-    Some(Sent { reply, keep, before, outcome })
+    Some(Begun { reply, sent: Sent { began, says_keep: keep, outcome } })
 }
 
 /// Writes the head of the response.
@@ -214,46 +211,52 @@ pub(super) async fn finish(
     connection: &mut Connection,
     active: &mut Active,
     request: &mut Request,
-    sent: Sent,
+    begun: Begun,
 ) -> io::Result<bool> {
-    let Sent { reply, keep, before, mut outcome } = sent;
-    let Some(stream) = connection.stream.as_mut() else { return Ok(false) };
-    let is_secure = connection.client.tls.is_some();
-    if outcome.is_ok() && (is_secure || !active.output.is_empty()) {
-        let timeout = request.host.core.timeout();
-        outcome = match reply.content() {
-            Content::Memory(_) if active.output.is_empty() => stream.flush(timeout).await,
-            Content::Memory(bytes) if bytes.len() as u64 > IN_MEMORY_BYTES => {
-                let mut parts = [io::IoSlice::new(&active.output), io::IoSlice::new(bytes)];
-                stream.write_vectored(&mut parts, timeout).await
-            }
-            Content::Memory(_) => stream.write_all(&active.output, timeout).await,
-            Content::File(slice) => {
-                let (offset, length) = (slice.offset, slice.length);
-                stream.send_file(&active.output, &slice.file, offset, length, timeout).await
-            }
-        };
+    let Begun { reply, mut sent } = begun;
+    if sent.outcome.is_ok() {
+        sent.outcome = send_rest(connection, active, request, &reply).await;
     }
-    connection.responses += 1;
-    if keep {
-        connection.client.keepalives.set(connection.responses);
-    }
-    connection.client.bytes_out.set(stream.sent() - before);
-    connection.engine.count(request, reply.status(), reply.body_bytes());
-    let state = if keep { KeepAlive::Open } else { KeepAlive::Close };
-    connection.client.keepalive.set(state);
-    if !reply.cached.plan.phase(Phase::LogTransaction).is_empty() {
-        connection.client.aborted.set(outcome.is_err());
-        connection.client.first_byte_us.set(connection.engine.handle.clock().wall_us());
-        log(request, &reply).await;
-    }
-    outcome.map(|()| keep)
-}
-
-async fn log(request: &mut Request, reply: &Reply) {
-    reply.cached.give_to(request);
     request.response.status = reply.status();
     request.response.bytes_sent = reply.body_bytes();
+    let has_log = !reply.cached.plan.phase(Phase::LogTransaction).is_empty();
+    if has_log {
+        request.traffic.first_byte_us = connection.engine.handle.clock().wall_us();
+        give(request, &reply);
+    }
+    connection.finish(request, &sent, has_log).await;
+    sent.outcome.map(|()| sent.says_keep)
+}
+
+async fn send_rest(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &Request,
+    reply: &Reply,
+) -> io::Result<()> {
+    let is_secure = connection.info.tls.is_some();
+    let Some(stream) = connection.stream.as_mut() else { return Ok(()) };
+    if active.output.is_empty() && !is_secure {
+        return Ok(());
+    }
+    let timeout = request.host.core.timeout();
+    match reply.content() {
+        Content::Memory(_) if active.output.is_empty() => stream.flush(timeout).await,
+        Content::Memory(bytes) if bytes.len() as u64 > IN_MEMORY_BYTES => {
+            let mut parts = [io::IoSlice::new(&active.output), io::IoSlice::new(bytes)];
+            stream.write_vectored(&mut parts, timeout).await
+        }
+        Content::Memory(_) => stream.write_all(&active.output, timeout).await,
+        Content::File(slice) => {
+            let (offset, length) = (slice.offset, slice.length);
+            stream.send_file(&active.output, &slice.file, offset, length, timeout).await
+        }
+    }
+}
+
+/// Fills in the response's properties, for the log.
+fn give(request: &mut Request, reply: &Reply) {
+    reply.cached.give_to(request);
     if let Some((range, _)) = &reply.part {
         let mut value = Vec::new();
         wire::range::write_content_range(&mut value, *range, reply.cached.body_bytes);
@@ -261,5 +264,4 @@ async fn log(request: &mut Request, reply: &Reply) {
         let mut digits = itoa::Buffer::new();
         request.response.headers_out.set(b"Content-Length", digits.format(range.len()).as_bytes());
     }
-    process::run_all(request, Phase::LogTransaction).await;
 }

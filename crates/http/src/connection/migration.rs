@@ -116,16 +116,14 @@ impl IdleConnection {
     fn resume(self, open: Open) -> Serving {
         let engine = open.0.clone();
         let Ok(stream) = Stream::attach(self.detached) else { return Serving::Done };
-        let client = ConnectionInfo {
+        let info = ConnectionInfo {
             id: engine.next_connection_id(),
             peer: self.peer,
             local: self.local,
             base_host: self.base_host,
             tls: self.tls.map(Rc::new),
             keepalives: Cell::new(self.responses),
-            bytes_in: Cell::new(0),
-            bytes_out: Cell::new(0),
-            first_byte_us: Cell::new(0),
+            bytes_sent: Cell::new(0),
             aborted: Cell::new(false),
             keepalive: Cell::new(KeepAlive::Open),
             names: self.names.map_or_else(OnceCell::new, |names| OnceCell::from(Rc::new(names))),
@@ -134,7 +132,7 @@ impl IdleConnection {
         let connection = Connection {
             engine,
             stream: Some(stream),
-            client: Rc::new(client),
+            info: Rc::new(info),
             responses: self.responses,
             received_before: self.received_before,
             head_began_ms: self.head_began_ms,
@@ -157,17 +155,17 @@ impl Connection {
         let (Some(to), Some(stream)) = (to, self.stream.take()) else {
             return Serving::Idle(self, deadline);
         };
-        let client = &self.client;
+        let info = &self.info;
         let kept = IdleConnection {
             detached: stream.detach(),
             deadline,
-            peer: client.peer,
-            local: client.local,
-            base_host: client.base_host.clone(),
+            peer: info.peer,
+            local: info.local,
+            base_host: info.base_host.clone(),
             // Cloned, because this loop's request buffers may keep the client for a while.
-            tls: client.tls.as_deref().cloned(),
-            names: client.names.get().map(|names| Names::clone(names)),
-            log_id: client.log_id.get(),
+            tls: info.tls.as_deref().cloned(),
+            names: info.names.get().map(|names| Names::clone(names)),
+            log_id: info.log_id.get(),
             responses: self.responses,
             received_before: self.received_before,
             head_began_ms: self.head_began_ms,

@@ -6,6 +6,7 @@
 
 mod fast;
 mod fill;
+mod finish;
 mod migration;
 mod read_head;
 mod request_body;
@@ -52,7 +53,7 @@ pub(crate) struct Connection {
     engine: Rc<Service>,
     /// `None` only while a request's body is read ([`request_body`]).
     stream: Option<Stream>,
-    client: Rc<ConnectionInfo>,
+    info: Rc<ConnectionInfo>,
     /// Responses sent.
     responses: u32,
     /// Bytes received up to the end of the previous request, for TLS.
@@ -230,24 +231,24 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
         Some(local) => local,
         None => stream.local_addr().ok()?,
     };
-    let client = client(engine, peer, local);
+    let info = info(engine, peer, local);
     let mut connection = match engine.server.registry.hooks.tls() {
-        Some(hook) if (hook.is_on)(&client, &engine.server) => {
-            tls::handshake(engine.clone(), stream, client, hook).await?
+        Some(hook) if (hook.is_on)(&info, &engine.server) => {
+            tls::handshake(engine.clone(), stream, info, hook).await?
         }
-        _ => Connection::new(engine.clone(), stream, client),
+        _ => Connection::new(engine.clone(), stream, info),
     };
     connection.open = Some(open);
     Some(connection)
 }
 
 impl Connection {
-    fn new(engine: Rc<Service>, stream: Stream, client: ConnectionInfo) -> Connection {
+    fn new(engine: Rc<Service>, stream: Stream, info: ConnectionInfo) -> Connection {
         Connection {
             head_began_ms: engine.handle.clock().now_ms(),
             engine,
             stream: Some(stream),
-            client: Rc::new(client),
+            info: Rc::new(info),
             responses: 0,
             received_before: 0,
             open: None,
@@ -256,14 +257,14 @@ impl Connection {
 
     /// The wait for the first request.
     fn wait_first(self) -> Serving {
-        let first = self.engine.handle.deadline(self.client.base_host.core.timeout());
+        let first = self.engine.handle.deadline(self.info.base_host.core.timeout());
         let deadline = first.min(self.head_running().deadline(0));
         Serving::Idle(self, deadline)
     }
 
     /// The time that the client has for its head.
     fn head_running(&self) -> Running {
-        self.client.base_host.read_policy.header.since(self.head_began_ms)
+        self.info.base_host.read_policy.header.since(self.head_began_ms)
     }
 
     /// Logs that `RequestReadTimeout` ended the wait for a head of which `received` bytes have
@@ -274,7 +275,7 @@ impl Connection {
         {
             let (server, level) = (&self.engine.server, Level::Info);
             let text = format_args!("Request header read timeout");
-            server.log_connection(&self.client, "mod_reqtimeout.c", level, 1382, text);
+            server.log_connection(&self.info, "mod_reqtimeout.c", level, 1382, text);
         }
     }
 
@@ -287,7 +288,7 @@ impl Connection {
     }
 }
 
-fn client(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo {
+fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo {
     ConnectionInfo {
         id: engine.next_connection_id(),
         peer: plain(peer),
@@ -295,9 +296,7 @@ fn client(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionIn
         base_host: engine.server.vhosts.by_address(plain(local)).clone(),
         tls: None,
         keepalives: Cell::new(0),
-        bytes_in: Cell::new(0),
-        bytes_out: Cell::new(0),
-        first_byte_us: Cell::new(0),
+        bytes_sent: Cell::new(0),
         aborted: Cell::new(false),
         keepalive: Cell::new(KeepAlive::Unknown),
         names: std::cell::OnceCell::new(),

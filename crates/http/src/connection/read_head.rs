@@ -153,7 +153,7 @@ async fn more(connection: &mut Connection, active: &mut Active) -> Result<(), Ne
 impl Connection {
     /// The deadline for the rest of a head: `Timeout` from now, `RequestReadTimeout` in total.
     fn head_deadline(&self, active: &Active) -> Deadline {
-        let timeout = self.client.base_host.core.timeout();
+        let timeout = self.info.base_host.core.timeout();
         let next = self.engine.handle.deadline(timeout);
         next.min(self.head_running().deadline(active.input.len()))
     }

@@ -133,8 +133,7 @@ pub(super) async fn detach(
             _ => keep = false,
         }
     }
-    let client = &connection.client;
-    client.bytes_in.set(client.bytes_in.get() + pipe.used);
+    request.traffic.bytes_in += pipe.used;
     take_trailers(request, pipe.trailers);
     active.input = pipe.input;
     connection.stream = Some(pipe.stream);

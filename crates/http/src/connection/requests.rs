@@ -41,9 +41,9 @@ async fn requests(
                 respond_to(connection, active, consumed).await
             }
             Next::Refused(error) => {
-                connection.count_received(active.parser.consumed());
+                let consumed = active.parser.consumed();
                 connection.engine.handle.drained().await;
-                refuse(connection, active, &error).await;
+                refuse(connection, active, &error, consumed).await;
                 return Ended::Close;
             }
             Next::Quiet(deadline) => return Ended::Quiet(deadline),
@@ -58,7 +58,7 @@ async fn requests(
         }
         active.parser.reset_for_next();
         active.head.clear();
-        let timeout = connection.client.base_host.core.keep_alive_timeout();
+        let timeout = connection.info.base_host.core.keep_alive_timeout();
         deadline = connection.engine.handle.deadline(timeout);
     }
 }
@@ -72,7 +72,7 @@ impl Connection {
 
     /// Parses as much of a head as has arrived, under the limits of the address's own host.
     pub(super) fn parse(&self, active: &mut Active, input: &[u8]) -> Progress {
-        let core = &self.client.base_host.core;
+        let core = &self.info.base_host.core;
         let options = HeadOptions {
             strict: core.strict_protocol(),
             registered_methods: core.registered_methods(),
@@ -82,16 +82,12 @@ impl Connection {
         active.parser.parse(&mut active.head, input, &core.head_limits(), &options)
     }
 
-    /// Counts what was received for a request's head: its bytes, or its records on TLS.
-    pub(super) fn count_received(&mut self, consumed: usize) {
-        let Some(stream) = &self.stream else { return };
-        if self.client.tls.is_none() {
-            self.client.bytes_in.set(consumed as u64);
-            return;
-        }
+    /// Returns the bytes received for a request's head: its own, or those of its records on TLS.
+    fn count_received(&mut self, consumed: usize) -> u64 {
+        let tls = self.stream.as_ref().filter(|_| self.info.tls.is_some());
+        let Some(stream) = tls else { return consumed as u64 };
         let received = stream.received();
-        self.client.bytes_in.set(received - self.received_before);
-        self.received_before = received;
+        received - std::mem::replace(&mut self.received_before, received)
     }
 }
 
@@ -101,34 +97,38 @@ async fn unfinished(connection: &mut Connection, active: &mut Active, status: u1
     if status == 408 {
         connection.log_slow_head(active.input.len());
     }
-    connection.count_received(active.input.len());
+    let received = active.input.len();
     if !active.parser.has_line() {
         if status == 408 && connection.responses == 0 {
-            log_unread(connection, active).await;
+            log_unread(connection, active, received).await;
         }
         return Ended::Abort;
     }
     connection.engine.handle.drained().await;
-    let mut request = take_request(connection, active);
+    let mut request = take_request(connection, active, received);
     errors::die(&mut request, status).await;
     let _ = finish(connection, active, request, false).await;
     Ended::Close
 }
 
 /// Logs a client that did not complete its first request line in time.
-async fn log_unread(connection: &Connection, active: &mut Active) {
-    let mut request = take_request(connection, active);
+async fn log_unread(connection: &mut Connection, active: &mut Active, received: usize) {
+    let mut request = take_request(connection, active, received);
     request.resource.uri.clear();
     request.response.status = 408;
-    connection.client.bytes_out.set(0);
-    connection.client.keepalive.set(KeepAlive::Close);
+    connection.info.keepalive.set(KeepAlive::Close);
     process::run_all(&mut request, Phase::LogTransaction).await;
     request.renew();
 }
 
-/// Responds to an invalid head, by the base host's configuration.
-pub(super) async fn refuse(connection: &mut Connection, active: &mut Active, error: &HeadError) {
-    let request = take_request(connection, active);
+/// Responds to an invalid head of `consumed` bytes, by the base host's configuration.
+pub(super) async fn refuse(
+    connection: &mut Connection,
+    active: &mut Active,
+    error: &HeadError,
+    consumed: usize,
+) {
+    let request = take_request(connection, active, consumed);
     refuse_with(connection, active, request, error).await;
 }
 
@@ -166,7 +166,7 @@ pub(super) async fn respond_to(
     let mut request = blank(connection, active);
     let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
     request.take_head(&mut active.head);
-    connection.count_received(consumed);
+    request.traffic.bytes_in = connection.count_received(consumed);
     if let Err(error) = found {
         Box::pin(refuse_with(connection, active, request, &error)).await;
         return Ok(false);
@@ -222,7 +222,7 @@ async fn full(
     if byterange::refuse_unsatisfiable(&mut request).await {
         // Apache has made the decision for the response that was not sent, and counts both.
         connection.responses += 1;
-        connection.client.keepalives.set(connection.responses);
+        connection.info.keepalives.set(connection.responses);
     }
     finish(connection, active, request, body_done).await
 }
@@ -238,36 +238,34 @@ async fn finish(
     let may_keep = may_keep && !connection.engine.draining.get();
     let framing = respond::finish_headers(&mut request, may_keep);
     let sent = send::response(connection, active, &mut request, framing).await;
-    connection.client.aborted.set(sent.is_err());
-    let state = if framing.says_keep { KeepAlive::Open } else { KeepAlive::Close };
-    connection.client.keepalive.set(state);
-    connection.responses += 1;
-    if framing.says_keep {
-        connection.client.keepalives.set(connection.responses);
-    }
     if request.handler_of_type {
         request.handler = None;
     }
-    process::run_all(&mut request, Phase::LogTransaction).await;
-    connection.engine.count(&request, request.response.status, request.response.bytes_sent);
+    let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
+    connection.finish(&mut request, &sent, has_log).await;
     request.renew();
-    sent.map(|()| framing.keep)
+    sent.outcome.map(|()| framing.keep)
 }
 
 /// Takes a request from the loop's pool: the one that was used last, which is still in the
 /// processor's cache.
 fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let engine = &connection.engine;
-    let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.client.base_host));
-    let new = || Request::blank(engine.engine.clone(), connection.client.clone(), base.clone());
+    let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.info.base_host));
+    let new = || Request::blank(engine.engine.clone(), connection.info.clone(), base.clone());
     let mut request = engine.requests.take(new);
-    request.begin(&connection.client, base);
+    request.begin(&connection.info, base);
     request
 }
 
-/// Takes a request with as much as its head contains, even an invalid one.
-fn take_request(connection: &Connection, active: &mut Active) -> Pooled<Request> {
+/// Takes a request with as much as its head of `consumed` bytes contains, even an invalid one.
+fn take_request(
+    connection: &mut Connection,
+    active: &mut Active,
+    consumed: usize,
+) -> Pooled<Request> {
     let mut request = blank(connection, active);
+    request.traffic.bytes_in = connection.count_received(consumed);
     request.forget_host();
     request.take_head(&mut active.head);
     request

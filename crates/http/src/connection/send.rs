@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rt::Stream;
 
+use super::finish::Sent;
 use super::{Active, Connection};
 use crate::respond::{Framing, Length};
 use server::body::{Body, Chunk, FileSlice};
@@ -20,11 +21,14 @@ pub(super) async fn response(
     active: &mut Active,
     request: &mut Request,
     framing: Framing,
-) -> io::Result<()> {
-    let Some(stream) = connection.stream.as_mut() else { return Ok(()) };
+) -> Sent {
+    let says_keep = framing.says_keep;
+    let Some(stream) = connection.stream.as_mut() else {
+        return Sent { began: 0, says_keep, outcome: Ok(()) };
+    };
     let timeout = request.host.core.timeout();
-    let before = stream.sent();
-    connection.client.first_byte_us.set(request.engine.handle.clock().wall_us());
+    let began = stream.sent();
+    request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     let output = &mut active.output;
     output.clear();
     if !request.head.simple {
@@ -38,9 +42,8 @@ pub(super) async fn response(
     } else {
         plain(stream, output, body, timeout).await
     };
-    connection.client.bytes_out.set(stream.sent() - before);
     request.response.bytes_sent = *sent.as_ref().unwrap_or(&0);
-    sent.map(|_| ())
+    Sent { began, says_keep, outcome: sent.map(|_| ()) }
 }
 
 /// Sends a body unchanged: its length is known, or it ends with the connection.

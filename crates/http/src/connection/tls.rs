@@ -23,15 +23,15 @@ const PLAIN_NOTES: &str = "Reason: You're speaking plain HTTP to an SSL-enabled 
 pub(super) async fn handshake(
     engine: Rc<Service>,
     stream: Stream,
-    client: ConnectionInfo,
+    info: ConnectionInfo,
     hook: TlsHook,
 ) -> Option<Connection> {
     let server = engine.server.clone();
-    let timeout = engine.handle.deadline(client.base_host.core.timeout());
-    let policy = client.base_host.read_policy.handshake.begin(engine.handle.clock());
+    let timeout = engine.handle.deadline(info.base_host.core.timeout());
+    let policy = info.base_host.read_policy.handshake.begin(engine.handle.clock());
     let mut chosen = None;
     let choose = |hello: &rt::tls::ClientHello<'_>| {
-        let choice = (hook.choose)(&client, &server, hello)?;
+        let choice = (hook.choose)(&info, &server, hello)?;
         Some(chosen.insert(choice).config.clone())
     };
     match rt::tls::accept(stream, timeout.min(policy.deadline(0)), choose).await {
@@ -46,29 +46,29 @@ pub(super) async fn handshake(
                         Shown::Peer(peer) => (Some(peer), None),
                     };
                     let tls = Some(Rc::new(TlsFacts { peer, ignored, ..tls }));
-                    Some(Connection::new(engine, stream, ConnectionInfo { tls, ..client }))
+                    Some(Connection::new(engine, stream, ConnectionInfo { tls, ..info }))
                 }
                 Err(why) => {
-                    say(&server, &client, 2039, &format!("Certificate Verification: {why}"));
+                    say(&server, &info, 2039, &format!("Certificate Verification: {why}"));
                     stream.linger().await;
                     None
                 }
             }
         }
         Err(TlsError::PlainHttp { stream, bytes }) => {
-            let mut connection = Connection::new(engine, *stream, client);
+            let mut connection = Connection::new(engine, *stream, info);
             Box::pin(refuse_plain(&mut connection, bytes)).await;
             None
         }
         Err(error) => {
-            say(&server, &client, 2008, &format!("SSL library error in handshake: {error}"));
+            say(&server, &info, 2008, &format!("SSL library error in handshake: {error}"));
             None
         }
     }
 }
 
-fn say(server: &Server, client: &ConnectionInfo, number: u32, what: &str) {
-    server.log_connection(client, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
+fn say(server: &Server, info: &ConnectionInfo, number: u32, what: &str) {
+    server.log_connection(info, "mod_ssl.c", Level::Info, number, format_args!("{what}"));
 }
 
 /// The verdict on the client's certificates.
@@ -109,7 +109,7 @@ async fn refuse_plain(connection: &mut Connection, bytes: Vec<u8>) {
     let mut active = Active::new();
     // As in Apache, whatever the client sent.
     let _ = connection.parse(&mut active, b"GET / HTTP/1.0\r\n\r\n");
-    connection.count_received(bytes.len().min(rt::tls::RECORD_HEADER_BYTES));
+    let consumed = bytes.len().min(rt::tls::RECORD_HEADER_BYTES);
     let error = HeadError {
         status: 400,
         log_number: 1996,
@@ -117,7 +117,7 @@ async fn refuse_plain(connection: &mut Connection, bytes: Vec<u8>) {
         message: b"SSL handshake failed: HTTP spoken on HTTPS port".to_vec(),
         notes: PLAIN_NOTES,
     };
-    requests::refuse(connection, &mut active, &error).await;
+    requests::refuse(connection, &mut active, &error, consumed).await;
     connection.close().await;
 }
 

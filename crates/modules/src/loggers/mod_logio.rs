@@ -53,17 +53,17 @@ impl Module for Logio {
 
 /// `%I`: bytes received for the request, including its head and encryption.
 fn received(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
-    number(request.connection.bytes_in.get(), out)
+    number(request.traffic.bytes_in, out)
 }
 
 /// `%O`: bytes sent for the response, including its head and encryption.
 fn sent(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
-    number(request.connection.bytes_out.get(), out)
+    number(request.traffic.bytes_out, out)
 }
 
 /// `%S`: the sum of both.
 fn both(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
-    number(request.connection.bytes_in.get() + request.connection.bytes_out.get(), out)
+    number(request.traffic.bytes_in + request.traffic.bytes_out, out)
 }
 
 /// Marks a response whose first byte counts: that of a handler, not of an error.
@@ -87,7 +87,7 @@ fn track<'r>(_: Bound<'r, Logio>, request: &'r mut Request) -> Step<'r> {
 /// `%^FB`: microseconds from the request's arrival to the response's first byte.
 fn first_byte(request: &Request, _: &[u8], out: &mut Vec<u8>) -> bool {
     let tracked = request.kept::<Tracked>().is_some();
-    let at = request.connection.first_byte_us.get();
+    let at = request.traffic.first_byte_us;
     tracked && at > 0 && number(at.saturating_sub(request.time_us), out)
 }
 

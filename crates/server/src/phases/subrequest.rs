@@ -193,6 +193,7 @@ impl Request {
         next.head.method_name = self.head.method_name.clone();
         next.head.header_only = self.head.header_only;
         next.main = self.main.clone();
+        next.traffic = self.traffic;
         next.body_in = std::mem::take(&mut self.body_in);
         next.depends.trace = self.depends.trace.take();
         next.depends.pure = self.depends.pure;

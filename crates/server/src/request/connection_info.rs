@@ -24,12 +24,8 @@ pub struct ConnectionInfo {
     pub tls: Option<Rc<TlsFacts>>,
     /// Responses after which the connection stayed open.
     pub keepalives: Cell<u32>,
-    /// Bytes received for the current request, before decryption (`%I`).
-    pub bytes_in: Cell<u64>,
-    /// Bytes sent for the current response, after encryption (`%O`).
-    pub bytes_out: Cell<u64>,
-    /// When the first byte of the current response was sent, in microseconds since the epoch.
-    pub first_byte_us: Cell<u64>,
+    /// Bytes sent, up to the end of the last response.
+    pub bytes_sent: Cell<u64>,
     /// Whether the client has disconnected.
     pub aborted: Cell<bool>,
     /// The keep-alive state after the current request: `+`, `-` or `X` of `%X`.

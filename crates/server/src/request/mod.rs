@@ -16,6 +16,7 @@ pub mod request_body;
 mod resource;
 mod response;
 mod trace;
+mod traffic;
 mod validators;
 pub mod variant_key;
 
@@ -44,6 +45,7 @@ pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost};
 pub use origin::{Depth, MainRequest};
 pub use resource::Resource;
 pub use response::Response;
+pub use traffic::Traffic;
 pub use validators::OwnValidators;
 
 /// A response that was sent without its fields being put into the request.
@@ -101,6 +103,8 @@ pub struct Request {
     pub response: Response,
     /// What the response depends on.
     pub depends: Dependencies,
+    /// Bytes on the wire.
+    pub traffic: Traffic,
 
     /// The request that was internally redirected to this one.
     pub prev: Option<Box<Request>>,
@@ -146,6 +150,7 @@ impl Request {
             notes: Table::new(),
             response: Response::default(),
             depends: Dependencies::default(),
+            traffic: Traffic::default(),
             prev: None,
             main: None,
             file_lookup: false,

@@ -1,6 +1,6 @@
 //! Reuse of a request's memory by another request.
 
-use super::{Depth, Request};
+use super::{Depth, Request, Traffic};
 use crate::phases::matching::Matching;
 use crate::request::request_body::BodyIn;
 
@@ -13,7 +13,7 @@ impl Request {
             // [`Request::begin`] and [`Request::find_host`] set them.
             engine: _, connection: _, host: _, layer: _, plan: _, copy: _, time_us: _,
             useragent_addr: _, hostname: _, named_port: _,
-            head, resource, response, depends, body_in, user, auth_type, handler,
+            head, resource, response, depends, traffic, body_in, user, auth_type, handler,
             handler_of_type, env, notes, if_walks, prev, main, file_lookup, depth, matching,
             extensions, given, log_mark,
         } = self;
@@ -21,6 +21,7 @@ impl Request {
         resource.renew();
         response.renew();
         depends.renew();
+        *traffic = Traffic::default();
         env.clear();
         notes.clear();
         *body_in = BodyIn::default();

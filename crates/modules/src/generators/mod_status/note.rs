@@ -128,5 +128,5 @@ pub(super) fn after(request: &Request) {
 pub(super) fn connection(request: &Request) {
     let client = &request.connection;
     let accesses = u64::from(client.keepalives.get());
-    request.engine.slot.set_connection_counts(accesses, client.bytes_out.get());
+    request.engine.slot.set_connection_counts(accesses, client.bytes_sent.get());
 }
