@@ -35,6 +35,15 @@ pub enum Message {
     /// A child can't start a thread.
     NoThread = 20022,
 
+    /// A companion process has died, or can't be started.
+    CompanionDied = 20030,
+    /// The program of a `RewriteMap` has ended and is started again.
+    MapProgramEnded = 20031,
+    /// The program of a `RewriteMap` did not answer properly, and is started again.
+    MapProgramFaulty = 20032,
+    /// A question to the program of a `RewriteMap` has no answer.
+    MapUnanswered = 20033,
+
     /// A regular expression is undecided.
     MatchUndecided = 20040,
     /// An `.htaccess` file could not be read for lack of a thread.

@@ -103,6 +103,7 @@ impl Configuration {
             blocking_threads: 1,
             thread_stack_bytes: None,
             affinity: Default::default(),
+            companions: Vec::new(),
         })
     }
 }

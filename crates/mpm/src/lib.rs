@@ -13,6 +13,7 @@
 
 pub mod affinity;
 pub mod child;
+pub mod companion;
 pub mod daemon;
 pub mod listeners;
 pub mod logfile;
@@ -32,6 +33,7 @@ pub mod supervisor;
 
 pub use affinity::Affinity;
 pub use child::{Child, Control, ListeningSocket, LoopSpec, Order};
+pub use companion::{Companion, Line};
 pub use program::{Level, LoadFailure, Logs, Program};
 pub use reserve::Reserve;
 pub use scoreboard::{LoopSlot, ProcessSlot, Scoreboard, Status};

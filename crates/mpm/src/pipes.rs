@@ -81,7 +81,7 @@ impl PipeSpec {
 
 /// Splits a command as `apr_tokenize_to_argv` does: blanks separate words, quotes of either kind
 /// group them, a backslash escapes the next byte.
-fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
+pub fn split_words(command: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut rest = command.iter().copied().peekable();
     while words.len() < WORDS_MAX {
@@ -320,8 +320,8 @@ fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
     }
 }
 
-/// The pause before a reader is restarted: none at first, then doubling.
-fn pause(quick_deaths: u32) -> Duration {
+/// The pause before a process is restarted: none at first, then doubling.
+pub(crate) fn pause(quick_deaths: u32) -> Duration {
     match quick_deaths {
         0 | 1 => Duration::ZERO,
         more => Duration::from_millis(100 << more.min(12)).min(PAUSE_MAX),

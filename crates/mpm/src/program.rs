@@ -42,6 +42,10 @@ pub trait Program {
     /// In [`Mode::OneProcess`](crate::Mode::OneProcess) it runs in the process itself.
     fn child(&mut self, child: Child) -> i32;
 
+    /// Prepares a forked companion of `generation`: drops the other configuration, and logs to that
+    /// generation's error log.
+    fn companion(&mut self, _generation: u32) {}
+
     /// Writes a line to the server's error log. `number` is the message's number, Apache's where
     /// the event is the same (52 is `AH00052`), 0 for none. Before the first `open_logs` the line
     /// goes to standard error.

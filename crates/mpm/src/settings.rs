@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::affinity::Affinity;
+use crate::companion::Companion;
 use crate::shape::Shape;
 
 /// Apache's `ListenBackLog` default.
@@ -62,6 +63,8 @@ pub struct Settings {
     pub extended_status: bool,
     /// `CPUAffinity` and `CPUAffinityAdapt`.
     pub affinity: Affinity,
+    /// The companions, started before the children.
+    pub companions: Vec<Companion>,
 }
 
 /// The reserve of idle threads in shapes whose threads have one connection each.

@@ -207,6 +207,17 @@ impl Program for Tamarack {
         child::run(server, child, self.watcher.take())
     }
 
+    fn companion(&mut self, generation: u32) {
+        let server = self.server(generation);
+        // Drop the other generation, above all its logs, whose readers must see end of file.
+        self.next = None;
+        self.watcher = None;
+        if let Some(server) = &server {
+            use_error_log(server);
+        }
+        self.serving = server.map(|server| (generation, server));
+    }
+
     fn log(&mut self, level: Level, number: u32, text: &str) {
         let held = self.serving.as_ref().or(self.next.as_ref());
         let server = held.map(|(_, server)| server.as_ref());

@@ -61,6 +61,7 @@ pub fn of(server: &Server) -> Result<Settings, String> {
         counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
         affinity,
+        companions: Vec::new(),
     })
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn settings(loops: usize, addresses: &[ListenAddress]) -> Settings {
         blocking_threads: 1,
         thread_stack_bytes: None,
         affinity: Default::default(),
+        companions: Vec::new(),
     }
 }
 

@@ -215,6 +215,7 @@ impl Supervisor<'_> {
         // must end when the supervisor dies.
         self.children.clear();
         self.pipes.forget();
+        self.companions.leave_to_child(generation);
         self.placement.forget();
         self.pid_file = None;
         self.starter = None;

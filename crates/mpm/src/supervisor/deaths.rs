@@ -35,7 +35,7 @@ impl Supervisor<'_> {
     fn reaped(&mut self, pid: Pid, death: Death) {
         let now = Instant::now();
         let Some(position) = self.children.iter().position(|child| child.pid == pid) else {
-            if self.trial_ended(pid, death) {
+            if self.trial_ended(pid, death) || self.companion_ended(pid, now) {
                 return;
             }
             if let Reaped::Died(command) = self.pipes.reaped(pid, now) {

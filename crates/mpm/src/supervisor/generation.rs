@@ -106,6 +106,7 @@ impl Supervisor<'_> {
                 self.listeners.roll_back();
                 let now = Instant::now();
                 self.pipes.end(|generation| generation == number, now);
+                self.companions.end(|generation| generation == number, now);
                 Err(failure)
             }
         }
@@ -126,6 +127,7 @@ impl Supervisor<'_> {
         self.pipes.start_all().map_err(|text| {
             LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
         })?;
+        self.start_companions(number, &settings)?;
         let mut generation = Generation::new(number, Arc::new(settings), retire_order);
         generation.logs = logs;
         self.reserves.begin(number);
@@ -240,18 +242,17 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends the log readers of generations without children.
+    /// Ends the log readers and companions of generations without children.
     pub(super) fn end_old_readers(&mut self, now: Instant) {
         let current = self.current.as_ref().map(|generation| generation.number);
         let staged = self.staged.as_ref().map(|generation| generation.number);
         let children = &self.children;
-        self.pipes.end(
-            |number| {
-                Some(number) != current
-                    && Some(number) != staged
-                    && !children.iter().any(|child| child.generation == number)
-            },
-            now,
-        );
+        let is_over = |number| {
+            Some(number) != current
+                && Some(number) != staged
+                && !children.iter().any(|child| child.generation == number)
+        };
+        self.pipes.end(is_over, now);
+        self.companions.end(is_over, now);
     }
 }

@@ -1,13 +1,15 @@
 //! The supervisor: one thread, one poll loop, no requests.
 //!
-//! [`run`] starts it. `turn` waits and dispatches; `generation` loads configurations and hands over
-//! from one generation to the next; `children` forks and watches, `deaths` reaps; `spare` maintains
-//! the reserve of idle threads, `full` reports when it can't; `single` is `-X`; `upgrade` is `-k
-//! upgrade`, and `inheritance` what one executable hands over to the next; `watchdog` detects loops
-//! that hang, and `forks` handles processes that can't be started.
+//! [`run`] starts it. `turn` waits and dispatches; `generation` loads configurations and hands
+//! over from one to the next; `children` forks and watches, `deaths` reaps; `companions` forks what
+//! helps the children; `spare` maintains the reserve of idle threads, `full` reports when it can't;
+//! `single` is `-X`; `upgrade` is `-k upgrade`, and `inheritance` what one executable hands over to
+//! the next; `watchdog` detects loops that hang, and `forks` handles processes that can't be
+//! started.
 
 mod adapt;
 mod children;
+mod companions;
 mod deaths;
 mod executable;
 mod forks;
@@ -41,6 +43,7 @@ use crate::scoreboard::Scoreboard;
 use crate::settings::{Mode, Settings};
 use crate::shared::Shared;
 use children::ChildRecord;
+use companions::Companions;
 use forks::ForkLog;
 use full::FullLog;
 use generation::Generation;
@@ -126,6 +129,7 @@ struct Supervisor<'p> {
     full: FullLog,
     listeners: Listeners,
     pipes: PipedLogs,
+    companions: Companions,
     signals: Signals,
     /// Which process or loop runs on which CPU.
     placement: Placement,
@@ -208,6 +212,7 @@ impl<'p> Supervisor<'p> {
             full: FullLog::default(),
             listeners: Listeners::default(),
             pipes: PipedLogs::default(),
+            companions: Companions::default(),
             signals,
             placement: Placement::new(Roots::default()),
             pid_file: None,
@@ -237,7 +242,11 @@ impl<'p> Supervisor<'p> {
         }
         self.pipes.start_all().map_err(|text| {
             LoadFailure::new(format!("AH00089: Couldn't start piped log process {text}"))
-        })
+        })?;
+        match self.staged.as_ref().map(|staged| staged.settings.clone()) {
+            Some(settings) => self.start_companions(1, &settings),
+            None => Ok(()),
+        }
     }
 
     fn open_logs(&mut self, generation: u32) -> Result<Logs, LoadFailure> {

@@ -95,6 +95,17 @@ pub(super) fn reset_in_child() -> io::Result<()> {
     Ok(())
 }
 
+/// Resets signals in a companion, which ends with its line: those that end a server are ignored,
+/// but not by the programs that it executes.
+pub(super) fn reset_in_companion() -> io::Result<()> {
+    reset_in_child()?;
+    let nothing =
+        SigAction::new(SigHandler::Handler(do_nothing), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler does nothing, so it may run at any time.
+    unsafe { sigaction(Signal::SIGTERM, &nothing) }?;
+    Ok(())
+}
+
 extern "C" fn do_nothing(_signal: libc::c_int) {}
 
 fn ignore(signal: Signal) -> io::Result<()> {

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::signals::Request;
 use super::{DRAIN_DELAY, MAINTENANCE_INTERVAL, Stopping, Supervisor};
 use crate::child::Order;
+use crate::companion::COMPANION_END_DEADLINE;
 use crate::notify;
 use crate::pipes::READER_END_DEADLINE;
 use crate::program::Level;
@@ -53,6 +54,7 @@ impl Supervisor<'_> {
             let text = format!("unable to restart piped log program '{text}'");
             self.program.log(Level::Error, 104, &text);
         }
+        self.turn_companions(now);
         self.end_old_readers(now);
         self.adapt(now);
         if self.close_retired_at.is_some_and(|at| at <= now) {
@@ -85,6 +87,7 @@ impl Supervisor<'_> {
             self.next_order(),
             self.next_balance(),
             self.pipes.next_turn(),
+            self.companions.next_turn(),
             self.close_retired_at,
             self.upgrade.next_turn(),
             self.placement.next_turn(),
@@ -168,9 +171,17 @@ impl Supervisor<'_> {
         self.stopping = Some(Stopping { is_graceful, deadline });
     }
 
-    /// Lets log readers read to the end; a reader that exceeds its deadline is sent SIGTERM and
-    /// left behind.
+    /// Lets companions end, and log readers read to the end; a reader that exceeds its deadline is
+    /// sent SIGTERM and left behind.
     pub(super) fn end_readers(&mut self) {
+        self.companions.end(|_| true, Instant::now());
+        let give_up = Instant::now() + 2 * COMPANION_END_DEADLINE;
+        while self.companions.is_running() && Instant::now() < give_up {
+            self.wait(self.companions.next_turn().unwrap_or(give_up));
+            self.signals.read();
+            self.reap();
+            self.turn_companions(Instant::now());
+        }
         if self.pipes.is_running() {
             self.program.close_logs();
         }

@@ -1,0 +1,81 @@
+//! Companions: processes beside the children that do what a child can't, such as running programs
+//! as a user other than the children's.
+//!
+//! A companion belongs to a generation. The supervisor forks it before the generation's children,
+//! with its own user, and forks it again when it dies. The children ask it through its [`Line`].
+//! There is no order to end: when no process is left that could ask, the companion sees the end of
+//! its line, ends what it has started, and exits.
+//!
+//! A companion has one thread and none of the server's sockets. It must not trust what it is asked:
+//! the children have fewer rights.
+
+mod line;
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::execve;
+
+use crate::program::Level;
+
+pub use line::{Line, MESSAGE_BYTES_MAX, Question};
+
+/// How long a companion may take to exit after the end of its line before it is killed.
+pub const COMPANION_END_DEADLINE: Duration = Duration::from_secs(4);
+
+/// Writes a line to the server's error log, as [`Program::log`](crate::Program::log).
+pub type Log<'a> = dyn FnMut(Level, u32, &str) + 'a;
+
+/// A companion of a generation.
+#[derive(Clone)]
+pub struct Companion {
+    /// Its name in messages.
+    pub name: String,
+    /// How it is asked.
+    pub line: Arc<Line>,
+    /// What it runs: returns at the end of the line, with the exit status of the process.
+    pub run: Arc<dyn Fn(&Line, &mut Log<'_>) -> i32 + Send + Sync>,
+}
+
+impl fmt::Debug for Companion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Companion").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Starts a program for a companion, as `command` says but with exactly these words and variables:
+/// a file that the kernel can't execute is no script for the shell. The first word is its path.
+///
+/// The program has a process group of its own, and is ended by SIGTERM if the companion is killed.
+/// Must be called while the process has one thread.
+///
+/// # Errors
+/// `InvalidInput` if a word or variable has a NUL; those of fork(2) and execve(2).
+pub fn start(
+    command: &mut Command,
+    words: Vec<Vec<u8>>,
+    environment: Vec<Vec<u8>>,
+) -> io::Result<Child> {
+    let strings = |list: Vec<Vec<u8>>| -> io::Result<Vec<CString>> {
+        list.into_iter().map(|text| Ok(CString::new(text)?)).collect()
+    };
+    let (words, environment) = (strings(words)?, strings(environment)?);
+    command.process_group(0);
+    // SAFETY: the process has one thread, so what the closure does in its copy is unrestricted.
+    #[expect(unsafe_code, reason = "what a forked child does before it executes the program")]
+    unsafe {
+        command.pre_exec(move || {
+            prctl::set_pdeathsig(Signal::SIGTERM)?;
+            let path = words.first().ok_or(io::ErrorKind::InvalidInput)?;
+            match execve(path, &words, &environment)? {}
+        });
+    }
+    command.spawn()
+}

@@ -1,0 +1,267 @@
+//! The line between children and a companion: messages with a descriptor each, on which the answer
+//! comes.
+//!
+//! Each question has a connection of its own for the answer. So an asker that gives up disturbs
+//! no other, and no answer can reach another's question.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
+};
+
+/// The longest message. The kernel's default buffer for a socket holds three.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
+/// How long an asker may take to receive an answer that exceeds its socket's buffer.
+const SEND_DEADLINE: Duration = Duration::from_secs(1);
+
+/// The line of a companion, shared by the supervisor, the companion and the children that ask.
+#[derive(Debug)]
+pub struct Line {
+    ends: Mutex<Ends>,
+}
+
+#[derive(Debug, Default)]
+struct Ends {
+    /// For those who ask; doesn't block.
+    askers: Option<Arc<OwnedFd>>,
+    /// For the companion.
+    companion: Option<Arc<OwnedFd>>,
+}
+
+/// A question that a companion has received.
+#[derive(Debug)]
+pub struct Question {
+    /// The message.
+    pub message: Vec<u8>,
+    reply: OwnedFd,
+}
+
+impl Line {
+    /// Creates a line.
+    ///
+    /// # Errors
+    /// Those of socketpair(2).
+    pub fn new() -> io::Result<Self> {
+        let (askers, companion) = pair(SocketType::SEQPACKET)?;
+        rustix::io::ioctl_fionbio(&askers, true)?;
+        let ends = Ends { askers: Some(Arc::new(askers)), companion: Some(Arc::new(companion)) };
+        Ok(Self { ends: Mutex::new(ends) })
+    }
+
+    /// Sends a message, and returns the descriptor on which the answer comes, followed by its end.
+    /// An end without any byte means that the companion has died. Closing the descriptor withdraws
+    /// the question.
+    ///
+    /// # Errors
+    /// `WouldBlock` if too many questions wait; `InvalidInput` if the message is empty or too
+    /// long; others if there are no descriptors, or the line is closed.
+    pub fn ask(&self, message: &[u8]) -> io::Result<OwnedFd> {
+        if !(1..=MESSAGE_BYTES_MAX).contains(&message.len()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let line = self.lock().askers.clone().ok_or(io::ErrorKind::NotConnected)?;
+        let (own, reply) = pair(SocketType::STREAM)?;
+        rustix::io::ioctl_fionbio(&own, true)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        let reply = [reply.as_fd()];
+        rights.push(SendAncillaryMessage::ScmRights(&reply));
+        loop {
+            let parts = [IoSlice::new(message)];
+            match sendmsg(&*line, &parts, &mut rights, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(own),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// The descriptor that is readable when a question waits, or at the end of the line.
+    ///
+    /// # Errors
+    /// The line is closed.
+    pub fn incoming(&self) -> io::Result<Arc<OwnedFd>> {
+        self.lock().companion.clone().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Waits for a question and receives it; `None` at the end of the line.
+    ///
+    /// # Errors
+    /// Those of recvmsg(2).
+    pub fn next(&self) -> io::Result<Option<Question>> {
+        let line = self.incoming()?;
+        let mut bytes = vec![0; MESSAGE_BYTES_MAX];
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut rights = RecvAncillaryBuffer::new(&mut space);
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            let got = match recvmsg(&*line, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+                Ok(got) => got,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            };
+            let mut reply = None;
+            for message in rights.drain() {
+                if let RecvAncillaryMessage::ScmRights(sent) = message {
+                    reply = sent.last();
+                }
+            }
+            let is_cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+            match (got.bytes, reply) {
+                // An empty message is never sent.
+                (0, None) => return Ok(None),
+                (count @ 1.., Some(reply)) if !is_cut => {
+                    let message = bytes.get(..count).unwrap_or_default().to_vec();
+                    return Ok(Some(Question { message, reply }));
+                }
+                // Not from [`Self::ask`].
+                _ => {}
+            }
+        }
+    }
+
+    /// Closes the companion's end, in processes that only ask.
+    pub(crate) fn leave_to_askers(&self) {
+        self.lock().companion = None;
+    }
+
+    /// Closes the askers' end, in the companion.
+    pub(crate) fn leave_to_companion(&self) {
+        self.lock().askers = None;
+    }
+
+    /// Closes both ends.
+    pub(crate) fn close(&self) {
+        *self.lock() = Ends::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ends> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Question {
+    /// Whether the asker still waits.
+    pub fn is_wanted(&self) -> bool {
+        let mut polled = [PollFd::new(&self.reply, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(poll(&mut polled, Some(&now)), Ok(1..))
+    }
+
+    /// Sends the answer. An asker that does not take it in time gets no more than fits its buffer.
+    pub fn answer(self, parts: &[&[u8]]) {
+        let _ = rustix::net::sockopt::set_socket_timeout(
+            &self.reply,
+            rustix::net::sockopt::Timeout::Send,
+            Some(SEND_DEADLINE),
+        );
+        for part in parts {
+            let mut rest = *part;
+            while !rest.is_empty() {
+                match rustix::net::send(&self.reply, rest, SendFlags::NOSIGNAL) {
+                    Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                    Err(Errno::INTR) => {}
+                    Err(_) => return,
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Question {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reply.as_fd()
+    }
+}
+
+fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::*;
+
+    fn text(answer: OwnedFd) -> String {
+        rustix::io::ioctl_fionbio(&answer, false).unwrap();
+        let mut text = String::new();
+        File::from(answer).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn each_question_has_its_own_answer() {
+        let line = Line::new().unwrap();
+        let (one, two) = (line.ask(b"one").unwrap(), line.ask(b"two").unwrap());
+        let withdrawn = line.ask(b"three").unwrap();
+        for expected in ["one", "two"] {
+            let question = line.next().unwrap().unwrap();
+            assert_eq!(question.message, expected.as_bytes());
+            assert!(question.is_wanted());
+            question.answer(&[b"to ", expected.as_bytes()]);
+        }
+        assert_eq!((text(one).as_str(), text(two).as_str()), ("to one", "to two"));
+        drop(withdrawn);
+        let question = line.next().unwrap().unwrap();
+        assert!(!question.is_wanted());
+        question.answer(&[b"to no asker"]);
+        line.leave_to_companion();
+        assert!(line.next().unwrap().is_none());
+        assert!(line.ask(b"four").is_err());
+    }
+
+    #[test]
+    fn a_line_is_bounded() {
+        let line = Line::new().unwrap();
+        for bad in [vec![], vec![b'x'; MESSAGE_BYTES_MAX + 1]] {
+            assert_eq!(line.ask(&bad).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        let mut waiting = Vec::new();
+        let error = loop {
+            match line.ask(&[b'x'; MESSAGE_BYTES_MAX]) {
+                Ok(answer) => waiting.push(answer),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(!waiting.is_empty());
+        assert_eq!(line.next().unwrap().unwrap().message.len(), MESSAGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_answer_of_any_length_arrives_or_ends_in_time() {
+        let line = Line::new().unwrap();
+        let answer = line.ask(b"q").unwrap();
+        let question = line.next().unwrap().unwrap();
+        let taking = std::thread::spawn(move || text(answer).len());
+        question.answer(&[&vec![b'x'; 1 << 20]]);
+        assert_eq!(taking.join().unwrap(), 1 << 20);
+        // Its asker takes nothing.
+        let _answer = line.ask(b"q").unwrap();
+        line.next().unwrap().unwrap().answer(&[&vec![b'x'; 1 << 20]]);
+    }
+
+    #[test]
+    fn what_did_not_come_from_an_asker_is_passed_over() {
+        let line = Line::new().unwrap();
+        let askers = line.lock().askers.clone().unwrap();
+        rustix::net::send(&*askers, b"no descriptor", SendFlags::empty()).unwrap();
+        drop(askers);
+        let answer = line.ask(b"real").unwrap();
+        assert_eq!(line.next().unwrap().unwrap().message, b"real");
+        assert_eq!(text(answer), "");
+    }
+}
