@@ -3,11 +3,13 @@
 use std::ffi::CString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use conf::Tree;
 use modules::arch::mod_unixd::{self, Unixd};
 use modules::core::mod_watchdog::Watchdog;
+use modules::mappers::mod_rewrite;
 use modules::mpm::{self as mpms, Kind, Listen, Numbers};
 use modules::ssl::mod_ssl;
 use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
@@ -26,7 +28,7 @@ const DEFAULT_PID_FILE: &str = "logs/httpd.pid";
 const NOBODY: &str = "#-1";
 
 /// The supervisor's settings.
-pub fn of(server: &Server) -> Result<Settings, String> {
+pub fn of(server: &Arc<Server>) -> Result<Settings, String> {
     let listeners = listeners(server);
     if listeners.is_empty() {
         return Err("no listening sockets available, shutting down".to_owned());
@@ -61,7 +63,7 @@ pub fn of(server: &Server) -> Result<Settings, String> {
         counted_hosts: server.counted_hosts(),
         extended_status: globals.extended_status.or(false),
         affinity,
-        companions: Vec::new(),
+        companions: mod_rewrite::companions(server)?,
     })
 }
 
@@ -87,7 +89,7 @@ fn loops(affinity: &Affinity) -> usize {
 }
 
 /// `-t -D DUMP_CPU`
-pub fn cpu_report(server: &Server) -> Result<String, String> {
+pub fn cpu_report(server: &Arc<Server>) -> Result<String, String> {
     let settings = of(server)?;
     let topology = Topology::read(&Roots::default());
     let cpus = Cpus::detect();
@@ -246,9 +248,10 @@ fn mutexes(server: &Server) -> String {
     let folder = server.main().core.globals.0.runtime_dir.get();
     let folder = folder.map_or(Path::new("/var/run/apache2"), |folder| folder.as_path());
     let mut out = format!("Mutex default: dir=\"{}/\" mechanism=default \n", folder.display());
+    let of_rewrite = server.registry.is_active("rewrite_module").then_some(&"rewrite-map");
     let of_tls = ["ssl-cache", "ssl-stapling", "ssl-stapling-refresh"];
     let of_tls = of_tls.iter().filter(|_| server.registry.is_active("ssl_module"));
-    for name in std::iter::once(&"watchdog-callback").chain(of_tls) {
+    for name in std::iter::once(&"watchdog-callback").chain(of_rewrite).chain(of_tls) {
         let _ = writeln!(out, "Mutex {name}: using_defaults");
     }
     out

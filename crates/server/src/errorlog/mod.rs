@@ -176,6 +176,10 @@ const CORE_EVENTS: [u32; 10] = [46, 50, 51, 52, 94, 98, 99, 104, 106, 476];
 const PLACEMENT: RangeInclusive<u32> =
     Message::Widened.number()..=Message::AffinityUnheeded.number();
 
+/// Programs of `RewriteMap`.
+const OF_MAPS: [u32; 3] =
+    [653, Message::MapProgramEnded.number(), Message::MapProgramFaulty.number()];
+
 /// Logs a line of the supervisor; `server` is the current configuration, if there is one.
 pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str) {
     match server {
@@ -185,6 +189,7 @@ pub fn of_process(server: Option<&Server>, level: Level, number: u32, text: &str
             let module = match number {
                 number if PLACEMENT.contains(&number) => MPM,
                 2155..=2162 => "mod_unixd.c",
+                number if OF_MAPS.contains(&number) => "mod_rewrite.c",
                 _ if CORE_EVENTS.contains(&number) => "core.c",
                 _ => mpm,
             };

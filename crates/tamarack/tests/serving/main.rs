@@ -37,6 +37,7 @@ mod limits;
 mod listen;
 mod logins;
 mod logs;
+mod map_programs;
 mod matching;
 mod messages;
 mod metrics;

@@ -21,7 +21,7 @@ const RENAMED: [&[u8]; 2] = [b"MaxKeepAliveRequests", b"MaxKeepAliveRequestz"];
 /// Installs a program over the server's executable like a package manager: under another name, then
 /// renamed. A separate process writes it, so that no program started meanwhile holds it open for
 /// writing.
-fn install(site: &Site, program: &Path) {
+pub fn install(site: &Site, program: &Path) {
     let (new, executable) = (site.path("tamarack.new"), site.path("tamarack"));
     if fs::hard_link(program, &new).is_err() {
         let copied = Command::new("cp").arg(program).arg(&new).status().unwrap();
@@ -60,7 +60,7 @@ fn order(site: &Site, word: &str) {
 }
 
 /// Orders an upgrade and waits for its end; returns whether the new executable took over.
-fn upgrade(site: &Site) -> bool {
+pub fn upgrade(site: &Site) -> bool {
     const ENDS: [&str; 3] = ["has taken over", "AH20011", "AH20015"];
     let ends = || ENDS.iter().map(|end| site.count_lines(end)).sum::<usize>();
     let (before, taken) = (ends(), site.count_lines(ENDS[0]));

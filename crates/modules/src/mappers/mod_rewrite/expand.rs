@@ -3,6 +3,7 @@
 //! Source: `do_expand`, `lookup_variable`, `lookup_map`.
 
 use bstr::BStr;
+use messages::Message;
 use pcre::Captures;
 use server::log::Level;
 use server::request::Request;
@@ -10,7 +11,7 @@ use server::subrequest;
 use wire::Method;
 
 use super::flags::Escape;
-use super::map::{Asked, Internal, Kind, Map, MapFile};
+use super::map::{Asked, Internal, Kind, Map, MapFile, MapProgram};
 use super::settings::{Directory, Settings};
 use super::template::{LookUp, Part, Template};
 use super::trace::Trace;
@@ -255,6 +256,7 @@ impl Scope<'_> {
                 Some(self.of_function(request, &look_up.map, *function, &key))
             }
             Some(Map::File(map)) => self.of_file(request, &look_up.map, map, &key).await,
+            Some(Map::Program(map)) => self.of_program(request, &look_up.map, map, &key).await?,
         };
         match (found, &look_up.default) {
             (Some(found), _) => Ok(found),
@@ -276,6 +278,35 @@ impl Scope<'_> {
         let line = format_args!("map lookup OK: map={map} key={key} -> val={shown}");
         self.trace.line(request, Level::Trace5, None, line);
         value
+    }
+
+    async fn of_program(
+        &self,
+        request: &mut Request,
+        name: &[u8],
+        map: &MapProgram,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, u16> {
+        request.depends.pure = false;
+        let found = map.find(request, key).await.map_err(|why| {
+            let (name, number) = (BStr::new(name), Message::MapUnanswered.number());
+            let text = format_args!("mod_rewrite: map {name}: {why}");
+            request.log::<Rewrite>(Level::Error, number, text);
+            500u16
+        })?;
+        let (name, key) = (BStr::new(name), BStr::new(key));
+        match &found {
+            Some(value) => {
+                let value = BStr::new(value);
+                let line = format_args!("map lookup OK: map={name} key={key} -> val={value}");
+                self.trace.line(request, Level::Trace5, None, line);
+            }
+            None => {
+                let line = format_args!("map lookup FAILED: map={name} key={key}");
+                self.trace.line(request, Level::Trace5, None, line);
+            }
+        }
+        Ok(found)
     }
 
     async fn of_file(

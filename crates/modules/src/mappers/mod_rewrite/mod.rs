@@ -36,6 +36,7 @@ use server::module::Module;
 
 use settings::{Directory, Settings};
 
+pub use map::companions;
 pub(super) use of_directory::HANDLER;
 
 /// `mod_rewrite.c`

@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row<Rewrite>] = &[
         "Defines a map from keys to values for rules.",
     )
     .state(State::Partial(
-        "the types are txt, rnd, int and dbm=sdbm; programs (prg) and databases (dbd) are refused",
+        "the types are txt, rnd, int, prg and dbm=sdbm; databases (dbd, fastdbd) are refused",
     )),
 ];
 
@@ -244,8 +244,9 @@ fn rule(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
 }
 
 fn map(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let [name, source, ..] = args else { return Ok(()) };
-    let made = map::parse(cx.build(), &name.text, &source.text)
+    let [name, source, more @ ..] = args else { return Ok(()) };
+    let identity = more.first().map(|identity| identity.text.as_slice());
+    let made = map::parse(cx.build(), &name.text, &source.text, identity)
         .map_err(|why| Fault { span: Some(source.span), ..why })?;
     mention(cx);
     cx.server().maps.insert(name.text.to_vec(), Arc::new(made));

@@ -5,6 +5,7 @@
 mod file;
 mod index;
 mod internal;
+mod program;
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use server::directive::Fault;
 
 pub(super) use file::{Asked, Kind, MapFile};
 pub(super) use internal::Internal;
+pub(super) use program::MapProgram;
+pub use program::companions;
 
 /// A map.
 #[derive(Debug)]
@@ -23,13 +26,20 @@ pub(super) enum Map {
     File(Arc<MapFile>),
     /// `int:`
     Internal(Internal),
+    /// `prg:`
+    Program(Arc<MapProgram>),
 }
 
 /// Parses the source of the map `name`.
 ///
 /// # Errors
 /// Apache's messages; unsupported sources are refused with a reason.
-pub(super) fn parse(build: &Build, name: &[u8], source: &[u8]) -> Result<Map, Fault> {
+pub(super) fn parse(
+    build: &Build,
+    name: &[u8],
+    source: &[u8],
+    identity: Option<&[u8]>,
+) -> Result<Map, Fault> {
     let after = |kind: &str| {
         let (start, rest) = source.split_at_checked(kind.len())?;
         start.eq_ignore_ascii_case(kind.as_bytes()).then_some(rest)
@@ -42,9 +52,12 @@ pub(super) fn parse(build: &Build, name: &[u8], source: &[u8]) -> Result<Map, Fa
     if after("dbd:").is_some() || after("fastdbd:").is_some() {
         return Err("RewriteMap types dbd and fastdbd require mod_dbd!".into());
     }
-    if after("prg:").is_some() {
-        return Err(Fault::new("RewriteMap: programs are not supported yet")
-            .help("docs/compat.md lists what is available"));
+    if let Some(command) = after("prg:") {
+        let program = MapProgram::parse(build, command, identity)?;
+        if !program.path().exists() {
+            return Err(not_found(name, program.path().as_os_str().as_bytes()));
+        }
+        return Ok(Map::Program(Arc::new(program)));
     }
     if let Some(rest) = after("dbm") {
         return dbm(build, name, source, rest);
@@ -88,10 +101,12 @@ fn exists(build: &Build, path: &[u8]) -> bool {
 fn open(build: &Build, name: &[u8], path: &[u8], kind: Kind) -> Result<Map, Fault> {
     let map = MapFile::new(build.path(path).as_os_str().as_bytes(), kind);
     match map.missing() {
-        Some(missing) => {
-            let (name, missing) = (name.as_bstr(), missing.as_bstr());
-            Err(format!("RewriteMap: file for map {name} not found:{missing}").into())
-        }
+        Some(missing) => Err(not_found(name, missing)),
         None => Ok(Map::File(Arc::new(map))),
     }
+}
+
+fn not_found(name: &[u8], path: &[u8]) -> Fault {
+    let (name, path) = (name.as_bstr(), path.as_bstr());
+    format!("RewriteMap: file for map {name} not found:{path}").into()
 }
