@@ -79,7 +79,7 @@ fn prepare(request: &mut Request) {
         return;
     }
     // The request's own values of content fields override fields set by hand.
-    if request.response.content_type.is_some() {
+    if request.response.content_type.as_ref().is_some_and(|text| !text.is_empty()) {
         request.response.headers_out.unset(b"Content-Type");
     }
     if request.response.content_encoding.is_some() {
