@@ -8,18 +8,42 @@ use crate::api::directive::{Cx, Fault, Row, Set, State, Takes};
 use crate::config::context::{Override, Places};
 use crate::core::Core;
 use crate::merge::Merge;
-use crate::request::FileInfo;
+use crate::request::{FileInfo, Request};
 
-/// The validator of a list of variants (`vlist_validator`), without quotes. It is stored in a
-/// negotiated request and becomes a part of the chosen variant's ETag.
+/// The validator of a list of variants (`vlist_validator`). It is stored in a negotiated request
+/// and becomes a part of the chosen variant's ETag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VariantsTag(pub Vec<u8>);
+pub struct VariantsTag {
+    /// Its text, without quotes.
+    text: Vec<u8>,
+    is_weak: bool,
+}
 
-/// The tag of a variant with that of its list. Apache omits the closing quote, and clients rely on
-/// the tag as it is.
+impl VariantsTag {
+    /// Returns the validator of a list with this ETag.
+    pub fn of(tag: &[u8]) -> VariantsTag {
+        let bare = tag.strip_prefix(b"W/").unwrap_or(tag);
+        let is_weak = bare.len() < tag.len();
+        let bare = bare.strip_prefix(b"\"").unwrap_or(bare);
+        VariantsTag { text: bare.strip_suffix(b"\"").unwrap_or(bare).to_vec(), is_weak }
+    }
+}
+
+/// The tag of a variant with that of its list, weak if one of them is. Apache omits the closing
+/// quote, and clients rely on the tag as it is.
 pub(crate) fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
     let open = tag.strip_suffix(b"\"").unwrap_or(tag);
-    [open, b";", &list.0].concat()
+    let weak: &[u8] = if list.is_weak && !open.starts_with(b"W/") { b"W/" } else { b"" };
+    [weak, open, b";", &list.text].concat()
+}
+
+/// Sets the response's ETag. If there is none, the response has none from elsewhere either, such as
+/// from `Header`.
+pub fn tell(request: &mut Request, tag: Option<Vec<u8>>) {
+    match tag {
+        Some(tag) => request.response.headers_out.set(b"ETag", &tag),
+        None => request.notes.set(b"no-etag", b"omit"),
+    }
 }
 
 /// Parts of an ETag, as bits.
@@ -176,8 +200,11 @@ mod tests {
 
     #[test]
     fn a_variants_tag_names_its_list() {
-        let list = VariantsTag(b"e0-2".to_vec());
+        let list = VariantsTag::of(b"\"e0-2\"");
         assert_eq!(with_variants(b"\"7-1\"", &list), b"\"7-1;e0-2");
+        let weak = VariantsTag::of(b"W/\"e0-2\"");
+        assert_eq!(with_variants(b"\"7-1\"", &weak), b"W/\"7-1;e0-2");
+        assert_eq!(with_variants(b"W/\"7-1\"", &weak), b"W/\"7-1;e0-2");
     }
 
     #[test]

@@ -218,15 +218,13 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
     } else {
         Some(etag::of_file(&info, parts, request.time_us)).filter(|tag| !tag.is_empty())
     };
-    if let Some(tag) = tag {
-        // A weak tag becomes strong with time: the response is not cached.
-        request.depends.pure &= !tag.starts_with(b"W/");
-        let tag = match request.kept::<VariantsTag>() {
-            Some(list) => etag::with_variants(&tag, list),
-            None => tag,
-        };
-        request.response.headers_out.set(b"ETag", &tag);
-    }
+    let tag = match (tag, request.kept::<VariantsTag>()) {
+        (Some(tag), Some(list)) => Some(etag::with_variants(&tag, list)),
+        (tag, _) => tag,
+    };
+    // A weak tag becomes strong with time: the response is not cached.
+    request.depends.pure &= !tag.as_ref().is_some_and(|tag| tag.starts_with(b"W/"));
+    etag::tell(request, tag);
     let ranges: &[u8] = match core.dir.max_ranges.get() {
         Some(RangeLimit::Most(0)) => b"none",
         _ => b"bytes",

@@ -157,9 +157,7 @@ fn describe(config: &DirConfig, request: &mut Request, flags: Flags) {
         let date = wire::date::format(i64::try_from(mtime).unwrap_or(i64::MAX));
         request.response.headers_out.set(b"Last-Modified", &date);
         let tag = etag::of_file(&info, request.plan.core.file_etag.parts(), request.time_us);
-        if !tag.is_empty() {
-            request.response.headers_out.set(b"ETag", &tag);
-        }
+        etag::tell(request, Some(tag).filter(|tag| !tag.is_empty()));
     }
 }
 

@@ -106,9 +106,7 @@ async fn read_at(request: &mut Request, map: &Place) -> Result<Vec<Variant>, u16
     }
     let parts = request.plan.core.file_etag.parts();
     let tag = etag::of_file(&map.file, parts, request.time_us);
-    let bare = tag.strip_prefix(b"W/").unwrap_or(&tag);
-    let bare = bare.strip_prefix(b"\"").unwrap_or(bare);
-    request.keep(VariantsTag(bare.strip_suffix(b"\"").unwrap_or(bare).to_vec()));
+    request.keep(VariantsTag::of(&tag));
     Ok(variants)
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use messages::Message;
 use rt::Work;
-use server::core::etag::VariantsTag;
+use server::core::etag::{self, EtagParts, VariantsTag};
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
 use server::path;
@@ -90,7 +90,8 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
         return Err(404);
     }
     if let Ok(info) = path::stat(&directory) {
-        request.keep(VariantsTag(format!("{:x}", info.mtime_us).into_bytes()));
+        let directory = etag::of_file(&info, EtagParts::MTIME, request.time_us);
+        request.keep(VariantsTag::of(&directory));
     }
     let on_disk = all.len();
     Ok(Some(Variants { all, on_disk }))
