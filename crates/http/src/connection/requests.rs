@@ -148,7 +148,14 @@ async fn refuse_with(
     if !error.notes.is_empty() {
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
+    let pipe = match error.status {
+        417 | 421 => pipe::attach(connection, active, &mut request),
+        _ => None,
+    };
     errors::die(&mut request, error.status).await;
+    if pipe.is_some() {
+        pipe::detach(connection, active, &mut request, pipe).await;
+    }
     // If the status itself does not end the connection (417, 421), Apache closes it although it has
     // written the lines of one that stays open; the error document does not matter.
     request.notes.set(CLOSES_SILENTLY, b"1");
