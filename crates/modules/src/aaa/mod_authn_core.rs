@@ -126,9 +126,12 @@ fn quotable(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Fails if no module has handled the `AuthType` (`authenticate_no_user`).
+/// Fails if no module has handled the `AuthType` (`authenticate_no_user`). Without one, the user
+/// that the connection has is enough.
 fn nobody_asked<'r>(_: Bound<'r, AuthnCore>, request: &'r mut Request) -> Step<'r> {
-    let Some(kind) = auth_type(request) else { return Step::DECLINED };
+    let Some(kind) = auth_type(request) else {
+        return if request.user.is_some() { Step::OK } else { Step::DECLINED };
+    };
     let kind = bstr::BString::from(kind);
     let message = format_args!("AuthType {kind} configured without corresponding module");
     request.log::<AuthnCore>(Level::Error, 1796, message);

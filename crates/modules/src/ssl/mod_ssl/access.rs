@@ -43,6 +43,7 @@ fn restricts(own: Bound<'_, Ssl>) -> bool {
         || dir.verify.is_set()
         || dir.verify_depth.is_set()
         || dir.cipher_suites.is_set()
+        || dir.user_name.is_set()
 }
 
 fn is_strict(own: Bound<'_, Ssl>) -> bool {
@@ -51,9 +52,7 @@ fn is_strict(own: Bound<'_, Ssl>) -> bool {
 
 fn has_variables(own: Bound<'_, Ssl>) -> bool {
     let options = own.dir.options;
-    options.has(Options::STD_ENV_VARS)
-        || options.has(Options::EXPORT_CERT_DATA)
-        || own.dir.user_name.is_set()
+    options.has(Options::STD_ENV_VARS) || options.has(Options::EXPORT_CERT_DATA)
 }
 
 /// `ssl_hook_Access`
@@ -71,7 +70,25 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     if let Err((number, why)) = meets_section(own, request) {
         return forbid(request, number, &why);
     }
+    if let Some(variable) = own.dir.user_name.get()
+        && !own.dir.options.has(Options::FAKE_BASIC_AUTH)
+    {
+        set_user(request, variable);
+    }
     matching::settle(request, move |request| meets_requirements(own, request))
+}
+
+/// Makes the variable's value the user (`SSLUserName`), whom `Require` asks for. A login that is
+/// made from a certificate comes later.
+fn set_user(request: &mut Request, variable: &str) {
+    match variables::lookup(request, variable).filter(|user| !user.is_empty()) {
+        Some(user) => request.user = Some(user),
+        None => request.log::<Ssl>(
+            Level::Warn,
+            2227,
+            format_args!("Failed to set r->user to '{variable}'"),
+        ),
+    }
 }
 
 /// Checks a section's requirements of the connection. Apache would renegotiate, and refuses the
@@ -209,15 +226,6 @@ fn tell_more<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     }
     if own.dir.options.has(Options::EXPORT_CERT_DATA) {
         all.extend(connection.exported());
-    }
-    let user = own.dir.user_name.get().map(|name| (name, connection.lookup(name, style, now)));
-    match user {
-        Some((_, Some(user))) if !user.is_empty() => request.user = Some(user),
-        Some((name, _)) => {
-            let why = format_args!("Failed to set r->user to '{name}'");
-            request.log::<Ssl>(Level::Warn, 2227, why);
-        }
-        None => {}
     }
     for (name, value) in all {
         request.env.set(name.as_bytes(), &value);
