@@ -76,6 +76,10 @@ fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
             let allow = super::methods::allow(request);
             request.response.headers_out.set(b"Allow", &allow);
             request.response.body = Body::Empty;
+            // Nothing is sent before the handler is over: filters see no name that the type gave.
+            if request.handler_of_type {
+                request.handler = None;
+            }
             Verdict::Ok
         }
         Method::INVALID => {

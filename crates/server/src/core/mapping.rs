@@ -16,7 +16,7 @@ use crate::merge::Setting;
 use crate::phases::expr;
 use crate::phases::matching::{self, Stop};
 use crate::phases::walk;
-use crate::request::{FileKind, Request};
+use crate::request::Request;
 
 /// Joins DocumentRoot and the URI's path, without its `ServerPath`.
 pub(super) fn translate_name<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
@@ -91,12 +91,10 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         None | Some(HandlerName::None) => {}
         Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
         Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
-            // An empty value keeps the modules' result, and that of a directory. Where there is
-            // none it is a handler's name all the same: FallbackResource leaves the request alone.
+            // An empty value keeps the modules' result. Where there is none it is a handler's name
+            // all the same: FallbackResource and DirectoryCheckHandler leave the request alone.
             Ok(name) if name.is_empty() => {
-                if request.resource.file.kind != FileKind::Directory {
-                    request.handler.get_or_insert(Cow::Borrowed(b""));
-                }
+                request.handler.get_or_insert(Cow::Borrowed(b""));
             }
             Ok(name) => {
                 if let HandlerName::Name(name) = HandlerName::of(&name) {

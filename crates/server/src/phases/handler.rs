@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::api::hooks::{Phase, Step, Verdict};
 use crate::log::Level;
 use crate::phases::process::run_all;
-use crate::request::Request;
+use crate::request::{FileKind, Request};
 
 /// Inserts filters and runs the handlers.
 #[inline]
@@ -19,6 +19,9 @@ pub async fn produce(request: &mut Request) -> Verdict {
     let named = name_handler(request);
     request.handler_of_type = named.is_none();
     let verdict = ask_handlers(request).await;
+    if named.as_deref() == Some(DEFAULT) {
+        request.handler.clone_from(&named);
+    }
     if request.handler_of_type && matches!(verdict, Verdict::Declined | Verdict::Status(_)) {
         // An error response of the handler itself still has the name, an error page does not.
         request.handler = None;
@@ -37,12 +40,18 @@ pub async fn produce(request: &mut Request) -> Verdict {
     }
 }
 
-/// Uses the media type as handler name if there is none; otherwise returns the name.
+/// AP_DEFAULT_HANDLER_NAME
+const DEFAULT: &[u8] = b"";
+
+/// Uses the media type as handler name if there is none; otherwise returns the name. A folder whose
+/// handler has an empty name is handled like one without.
 fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
-    // AP_DEFAULT_HANDLER_NAME
-    const DEFAULT: &[u8] = b"";
     if request.handler.is_some() {
-        return request.handler.clone();
+        let named = request.handler.clone();
+        if named.as_deref() == Some(DEFAULT) && request.resource.file.kind == FileKind::Directory {
+            request.handler = Some(Cow::Borrowed(b"httpd/unix-directory"));
+        }
+        return named;
     }
     let name = match request.response.content_type.as_deref() {
         Some(media_type) => {
