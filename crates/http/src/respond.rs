@@ -37,6 +37,7 @@ pub fn finish_headers(request: &mut Request, may_keep: bool) -> Framing {
     let broken = refuse_broken_fields(request);
     let may_keep = may_keep && !broken;
     let length = if broken { Length::UntilClose } else { frame(request) };
+    request.response.chunked = length == Length::Chunked;
     let responses = request.connection.keepalives.get();
     let is_silent = || request.notes.contains(CLOSES_SILENTLY);
     let says_keep = (may_keep || is_silent())
@@ -265,13 +266,7 @@ pub fn may_keep_alive(request: &Request, responses: u32, draining: bool) -> bool
         && !draining
         && !core.keep_alive_timeout().is_zero()
         && is_persistent(request)
-        && keep_alive_limit(request).is_none_or(|limit| responses < limit)
-}
-
-/// The most responses per connection in the host's configuration.
-pub fn keep_alive_limit(request: &Request) -> Option<u32> {
-    let limit = request.host.core.max_keep_alive_requests.or(100);
-    (limit > 0).then_some(limit)
+        && request.keep_alive_limit().is_none_or(|limit| responses < limit)
 }
 
 /// Writes the connection's own lines: the terms of `Keep-Alive`, or the close.
@@ -285,14 +280,8 @@ pub fn write_connection(request: &Request, responses: u32, keep: bool, out: &mut
     if !request.head.flags.has(HeadFlags::KEEP_ALIVE) {
         return;
     }
-    let core = &request.host.core;
-    out.extend_from_slice(b"Keep-Alive: timeout=");
-    let mut digits = itoa::Buffer::new();
-    out.extend_from_slice(digits.format(core.keep_alive_timeout().as_secs()).as_bytes());
-    if let Some(limit) = keep_alive_limit(request) {
-        out.extend_from_slice(b", max=");
-        out.extend_from_slice(digits.format(limit.saturating_sub(responses)).as_bytes());
-    }
+    out.extend_from_slice(b"Keep-Alive: ");
+    request.keep_alive_terms(responses, out);
     out.extend_from_slice(b"\r\nConnection: Keep-Alive\r\n");
 }
 

@@ -25,14 +25,21 @@ impl CachedResponse {
 
 impl CachedHead for CachedResponse {
     fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        field_of(&self.before, name)
+        field_of(&self.before, name).or_else(|| field_in(self.after.split(is_end), name))
     }
 }
 
 /// A field in the lines before the connection's own.
 pub(super) fn field_of<'l>(lines: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     // The first two pieces are the ends of `Date` and `Server`.
-    let mut lines = lines.split(|byte| *byte == b'\n').skip(2);
+    field_in(lines.split(is_end).skip(2), name)
+}
+
+fn is_end(byte: &u8) -> bool {
+    *byte == b'\n'
+}
+
+fn field_in<'l>(mut lines: impl Iterator<Item = &'l [u8]>, name: &[u8]) -> Option<&'l [u8]> {
     lines.find_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (key, value) = line.split_at(colon);

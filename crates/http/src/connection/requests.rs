@@ -149,12 +149,12 @@ async fn refuse_with(
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
     let pipe = match error.status {
-        417 | 421 => pipe::attach(connection, active, &mut request),
+        417 | 421 => request_body::attach(connection, active, &mut request),
         _ => None,
     };
     errors::die(&mut request, error.status).await;
     if pipe.is_some() {
-        pipe::detach(connection, active, &mut request, pipe).await;
+        request_body::detach(connection, active, &mut request, pipe).await;
     }
     // If the status itself does not end the connection (417, 421), Apache closes it although it has
     // written the lines of one that stays open; the error document does not matter.
@@ -248,6 +248,7 @@ async fn finish(
     if request.handler_of_type {
         request.handler = None;
     }
+    errors::restore_methods(&mut request);
     let has_log = !request.plan.phase(Phase::LogTransaction).is_empty();
     connection.finish(&mut request, &sent, has_log).await;
     request.renew();

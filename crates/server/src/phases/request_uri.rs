@@ -34,6 +34,9 @@ pub fn unescape(request: &mut Request) -> Result<(), u16> {
             let uri = request.resource.uri.clone();
             let why = "found %2f (encoded '/') in URI path, returning 404";
             request.log_core(Level::Info, 26, why, Some(&uri));
+            // To Apache a NUL is the end.
+            let end = uri.iter().position(|byte| *byte == 0);
+            request.resource.uri.truncate(end.unwrap_or(uri.len()));
         }
         error.status()
     })

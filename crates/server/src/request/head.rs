@@ -156,8 +156,11 @@ impl Request {
     /// The protocol as received (`r->protocol`): `HTTP/0.9` if there was none, and `HTTP/1.0` if it
     /// was invalid.
     pub fn protocol_name(&self) -> Cow<'_, [u8]> {
-        let mut words = self.head.request_line.rsplit(|byte| *byte == b' ');
-        let last = words.next().filter(|_| words.next().is_some()).unwrap_or_default();
+        let words = self.head.request_line.rsplit(|byte| *byte == b' ');
+        let mut words = words.filter(|word| !word.is_empty());
+        let last = words.next();
+        let has_target = words.next().is_some() && words.next().is_some();
+        let last = last.filter(|_| has_target).unwrap_or_default();
         match last.split_at_checked(5) {
             Some((name, [b'1'..=b'9', b'.', b'0'..=b'9'])) if name == b"HTTP/" => last.into(),
             Some((name, [b'1'..=b'9', b'.', b'0'..=b'9']))

@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wire::Table;
+use wire::{HeadFlags, Table};
 
 use crate::api::module::Module;
 use crate::config::host::Host;
@@ -34,7 +34,7 @@ use crate::engine::Engine;
 use crate::engine::plan::{Layer, Place, Plan};
 use crate::phases::matching::Matching;
 use crate::phases::walk::IfWalks;
-use crate::request::connection_info::ConnectionInfo;
+use crate::request::connection_info::{ConnectionInfo, KeepAlive};
 use crate::request::request_body::BodyIn;
 
 pub use crate::files::{FileInfo, FileKind};
@@ -50,7 +50,7 @@ pub use validators::OwnValidators;
 
 /// A response that was sent without its fields being put into the request.
 pub trait CachedHead {
-    /// A field of the response, of those that were made for it and not for every response.
+    /// A field of the response, of those that are the same for every client, except `Server`.
     fn field(&self, name: &[u8]) -> Option<&[u8]>;
 }
 
@@ -108,6 +108,8 @@ pub struct Request {
 
     /// The request that was internally redirected to this one.
     pub prev: Option<Box<Request>>,
+    /// The last of the requests to this one's error document, if it failed as well: for logs.
+    pub failed: Option<Box<Request>>,
     /// Properties of the main request, in a subrequest.
     pub main: Option<Box<MainRequest>>,
     /// Whether this is a subrequest for a file instead of a URI: the name phases are skipped.
@@ -152,6 +154,7 @@ impl Request {
             depends: Dependencies::default(),
             traffic: Traffic::default(),
             prev: None,
+            failed: None,
             main: None,
             file_lookup: false,
             depth: Depth::default(),
@@ -207,6 +210,60 @@ impl Request {
         let made =
             self.response.headers_out.get(name).or_else(|| self.response.err_headers_out.get(name));
         made.or_else(|| self.given.as_ref()?.field(name))
+    }
+
+    /// A field of the response that was sent, for the log: as [`Request::field_out`], and those
+    /// that are made when the head is written.
+    pub fn field_sent(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
+        if let Some(value) = self.field_out(name) {
+            return Some(value.into());
+        }
+        match name.to_ascii_lowercase().as_slice() {
+            b"connection" if self.head.simple => None,
+            b"connection" => match self.connection.keepalive.get() {
+                KeepAlive::Open if self.head.flags.has(HeadFlags::KEEP_ALIVE) => {
+                    Some(b"Keep-Alive".into())
+                }
+                KeepAlive::Close => Some(b"close".into()),
+                KeepAlive::Open | KeepAlive::Unknown => None,
+            },
+            b"keep-alive" => {
+                let is_open = self.connection.keepalive.get() == KeepAlive::Open;
+                let is_told =
+                    is_open && self.head.flags.has(HeadFlags::KEEP_ALIVE) && !self.head.simple;
+                let answered = self.connection.keepalives.get().saturating_sub(1);
+                is_told.then(|| {
+                    let mut terms = Vec::new();
+                    self.keep_alive_terms(answered, &mut terms);
+                    terms.into()
+                })
+            }
+            b"transfer-encoding" => self.response.chunked.then(|| b"chunked".into()),
+            b"content-encoding" => self.response.content_encoding.as_deref().map(Into::into),
+            b"content-language" => {
+                let languages = &self.response.content_languages;
+                (!languages.is_empty()).then(|| languages.join(&b","[..]).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends the value of `Keep-Alive` after `answered` responses.
+    pub fn keep_alive_terms(&self, answered: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"timeout=");
+        let mut digits = itoa::Buffer::new();
+        let timeout = self.host.core.keep_alive_timeout().as_secs();
+        out.extend_from_slice(digits.format(timeout).as_bytes());
+        if let Some(limit) = self.keep_alive_limit() {
+            out.extend_from_slice(b", max=");
+            out.extend_from_slice(digits.format(limit.saturating_sub(answered)).as_bytes());
+        }
+    }
+
+    /// The most responses per connection in the host's configuration.
+    pub fn keep_alive_limit(&self) -> Option<u32> {
+        let limit = self.host.core.max_keep_alive_requests.or(100);
+        (limit > 0).then_some(limit)
     }
 
     /// Sets the variables of every TLS connection.

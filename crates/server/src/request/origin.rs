@@ -66,6 +66,21 @@ impl Request {
         first
     }
 
+    /// The request with this number of internal redirects before it; 0 is [`Request::original`].
+    pub fn redirected_at(&mut self, depth: u16) -> Option<&mut Request> {
+        let mut found = self;
+        while found.depth.redirects != depth {
+            found = found.prev.as_mut()?;
+        }
+        Some(found)
+    }
+
+    /// The last request that internal redirects led to. It did not make the response if it was one
+    /// for an error document and failed.
+    pub fn last(&self) -> &Request {
+        self.failed.as_deref().unwrap_or(self)
+    }
+
     /// Whether this is a subrequest for a file name.
     pub fn is_file_lookup(&self) -> bool {
         self.file_lookup

@@ -14,8 +14,8 @@ impl Request {
             engine: _, connection: _, host: _, layer: _, plan: _, copy: _, time_us: _,
             useragent_addr: _, hostname: _, named_port: _,
             head, resource, response, depends, traffic, body_in, user, auth_type, handler,
-            handler_of_type, env, notes, if_walks, prev, main, file_lookup, depth, matching,
-            extensions, given, log_mark,
+            handler_of_type, env, notes, if_walks, prev, failed, main, file_lookup, depth,
+            matching, extensions, given, log_mark,
         } = self;
         head.renew();
         resource.renew();
@@ -28,7 +28,7 @@ impl Request {
         (*user, *auth_type) = (None, None);
         (*handler, *handler_of_type) = (None, false);
         *if_walks = None;
-        (*prev, *main, *file_lookup) = (None, None, false);
+        (*prev, *failed, *main, *file_lookup) = (None, None, None, false);
         (*depth, *matching) = (Depth::default(), Matching::default());
         *given = None;
         extensions.clear();

@@ -157,18 +157,18 @@ fn directive<'t>(text: &'t [u8], registry: &Registry) -> Result<(Directive, &'t 
 impl Directive {
     fn write(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         if !self.statuses.is_empty() {
-            let listed = self.statuses.contains(&request.response.status);
+            let listed = self.statuses.contains(&request.last().response.status);
             if listed == self.negated {
                 return Value::None;
             }
         }
-        let of = if self.original { request.original() } else { request };
+        let of = if self.original { request.original() } else { request.last() };
         self.item.write(of, out)
     }
 
     fn write_json(&self, request: &Request, out: &mut Vec<u8>) {
         let mut raw = Vec::new();
-        let of = if self.original { request.original() } else { request };
+        let of = if self.original { request.original() } else { request.last() };
         match self.item.write_raw(of, &mut raw) {
             Value::None => out.extend_from_slice(b"null"),
             Value::Some => json::string(&raw, out),

@@ -318,7 +318,7 @@ fn header_out<'r>(request: &'r Request, name: &[u8]) -> Option<std::borrow::Cow<
         let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
         return Some(bare.trim_ascii_end().into());
     }
-    request.field_out(name).map(Into::into)
+    request.field_sent(name)
 }
 
 /// The value of a cookie.

@@ -181,10 +181,13 @@ impl ReadyLog {
             // As in Apache, of the request that the client sent: not of an ErrorDocument, say.
             Some(Condition::Env(name)) => request.original().env.contains(name),
             Some(Condition::NotEnv(name)) => !request.original().env.contains(name),
-            Some(Condition::Expr(expr)) => match server::expr::holds(expr, request) {
-                Err(Stop::Later) => return Err(Stop::Later),
-                held => held == Ok(true),
-            },
+            Some(Condition::Expr(expr)) => {
+                let first = request.redirected_at(0);
+                match first.map_or(Ok(false), |first| server::expr::holds(expr, first)) {
+                    Err(Stop::Later) => return Err(Stop::Later),
+                    held => held == Ok(true),
+                }
+            }
         })
     }
 }

@@ -7,6 +7,8 @@ mod page;
 pub(crate) use page::SuppressCharset;
 pub use page::{EndsConnection, FailedInFilter, ends_connection, make_page, signature};
 
+use std::borrow::Cow;
+
 use wire::Method;
 
 use crate::api::hooks::Phase;
@@ -125,13 +127,14 @@ fn document(request: &mut Request, status: u16) -> Document {
 /// Responds with another path of this server, as a GET for any method.
 async fn redirect(request: &mut Request, path: &[u8]) {
     request.response.no_local_copy = true;
-    let method = request.head.method_name.clone();
-    request.env.set(b"REQUEST_METHOD", &method);
+    let own = OwnMethod(request.head.method, request.head.method_name.clone());
+    request.env.set(b"REQUEST_METHOD", &own.1);
+    request.keep(own);
     if let Some(notes) = request.notes.get(b"error-notes").map(<[u8]>::to_vec) {
         request.env.set(b"ERROR_NOTES", &notes);
     }
     request.head.method = Method::GET;
-    request.head.method_name = std::borrow::Cow::Borrowed(b"GET");
+    request.head.method_name = Cow::Borrowed(b"GET");
     if request.body_in.expects_continue() {
         // The document's handler must not read the body, which the error has made useless.
         request.body_in = BodyIn::default();
@@ -140,6 +143,22 @@ async fn redirect(request: &mut Request, path: &[u8]) {
     if let crate::api::hooks::Verdict::Status(status) = verdict {
         let first = request.response.status;
         recursive(request, first, status).await;
+    }
+}
+
+/// The method of a request whose error document is asked for by GET.
+#[derive(Clone)]
+struct OwnMethod(Method, Cow<'static, [u8]>);
+
+/// Gives the request, and those before it, back the methods that they had before their errors: for
+/// the log, once the response has been sent.
+pub fn restore_methods(request: &mut Request) {
+    let mut next = Some(request);
+    while let Some(request) = next {
+        if let Some(OwnMethod(method, name)) = request.kept::<OwnMethod>().cloned() {
+            (request.head.method, request.head.method_name) = (method, name);
+        }
+        next = request.prev.as_deref_mut();
     }
 }
 
@@ -152,8 +171,14 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         // Both are error responses to one request: fields of the document's failure, such as a
         // challenge, also belong to the first.
         let fields = std::mem::take(&mut request.response.err_headers_out);
-        *request = *prev;
+        let mut failed = std::mem::replace(request, *prev);
         request.response.err_headers_out = fields;
+        request.failed = failed.failed.take().or_else(|| {
+            failed.response.body = Body::Empty;
+            failed.response.filters.clear();
+            failed.response.status = second;
+            Some(Box::new(failed))
+        });
     }
     request.response.status = first;
     if wire::status::drops_connection(second) {
