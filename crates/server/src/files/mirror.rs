@@ -10,6 +10,7 @@
 //! may not read, a file with several names, no watch at all), nothing is cached and every request
 //! stats.
 
+mod coded;
 mod directory;
 mod fact;
 mod names;
@@ -23,6 +24,7 @@ use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
 use rt::Watcher;
 
+use self::coded::CodedContents;
 use self::directory::Directory;
 use self::fact::{Above, Seen, Stamp};
 use self::names::Listings;
@@ -30,6 +32,7 @@ use self::shard::{Limits, Shard};
 use super::path::{self, StatError};
 use crate::files::{FileInfo, FileKind};
 
+pub use self::coded::{CODED_BYTES_LIMIT, CodedContent};
 pub use self::fact::Fact;
 pub use self::names::LISTINGS_BYTES_LIMIT;
 
@@ -37,7 +40,7 @@ pub use self::names::LISTINGS_BYTES_LIMIT;
 pub const FACTS_BYTES_LIMIT: usize = 32 * 1024 * 1024;
 /// Most bytes of the file contents that a process caches.
 pub const CONTENTS_BYTES_LIMIT: usize = 32 * 1024 * 1024;
-/// Both limits for a process with one connection, of which a server can have hundreds.
+/// Each limit for a process with one connection, of which a server can have hundreds.
 pub const BYTES_LIMIT_OF_ONE: usize = 2 * 1024 * 1024;
 
 /// The largest file whose content is cached, in bytes.
@@ -56,6 +59,7 @@ pub struct Files {
     hasher: DefaultHashBuilder,
     facts_limit: AtomicUsize,
     contents_limit: AtomicUsize,
+    coded: CodedContents,
     listings: Listings,
 }
 
@@ -66,6 +70,7 @@ impl Default for Files {
             hasher: DefaultHashBuilder::default(),
             facts_limit: AtomicUsize::new(FACTS_BYTES_LIMIT),
             contents_limit: AtomicUsize::new(CONTENTS_BYTES_LIMIT),
+            coded: CodedContents::new(CODED_BYTES_LIMIT),
             listings: Listings::new(LISTINGS_BYTES_LIMIT),
         }
     }
@@ -73,9 +78,10 @@ impl Default for Files {
 
 impl Files {
     /// Sets the limits in bytes. Call this before the process serves.
-    pub fn limit(&self, facts: usize, contents: usize) {
+    pub fn limit(&self, facts: usize, contents: usize, coded: usize) {
         self.facts_limit.store(facts, Ordering::Relaxed);
         self.contents_limit.store(contents, Ordering::Relaxed);
+        self.coded.limit(coded);
     }
 
     /// The fact of `path`, which is absolute and without dot segments, as of the last drain. `None`
@@ -119,6 +125,27 @@ impl Files {
         let content = read(path, &info)?;
         self.shard(hash).keep_content(hash, &fact, &content, self.limits());
         Some((info, content))
+    }
+
+    /// The content of a fact's file in a coding, which is the caller's number for a function of the
+    /// content alone.
+    pub fn coded(&self, fact: &Arc<Fact>, coding: u64) -> Option<CodedContent> {
+        self.coded.get(fact, coding)
+    }
+
+    /// Caches the content of a fact's file in a coding, if the fact is still true: call this after
+    /// the content was read.
+    pub fn keep_coded(
+        &self,
+        watcher: &Watcher,
+        fact: Arc<Fact>,
+        coding: u64,
+        content: CodedContent,
+    ) {
+        watcher.drain();
+        if self.holds(watcher, &fact) {
+            self.coded.put(fact, coding, content);
+        }
     }
 
     /// Creates a fact. `known` is the one that is no longer true.

@@ -1,6 +1,7 @@
 //! A request and its response (`request_rec`).
 
 pub mod body;
+mod coded;
 pub mod connection_info;
 mod dependencies;
 mod expiry;
@@ -38,6 +39,7 @@ use crate::request::connection_info::{ConnectionInfo, KeepAlive};
 use crate::request::request_body::BodyIn;
 
 pub use crate::files::{FileInfo, FileKind};
+pub use coded::FileCoding;
 pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;

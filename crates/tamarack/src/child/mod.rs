@@ -91,7 +91,7 @@ fn start(
     let Child { loops, control, scoreboard, settings, process, reserve, .. } = child;
     let in_place = settings.shape.blocks_in_place();
     if in_place && loops.len() == 1 {
-        server.files.limit(BYTES_LIMIT_OF_ONE, BYTES_LIMIT_OF_ONE);
+        server.files.limit(BYTES_LIMIT_OF_ONE, BYTES_LIMIT_OF_ONE, BYTES_LIMIT_OF_ONE);
     }
     // In place there is no other connection that blocking work would delay.
     let blocking = blocking_pool(if in_place { 0 } else { settings.blocking_threads.max(1) });

@@ -16,6 +16,7 @@ mod site;
 mod spin;
 
 mod affinity;
+mod coded;
 mod crowd;
 mod descriptors;
 mod digests;

@@ -88,6 +88,12 @@ impl Default for Packing {
 }
 
 impl Packing {
+    /// A number for everything that the compressed body depends on besides the content.
+    fn number(&self) -> u64 {
+        let level = self.level.map_or(0, |level| u64::from(level) + 1);
+        u64::from(self.window_bits) | level << 8 | (self.buffer_bytes as u64) << 16
+    }
+
     /// Whether totals are logged.
     fn has_notes(&self) -> bool {
         self.note_input.is_some() || self.note_output.is_some() || self.note_ratio.is_some()

@@ -3,12 +3,12 @@
 use server::body::Body;
 use server::filter::OutputFilter;
 use server::log::Level;
-use server::request::Request;
+use server::request::{FileCoding, Request};
 use server::variant_key::VariantKey;
 
 use super::gzip::{HEAD_BYTES, Packer, TRAILER_BYTES, Unpacker, WINDOW_BITS_MIN};
 use super::recode::{Coding, Ratio, Recoded, Totals};
-use super::{Deflate, coding, packing, unpacking};
+use super::{Deflate, Packing, coding, packing, unpacking};
 
 /// Extra bytes of a compressed response's fields.
 const FIELD_BYTES: usize = 50;
@@ -45,6 +45,13 @@ impl OutputFilter for Pack {
         if request.response.status == 304 {
             return body;
         }
+        let file = is_shared(request, &packing)
+            .then(|| request.file_coding(&body, packing.number()))
+            .flatten();
+        if let Some(coded) = file.as_ref().and_then(FileCoding::get) {
+            request.response.chunked = !coded.has_length;
+            return Body::Bytes(coded.bytes);
+        }
         let mut head = Vec::new();
         let packer = Packer::new(packing.level, packing.window_bits, &mut head);
         let totals = Totals::default();
@@ -52,12 +59,19 @@ impl OutputFilter for Pack {
         // A cached response has no totals to log.
         request.depends.pure &= !packing.has_notes();
         let recoded = Recoded::new(body, Coding::Pack(Box::new(packer)), head, totals);
+        let recoded = recoded.recorded(file);
         body_of(request, recoded, packing.buffer_bytes)
     }
 
     fn is_pure(&self) -> bool {
         true
     }
+}
+
+/// Whether the compressed content may come from another response: not if totals are logged, and not
+/// for HEAD, for which nothing is compressed.
+fn is_shared(request: &Request, packing: &Packing) -> bool {
+    !packing.has_notes() && !request.head.header_only
 }
 
 /// Whether the client accepts gzip.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use server::body::{Body, BodyStream, Chunk, FileSlice};
+use server::request::FileCoding;
 
 use super::gzip::{Packer, Unpacker, Wrong};
 
@@ -69,6 +70,8 @@ pub(super) struct Recoded {
     /// Bytes recoded in this turn.
     since_turn: usize,
     totals: Totals,
+    /// The output so far, if it is to be cached for the file.
+    record: Option<(FileCoding, Vec<u8>)>,
 }
 
 enum Input {
@@ -89,7 +92,14 @@ impl Recoded {
             ended: false,
             since_turn: 0,
             totals,
+            record: None,
         }
+    }
+
+    /// Caches the output for the file that the source is.
+    pub(super) fn recorded(mut self, file: Option<FileCoding>) -> Recoded {
+        self.record = file.map(|file| (file, Vec::new()));
+        self
     }
 
     /// Recodes a small body at once. As in Apache, its length is known if at most `buffer_bytes`
@@ -104,7 +114,11 @@ impl Recoded {
                 }
                 match self.poll_step(&mut cx) {
                     Poll::Ready(Ok(())) if self.ended => {
-                        return Body::Bytes(std::mem::take(&mut self.output).into());
+                        let bytes = Bytes::from(std::mem::take(&mut self.output));
+                        if let Some((file, _)) = self.record.take() {
+                            file.put(bytes.clone(), true);
+                        }
+                        return Body::Bytes(bytes);
                     }
                     Poll::Ready(Ok(())) => {}
                     _ => break,
@@ -195,6 +209,21 @@ impl Recoded {
         }
     }
 
+    /// Adds to the recorded output; at its end the file's content is complete.
+    fn record(&mut self, output: &[u8]) {
+        let Some((file, all)) = &mut self.record else { return };
+        if !file.has_room(all.len() + output.len()) {
+            self.record = None;
+            return;
+        }
+        all.extend_from_slice(output);
+        if self.ended
+            && let Some((file, all)) = self.record.take()
+        {
+            file.put(all.into(), false);
+        }
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         match &mut self.coding {
             Coding::Pack(packer) => {
@@ -223,6 +252,7 @@ impl BodyStream for Recoded {
             let enough = this.ended || this.flush || this.output.len() >= TURN_BYTES / 8;
             if enough && !this.output.is_empty() {
                 let output = std::mem::take(&mut this.output);
+                this.record(&output);
                 return Poll::Ready(Some(Ok(Chunk::Bytes(output.into()))));
             }
             if std::mem::take(&mut this.flush) {
@@ -238,6 +268,7 @@ impl BodyStream for Recoded {
             }
             if let Err(error) = ready!(this.poll_step(cx)) {
                 this.ended = true;
+                this.record = None;
                 this.output.clear();
                 return Poll::Ready(Some(Err(error)));
             }

@@ -260,7 +260,7 @@ fn threads_see_what_was_written_before_they_drained() {
 fn names_without_end_do_not_fill_the_memory() {
     const LIMIT: usize = 256 * 1024;
     let site = Site::new("memory");
-    site.files.limit(LIMIT, LIMIT);
+    site.files.limit(LIMIT, LIMIT, LIMIT);
     for number in 0..5_000 {
         // Separate files, since missing names are known from the listing.
         let name = format!("a/b/{number}");
@@ -274,11 +274,44 @@ fn names_without_end_do_not_fill_the_memory() {
 }
 
 #[test]
+fn coded_contents_end_with_their_file_and_have_a_limit() {
+    const LIMIT: usize = 64 * 1024;
+    let site = Site::new("coded");
+    site.files.limit(FACTS_BYTES_LIMIT, CONTENTS_BYTES_LIMIT, LIMIT);
+    let of = |text: &str| CodedContent { bytes: Bytes::from(text.to_owned()), has_length: true };
+    let put = |name: &str, coding: u64, text: &str| {
+        let fact = site.fact(name).unwrap();
+        site.files.keep_coded(&site.watcher, fact, coding, of(text));
+    };
+    let get = |name: &str, coding: u64| {
+        let coded = site.files.coded(&site.fact(name).unwrap(), coding)?;
+        Some(String::from_utf8_lossy(&coded.bytes).into_owned())
+    };
+    put("a/b/page", 1, "one");
+    put("a/b/page", 2, "two");
+    assert_eq!(get("a/b/page", 1).as_deref(), Some("one"));
+    assert_eq!(get("a/b/page", 2).as_deref(), Some("two"));
+    let old = site.fact("a/b/page").unwrap();
+    fs::write(site.folder.join("a/b/page"), "other").unwrap();
+    assert_eq!(get("a/b/page", 1), None);
+    // Made from the content before the change.
+    site.files.keep_coded(&site.watcher, old.clone(), 1, of("late"));
+    assert!(site.files.coded(&old, 1).is_none_or(|coded| coded.bytes != "late"));
+    for number in 0..1_000 {
+        put("a/b/page", number, &"x".repeat(1_000));
+        assert!(site.files.coded.bytes() <= LIMIT, "{number}");
+    }
+    assert!(get("a/b/page", 999).is_some() && get("a/b/page", 1).is_none());
+    put("a/b/page", 1, &"x".repeat(LIMIT));
+    assert_eq!(get("a/b/page", 1), None, "larger than the limit");
+}
+
+#[test]
 fn a_scan_of_more_contents_than_fit_evicts_none() {
     const FILES: usize = 2_000;
     const BYTES: usize = 1_000;
     let site = Site::new("scan");
-    site.files.limit(FACTS_BYTES_LIMIT, FILES * BYTES / 4);
+    site.files.limit(FACTS_BYTES_LIMIT, FILES * BYTES / 4, 0);
     let name = |number: usize| format!("a/b/{number}");
     for number in 0..FILES {
         fs::write(site.folder.join(name(number)), vec![b'x'; BYTES]).unwrap();

@@ -125,7 +125,7 @@ fn the_mirror_of_an_overlay_is_the_file_system_whatever_changes() {
 /// Changes a folder at random and holds the mirror against it; how often it knew something.
 fn churn(site: &Site, seed: u64, is_overlay: bool) -> usize {
     let other = Files::default();
-    other.limit(40_000, 40_000);
+    other.limit(40_000, 40_000, 0);
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut remembered = 0;
     let mut history = Vec::new();
