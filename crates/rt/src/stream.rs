@@ -8,6 +8,7 @@ mod encrypted;
 mod hangup;
 mod in_place;
 mod linger;
+mod peek;
 mod scratch;
 mod send_file;
 

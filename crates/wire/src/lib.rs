@@ -15,6 +15,7 @@ pub mod etag;
 pub mod host;
 pub mod list;
 pub mod method;
+pub mod proxy_protocol;
 pub mod range;
 pub mod request;
 pub mod status;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
 
+use crate::escape::unescape;
 use crate::place::Place;
 use crate::stall::Deadline;
 use crate::tls::{self, Tls};
@@ -71,6 +72,9 @@ impl Client {
         let socket = TcpStream::from(socket);
         socket.set_write_timeout(Some(SEND_LIMIT)).map_err(say)?;
         socket.set_read_timeout(Some(SEND_LIMIT)).map_err(say)?;
+        if let Some(first) = value("first") {
+            (&socket).write_all(&unescape(first)?).map_err(say)?;
+        }
         let mut end = None;
         let stream = if options.iter().any(|word| word == "tls") {
             let connection = tls.client(options)?;

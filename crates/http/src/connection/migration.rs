@@ -11,7 +11,7 @@ use rt::{Accepted, Deadline, Detached, Inbox, Stream};
 
 use super::{Connection, Open, Serving, connect};
 use crate::service::Service;
-use server::connection_info::{ConnectionInfo, KeepAlive, TlsFacts};
+use server::connection_info::{ConnectionInfo, KeepAlive, Proxied, TlsFacts};
 use server::host::Host;
 use server::hostname::Names;
 
@@ -35,6 +35,7 @@ pub struct IdleConnection {
     tls: Option<TlsFacts>,
     names: Option<Names>,
     log_id: Option<[u8; 12]>,
+    proxied: Option<Box<Proxied>>,
     responses: u32,
     received_before: u64,
     head_began_ms: u64,
@@ -128,6 +129,7 @@ impl IdleConnection {
             keepalive: Cell::new(KeepAlive::Open),
             names: self.names.map_or_else(OnceCell::new, |names| OnceCell::from(Rc::new(names))),
             log_id: Cell::new(self.log_id),
+            proxied: self.proxied,
         };
         let connection = Connection {
             engine,
@@ -166,6 +168,7 @@ impl Connection {
             tls: info.tls.as_deref().cloned(),
             names: info.names.get().map(|names| Names::clone(names)),
             log_id: info.log_id.get(),
+            proxied: info.proxied.clone(),
             responses: self.responses,
             received_before: self.received_before,
             head_began_ms: self.head_began_ms,

@@ -8,6 +8,7 @@ mod fast;
 mod fill;
 mod finish;
 mod migration;
+mod proxied;
 mod read_head;
 mod request_body;
 mod requests;
@@ -231,8 +232,13 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
         Some(local) => local,
         None => stream.local_addr().ok()?,
     };
-    let info = info(engine, peer, local);
-    let mut connection = match engine.server.registry.hooks.tls() {
+    let mut info = info(engine, peer, local);
+    let hooks = &engine.server.registry.hooks;
+    let stream = match hooks.expects_proxy_header(&info, &engine.server) {
+        false => stream,
+        true => Box::pin(proxied::read_header(engine, stream, &mut info)).await?,
+    };
+    let mut connection = match hooks.tls() {
         Some(hook) if (hook.is_on)(&info, &engine.server) => {
             tls::handshake(engine.clone(), stream, info, hook).await?
         }
@@ -301,6 +307,7 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         keepalive: Cell::new(KeepAlive::Unknown),
         names: std::cell::OnceCell::new(),
         log_id: Cell::new(None),
+        proxied: None,
     }
 }
 

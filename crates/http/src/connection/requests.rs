@@ -82,10 +82,14 @@ impl Connection {
         active.parser.parse(&mut active.head, input, &core.head_limits(), &options)
     }
 
-    /// Returns the bytes received for a request's head: its own, or those of its records on TLS.
+    /// Returns the bytes received for a request's head: its own, or those of its records on TLS. A
+    /// header of the PROXY protocol belongs to the first one.
     fn count_received(&mut self, consumed: usize) -> u64 {
         let tls = self.stream.as_ref().filter(|_| self.info.tls.is_some());
-        let Some(stream) = tls else { return consumed as u64 };
+        let Some(stream) = tls else {
+            let proxied = self.info.proxied.as_ref();
+            return consumed as u64 + proxied.map_or(0, |proxied| proxied.header_bytes.take());
+        };
         let received = stream.received();
         received - std::mem::replace(&mut self.received_before, received)
     }
@@ -112,7 +116,7 @@ async fn unfinished(connection: &mut Connection, active: &mut Active, status: u1
 }
 
 /// Logs a client that did not complete its first request line in time.
-async fn log_unread(connection: &mut Connection, active: &mut Active, received: usize) {
+pub(super) async fn log_unread(connection: &mut Connection, active: &mut Active, received: usize) {
     let mut request = take_request(connection, active, received);
     request.resource.uri.clear();
     request.response.status = 408;
@@ -129,6 +133,20 @@ pub(super) async fn refuse(
     consumed: usize,
 ) {
     let request = take_request(connection, active, consumed);
+    refuse_with(connection, active, request, error).await;
+}
+
+/// The same for plain HTTP to a port of TLS: there Apache has the request's address by then.
+pub(super) async fn refuse_plain(
+    connection: &mut Connection,
+    active: &mut Active,
+    error: &HeadError,
+    consumed: usize,
+) {
+    let mut request = take_request(connection, active, consumed);
+    if let Some(proxied) = &connection.info.proxied {
+        request.useragent_addr = proxied.client;
+    }
     refuse_with(connection, active, request, error).await;
 }
 

@@ -117,7 +117,7 @@ async fn refuse_plain(connection: &mut Connection, bytes: Vec<u8>) {
         message: b"SSL handshake failed: HTTP spoken on HTTPS port".to_vec(),
         notes: PLAIN_NOTES,
     };
-    requests::refuse(connection, &mut active, &error, consumed).await;
+    requests::refuse_plain(connection, &mut active, &error, consumed).await;
     connection.close().await;
 }
 

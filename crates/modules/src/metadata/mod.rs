@@ -3,5 +3,6 @@
 pub mod mod_env;
 pub mod mod_expires;
 pub mod mod_headers;
+pub mod mod_remoteip;
 pub mod mod_setenvif;
 pub mod mod_version;

@@ -35,12 +35,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("optional_hook_export", ""),
     missing!("optional_hook_import", ""),
     missing!(
-        "remoteip",
-        "RemoteIPHeader RemoteIPInternalProxy RemoteIPInternalProxyList RemoteIPProxiesHeader \
-         RemoteIPProxyProtocol RemoteIPProxyProtocolExceptions RemoteIPTrustedProxy \
-         RemoteIPTrustedProxyList"
-    ),
-    missing!(
         "session",
         "Session SessionEnv SessionExclude SessionExpiryUpdateInterval SessionHeader \
          SessionInclude SessionMaxAge"

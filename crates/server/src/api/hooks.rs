@@ -22,6 +22,7 @@ use crate::config::host::Server;
 use crate::config::registry::Slots;
 use crate::engine::Engine;
 use crate::request::Request;
+use crate::request::connection_info::ConnectionInfo;
 use crate::request::read_policy::ReadPolicy;
 
 pub use provider::{DefinedProviders, provider};
@@ -296,6 +297,11 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Registers TLS.
     pub fn offers_tls(&mut self, hook: TlsHook) {
         self.table.tls = Some(hook);
+    }
+
+    /// Registers whether a connection begins with a header of the PROXY protocol.
+    pub fn expects_proxy_header(&mut self, ask: fn(&ConnectionInfo, &Server) -> bool) {
+        self.table.proxy_header = Some(ask);
     }
 
     /// Registers the limits on slow clients of a host (mod_reqtimeout).

@@ -147,6 +147,12 @@ pub async fn has_address(request: &Request, name: Vec<u8>, address: IpAddr) -> b
     ask(&request.engine, holds, address).await.unwrap_or(false)
 }
 
+/// The first address of a name. The result is not cached.
+pub async fn address_of(request: &Request, name: Vec<u8>) -> Option<IpAddr> {
+    let look_up = move |_| names::address_of(&name);
+    ask(&request.engine, look_up, request.useragent_addr.ip()).await.flatten()
+}
+
 /// Like [`names::ask`]; meanwhile the scoreboard shows what the connection waits for.
 async fn ask<T: Send + 'static>(
     engine: &Engine,

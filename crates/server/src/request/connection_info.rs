@@ -34,6 +34,17 @@ pub struct ConnectionInfo {
     pub names: OnceCell<Rc<Names>>,
     /// The identifier in log lines (`%{c}L`), created on first use.
     pub log_id: Cell<Option<[u8; 12]>>,
+    /// What a proxy has said of the connection before its first request.
+    pub proxied: Option<Box<Proxied>>,
+}
+
+/// What a header of the PROXY protocol says.
+#[derive(Clone, Debug)]
+pub struct Proxied {
+    /// The address of the proxy's client.
+    pub client: SocketAddr,
+    /// The length of the header in bytes, until a request has counted it.
+    pub header_bytes: Cell<u64>,
 }
 
 /// What happens to the connection after the response.

@@ -50,6 +50,9 @@ pub use response::Response;
 pub use traffic::Traffic;
 pub use validators::OwnValidators;
 
+/// Notes that pure hooks do not read: those of mod_remoteip and mod_log_forensic.
+const NOTES_FOR_LOGS: [&[u8]; 2] = [b"remoteip-proxy-ip-list", b"forensic-id"];
+
 /// A response that was sent without its fields being put into the request.
 pub trait CachedHead {
     /// A field of the response, of those that are the same for every client, except `Server`.
@@ -195,7 +198,7 @@ impl Request {
     /// Whether nothing in the request could change its response.
     pub fn is_untouched(&self) -> bool {
         self.env.is_empty()
-            && self.notes.is_empty()
+            && self.notes.iter().all(|(name, _)| NOTES_FOR_LOGS.contains(&name))
             && self.response.headers_out.is_empty()
             && self.response.err_headers_out.is_empty()
             && !self.response.no_cache

@@ -8,9 +8,11 @@ use wire::MethodSet;
 
 use super::{HookDef, MaintainHook, Phase, PostConfig, ServerHook, ShareHook, TlsHook};
 use crate::api::filter::{FilterDef, InputFilterDef};
+use crate::config::host::Server;
 use crate::config::registry::Slots;
 use crate::engine::Engine;
 use crate::request::Request;
+use crate::request::connection_info::ConnectionInfo;
 use crate::request::read_policy::ReadPolicy;
 
 /// The hooks, providers and filters of the active modules.
@@ -22,6 +24,7 @@ pub struct HookTable {
     pub(super) input_filters: Vec<Arc<InputFilterDef>>,
     pub(super) providers: HashMap<(&'static str, &'static str), Arc<dyn Any + Send + Sync>>,
     pub(super) tls: Option<TlsHook>,
+    pub(super) proxy_header: Option<fn(&ConnectionInfo, &Server) -> bool>,
     pub(super) shared: Vec<ShareHook>,
     pub(super) maintain: Vec<MaintainHook>,
     pub(super) logs_opened: Vec<ServerHook>,
@@ -100,6 +103,11 @@ impl HookTable {
     /// The limits on slow clients of a host.
     pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
+    }
+
+    /// Whether a connection begins with a header of the PROXY protocol.
+    pub fn expects_proxy_header(&self, connection: &ConnectionInfo, server: &Server) -> bool {
+        self.proxy_header.is_some_and(|ask| ask(connection, server))
     }
 
     /// The functions that each loop calls every second, and at its end.

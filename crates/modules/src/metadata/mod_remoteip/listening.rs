@@ -1,0 +1,162 @@
+//! On which connections the PROXY protocol is spoken: those to an address of a host that says so.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use conf::values::{Subnet, VirtualHostAddress, VirtualHostName};
+use server::build::Build;
+use server::connection_info::ConnectionInfo;
+use server::host::Server;
+use server::log::Level;
+use server::module::Module;
+
+use super::{Remoteip, Settings};
+
+/// Where the PROXY protocol is spoken.
+#[derive(Clone, Default)]
+pub struct Listening {
+    places: Vec<Place>,
+    exceptions: Vec<Subnet>,
+}
+
+/// An address of a host, and what its last `RemoteIPProxyProtocol` says.
+#[derive(Clone)]
+struct Place {
+    /// `None` for every address.
+    address: Option<IpAddr>,
+    /// `None` for every port.
+    port: Option<u16>,
+    is_on: bool,
+}
+
+impl Listening {
+    /// Whether any connection speaks it.
+    pub fn is_anywhere(&self) -> bool {
+        self.places.iter().any(|place| place.is_on)
+    }
+
+    /// Source: `remoteip_hook_pre_connection`. A place where it is off counts more than one where
+    /// it is on.
+    fn is_on(&self, local: SocketAddr, peer: IpAddr) -> bool {
+        let is_here = |place: &&Place| {
+            place.address.is_none_or(|address| address == local.ip())
+                && place.port.is_none_or(|port| port == local.port())
+        };
+        let mut here = self.places.iter().filter(is_here).peekable();
+        here.peek().is_some()
+            && here.all(|place| place.is_on)
+            && !self.exceptions.iter().any(|network| network.contains(peer))
+    }
+
+    /// Adds a place, in the stead of an equal one; whether there was one.
+    fn add(&mut self, place: Place) -> bool {
+        let before = self.places.len();
+        self.places.retain(|old| old.address != place.address || old.port != place.port);
+        let was_known = self.places.len() < before;
+        self.places.push(place);
+        was_known
+    }
+}
+
+/// Whether a connection begins with a header.
+pub(super) fn is_on(connection: &ConnectionInfo, server: &Server) -> bool {
+    let slot = server.registry.slot_of::<Remoteip>();
+    let settings = slot.and_then(|slot| server.main().server.get::<Settings>(slot));
+    settings
+        .is_some_and(|settings| settings.listening.0.is_on(connection.local, connection.peer.ip()))
+}
+
+/// Logs where it is spoken, and where not.
+pub(super) fn announce(server: &Arc<Server>) {
+    let slot = server.registry.slot_of::<Remoteip>();
+    let settings = slot.and_then(|slot| server.main().server.get::<Settings>(slot));
+    let places = settings.map(|settings| settings.listening.0.places.as_slice());
+    for is_on in [true, false] {
+        let places = places.unwrap_or_default().iter().rev();
+        for place in places.filter(|place| place.is_on == is_on) {
+            let address = place.address.unwrap_or(IpAddr::from([0, 0, 0, 0]));
+            let port = place.port.unwrap_or(0);
+            let (number, state) = if is_on { (3492, "enabled") } else { (3494, "disabled") };
+            let text = format_args!("RemoteIPProxyProtocol: {state} on {address}:{port}");
+            server.log(Remoteip::FILE, Level::Notice, number, text);
+        }
+    }
+}
+
+/// Gathers what all hosts say, now that they are known.
+pub(super) fn settle(build: &mut Build) {
+    let Some(slot) = build.registry.slot_of::<Remoteip>() else { return };
+    let mut all = Listening::default();
+    let mut remarks = Vec::new();
+    let mut trusted_by_main = 0;
+    for (host, is_main) in
+        std::iter::once((&build.main, true)).chain(build.hosts.iter().map(|host| (host, false)))
+    {
+        let Some(settings) = host.server.get::<Settings>(slot) else { continue };
+        all.exceptions.extend(settings.exceptions.0.iter().cloned());
+        if is_main {
+            trusted_by_main = settings.proxies.len();
+        } else if trusted_by_main > 0 && settings.proxies.len() > trusted_by_main {
+            remarks.push((host.span, "AH10633", MERGED.to_owned()));
+        }
+        let Some(is_on) = settings.protocol.0 else { continue };
+        let addresses: Vec<_> = match is_main {
+            true => vec![(None, None)],
+            false => host.addresses.iter().flat_map(|arg| addresses(&arg.text)).collect(),
+        };
+        for (address, port) in addresses {
+            if all.add(Place { address, port, is_on }) {
+                let state = if is_on { "On" } else { "Off" };
+                remarks.push((host.span, "AH03491", format!("{OVERRIDDEN} '{state}'")));
+            }
+        }
+    }
+    for (span, code, text) in remarks {
+        build.remark(span, code, text);
+    }
+    let all = Arc::new(all);
+    build.edit_servers(slot, |settings: &mut Settings| settings.listening.0 = all.clone());
+}
+
+/// Two lists of proxies.
+const MERGED: &str = "RemoteIP proxy entries are configured in both the main server and this \
+    virtual host, they are merged";
+
+/// Two settings for an address.
+const OVERRIDDEN: &str = "RemoteIPProxyProtocol: the setting of an earlier virtual host for the \
+    same address is overridden by this one's; new setting is";
+
+/// The addresses of a virtual host, as a listener sees them.
+fn addresses(text: &[u8]) -> Vec<(Option<IpAddr>, Option<u16>)> {
+    let Ok(parsed) = VirtualHostAddress::parse(text) else { return Vec::new() };
+    let port = parsed.port.filter(|port| *port != 0);
+    match parsed.host {
+        VirtualHostName::Any => vec![(None, port)],
+        VirtualHostName::Ip(address) => vec![(Some(address.to_canonical()), port)],
+        VirtualHostName::Name(name) => {
+            let found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
+            found.map(|address| (Some(address.ip().to_canonical()), port)).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn off_counts_more_than_on() {
+        let mut all = Listening::default();
+        assert!(!all.is_anywhere());
+        all.add(Place { address: None, port: None, is_on: true });
+        let local = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let peer = IpAddr::from([10, 0, 0, 1]);
+        assert!(all.is_on(local("127.0.0.1:80"), peer));
+        assert!(!all.add(Place { address: None, port: Some(81), is_on: false }));
+        assert!(all.is_on(local("127.0.0.1:80"), peer) && !all.is_on(local("127.0.0.1:81"), peer));
+        assert!(all.add(Place { address: None, port: Some(81), is_on: true }));
+        assert!(all.is_on(local("127.0.0.1:81"), peer));
+        all.exceptions.push(Subnet::parse(b"10.0.0.0/8").unwrap());
+        assert!(!all.is_on(local("127.0.0.1:80"), peer));
+    }
+}
