@@ -13,7 +13,7 @@ mod scripts;
 
 use conf::Arg;
 
-use crate::api::directive::{Cx, Fault, Row, Takes};
+use crate::api::directive::{Cx, Fault, Row, Takes, count_rows, join_rows};
 use crate::config::context::{Override, Places};
 use crate::core::{Core, etag, options, sections};
 
@@ -36,34 +36,8 @@ const GROUPS: [&[Row<Core>]; 13] = [
     reading::ROWS,
 ];
 
-const COUNT: usize = count();
-
 /// All rows of the core.
-pub(super) const ALL: &[Row<Core>] = &joined();
-
-const fn count() -> usize {
-    let (mut group, mut total) = (0, 0);
-    while group < GROUPS.len() {
-        total += GROUPS[group].len();
-        group += 1;
-    }
-    total
-}
-
-const fn joined() -> [Row<Core>; COUNT] {
-    let mut all = [GROUPS[0][0]; COUNT];
-    let (mut group, mut at) = (0, 0);
-    while group < GROUPS.len() {
-        let mut index = 0;
-        while index < GROUPS[group].len() {
-            all[at] = GROUPS[group][index];
-            at += 1;
-            index += 1;
-        }
-        group += 1;
-    }
-    all
-}
+pub(super) const ALL: &[Row<Core>] = &join_rows::<Core, { count_rows(&GROUPS) }>(&GROUPS);
 
 /// A row for the context "server config, virtual host".
 const fn host(

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use conf::Arg;
 use server::context::{Override, Places};
-use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::directive::{Cx, Fault, Row, Set, Takes, count_rows, join_rows};
 use server::merge::Setting;
 use tls::{Finding, Severity};
 
@@ -33,34 +33,8 @@ const GROUPS: [&[Row<Ssl>]; 7] = [
     unavailable::ROWS,
 ];
 
-const COUNT: usize = count();
-
 /// All rows.
-pub(super) const ALL: &[Row<Ssl>] = &joined();
-
-const fn count() -> usize {
-    let (mut group, mut total) = (0, 0);
-    while group < GROUPS.len() {
-        total += GROUPS[group].len();
-        group += 1;
-    }
-    total
-}
-
-const fn joined() -> [Row<Ssl>; COUNT] {
-    let mut all = [GROUPS[0][0]; COUNT];
-    let (mut group, mut at) = (0, 0);
-    while group < GROUPS.len() {
-        let mut index = 0;
-        while index < GROUPS[group].len() {
-            all[at] = GROUPS[group][index];
-            at += 1;
-            index += 1;
-        }
-        group += 1;
-    }
-    all
-}
+pub(super) const ALL: &[Row<Ssl>] = &join_rows::<Ssl, { count_rows(&GROUPS) }>(&GROUPS);
 
 /// A row for the context "server config, virtual host".
 const fn host(
