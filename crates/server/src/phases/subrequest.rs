@@ -98,8 +98,13 @@ pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Re
 pub(super) fn child_for_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     let mut sub = request.child(uri);
     sub.head.method = method;
-    let uri = join(&request.resource.uri, &sub.resource.uri);
-    sub.resource.uri = uri;
+    if sub.resource.uri.first() != Some(&b'/') {
+        // The URI is still escaped, and the folder that it is relative to is not.
+        let mut uri = Vec::new();
+        wire::escape::path(&mut uri, parent(&request.resource.uri));
+        uri.extend_from_slice(&sub.resource.uri);
+        sub.resource.uri = uri;
+    }
     sub
 }
 
@@ -168,7 +173,19 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     request.depends_as(&sub.depends.variant_keys);
     let looked_at = sub.depends.trace.take();
     request.take_trace(looked_at);
+    if let Some(left) = sub.kept_mut::<LeftToMain>() {
+        for change in std::mem::take(&mut left.0) {
+            request.change_main(change);
+        }
+    }
 }
+
+/// What a subrequest changes in its main request, once it has been looked up.
+#[derive(Default)]
+struct LeftToMain(Vec<Change>);
+
+/// A change of a request.
+pub type Change = Box<dyn FnOnce(&mut Request)>;
 
 /// Runs a looked-up subrequest's handler, so that its body can be included (`ap_run_sub_req`).
 pub async fn run(sub: &mut Request) -> Verdict {
@@ -248,6 +265,20 @@ impl Request {
         }
         sub.depends.trace = self.depends.trace.as_ref().map(|_| Trace::default());
         sub
+    }
+
+    /// Changes the main request: at once if this is it, otherwise when the subrequest has been
+    /// looked up.
+    pub fn change_main(&mut self, change: Change) {
+        if self.main.is_none() {
+            return change(self);
+        }
+        if self.kept::<LeftToMain>().is_none() {
+            self.keep(LeftToMain::default());
+        }
+        if let Some(left) = self.kept_mut::<LeftToMain>() {
+            left.0.push(change);
+        }
     }
 
     fn derived(&mut self, uri: &[u8]) -> Request {

@@ -15,7 +15,7 @@ use super::trace::Trace;
 struct Set(Vec<Vec<u8>>);
 
 /// Sets a cookie by `name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]`, once for
-/// each name. If the text begins with `;`, that is the separator.
+/// each name, also from a subrequest. If the text begins with `;`, that is the separator.
 pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
     let (separator, text) = match text.strip_prefix(b";") {
         Some(rest) => (b';', rest),
@@ -26,11 +26,6 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
         return;
     };
     request.depends.pure = false;
-    if is_set(request, name) {
-        let name = BStr::new(name);
-        let line = format_args!("skipping already set cookie '{name}'");
-        return trace.line(request, Level::Trace5, None, line);
-    }
     let mut cookie = [name, b"=", value, b"; path="].concat();
     let expires = parts.next();
     cookie.extend_from_slice(parts.next().unwrap_or(b"/"));
@@ -56,15 +51,26 @@ pub(super) fn add(request: &mut Request, trace: Trace, text: &[u8]) {
     if let Some(same_site) = same_site {
         cookie.extend_from_slice(&[b"; SameSite=", same_site].concat());
     }
-    request.response.err_headers_out.add(b"Set-Cookie", &cookie);
-    if request.kept::<Set>().is_none() {
-        request.keep(Set::default());
+    let name = name.to_vec();
+    request.change_main(Box::new(move |main| set(main, trace, name, &cookie)));
+}
+
+/// Sets a cookie unless it is already set.
+fn set(main: &mut Request, trace: Trace, name: Vec<u8>, cookie: &[u8]) {
+    if is_set(main, &name) {
+        let name = BStr::new(&name);
+        let line = format_args!("skipping already set cookie '{name}'");
+        return trace.line(main, Level::Trace5, None, line);
     }
-    if let Some(set) = request.kept_mut::<Set>() {
-        set.0.push(name.to_vec());
+    main.response.err_headers_out.add(b"Set-Cookie", cookie);
+    if main.kept::<Set>().is_none() {
+        main.keep(Set::default());
     }
-    let cookie = BStr::new(&cookie);
-    trace.line(request, Level::Trace5, None, format_args!("setting cookie '{cookie}'"));
+    if let Some(set) = main.kept_mut::<Set>() {
+        set.0.push(name);
+    }
+    let cookie = BStr::new(cookie);
+    trace.line(main, Level::Trace5, None, format_args!("setting cookie '{cookie}'"));
 }
 
 /// Whether the cookie is already set, possibly before an internal redirect.
