@@ -53,6 +53,8 @@ impl Source {
 /// All texts that were read, by [`FileId`], in the order of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
+    /// The number of the first text.
+    first: u32,
     all: Vec<Source>,
 }
 
@@ -62,16 +64,23 @@ impl Sources {
         Sources::default()
     }
 
+    /// Returns an empty list whose ids begin with `first`: they differ from those of other lists,
+    /// so that a span has one meaning among all of them.
+    pub fn numbered_from(first: u32) -> Sources {
+        Sources { first, all: Vec::new() }
+    }
+
     /// Adds a text with its name.
     pub fn add(&mut self, name: impl Into<BString>, text: impl Into<Arc<[u8]>>) -> FileId {
-        let id = FileId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+        let count = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        let id = FileId(self.first.saturating_add(count));
         self.all.push(Source { name: name.into(), text: text.into(), starts: OnceLock::new() });
         id
     }
 
     /// The text, or `None` if the id belongs to other sources.
     pub fn get(&self, file: FileId) -> Option<&Source> {
-        self.all.get(usize::try_from(file.0).ok()?)
+        self.all.get(usize::try_from(file.0.checked_sub(self.first)?).ok()?)
     }
 
     /// The name of the text; empty if the id belongs to other sources.
@@ -102,6 +111,6 @@ impl Sources {
 
     /// Every text with its id.
     pub fn iter(&self) -> impl Iterator<Item = (FileId, &Source)> {
-        (0..).map(FileId).zip(&self.all)
+        (self.first..).map(FileId).zip(&self.all)
     }
 }

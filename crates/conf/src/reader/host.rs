@@ -40,6 +40,12 @@ pub trait Host {
         true
     }
 
+    /// The number of the first text of an `.htaccess`, so that its spans can be told from others
+    /// ([`crate::Sources::numbered_from`]).
+    fn first_file(&self) -> u32 {
+        0
+    }
+
     /// Is one that it may not hold left out with a warning (`AllowOverride Nonfatal=Override`)?
     fn forgives(&self) -> bool {
         false

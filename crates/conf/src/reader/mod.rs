@@ -29,7 +29,7 @@ use crate::defines::Defines;
 use crate::diag::{COMMAND_LINE_SOURCE, Diagnostic};
 use crate::lines::Line;
 use crate::resolve::resolve;
-use crate::source::{FileId, Span};
+use crate::source::{FileId, Sources, Span};
 use crate::text::Text;
 use crate::word;
 use section::Open;
@@ -62,7 +62,9 @@ pub fn read_htaccess(
     server_root: &Path,
 ) -> (Tree, Vec<Diagnostic>) {
     let (defines, macros) = (defines.clone(), macros.afresh());
-    let tree = Tree { defines, macros, server_root: server_root.into(), ..Tree::default() };
+    let sources = Sources::numbered_from(host.first_file());
+    let tree =
+        Tree { defines, macros, server_root: server_root.into(), sources, ..Tree::default() };
     let mut reader = Reader::new(host, tree, Options::default().version);
     reader.is_htaccess = true;
     let file = reader.tree.sources.add(name.as_os_str().as_bytes(), text);
