@@ -22,7 +22,7 @@ use super::{fetch, host_by_id, of_host, policy};
 pub const HOOK: TlsHook = TlsHook { is_on, choose, shown, judge, admit: policy::admit };
 
 fn is_on(client: &ConnectionInfo, server: &Server) -> bool {
-    of_host(server, &client.base_host).is_some_and(|own| own.built.0.is_some())
+    of_host(server, &client.base_host).is_some_and(|own| own.is_on())
 }
 
 /// The host that the client names, among those of the address with TLS; otherwise the address's

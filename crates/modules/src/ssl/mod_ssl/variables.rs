@@ -52,7 +52,8 @@ pub fn log_older(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {
 pub fn connection(request: &Request) -> Option<Connection<'_>> {
     let tls = request.connection.tls.as_deref()?;
     let server = &request.engine.server;
-    let built = of_host(server, host_by_id(server, tls.host)?)?.built.0.as_ref()?;
+    // A configuration that is only read has no certificates: keys may need a pass phrase.
+    let built = of_host(server, host_by_id(server, tls.host)?)?.built.0.as_ref();
     let peer = tls.peer.as_deref();
     Some(Connection {
         protocol: tls.protocol,
@@ -60,7 +61,7 @@ pub fn connection(request: &Request) -> Option<Connection<'_>> {
         resumed: tls.resumed,
         session_id: &tls.session_id,
         server_name: tls.server_name.as_deref(),
-        server_chain: built.certificates.chain(tls.certificate),
+        server_chain: built.map_or(&[], |built| built.certificates.chain(tls.certificate)),
         client_chain: peer.map(|peer| peer.certificates.as_slice()).unwrap_or_default(),
         failure: peer.and_then(|peer| peer.failure.as_deref()),
         interface: INTERFACE,
