@@ -8,6 +8,7 @@ pub mod config;
 pub mod core;
 pub mod engine;
 pub mod errorlog;
+pub mod explain;
 pub mod files;
 pub mod log;
 pub mod merge;

@@ -136,6 +136,7 @@ pub fn usage(name: &str) -> String {
 {indent} [-k start|restart|graceful|graceful-stop|stop|upgrade]
 {indent} [-v] [-V] [-h] [-l] [-L] [-t] [-T] [-S] [-M] [-X]
        {name} serve DIRECTORY [ADDRESS:PORT]
+       {name} explain [OPTIONS] URL
 Options:
   -D name            : define a name for <IfDefine name>
   -d directory       : the initial ServerRoot
@@ -161,6 +162,7 @@ Options:
   -T                 : skip the check of document roots
   -X                 : run one process in the foreground
   serve DIRECTORY    : serve a folder without a configuration
+  explain URL        : show what would be answered, and why (explain --help)
 "
     )
 }

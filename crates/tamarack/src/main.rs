@@ -4,6 +4,7 @@ mod about;
 mod child;
 mod cli;
 mod dump;
+mod explain;
 mod folder;
 mod load;
 mod loader;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let words: Vec<_> = words.collect();
     let status = match words.first().and_then(|word| word.to_str()) {
         Some("serve") => folder::serve(&words[1..]),
+        Some("explain") => explain::run(&words[1..]),
         Some("manual") => manual::print(&words[1..]),
         _ => match Arguments::parse(&words) {
             Ok(arguments) => run(&name, &arguments),

@@ -8,13 +8,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use rt::ChangeSource;
 
-use super::{Active, Connection, send};
+use super::{Active, Connection, fast, send};
 use crate::cache::response::{
     CachedResponse, Content, Fill, IN_MEMORY_BYTES, MADE_BYTES, MADE_FROM_BYTES,
 };
 use crate::respond;
 use server::body::{Body, BodyStream, Chunk};
 use server::errors;
+use server::explain::{Event, Kind};
 use server::files::validity::Trace;
 use server::filter::Stage;
 use server::request::{FileKind, Request};
@@ -86,24 +87,48 @@ fn content(connection: &Connection, request: &Request, is_chunked: bool) -> Opti
 
 /// Whether the response depends only on configuration, files and declared variant keys.
 fn is_reusable(request: &Request, is_watched: bool) -> bool {
-    request.depends.pure
-        && !request.depends.variant_keys.inputs().any(Inputs::ONCE)
-        && !request.matching.has_undecided()
-        && (matches!(request.response.status, 200 | 304)
-            || errors::is_reusable_status(request.response.status))
-        && request.has_plain_env()
-        && request.response.trailers_out.is_empty()
-        && !request.response.no_cache
-        && request.user.is_none()
-        // A watch does not see a write through another name of the file.
-        && (request.resource.file.kind != FileKind::Regular
-            || request.resource.file.links <= 1
-            || !is_watched)
-        && match &request.response.body {
-            Body::File(_) | Body::Bytes(_) | Body::Empty => true,
-            Body::Stream(_) => request.resource.file.size <= MADE_FROM_BYTES,
-            Body::Parts(_) => false,
-        }
+    obstacle(request, is_watched).is_none()
+}
+
+/// Why a response can't be cached.
+fn obstacle(request: &Request, is_watched: bool) -> Option<&'static str> {
+    let (response, file) = (&request.response, &request.resource.file);
+    let is_kept =
+        matches!(response.status, 200 | 304) || errors::is_reusable_status(response.status);
+    let writes_log = request.depends.variant_keys.inputs().any(Inputs::ONCE);
+    // A watch does not see a write through another name of the file.
+    let has_other_names = file.kind == FileKind::Regular && file.links > 1;
+    Some(match &response.body {
+        _ if !request.depends.pure => "something looks at the request itself",
+        _ if writes_log => "each request writes to the error log",
+        _ if request.matching.has_undecided() => "a regular expression was not decided",
+        _ if !is_kept => "responses of this status are not remembered",
+        _ if !request.has_plain_env() => "variables are set, which the log may show",
+        _ if !response.trailers_out.is_empty() => "the response has trailers",
+        _ if response.no_cache => "the response must not be cached",
+        _ if request.user.is_some() => "the response is for one user",
+        _ if has_other_names && is_watched => "the file has other names (hard links)",
+        Body::Stream(_) if file.size > MADE_FROM_BYTES => "the body is made of a long file",
+        Body::Parts(_) => "the body is made of parts",
+        _ => return None,
+    })
+}
+
+/// Records whether the response would be cached.
+#[cold]
+pub(super) fn record(active: &Active, request: &Request) {
+    let Some(recorder) = &request.engine.recorder else { return };
+    let why = if !fast::is_cacheable(active) {
+        Some("only responses to GET and HEAD without a body are remembered")
+    } else if !has_own_query(active, request) {
+        Some("the response depends on the query")
+    } else {
+        obstacle(request, true)
+    };
+    recorder.add(match why {
+        Some(why) => Event::new(Kind::Note, "remembered").came_to("no").with("why", why),
+        None => Event::new(Kind::Note, "remembered").came_to("yes"),
+    });
 }
 
 /// Whether the query is the client's, and the response does not depend on it.

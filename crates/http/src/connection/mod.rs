@@ -4,6 +4,7 @@
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
 //! connection keeps as long as it is busy and returns after [`LINGER`] without a request.
 
+mod explain;
 mod fast;
 mod fill;
 mod finish;
@@ -34,6 +35,7 @@ use server::plan::Place;
 use server::read_policy::Running;
 use server::request::KnownHost;
 
+pub use explain::{Explained, explain, info_of};
 pub use migration::{IdleConnection, Migration, MigrationOrder, serve_migrated};
 
 /// How long an idle connection keeps its buffers, unless [`LINGERING_LIMIT`] others do.
@@ -250,10 +252,15 @@ async fn connect(open: Open, accepted: Accepted) -> Option<Connection> {
 
 impl Connection {
     fn new(engine: Rc<Service>, stream: Stream, info: ConnectionInfo) -> Connection {
+        let stream = Some(stream);
+        Connection { stream, ..Connection::without_stream(engine, info) }
+    }
+
+    fn without_stream(engine: Rc<Service>, info: ConnectionInfo) -> Connection {
         Connection {
             head_began_ms: engine.handle.clock().now_ms(),
             engine,
-            stream: Some(stream),
+            stream: None,
             info: Rc::new(info),
             responses: 0,
             received_before: 0,

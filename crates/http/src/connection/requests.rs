@@ -156,6 +156,17 @@ async fn refuse_with(
     mut request: Pooled<Request>,
     error: &HeadError,
 ) {
+    make_refusal(connection, active, &mut request, error).await;
+    let _ = finish(connection, active, request, false).await;
+}
+
+/// Makes the response to an invalid head.
+pub(super) async fn make_refusal(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+    error: &HeadError,
+) {
     let level = match error.level {
         wire::LogLevel::Error => Level::Error,
         wire::LogLevel::Info => Level::Info,
@@ -167,17 +178,16 @@ async fn refuse_with(
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
     let pipe = match error.status {
-        417 | 421 => request_body::attach(connection, active, &mut request),
+        417 | 421 => request_body::attach(connection, active, request),
         _ => None,
     };
-    errors::die(&mut request, error.status).await;
+    errors::die(request, error.status).await;
     if pipe.is_some() {
-        request_body::detach(connection, active, &mut request, pipe).await;
+        request_body::detach(connection, active, request, pipe).await;
     }
     // If the status itself does not end the connection (417, 421), Apache closes it although it has
     // written the lines of one that stays open; the error document does not matter.
     request.notes.set(CLOSES_SILENTLY, b"1");
-    let _ = finish(connection, active, request, false).await;
 }
 
 /// Responds to a request whose head is complete. Returns whether the connection stays open.
@@ -228,28 +238,44 @@ async fn full(
     verdict: Verdict,
     fill: Fill,
 ) -> io::Result<bool> {
-    let pipe = request_body::attach(connection, active, &mut request);
+    let body_done = make(connection, active, &mut request, verdict, fill).await;
+    finish(connection, active, request, body_done).await
+}
+
+/// Makes the response. Returns whether the request's body allows the connection to stay open.
+#[inline]
+pub(super) async fn make(
+    connection: &mut Connection,
+    active: &mut Active,
+    request: &mut Request,
+    verdict: Verdict,
+    fill: Fill,
+) -> bool {
+    let pipe = request_body::attach(connection, active, request);
     let verdict = match verdict {
-        Verdict::Ok => process::process(&mut request).await,
+        Verdict::Ok => process::process(request).await,
         decided => decided,
     };
     if let Verdict::Status(status) = verdict {
-        request.depends.pure &= errors::is_reusable(&request, status);
-        errors::die(&mut request, status).await;
+        request.depends.pure &= errors::is_reusable(request, status);
+        errors::die(request, status).await;
     }
-    let body_done = request_body::detach(connection, active, &mut request, pipe).await;
-    if !matches!(fill, Fill::None) && fill::is_whole(&request) {
-        filter::apply_all(&mut request).await;
-        fill::store(connection, active, &mut request, fill).await;
+    let body_done = request_body::detach(connection, active, request, pipe).await;
+    if !matches!(fill, Fill::None) && fill::is_whole(request) {
+        filter::apply_all(request).await;
+        fill::store(connection, active, request, fill).await;
+    } else if connection.engine.recorder.is_some() {
+        filter::apply_all(request).await;
+        fill::record(active, request);
     }
-    byterange::attach(&mut request);
-    filter::apply_all(&mut request).await;
-    if byterange::refuse_unsatisfiable(&mut request).await {
+    byterange::attach(request);
+    filter::apply_all(request).await;
+    if byterange::refuse_unsatisfiable(request).await {
         // Apache has made the decision for the response that was not sent, and counts both.
         connection.responses += 1;
         connection.info.keepalives.set(connection.responses);
     }
-    finish(connection, active, request, body_done).await
+    body_done
 }
 
 /// Sends and logs a response. Returns whether the connection stays open.
@@ -275,7 +301,7 @@ async fn finish(
 
 /// Takes a request from the loop's pool: the one that was used last, which is still in the
 /// processor's cache.
-fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
+pub(super) fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
     let engine = &connection.engine;
     let base = active.base.get_or_insert_with(|| engine.plans.place(&connection.info.base_host));
     let new = || Request::blank(engine.engine.clone(), connection.info.clone(), base.clone());
@@ -285,7 +311,7 @@ fn blank(connection: &Connection, active: &mut Active) -> Pooled<Request> {
 }
 
 /// Takes a request with as much as its head of `consumed` bytes contains, even an invalid one.
-fn take_request(
+pub(super) fn take_request(
     connection: &mut Connection,
     active: &mut Active,
     consumed: usize,

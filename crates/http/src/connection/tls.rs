@@ -107,18 +107,22 @@ async fn peer(
 /// Apache's 400 for plain HTTP on a TLS port.
 async fn refuse_plain(connection: &mut Connection, bytes: Vec<u8>) {
     let mut active = Active::new();
-    // As in Apache, whatever the client sent.
-    let _ = connection.parse(&mut active, b"GET / HTTP/1.0\r\n\r\n");
+    let error = plain_http(connection, &mut active);
     let consumed = bytes.len().min(rt::tls::RECORD_HEADER_BYTES);
-    let error = HeadError {
+    requests::refuse_plain(connection, &mut active, &error, consumed).await;
+    connection.close().await;
+}
+
+/// The error of plain HTTP on a TLS port, for a head that is the same whatever the client sent.
+pub(super) fn plain_http(connection: &Connection, active: &mut Active) -> Box<HeadError> {
+    let _ = connection.parse(active, b"GET / HTTP/1.0\r\n\r\n");
+    Box::new(HeadError {
         status: 400,
         log_number: 1996,
         level: LogLevel::Info,
         message: b"SSL handshake failed: HTTP spoken on HTTPS port".to_vec(),
         notes: PLAIN_NOTES,
-    };
-    requests::refuse_plain(connection, &mut active, &error, consumed).await;
-    connection.close().await;
+    })
 }
 
 fn facts(engine: &Engine, hook: TlsHook, choice: &TlsChoice, info: TlsInfo<'_>) -> TlsFacts {

@@ -73,6 +73,12 @@ pub trait Mpm: Module<Server = Settings, Dir = ()> {
     const KIND: Kind;
 }
 
+/// The `Listen` lines of a server.
+pub fn listens(server: &server::host::Server) -> &[Listen] {
+    let active = active(&server.registry, &server.main().server);
+    active.map_or(&[], |(_, settings)| settings.listen.0.as_slice())
+}
+
 /// The active MPM and its configuration.
 pub fn active<'s>(registry: &Registry, slots: &'s Slots) -> Option<(Kind, &'s Settings)> {
     fn of<'s, M: Mpm>(registry: &Registry, slots: &'s Slots) -> Option<(Kind, &'s Settings)> {

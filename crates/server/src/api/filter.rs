@@ -3,6 +3,7 @@
 
 use pcre::Later;
 
+use crate::explain;
 use crate::phases::matching;
 use crate::request::Request;
 use crate::request::body::Body;
@@ -71,6 +72,9 @@ pub struct Attached {
 /// Applies the output filters of a request in stage order.
 #[inline]
 pub async fn apply_all(request: &mut Request) {
+    if request.engine.recorder.is_some() {
+        explain::record_filters(request);
+    }
     for mut attached in std::mem::take(&mut request.response.filters) {
         while let Err(Later) = attached.filter.prepare(request) {
             matching::decide(request).await;

@@ -4,6 +4,7 @@
 //! merged configuration and never per request ([`crate::engine::plan`]). The order is Apache's: by
 //! rank, then by `after` and `before`, then by load order.
 
+mod phase;
 mod provider;
 mod table;
 mod tls;
@@ -25,56 +26,10 @@ use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::read_policy::ReadPolicy;
 
+pub use phase::Phase;
 pub use provider::{DefinedProviders, provider};
 pub use table::HookTable;
 pub use tls::{Judgement, TlsChoice, TlsHook};
-
-/// The phases of a request, in Apache's order (docs/decisions, reference of phases).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(usize)]
-pub enum Phase {
-    /// After the head is read; with the host's own configuration. Run all.
-    PostReadRequest,
-    /// Before anything else is known; for mod_cache. Run first.
-    QuickHandler,
-    /// On the still escaped URL. Run first.
-    PreTranslateName,
-    /// URL to file name. Run first.
-    TranslateName,
-    /// File name to configuration; OPTIONS * and TRACE respond here. Run first.
-    MapToStorage,
-    /// After all sections are merged. Run all.
-    PostPerdirConfig,
-    /// Main request only. Run all.
-    HeaderParser,
-    /// Access by anything but identity. Run all.
-    AccessChecker,
-    /// Authorisation without a user. Run first.
-    AccessCheckerEx,
-    /// Whether authentication must run even if access was granted. Run first.
-    ForceAuthn,
-    /// Authentication. Run first.
-    CheckUserId,
-    /// Authorisation. Run first.
-    AuthChecker,
-    /// The media type, handler and encodings. Run first.
-    TypeChecker,
-    /// Last changes before the handler. Run all.
-    Fixups,
-    /// Output filters of an ordinary response. Run all.
-    InsertFilter,
-    /// Output filters of an error response. Run all.
-    InsertErrorFilter,
-    /// The response itself. Run first.
-    Handler,
-    /// After the response is sent. Run all.
-    LogTransaction,
-}
-
-impl Phase {
-    /// The number of phases.
-    pub const COUNT: usize = Phase::LogTransaction as usize + 1;
-}
 
 /// The position of a hook in its phase (`APR_HOOK_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

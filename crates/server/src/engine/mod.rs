@@ -16,6 +16,7 @@ use rt::{ChangeSource, Handle};
 use crate::config::host::Server;
 use crate::core::digest::DigestCache;
 use crate::engine::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
+use crate::explain::Recorder;
 use crate::files::mirror::{Fact, Files};
 use crate::files::path::{self, Entry, StatError};
 use crate::log::Level;
@@ -44,6 +45,8 @@ pub struct Engine {
     pub slot: mpm::LoopSlot,
     /// The whole scoreboard, for status pages.
     pub scoreboard: mpm::Scoreboard,
+    /// What is recorded; `None` in a server.
+    pub recorder: Option<Rc<Recorder>>,
     /// Whether responses are timed, since they are shown, or counted by virtual host.
     is_timed: bool,
     /// Counters by virtual host, if some section shows them.
@@ -189,7 +192,29 @@ impl Engine {
         slot: mpm::LoopSlot,
         scoreboard: mpm::Scoreboard,
     ) -> Rc<Engine> {
-        Rc::new(Engine {
+        Rc::new(Engine::unshared(server, handle, slot, scoreboard))
+    }
+
+    /// Returns an engine that records what it does.
+    pub fn recorded(
+        server: Arc<Server>,
+        handle: Handle,
+        slot: mpm::LoopSlot,
+        scoreboard: mpm::Scoreboard,
+        recorder: Rc<Recorder>,
+    ) -> Rc<Engine> {
+        let engine = Engine::unshared(server, handle, slot, scoreboard);
+        let plans = engine.plans.recorded(recorder.clone());
+        Rc::new(Engine { plans, recorder: Some(recorder), ..engine })
+    }
+
+    fn unshared(
+        server: Arc<Server>,
+        handle: Handle,
+        slot: mpm::LoopSlot,
+        scoreboard: mpm::Scoreboard,
+    ) -> Engine {
+        Engine {
             plans: PlanCache::new(server.registry.clone(), layer_bytes_limit(&handle)),
             htaccess: HtaccessCache::new(htaccess_bytes_limit(&handle)),
             files: server.files.clone(),
@@ -204,7 +229,8 @@ impl Engine {
             server,
             next_connection: Cell::new(1),
             date: Cell::new((0, [0; 29])),
-        })
+            recorder: None,
+        }
     }
 
     /// [`path::stat`] by the mirror. The path is absolute and without dot segments.

@@ -24,6 +24,7 @@ use crate::config::host::Host;
 use crate::config::registry::{Registry, Slots};
 use crate::config::section::{Lifetime, Section, fresh_id};
 use crate::core::CoreDir;
+use crate::explain::Recorder;
 
 use bound::BoundHooks;
 
@@ -95,9 +96,9 @@ impl Plan {
     fn compile(registry: &Registry, host: &Host, dir: &Slots, bound: &mut BoundHooks) -> Plan {
         let slot = registry.core;
         let mut hooks = Vec::new();
-        let ends = std::array::from_fn(|phase| {
-            let defs = registry.hooks.all_phases().get(phase).into_iter().flatten();
-            hooks.extend(defs.filter_map(|def| bound.bind(def, &host.server, dir)));
+        let ends = Phase::ALL.map(|phase| {
+            let defs = registry.hooks.phase(phase).iter();
+            hooks.extend(defs.filter_map(|def| bound.bind(def, phase, &host.server, dir)));
             u16::try_from(hooks.len()).unwrap_or(u16::MAX)
         });
         Plan {
@@ -158,6 +159,7 @@ pub struct PlanCache {
     roots: RefCell<HashMap<u32, Rc<Layer>>>,
     layers: RefCell<HashMap<(u64, u64), Rc<Layer>>>,
     bound: RefCell<BoundHooks>,
+    recorder: Option<Rc<Recorder>>,
     /// The size of the layers with their plans.
     bytes: Cell<usize>,
     bytes_limit: usize,
@@ -172,9 +174,16 @@ impl PlanCache {
             roots: RefCell::default(),
             layers: RefCell::default(),
             bound: RefCell::default(),
+            recorder: None,
             bytes: Cell::new(0),
             bytes_limit,
         }
+    }
+
+    /// Returns a cache whose merges and hooks are recorded.
+    pub(super) fn recorded(self, recorder: Rc<Recorder>) -> PlanCache {
+        let bound = RefCell::new(BoundHooks::recorded());
+        PlanCache { bound, recorder: Some(recorder), ..self }
     }
 
     /// The initial place of a host's requests.
@@ -217,6 +226,9 @@ impl PlanCache {
         let (dir, bytes) = taken_by(|| make(outer.dir, inner.dir));
         let bytes = bytes + size_of::<Layer>();
         let layer = Layer::new(dir, outer.lifetime.max(inner.lifetime), bytes);
+        if let Some(recorder) = &self.recorder {
+            recorder.merged(layer.id, key);
+        }
         if layer.lifetime == Lifetime::Request {
             return layer;
         }

@@ -14,6 +14,7 @@ use messages::Message;
 
 use crate::api::module::Module;
 use crate::config::host::{Host, Server};
+use crate::explain::{Event, Kind};
 use crate::log::{Level, MPM, fresh_log_id};
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
@@ -111,6 +112,16 @@ impl Request {
     ) {
         if !self.logs_as(module, level) {
             return;
+        }
+        if let Some(recorder) = &self.engine.recorder {
+            self.looks_at(Inputs::ONCE);
+            let text = match error {
+                Some(error) => format!("{error}: {message}"),
+                None => message.to_string(),
+            };
+            let number = if number > 0 { format!("AH{number:05}") } else { String::new() };
+            let line = Event::new(Kind::Log, text).came_to(level.name()).with("number", number);
+            return recorder.add(line.with("module", module));
         }
         // The line is wanted for each request.
         self.looks_at(Inputs::ONCE);

@@ -159,6 +159,10 @@ async fn ask<T: Send + 'static>(
     look_up: impl FnOnce(IpAddr) -> T + Send + 'static,
     address: IpAddr,
 ) -> Option<T> {
+    if let Some(recorder) = &engine.recorder {
+        recorder.not_asked(&format!("the name server, about {address}"));
+        return None;
+    }
     let _resolving = engine.connections.resolving();
     names::ask(engine.handle.blocking(), look_up, address).await
 }

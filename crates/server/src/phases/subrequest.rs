@@ -10,12 +10,13 @@ use wire::method::Method;
 
 use crate::api::hooks::{Phase, Verdict};
 use crate::core::etag::VariantsTag;
+use crate::explain::{Begun, Event, Kind};
 use crate::files::validity::Trace;
 use crate::log::Level;
 use crate::phases::errors;
 use crate::phases::process;
 use crate::phases::walk;
-use crate::request::{MainRequest, Request};
+use crate::request::{FileKind, MainRequest, Request};
 
 /// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within
 /// it. Each occupies the loop, and can cause many more.
@@ -39,6 +40,7 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     next.depth.redirects = depth;
     let prev = std::mem::replace(request, next);
     request.prev = Some(Box::new(prev));
+    let recorded = record(request, Kind::Request, uri);
     let run = async {
         match process::run_all(request, Phase::PostReadRequest).await {
             Verdict::Ok => process::process(request).await,
@@ -49,7 +51,16 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     if let Verdict::Status(status) = verdict {
         Box::pin(errors::die(request, status)).await;
     }
+    if let Some(recorded) = recorded {
+        recorded.end(|event| event.outcome = request.response.status.to_string());
+    }
     Verdict::Done
+}
+
+/// Begins a request of the server's own in a recording.
+fn record(request: &Request, kind: Kind, name: &[u8]) -> Option<Begun> {
+    let recorder = request.engine.recorder.as_ref()?;
+    Some(recorder.begin(Event::new(kind, String::from_utf8_lossy(name))))
 }
 
 /// Takes over the results of a subrequest without running anything again
@@ -164,11 +175,16 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     if !sub.depth.in_expression && (is_turn(request.depth.made) || is_turn(lookups.made.get())) {
         tokio::task::yield_now().await;
     }
+    let asked = if sub.file_lookup { &sub.resource.filename } else { &sub.resource.uri };
+    let recorded = record(sub, Kind::Subrequest, asked);
     let verdict = Box::pin(process::resolve(sub)).await;
     sub.response.status = match verdict {
         Verdict::Status(status) => status,
         _ => 200,
     };
+    if let Some(recorded) = recorded {
+        recorded.end(|event| event.outcome = outcome(sub));
+    }
     request.depends.pure &= sub.depends.pure;
     request.depends_as(&sub.depends.variant_keys);
     let looked_at = sub.depends.trace.take();
@@ -186,6 +202,14 @@ struct LeftToMain(Vec<Change>);
 
 /// A change of a request.
 pub type Change = Box<dyn FnOnce(&mut Request)>;
+
+/// What came of a look-up, for a recording.
+fn outcome(sub: &Request) -> String {
+    match (sub.response.status, sub.resource.file.kind) {
+        (200, FileKind::None) => "does not exist".to_owned(),
+        (status, _) => status.to_string(),
+    }
+}
 
 /// Runs a looked-up subrequest's handler, so that its body can be included (`ap_run_sub_req`).
 pub async fn run(sub: &mut Request) -> Verdict {

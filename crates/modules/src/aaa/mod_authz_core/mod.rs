@@ -226,6 +226,7 @@ mod tests {
         let line = rule::Line {
             provider: "x".to_owned(),
             arguments: Vec::new(),
+            span: conf::Span::default(),
             requirement: Arc::new(Says(says)),
         };
         let mut group = Rule::group(Logic::Or, false, false);

@@ -87,7 +87,8 @@ fn require(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
         return Err(cx.build().unknown_provider("Authz", &provider).at(raw));
     };
     let requirement = (found.parse)(cx.target, rest)?;
-    let line = Line { provider, arguments: rest.to_vec(), requirement };
+    let (arguments, span) = (rest.to_vec(), cx.span());
+    let line = Line { provider, arguments, span, requirement };
     let methods = cx.target.limited.unwrap_or(MethodSet::ALL);
     let around = current(cx);
     if negated && around.as_group().is_some_and(|group| group.logic == Logic::Or) {

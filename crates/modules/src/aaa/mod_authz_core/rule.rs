@@ -6,6 +6,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use conf::Span;
+use server::explain::{Begun, Event, Kind as Recorded};
 use server::log::Level;
 use server::matching::{self, Stop};
 use server::request::Request;
@@ -50,6 +52,8 @@ pub struct Line {
     pub provider: String,
     /// The text after it.
     pub arguments: Vec<u8>,
+    /// Its position.
+    pub span: Span,
     /// The parsed arguments.
     pub requirement: Arc<dyn Requirement>,
 }
@@ -147,8 +151,9 @@ impl Rule {
 
     /// Evaluates at once, for rules that do not wait.
     fn check(&self, request: &mut Request, around: Logic) -> Authz {
+        let recorded = self.record(request);
         if !self.methods.contains(request.head.method) {
-            return self.other_methods(request, around);
+            return self.other_methods(request, around, recorded);
         }
         let found = match &self.kind {
             Kind::Line(line) => line.requirement.check(request),
@@ -162,7 +167,17 @@ impl Rule {
                 tally.result
             }
         };
-        self.conclude(request, found)
+        self.conclude(request, found, recorded)
+    }
+
+    /// Begins to record an evaluation.
+    fn record(&self, request: &Request) -> Option<Begun> {
+        let recorder = request.engine.recorder.as_ref()?;
+        let event = Event::new(Recorded::Require, self.text());
+        Some(recorder.begin(match &self.kind {
+            Kind::Line(line) => event.at(line.span),
+            Kind::Group(_) => event,
+        }))
     }
 
     /// Evaluates rules that do not wait.
@@ -196,6 +211,7 @@ impl Rule {
             if !self.waits() || !self.methods.contains(request.head.method) {
                 return self.check(request, around);
             }
+            let recorded = self.record(request);
             let found = match &self.kind {
                 Kind::Line(line) => line.requirement.wait(request).await,
                 Kind::Group(group) => {
@@ -208,12 +224,15 @@ impl Rule {
                     tally.result
                 }
             };
-            self.conclude(request, found)
+            self.conclude(request, found, recorded)
         })
     }
 
-    fn other_methods(&self, request: &Request, around: Logic) -> Authz {
+    fn other_methods(&self, request: &Request, around: Logic, recorded: Option<Begun>) -> Authz {
         let found = if around == Logic::And { Authz::Granted } else { Authz::Neutral };
+        if let Some(recorded) = recorded {
+            recorded.end(|event| event.outcome = format!("{}: for other methods", found.name()));
+        }
         if request.logs::<AuthzCore>(Level::Debug) {
             let (text, name) = (self.text(), found.name());
             let message = format_args!(
@@ -224,11 +243,21 @@ impl Rule {
         found
     }
 
-    fn conclude(&self, request: &Request, found: Authz) -> Authz {
-        if let Authz::GeneralError | Authz::Later = found {
+    fn conclude(&self, request: &Request, found: Authz, recorded: Option<Begun>) -> Authz {
+        if found == Authz::Later {
             return found;
         }
-        let found = negate(found, self.negated);
+        let concluded = match found {
+            Authz::GeneralError => found,
+            found => negate(found, self.negated),
+        };
+        if let Some(recorded) = recorded {
+            recorded.end(|event| event.outcome = concluded.name().to_owned());
+        }
+        if found == Authz::GeneralError {
+            return found;
+        }
+        let found = concluded;
         if request.logs::<AuthzCore>(Level::Debug) {
             let message = format_args!("authorization result of {}: {}", self.text(), found.name());
             request.log::<AuthzCore>(Level::Debug, 1626, message);

@@ -1,5 +1,6 @@
 //! An `Alias` or `Redirect`: what it matches, and the result.
 
+use conf::Span;
 use pcre::{Captures, Later, MAX_SUBSTITUTION_BYTES, Matched, Regex, TooLong, substitute};
 use server::request::Request;
 
@@ -15,6 +16,8 @@ pub(super) enum Pattern {
 /// `Alias` and its family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alias {
+    /// Its position.
+    pub span: Span,
     /// The paths it applies to.
     pub from: Pattern,
     /// The file or folder; for a regular expression with `$1` and so on.
@@ -26,6 +29,8 @@ pub(super) struct Alias {
 /// `Redirect` and its family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Redirect {
+    /// Its position.
+    pub span: Span,
     /// The paths it applies to.
     pub from: Pattern,
     /// The URL or path; `None` for a status without a target.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use conf::Span;
 use conf::expr::Expr;
 use server::directive::Row;
 use server::expr;
@@ -136,7 +137,10 @@ fn find_redirect(
     for redirect in list {
         match redirect.apply(request) {
             Ok(None) => {}
-            Ok(Some(target)) => return Ok(Some((redirect.status, target))),
+            Ok(Some(target)) => {
+                record(request, redirect.span);
+                return Ok(Some((redirect.status, target)));
+            }
             Err(Unknown::Later) => return Err(Stop::Later),
             // An undecided match must not serve a file that may be forbidden. If the redirect has a
             // target, the file is served.
@@ -148,6 +152,12 @@ fn find_redirect(
         }
     }
     Ok(None)
+}
+
+fn record(request: &Request, span: Span) {
+    if let Some(recorder) = &request.engine.recorder {
+        recorder.directive(b"Location", span);
+    }
 }
 
 /// Sets `Location` if the status has a target, and returns the status of the response.
@@ -203,6 +213,7 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
             Ok(None) | Err(Unknown::Undecided) => {}
             Err(Unknown::Later) => return Err(Stop::Later),
             Ok(Some(found)) => {
+                record(request, entry.span);
                 if let Pattern::Prefix(prefix) = &entry.from {
                     set_context(request, prefix, &entry.target);
                 }

@@ -109,7 +109,10 @@ fn set_alias(cx: &mut Here<'_, '_>, args: &[Arg], handler: Option<&'static str>)
                 return Err(format!("{name} cannot occur within directory context").into());
             }
             let from = Pattern::Prefix(from.text.to_vec());
-            push_alias(cx, AliasEntry { from, target: target.text.to_vec(), handler });
+            push_alias(
+                cx,
+                AliasEntry { span: cx.span(), from, target: target.text.to_vec(), handler },
+            );
             Ok(())
         }
         [target] => whole(cx, target, handler),
@@ -146,7 +149,7 @@ fn alias_match(
         cx.target.check_handler(handler.as_bytes());
     }
     let from = compile(cx, regex)?;
-    push_alias(cx, AliasEntry { from, target: target.text.to_vec(), handler });
+    push_alias(cx, AliasEntry { span: cx.span(), from, target: target.text.to_vec(), handler });
     Ok(())
 }
 
@@ -229,7 +232,7 @@ fn set_redirect(cx: &mut Here<'_, '_>, args: &[Arg], status: u16, matching: bool
         _ => {}
     }
     let target = target.map(|arg| arg.text.to_vec());
-    let added = Redirect { from: from_pattern, target, status };
+    let added = Redirect { span: cx.span(), from: from_pattern, target, status };
     if in_section {
         cx.dir().redirects.push(added);
     } else {

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use conf::Span;
 use conf::expr::Expr;
 use pcre::Regex;
 
@@ -14,6 +15,8 @@ use super::template::Template;
 /// A condition of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
+    /// Its position.
+    pub span: Span,
     /// The test string; unused with [`Test::Expression`].
     pub input: Template,
     /// The pattern as written, for the log.

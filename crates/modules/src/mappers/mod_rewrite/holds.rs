@@ -16,6 +16,7 @@ use super::condition::{Condition, FileTest, Test, order};
 use super::expand::may_ask;
 use super::line;
 use super::pass::Pass;
+use super::trace::Question;
 
 impl Pass<'_> {
     /// Whether all conditions hold, where conditions joined by `[OR]` need only one. A last
@@ -62,12 +63,8 @@ impl Pass<'_> {
             Test::Number(compare, number) => compare.holds(line::number(&input).cmp(number)),
         };
         let holds = found != condition.negated;
-        let (input, pattern) = (BStr::new(&input), BStr::new(&condition.pattern));
-        let case = if condition.ignores_case { " [NC]" } else { "" };
-        let outcome = if holds { "matched" } else { "not-matched" };
-        let line =
-            format_args!("RewriteCond: input='{input}' pattern='{pattern}'{case} => {outcome}");
-        self.line(Level::Trace4, line);
+        let asked = Question::Condition(condition, &input, holds);
+        self.scope.trace.condition(self.request, self.scope.path(), asked);
         Ok(holds)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bstr::BStr;
 use pcre::Captures;
+use server::explain::{Begun, Event, Kind};
 use server::log::Level;
 use server::matching::{self, Stop};
 use server::request::Request;
@@ -15,7 +16,7 @@ use super::expand::{References, Scope};
 use super::rule::Rule;
 use super::rule_set::RuleSet;
 use super::settings::{Directory, Settings};
-use super::trace::Trace;
+use super::trace::{Question, Trace};
 
 /// Most matching rules before the loop yields.
 const TURN_RULES: u32 = 64;
@@ -120,7 +121,7 @@ impl<'r> Pass<'r> {
     /// # Errors
     /// [`Stop`]; if a match has to be made first, the pass is at its rule.
     pub fn seek(&mut self) -> Result<bool, Stop> {
-        let names_each = self.scope.trace.writes(Level::Trace3);
+        let names_each = self.scope.trace.names_each();
         if !names_each {
             self.take_subject();
         }
@@ -139,6 +140,9 @@ impl<'r> Pass<'r> {
                 if self.matches(rule)? {
                     return Ok(true);
                 }
+                if names_each {
+                    self.scope.trace.miss(self.request, Question::Rule(rule, &self.scope.subject));
+                }
                 self.skip_chain(rule);
             }
             self.at += 1;
@@ -146,8 +150,8 @@ impl<'r> Pass<'r> {
     }
 
     fn trace_pattern(&self, rule: &Rule) {
-        let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(&self.scope.subject));
-        self.line(Level::Trace3, format_args!("applying pattern '{pattern}' to uri '{uri}'"));
+        let asked = Question::Rule(rule, &self.scope.subject);
+        self.scope.trace.question(self.request, Level::Trace3, self.scope.path(), asked);
     }
 
     /// Advances to the last rule of a chain.
@@ -208,7 +212,12 @@ impl<'r> Pass<'r> {
                     continue;
                 }
             }
-            if let Some(outcome) = self.apply().await? {
+            let recorded = self.begin_record();
+            let applied = self.apply().await;
+            if let Some(recorded) = recorded {
+                self.end_record(recorded, applied.as_ref());
+            }
+            if let Some(outcome) = applied? {
                 return Ok(outcome);
             }
             self.applied += 1;
@@ -217,6 +226,36 @@ impl<'r> Pass<'r> {
             }
             found = self.seek();
         }
+    }
+
+    /// Begins to record the matching rule.
+    fn begin_record(&self) -> Option<Begun> {
+        let rule = self.rules.get(self.at).filter(|_| self.scope.trace.names_each())?;
+        let subject = &self.scope.subject;
+        let group = |number: usize| {
+            let text = subject.get(self.captures.range(number)?)?;
+            Some(format!("${number} = {}", BStr::new(text)))
+        };
+        let captures: Vec<String> = match rule.negated {
+            true => Vec::new(),
+            false => (1..=9).filter_map(group).collect(),
+        };
+        self.scope.trace.begin(self.request, Question::Rule(rule, subject), &captures)
+    }
+
+    fn end_record(&self, recorded: Begun, applied: Result<&Option<Outcome>, &u16>) {
+        let file = BStr::new(&self.request.resource.filename).to_string();
+        recorded.end(|event| {
+            let fails = |inner: &Event| inner.kind == Kind::Condition && inner.outcome == "false";
+            event.outcome = match applied {
+                Ok(Some(Outcome::Status(status))) | Err(status) => status.to_string(),
+                Ok(None) if event.events.last().is_some_and(fails) => {
+                    "a condition does not hold".to_owned()
+                }
+                Ok(_) => "matched".to_owned(),
+            };
+            event.facts.push(("result", file));
+        });
     }
 
     /// Applies the matching rule and advances to the next; an outcome ends the pass.

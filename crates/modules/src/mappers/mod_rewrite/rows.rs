@@ -178,7 +178,8 @@ fn read_condition(cx: &mut Here<'_, '_>, raw: &Arg) -> Result<Condition, Fault> 
         if is_expression { Template::default() } else { template("RewriteCond", line.first)? };
     let condition::Flags { or_next, no_vary, .. } = flags;
     let pattern = line.second.to_vec();
-    Ok(Condition { input, pattern, test, negated, ignores_case, or_next, no_vary })
+    let span = cx.span();
+    Ok(Condition { span, input, pattern, test, negated, ignores_case, or_next, no_vary })
 }
 
 fn warn_of_case(cx: &mut Here<'_, '_>, pattern: &[u8]) {
@@ -237,9 +238,10 @@ fn rule(cx: &mut Here<'_, '_>, raw: &Arg) -> Set {
     if let Some(handler) = flags.handler.as_ref().and_then(Template::constant) {
         cx.target.check_handler(&handler.to_ascii_lowercase());
     }
+    let span = cx.span();
     let common = common(cx);
     let conditions = std::mem::take(&mut common.pending);
-    common.rules.push(Rule { regex, negated, conditions, target, flags });
+    common.rules.push(Rule { span, regex, negated, conditions, target, flags });
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Source: `cmd_rewriterule`.
 
+use conf::Span;
 use pcre::Regex;
 
 use super::condition::Condition;
@@ -11,6 +12,8 @@ use super::template::{Template, TooDeep};
 /// A rule.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
+    /// Its position.
+    pub span: Span,
     /// The pattern for the path.
     pub regex: Regex,
     /// `!`: whether the rule applies to paths that do not match.

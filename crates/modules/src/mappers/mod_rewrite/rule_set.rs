@@ -91,6 +91,7 @@ mod tests {
     fn rule(pattern: &str, negated: bool, chain: bool) -> Rule {
         let flags = Flags { chain, ..Flags::default() };
         Rule {
+            span: conf::Span::default(),
             regex: pcre::Regex::new(pattern.as_bytes(), pcre::Flags::default()).unwrap(),
             negated,
             conditions: Vec::new(),

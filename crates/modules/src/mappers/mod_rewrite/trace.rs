@@ -6,16 +6,63 @@ use std::fmt;
 use std::sync::Arc;
 
 use bstr::BStr;
+use server::explain::{Begun, Event, Kind};
 use server::log::Level;
 use server::request::Request;
 
 use super::Rewrite;
+use super::condition::Condition;
+use super::rule::Rule;
 
 /// Logs lines about one request; determines the level once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trace {
     /// The least urgent level to log; `None` if none of these levels is.
     level: Option<Level>,
+    /// Whether the lines of all levels are recorded.
+    is_recorded: bool,
+}
+
+/// What a rule or a condition is asked: a line of the log, and an event of a recording.
+#[derive(Clone, Copy)]
+pub(super) enum Question<'q> {
+    /// Whether a rule's pattern matches a path.
+    Rule(&'q Rule, &'q [u8]),
+    /// Whether a condition holds for an input, and the answer.
+    Condition(&'q Condition, &'q [u8], bool),
+}
+
+impl fmt::Display for Question<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Question::Rule(rule, subject) => {
+                let (pattern, uri) = (BStr::new(rule.regex.pattern()), BStr::new(subject));
+                write!(f, "applying pattern '{pattern}' to uri '{uri}'")
+            }
+            Question::Condition(condition, input, holds) => {
+                let (input, pattern) = (BStr::new(input), BStr::new(&condition.pattern));
+                let case = if condition.ignores_case { " [NC]" } else { "" };
+                let outcome = if *holds { "matched" } else { "not-matched" };
+                write!(f, "RewriteCond: input='{input}' pattern='{pattern}'{case} => {outcome}")
+            }
+        }
+    }
+}
+
+impl Question<'_> {
+    fn event(&self) -> Event {
+        let (kind, span, input) = match self {
+            Question::Rule(rule, subject) => (Kind::Rule, rule.span, subject),
+            Question::Condition(condition, input, _) => (Kind::Condition, condition.span, input),
+        };
+        let event = Event::new(kind, String::from_utf8_lossy(input)).at(span);
+        match self {
+            Question::Rule(..) => event,
+            Question::Condition(_, _, holds) => {
+                event.came_to(if *holds { "true" } else { "false" })
+            }
+        }
+    }
 }
 
 impl Trace {
@@ -31,10 +78,60 @@ impl Trace {
             Level::Trace2,
             Level::Trace1,
         ];
+        let is_recorded = request.engine.recorder.is_some();
         if !request.logs::<Rewrite>(Level::Trace1) {
-            return Trace { level: None };
+            return Trace { level: None, is_recorded };
         }
-        Trace { level: LEVELS.into_iter().find(|level| request.logs::<Rewrite>(*level)) }
+        let level = LEVELS.into_iter().find(|level| request.logs::<Rewrite>(*level));
+        Trace { level, is_recorded }
+    }
+
+    /// Whether each rule is to be asked for itself, even one that can't match.
+    pub fn names_each(self) -> bool {
+        self.is_recorded || self.writes(Level::Trace3)
+    }
+
+    /// Logs a question.
+    pub fn question(
+        self,
+        request: &Request,
+        level: Level,
+        directory: Option<&[u8]>,
+        asked: Question<'_>,
+    ) {
+        if self.writes(level) {
+            write(request, level, directory, format_args!("{asked}"));
+        }
+    }
+
+    /// Logs and records the answer to a question about a condition.
+    pub fn condition(self, request: &Request, directory: Option<&[u8]>, asked: Question<'_>) {
+        self.question(request, Level::Trace4, directory, asked);
+        if let Some(recorder) = request.engine.recorder.as_ref().filter(|_| self.is_recorded) {
+            recorder.add(asked.event());
+        }
+    }
+
+    /// Records a rule whose pattern does not match.
+    pub fn miss(self, request: &Request, rule: Question<'_>) {
+        if let Some(recorder) = request.engine.recorder.as_ref().filter(|_| self.is_recorded) {
+            recorder.add(rule.event().came_to("no match"));
+        }
+    }
+
+    /// Begins to record a rule whose pattern matches, with its captures.
+    pub fn begin(
+        self,
+        request: &Request,
+        rule: Question<'_>,
+        captures: &[String],
+    ) -> Option<Begun> {
+        let recorder = request.engine.recorder.as_ref().filter(|_| self.is_recorded)?;
+        let event = rule.event();
+        Some(recorder.begin(match captures {
+            [] => event,
+            all => event.with("captures", all.join(", ")),
+        }))
     }
 
     /// Whether lines of a level are logged.
@@ -51,10 +148,20 @@ impl Trace {
         directory: Option<&[u8]>,
         text: fmt::Arguments<'_>,
     ) {
+        if self.is_recorded {
+            record(request, level, text);
+        }
         if self.writes(level) {
             write(request, level, directory, text);
         }
     }
+}
+
+#[cold]
+fn record(request: &Request, level: Level, text: fmt::Arguments<'_>) {
+    let Some(recorder) = &request.engine.recorder else { return };
+    let note = Event::new(Kind::Note, text.to_string());
+    recorder.add(note.with("level", level.name()));
 }
 
 #[cold]

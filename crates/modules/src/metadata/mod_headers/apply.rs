@@ -46,6 +46,9 @@ pub(super) fn apply(
     while let Some(entry) = entries.get(*done) {
         if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request)? {
             change(request, fields, entry)?;
+            if let Some(recorder) = &request.engine.recorder {
+                recorder.directive(&entry.name, entry.span);
+            }
         }
         *done += 1;
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use conf::Span;
 use conf::expr::Expr;
 use pcre::Regex;
 
@@ -10,6 +11,8 @@ use super::format::Format;
 /// A change to fields, and its condition.
 #[derive(Clone)]
 pub(super) struct Entry {
+    /// Its position.
+    pub span: Span,
     /// The action.
     pub action: Action,
     /// The field's name; for `echo` a pattern of names.

@@ -101,13 +101,14 @@ fn add(cx: &mut Here<'_, '_>, fields: Fields, args: &[Arg]) -> Set {
         None => Condition::Always,
     };
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default().to_vec();
+    let span = cx.span();
     let dir = cx.dir();
     let list = match fields {
         Fields::Request => &mut dir.request,
         Fields::Success => &mut dir.success,
         Fields::Always => &mut dir.always,
     };
-    list.push(Entry { action, name, condition });
+    list.push(Entry { span, action, name, condition });
     Ok(())
 }
 

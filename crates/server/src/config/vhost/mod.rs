@@ -2,6 +2,7 @@
 //!
 //! Manual: "An In-Depth Discussion of Virtual Host Matching". Source: server/vhost.c.
 
+mod choice;
 mod dump;
 mod names;
 
@@ -16,6 +17,7 @@ use wire::host::RequestHost;
 use crate::config::host::Host;
 use crate::request::connection_info::ConnectionInfo;
 
+pub use choice::Choice;
 use names::Names;
 
 /// Hosts by address and name.

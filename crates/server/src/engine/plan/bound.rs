@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::api::hooks::HookDef;
+use crate::api::hooks::{HookDef, Phase, Run};
 use crate::api::module::AnyConfig;
 use crate::config::registry::Slots;
 use crate::engine::plan::PlannedHook;
+use crate::explain::RecordedHook;
 
 /// A hook with its server and directory configurations: where these are the same, so is what it
 /// wants and does.
@@ -30,20 +31,39 @@ struct Bound {
 
 /// The hooks that a loop has bound.
 #[derive(Default)]
-pub(super) struct BoundHooks(HashMap<Key, Bound>);
+pub(super) struct BoundHooks {
+    known: HashMap<Key, Bound>,
+    /// Whether each hook is bound inside one that records it.
+    are_recorded: bool,
+}
 
 impl BoundHooks {
+    /// Returns no hooks, the future ones of which are recorded.
+    pub fn recorded() -> BoundHooks {
+        BoundHooks { known: HashMap::new(), are_recorded: true }
+    }
+
     /// A hook with a host's and a layer's configurations, if it has work under them.
-    pub fn bind(&mut self, def: &HookDef, server: &Slots, dir: &Slots) -> Option<Rc<PlannedHook>> {
+    pub fn bind(
+        &mut self,
+        def: &HookDef,
+        phase: Phase,
+        server: &Slots,
+        dir: &Slots,
+    ) -> Option<Rc<PlannedHook>> {
         let (of_server, of_dir) = (server.any(def.slot)?, dir.any(def.slot)?);
         let key = Key {
             hook: def,
             server: Arc::as_ptr(of_server).cast(),
             dir: Arc::as_ptr(of_dir).cast(),
         };
+        let are_recorded = self.are_recorded;
         let bind = || {
-            let planned = |hook| {
+            let planned = |mut hook: Box<dyn Run>| {
                 let (module, pure, handler) = (def.module, def.pure, def.handler);
+                if are_recorded {
+                    hook = Box::new(RecordedHook { hook, phase, module, pure });
+                }
                 Rc::new(PlannedHook { hook, module, pure, handler })
             };
             Bound {
@@ -52,11 +72,11 @@ impl BoundHooks {
                 _dir: of_dir.clone(),
             }
         };
-        self.0.entry(key).or_insert_with(bind).hook.clone()
+        self.known.entry(key).or_insert_with(bind).hook.clone()
     }
 
     /// Starts over. Plans keep what they have.
     pub fn forget_all(&mut self) {
-        self.0.clear();
+        self.known.clear();
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::config::section::{Matches, Section};
 use crate::core::{AllowOverride, Links};
 use crate::engine::plan::Layer;
+use crate::explain::{self, Unread};
 use crate::files::path;
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
@@ -42,6 +43,7 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
         matching: Gathered::default(),
         here: b"/".to_vec(),
         found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
+        unread: Vec::new(),
     };
     match walk.descend(request, &full) {
         Ok(path_info) => walk.finish(request, path_info),
@@ -65,6 +67,8 @@ struct Walk {
     here: Vec<u8>,
     /// The entry at that path.
     found: FileInfo,
+    /// For a recording.
+    unread: Vec<Unread>,
 }
 
 impl Walk {
@@ -120,6 +124,7 @@ impl Walk {
     fn leave(self, request: &mut Request, full: &[u8]) {
         let is_below_root = self.here.len() > 1 && self.here.last() == Some(&b'/');
         let end = self.here.len() - usize::from(is_below_root);
+        self.record(request);
         request.resource.path_info = full.get(end..).unwrap_or_default().to_vec();
         request.resource.filename = self.here;
     }
@@ -133,13 +138,30 @@ impl Walk {
         let allow = core.allow_override.get().copied();
         let is_closed = allow.is_some_and(AllowOverride::is_none);
         if is_closed && list.as_ref().is_none_or(|list| list.is_empty()) {
+            self.record_unread(request, true);
             return Ok(());
         }
         let allow = allow.unwrap_or_default();
         if let Some(section) = htaccess::of_directory(request, &self.here, allow, list)? {
             self.add(request, &section);
+        } else {
+            self.record_unread(request, false);
         }
         Ok(())
+    }
+
+    /// Notes for a recording that a directory's `.htaccess` does not apply.
+    fn record_unread(&mut self, request: &Request, is_forbidden: bool) {
+        if request.engine.recorder.is_some() {
+            self.unread.push(Unread { directory: self.here.clone(), is_forbidden });
+        }
+    }
+
+    fn record(&self, request: &Request) {
+        if request.engine.recorder.is_some() {
+            let layers = [&*self.before, &*self.layer];
+            explain::directory_walk(request, &self.here, &self.unread, layers);
+        }
     }
 
     /// Applies the sections for the path so far, with a trailing slash.
@@ -217,6 +239,7 @@ impl Walk {
                 self.add(request, section);
             }
         }
+        self.record(request);
         request.resource.filename = self.here;
         request.resource.path_info = path_info;
         request.resource.file = self.found;
@@ -259,6 +282,11 @@ impl DirectorySections {
     /// Those of a path with this many slashes.
     pub fn at(&self, depth: usize) -> &[Arc<Section>] {
         self.by_depth.get(depth).map_or(&[], Vec::as_slice)
+    }
+
+    /// All of them, in the order of the walk.
+    pub fn all(&self) -> Vec<Arc<Section>> {
+        self.by_depth.iter().flatten().chain(&self.regexes).cloned().collect()
     }
 
     /// `<DirectoryMatch>` and `<Directory ~>`.

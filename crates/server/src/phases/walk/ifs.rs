@@ -14,6 +14,7 @@ use std::rc::Rc;
 use super::{enter, gathered::Gathered};
 use crate::config::section::{Matches, Section, fresh_id};
 use crate::engine::plan::Layer;
+use crate::explain;
 use crate::phases::expr;
 use crate::phases::matching::Stop;
 use crate::request::Request;
@@ -94,6 +95,10 @@ fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
             return Ok(());
         }
         let result = matching.onto(request, &request.layer);
+        if request.engine.recorder.is_some() {
+            let layers = [&*request.layer, &*result];
+            explain::section_walk(request, "conditions", b"", fresh, layers);
+        }
         let copy = if held.is_empty() { request.copy } else { fresh_id() };
         enter_copy(request, (result.clone(), copy));
         note(request, IfWalk { held, base, result: (result, copy) });

@@ -22,6 +22,7 @@ use pcre::{Captures, Later, Matched, Regex};
 
 use crate::config::section::{Matches, Section, fresh_id};
 use crate::engine::plan::Layer;
+use crate::explain;
 use crate::phases::matching::{Stop, certain};
 use crate::request::Request;
 
@@ -70,6 +71,10 @@ pub fn locations(request: &mut Request) -> Result<(), Stop> {
     }
     let base = request.layer.clone();
     enter(request, matching.onto(request, &base));
+    if request.engine.recorder.is_some() {
+        let (uri, all) = (&request.resource.uri, &host.core.locations);
+        explain::section_walk(request, "locations", uri, all, [&base, &request.layer]);
+    }
     let is_changed = !Rc::ptr_eq(&request.layer, &base);
     if is_changed && request.is_file_lookup() && base.id != request.engine.plans.root(&host).id {
         // Apache compares this walk with the first of the main request, which began with the host's
@@ -107,7 +112,12 @@ pub fn files(request: &mut Request) -> Result<(), Stop> {
             matching.add(request, section);
         }
     }
-    enter(request, matching.onto(request, &request.layer));
+    let base = request.layer.clone();
+    enter(request, matching.onto(request, &base));
+    if request.engine.recorder.is_some() {
+        let layers = [&*base, &*request.layer];
+        explain::section_walk(request, "files", &name, &core.files, layers);
+    }
     Ok(())
 }
 

@@ -37,6 +37,8 @@ pub struct Reading {
     server: Arc<Server>,
     host: Arc<Host>,
     bytes_limit: usize,
+    /// The number of its first text, if what it contains is recorded.
+    first_text: Option<u32>,
 }
 
 /// The files that a request has read: their contents apply to the whole request, even if the files
@@ -107,6 +109,8 @@ struct Parsed {
     found: Vec<Diagnostic>,
     /// The memory of the section in bytes.
     bytes: usize,
+    /// Its directives, for a recording.
+    tree: Option<Box<conf::Tree>>,
 }
 
 impl Reading {
@@ -120,6 +124,7 @@ impl Reading {
             server: engine.server.clone(),
             host: request.host.clone(),
             bytes_limit: engine.htaccess.bytes_limit(),
+            first_text: engine.recorder.as_ref().map(|recorder| recorder.number_file()),
         }
     }
 
@@ -151,7 +156,7 @@ impl Reading {
                 Ok(before.section)
             }
             (Outcome::Parsed(parsed), _) => {
-                let Parsed { text, section, found, bytes } = parsed;
+                let Parsed { text, section, found, bytes, tree } = parsed;
                 for severity in [Severity::Warning, Severity::Error] {
                     log(request, &key.file, &found, severity);
                 }
@@ -159,6 +164,9 @@ impl Reading {
                     engine.htaccess.forget(&engine.plans, &key);
                     return Err(500);
                 };
+                if let Some((recorder, tree)) = engine.recorder.as_ref().zip(tree) {
+                    recorder.keep_file(section.id, *tree);
+                }
                 Ok(keep(request, &key, info, (text, section, bytes)))
             }
             _ => Err(unreadable(request, &key.file)),
@@ -171,23 +179,24 @@ impl Reading {
             return Outcome::Same;
         }
         let taken = Budget::of(usize::MAX);
-        let (dir, is_lasting, found) = self.parse(&text, Budget::of(HTACCESS_MEMORY_LIMIT));
+        let (dir, tree, found) = self.parse(&text, Budget::of(HTACCESS_MEMORY_LIMIT));
+        let is_lasting = !tree.looked_at_files;
         let bytes = taken.taken();
         let lifetime = match is_lasting && bytes + text.len() < self.bytes_limit {
             true => Lifetime::Kept,
             false => Lifetime::Request,
         };
         let section = dir.map(|dir| Section::of_htaccess(dir, lifetime));
-        Outcome::Parsed(Parsed { text: text.into(), section, found, bytes })
+        let tree = self.first_text.map(|_| Box::new(tree));
+        Outcome::Parsed(Parsed { text: text.into(), section, found, bytes, tree })
     }
 
-    /// Returns the configuration if there is no error, whether it depends only on the text, and the
-    /// findings.
+    /// Returns the configuration if there is no error, the directives, and the findings.
     fn parse(
         &self,
         text: &[u8],
         budget: Budget,
-    ) -> (Option<crate::config::registry::Slots>, bool, Vec<Diagnostic>) {
+    ) -> (Option<crate::config::registry::Slots>, conf::Tree, Vec<Diagnostic>) {
         let (server, Key { allow, list, file, .. }) = (&self.server, &self.key);
         let mut questions = Questions { registry: &server.registry, reading: self };
         let (tree, mut found) = conf::read_htaccess(
@@ -224,7 +233,7 @@ impl Reading {
         target.apply(&tree.nodes);
         found.append(&mut build.diagnostics);
         let failed = found.iter().any(|one| one.severity == Severity::Error);
-        ((!failed).then_some(dir), !tree.looked_at_files, found)
+        ((!failed).then_some(dir), tree, found)
     }
 }
 
@@ -307,6 +316,9 @@ impl conf::Host for Questions<'_> {
             names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
         });
         listed || allow.classes.intersects(Override::ALL)
+    }
+    fn first_file(&self) -> u32 {
+        self.reading.first_text.unwrap_or_default()
     }
     fn forgives(&self) -> bool {
         self.reading.key.allow.nonfatal != Override::NONE

@@ -1,0 +1,71 @@
+//! An output filter that records what another does.
+
+use pcre::Later;
+
+use super::state::State;
+use super::{Begun, Event, Kind};
+use crate::api::filter::OutputFilter;
+use crate::request::Request;
+use crate::request::body::Body;
+
+/// Puts a recording filter around each of a request's.
+pub fn record_all(request: &mut Request) {
+    for attached in &mut request.response.filters {
+        let name = attached.name.to_string();
+        let filter = std::mem::replace(&mut attached.filter, Box::new(Nothing));
+        attached.filter = Box::new(Recorded { name, filter, before: None, events: Vec::new() });
+    }
+}
+
+struct Recorded {
+    name: String,
+    filter: Box<dyn OutputFilter>,
+    /// The request before the filter.
+    before: Option<State>,
+    /// What the filter did before it was applied.
+    events: Vec<Event>,
+}
+
+impl OutputFilter for Recorded {
+    fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
+        let recorder = request.engine.recorder.clone();
+        let before = self.before.get_or_insert_with(|| State::of(request));
+        let begun = recorder.map(|recorder| recorder.begin(Event::new(Kind::Filter, "")));
+        self.filter.prepare(request)?;
+        self.events =
+            begun.and_then(Begun::into_event).map(|event| event.events).unwrap_or_default();
+        self.events.extend(before.changes(request).unwrap_or_default());
+        Ok(())
+    }
+
+    fn apply(self: Box<Self>, request: &mut Request, body: Body) -> Body {
+        let Some(recorder) = request.engine.recorder.clone() else {
+            return self.filter.apply(request, body);
+        };
+        let begun =
+            recorder.begin(Event { events: self.events, ..Event::new(Kind::Filter, self.name) });
+        let (before, length) = (State::of(request), body.length());
+        let made = self.filter.apply(request, body);
+        let changes = before.changes(request).unwrap_or_default();
+        let is_same = made.length() == length && changes.is_empty();
+        begun.end(|event| {
+            let is_same = is_same && event.events.is_empty();
+            event.outcome = if is_same { "no change" } else { "changed" }.to_owned();
+            event.events.extend(changes);
+        });
+        made
+    }
+
+    fn is_pure(&self) -> bool {
+        self.filter.is_pure()
+    }
+}
+
+/// The filter whose place is being taken.
+struct Nothing;
+
+impl OutputFilter for Nothing {
+    fn apply(self: Box<Self>, _: &mut Request, body: Body) -> Body {
+        body
+    }
+}

@@ -1,0 +1,19 @@
+//! What `tamarack explain` learns of a request: the server's own code runs, and a [`Recorder`]
+//! notes what it does.
+//!
+//! An engine has a recorder only in that program. Hooks and filters are then bound inside others
+//! that compare the request before and after ([`hook`], [`filter`]), and a merge of sections notes
+//! what it merged; so most of a recording costs a server nothing, not even a test.
+
+mod event;
+mod filter;
+mod hook;
+mod recorder;
+mod state;
+mod walk;
+
+pub use event::{Event, Kind};
+pub use filter::record_all as record_filters;
+pub(crate) use hook::RecordedHook;
+pub use recorder::{Begun, HtaccessFile, Recorder};
+pub(crate) use walk::{Unread, directory_walk, section_walk};

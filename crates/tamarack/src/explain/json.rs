@@ -1,0 +1,99 @@
+//! A report as one JSON object.
+
+use serde_json::{Value, json};
+use server::explain::Event;
+
+use super::places::{Place, Places};
+use super::report::{Report, place};
+
+/// The version of the schema: a new one if a name changes its meaning or goes.
+const SCHEMA: u32 = 1;
+
+/// Writes a report.
+pub fn write(report: &Report, places: &Places) -> String {
+    let host = &report.host;
+    let value = json!({
+        "schema": SCHEMA,
+        "url": report.url,
+        "method": report.method,
+        "status": report.status,
+        "phrase": report.phrase,
+        "location": report.location,
+        "file": report.file,
+        "found": report.found,
+        "type": report.media_type,
+        "length": report.length,
+        "handler": report.handler,
+        "host": {
+            "name": host.name,
+            "place": host.place.as_ref().map(of_place),
+            "address": host.address,
+            "rule": host.rule,
+            "others": host.others,
+        },
+        "remembered": report.remembered.is_ok(),
+        "not_remembered_because": report.remembered.as_ref().err(),
+        "winners": winners(report),
+        "headers": headers(report),
+        "idle_phases": report.idle,
+        "request": event(&report.event, places),
+    });
+    format!("{value:#}\n")
+}
+
+fn of_place(place: &Place) -> Value {
+    json!({ "file": place.file, "line": place.line })
+}
+
+fn winners(report: &Report) -> Vec<Value> {
+    let over =
+        |(place, value): &(Place, String)| json!({ "place": of_place(place), "value": value });
+    let winner = |winner: &super::effective::Winner| {
+        json!({
+            "directive": winner.name,
+            "value": winner.value,
+            "place": of_place(&winner.place),
+            "over": winner.over.iter().map(over).collect::<Vec<_>>(),
+        })
+    };
+    report.winners.iter().map(winner).collect()
+}
+
+fn headers(report: &Report) -> Vec<Value> {
+    let field = |field: &super::headers::Field| {
+        json!({
+            "name": field.name,
+            "value": field.value,
+            "module": field.module,
+            "place": field.place.as_ref().map(of_place),
+        })
+    };
+    report.fields.iter().map(field).collect()
+}
+
+/// An event with those in it; what is empty is left out.
+fn event(one: &Event, places: &Places) -> Value {
+    let mut value = json!({ "kind": one.kind.name(), "name": one.name });
+    let Some(object) = value.as_object_mut() else { return value };
+    if !one.outcome.is_empty() {
+        object.insert("outcome".to_owned(), json!(one.outcome));
+    }
+    if let Some(place) = place(places, one) {
+        object.insert("place".to_owned(), of_place(&place));
+    }
+    if let Some(directive) = one.span.and_then(|span| places.directive(span)) {
+        object.insert(
+            "directive".to_owned(),
+            json!(format!("{} {}", directive.name, directive.args)),
+        );
+    }
+    let facts = one.facts.iter().filter(|(name, _)| *name != "id");
+    for (name, fact) in facts {
+        object.insert(name.replace(' ', "_"), json!(fact));
+    }
+    if !one.events.is_empty() {
+        let inside: Vec<Value> = one.events.iter().map(|inner| event(inner, places)).collect();
+        object.insert("events".to_owned(), json!(inside));
+    }
+    value
+}

@@ -1,0 +1,87 @@
+//! The command line of `tamarack explain`.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser};
+
+use crate::cli::Arguments;
+
+/// Says what the server would answer to a request, and why.
+///
+/// The server's own code runs on the configuration as it stands, for a request that no client
+/// sends. Nothing is written, connected to or started: a name that would have to be looked up
+/// counts as unknown, and is shown as "not asked". If root runs it, files are judged as User and
+/// Group.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tamarack explain", version, after_help = EXAMPLES)]
+pub struct Options {
+    /// The address: a URL, or a path of the main server.
+    #[arg(value_name = "URL", required = true)]
+    pub url: Option<String>,
+    /// Add a header field to the request.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// The method.
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
+    pub method: String,
+    /// The client's address.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub from: IpAddr,
+    /// The server's address, if the URL and the configuration do not say which.
+    #[arg(long, value_name = "IP:PORT")]
+    pub to: Option<SocketAddr>,
+    /// The connection uses TLS of this version, as with https.
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "1.3",
+          require_equals = true, value_parser = ["1.2", "1.3"])]
+    pub tls: Option<String>,
+    /// The version of HTTP.
+    #[arg(long, value_name = "VERSION", default_value = "1.1", value_parser = ["1.0", "1.1"])]
+    pub http: String,
+    /// Take the client for this user, without a password.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// The configuration file, instead of the installed one.
+    #[arg(long, short = 'f', value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The initial ServerRoot.
+    #[arg(short = 'd', long, value_name = "FOLDER")]
+    pub server_root: Option<PathBuf>,
+    /// Define a name for <IfDefine>.
+    #[arg(short = 'D', long = "define", value_name = "NAME")]
+    pub defines: Vec<OsString>,
+    /// Print one JSON object.
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+    /// Print only the first line.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Unfold what had no effect: hooks that declined, sections that did not match.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tamarack explain https://example.org/blog/hello?x=1
+  tamarack explain -H 'Accept-Encoding: gzip' http://localhost/style.css
+  tamarack explain --from 203.0.113.9 --user alice http://localhost/admin/
+
+Exit status: 0 if there is an answer, whatever its status; 1 if the configuration has errors; 2 if
+the command line has.";
+
+impl Options {
+    /// The arguments of the server that name the same configuration.
+    pub fn arguments(&self) -> Arguments {
+        Arguments {
+            server_root: self.server_root.clone(),
+            // A file on this command line is relative to where the user is.
+            file: self.config.as_ref().map(|file| std::path::absolute(file).unwrap_or_default()),
+            defines: self.defines.iter().cloned().map(OsString::into_vec).collect(),
+            skip_document_root: true,
+            ..Arguments::default()
+        }
+    }
+}

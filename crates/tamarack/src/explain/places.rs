@@ -1,0 +1,122 @@
+//! Where directives stand: from positions to file names and lines, and back to directives.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use conf::{Node, Sources, Span};
+use server::explain::HtaccessFile;
+
+use crate::load::Loaded;
+
+/// A file and a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file; relative to ServerRoot if it is below it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A directive and what contains it.
+#[derive(Clone)]
+pub struct Directive {
+    /// The name as written.
+    pub name: String,
+    /// The arguments.
+    pub args: String,
+    /// The position.
+    pub span: Span,
+    /// The directives in it, if it is a section.
+    pub inside: Option<Rc<[Directive]>>,
+}
+
+/// The directives of a configuration and of the `.htaccess` files that were read.
+pub struct Places {
+    sources: Sources,
+    files: Vec<Rc<HtaccessFile>>,
+    root: PathBuf,
+    /// The directives of the configuration files.
+    pub top: Rc<[Directive]>,
+    /// By section of an `.htaccess`.
+    of_files: HashMap<u64, Rc<[Directive]>>,
+    directives: HashMap<Span, Directive>,
+}
+
+impl Places {
+    /// Returns the places of a configuration.
+    pub fn new(loaded: &Loaded) -> Places {
+        let mut places = Places {
+            sources: loaded.sources.clone(),
+            files: Vec::new(),
+            root: loaded.tree.server_root.clone(),
+            top: directives(&loaded.tree.nodes),
+            of_files: HashMap::new(),
+            directives: HashMap::new(),
+        };
+        let top = places.top.clone();
+        places.index(&top);
+        places
+    }
+
+    /// Adds the `.htaccess` files that were read since.
+    pub fn learn(&mut self, files: &[Rc<HtaccessFile>]) {
+        for file in files.iter().skip(self.files.len()) {
+            let inside = directives(&file.tree.nodes);
+            self.index(&inside);
+            self.of_files.insert(file.section, inside);
+            self.files.push(file.clone());
+        }
+    }
+
+    fn index(&mut self, all: &Rc<[Directive]>) {
+        for one in all.iter() {
+            self.directives.insert(one.span, one.clone());
+            if let Some(inside) = &one.inside {
+                self.index(inside);
+            }
+        }
+    }
+
+    /// The file and line of a position; `None` if it is in none of these texts.
+    pub fn of(&self, span: Span) -> Option<Place> {
+        let own = self.files.iter().map(|file| &file.tree.sources);
+        let sources = std::iter::once(&self.sources).chain(own);
+        let (name, line) =
+            sources.filter(|all| all.get(span.file).is_some()).map(|all| all.place(span)).next()?;
+        Some(Place { file: self.short(&name), line })
+    }
+
+    /// A file's name as shown.
+    pub fn short(&self, name: &str) -> String {
+        let below = name.strip_prefix(&*self.root.to_string_lossy());
+        let below = below.and_then(|rest| rest.strip_prefix('/'));
+        below.unwrap_or(name).to_owned()
+    }
+
+    /// The directive or section at a position.
+    pub fn directive(&self, span: Span) -> Option<&Directive> {
+        self.directives.get(&span)
+    }
+
+    /// The directives of an `.htaccess`.
+    pub fn of_file(&self, section: u64) -> Option<&Rc<[Directive]>> {
+        self.of_files.get(&section)
+    }
+}
+
+fn directives(nodes: &[Node]) -> Rc<[Directive]> {
+    let directive = |node: &Node| Directive {
+        name: node.name.to_string(),
+        args: node.args.bytes().to_string(),
+        span: node.span,
+        inside: node.children.as_deref().map(directives),
+    };
+    nodes.iter().map(directive).collect()
+}

@@ -1,0 +1,221 @@
+//! The contents of a report: the verdict, and everything that led to it.
+
+use server::explain::{Event, Kind};
+use server::hooks::Phase;
+use server::request::{FileKind, Request};
+
+use super::effective::{self, Winner};
+use super::headers::{self, Field};
+use super::places::{Place, Places};
+use super::session::{Answer, Session};
+use super::target::Target;
+
+/// A report.
+pub struct Report {
+    /// The URL in full.
+    pub url: String,
+    /// The method.
+    pub method: String,
+    /// The status.
+    pub status: u16,
+    /// The phrase of the status line.
+    pub phrase: String,
+    /// The `Location` field.
+    pub location: Option<String>,
+    /// The file that the URL leads to.
+    pub file: Option<String>,
+    /// Whether that is a file, a directory or nothing.
+    pub found: &'static str,
+    /// The media type.
+    pub media_type: Option<String>,
+    /// The length of the body in bytes, if it is known before it is made.
+    pub length: Option<u64>,
+    /// The handler's name, or the module that answered.
+    pub handler: Option<String>,
+    /// The virtual host.
+    pub host: HostReport,
+    /// Whether the answer is remembered; if not, why.
+    pub remembered: Result<(), String>,
+    /// The directives that several places set.
+    pub winners: Vec<Winner>,
+    /// The response's fields.
+    pub fields: Vec<Field>,
+    /// The phases in which nothing is configured.
+    pub idle: Vec<&'static str>,
+    /// The recording.
+    pub event: Event,
+}
+
+/// A virtual host, and why it was selected.
+pub struct HostReport {
+    /// Its name.
+    pub name: String,
+    /// `<VirtualHost>`; `None` for the main server.
+    pub place: Option<Place>,
+    /// Its address as configured.
+    pub address: String,
+    /// The rule by which it was selected.
+    pub rule: String,
+    /// The number of other hosts of the address.
+    pub others: usize,
+}
+
+impl Report {
+    /// Returns the report on an answer.
+    pub fn new(session: &Session, target: &Target, method: &str, answer: Answer) -> Report {
+        let parts = session.parts_of(&answer);
+        let Answer { explained, event } = answer;
+        let request = &*explained.request;
+        let places = &session.places;
+        let levels = effective::levels(places, &request.host, &parts, &event);
+        let fields = headers::of(&explained.head, &event, places);
+        let field = |name: &str| {
+            let found = fields.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+            found.map(|field| field.value.clone())
+        };
+        let line = String::from_utf8_lossy(&explained.head);
+        let line = line.split("\r\n").next().unwrap_or_default();
+        let phrase = line.splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
+        Report {
+            url: target.url.clone(),
+            method: method.to_owned(),
+            status: request.response.status,
+            phrase,
+            location: field("Location"),
+            file: file_of(request),
+            found: found(request),
+            media_type: field("Content-Type"),
+            length: field("Content-Length").and_then(|length| length.parse().ok()),
+            handler: handler(request, &event),
+            host: host_report(session, target, request),
+            remembered: remembered(&event),
+            winners: effective::winners(places, &levels, &session.server.registry),
+            idle: idle(request),
+            fields,
+            event,
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn file_of(request: &Request) -> Option<String> {
+    let name = &request.resource.filename;
+    let is_path = name.first() == Some(&b'/');
+    is_path.then(|| text(name))
+}
+
+fn found(request: &Request) -> &'static str {
+    match request.resource.file.kind {
+        FileKind::None => "does not exist",
+        FileKind::Regular => "file",
+        FileKind::Directory => "directory",
+        FileKind::Other => "neither file nor directory",
+    }
+}
+
+/// The handler's name, or else the module whose handler answered.
+fn handler(request: &Request, event: &Event) -> Option<String> {
+    let named = request.handler.as_deref().filter(|_| !request.handler_of_type);
+    if let Some(name) = named.filter(|name| !name.is_empty()) {
+        return Some(text(name));
+    }
+    let mut last = None;
+    event.each(&mut |event| {
+        let answers = event.kind == Kind::Hook && event.fact("phase") == Some("handler");
+        if answers && event.outcome != "declined" {
+            last = Some(headers::module_name(&event.name));
+        }
+    });
+    last.map(|module| if module == "core" { "default-handler".to_owned() } else { module })
+}
+
+fn host_report(session: &Session, target: &Target, request: &Request) -> HostReport {
+    let host = &request.host;
+    let name = request.original().hostname.as_deref();
+    let choice = session.server.vhosts.explain(target.local, name, host);
+    let place = host
+        .defined_at
+        .as_ref()
+        .map(|(file, line)| Place { file: session.places.short(file), line: *line });
+    HostReport {
+        name: text(&host.label()),
+        place,
+        address: choice.address,
+        rule: choice.rule,
+        others: choice.others,
+    }
+}
+
+/// Whether the answer is remembered, or else the reason and the hooks that caused it.
+fn remembered(event: &Event) -> Result<(), String> {
+    let mut said = None;
+    let mut by: Vec<String> = Vec::new();
+    event.each(&mut |event| {
+        if event.kind == Kind::Note && event.name == "remembered" {
+            said = Some(event);
+        }
+        let is_impure = |inner: &Event| inner.kind == Kind::Change && inner.name == "remembered";
+        let is_hook = matches!(event.kind, Kind::Hook | Kind::Filter);
+        if is_hook && (event.fact("pure").is_some() || event.events.iter().any(is_impure)) {
+            let module = headers::module_name(&event.name);
+            if !by.contains(&module) && event.fact("phase") != Some("post_read_request") {
+                by.push(module);
+            }
+        }
+    });
+    let Some(said) = said else {
+        return Err("the request was refused before a host was known".to_owned());
+    };
+    match said.fact("why") {
+        None => Ok(()),
+        Some(why) if why.starts_with("something") && !by.is_empty() => {
+            Err(format!("{} looks at the request itself", by.join(", ")))
+        }
+        Some(why) => Err(why.to_owned()),
+    }
+}
+
+fn idle(request: &Request) -> Vec<&'static str> {
+    let is_idle = |phase: &Phase| request.plan.phase(*phase).is_empty();
+    let before_log = Phase::ALL.into_iter().filter(|phase| *phase != Phase::LogTransaction);
+    before_log.filter(is_idle).map(Phase::name).collect()
+}
+
+/// The events that are of no interest unless everything is to be shown.
+pub fn is_dull(event: &Event) -> bool {
+    match event.kind {
+        Kind::Hook => event.outcome == "declined" && event.events.iter().all(is_dull),
+        Kind::Filter => event.outcome == "no change",
+        Kind::Change => is_dull_change(event),
+        Kind::Note => event.name == "remembered" || is_dull_line(event),
+        Kind::NoHtaccess => true,
+        _ => false,
+    }
+}
+
+/// Whether a line of mod_rewrite says nothing that its rules and conditions do not.
+fn is_dull_line(event: &Event) -> bool {
+    const DULL: [&str; 3] = ["setting lastsub", "init rewrite engine", "pass through "];
+    match event.fact("level") {
+        Some("trace1" | "trace2") => DULL.iter().any(|start| event.name.starts_with(start)),
+        Some(_) => !event.name.starts_with("setting env"),
+        None => false,
+    }
+}
+
+fn is_dull_change(event: &Event) -> bool {
+    match event.name.as_str() {
+        "header" | "header (always)" | "variable" | "remembered" | "body" | "method" => true,
+        "found" => event.outcome == "file",
+        "filters" => event.outcome.is_empty(),
+        _ => false,
+    }
+}
+
+/// The places of a report's text.
+pub fn place(places: &Places, event: &Event) -> Option<Place> {
+    places.of(event.span?)
+}

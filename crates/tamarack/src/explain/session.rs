@@ -1,0 +1,121 @@
+//! The server's code, running in this process for requests that no client sends.
+
+use std::cell::OnceCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::connection::{self, Explained};
+use http::service::Service;
+use mpm::Scoreboard;
+use rt::Loop;
+use server::connection_info::{ConnectionInfo, TlsFacts};
+use server::engine::Engine;
+use server::explain::{Event, Kind, Recorder};
+use server::host::Server;
+
+use super::places::Places;
+use super::target::Target;
+use crate::load::Loaded;
+
+/// TLS_AES_128_GCM_SHA256, and ECDHE-RSA-AES128-GCM-SHA256 for TLS 1.2: the suites of most clients.
+const SUITES: [(&str, u16); 2] = [("TLSv1.3", 0x1301), ("TLSv1.2", 0xc02f)];
+
+/// The program's side of a recording.
+pub struct Session {
+    service: Rc<Service>,
+    recorder: Rc<Recorder>,
+    /// Where everything stands.
+    pub places: Places,
+    /// The server.
+    pub server: Arc<Server>,
+}
+
+/// An answer, and how it came about.
+pub struct Answer {
+    /// The answer.
+    pub explained: Explained,
+    /// The recording.
+    pub event: Event,
+}
+
+impl Session {
+    /// Runs `work` in a loop that serves `loaded`. Wherever a user is asked for, the request counts
+    /// as `user`'s if there is one.
+    ///
+    /// # Errors
+    /// The loop can't start.
+    pub fn run<T>(
+        loaded: &Loaded,
+        server: Arc<Server>,
+        user: Option<Vec<u8>>,
+        work: impl AsyncFnOnce(Session) -> T,
+    ) -> io::Result<T> {
+        let (scoreboard, slot) = Scoreboard::of_one_loop()?;
+        let texts = u32::try_from(loaded.sources.iter().count()).unwrap_or(u32::MAX);
+        let places = Places::new(loaded);
+        Loop::new("explain").start(async move |handle| {
+            let recorder = Recorder::new(texts, user);
+            let engine =
+                Engine::recorded(server.clone(), handle, slot, scoreboard, recorder.clone());
+            let service = Service::new(engine);
+            work(Session { service, recorder, places, server }).await
+        })
+    }
+
+    /// Makes the answer to a request.
+    ///
+    /// # Errors
+    /// There can be none: the head is not a whole one, or the address does not speak TLS.
+    pub async fn explain(&mut self, target: &Target) -> Result<Answer, String> {
+        if target.tls.is_some() && !self.speaks_tls(target) {
+            let local = target.local;
+            return Err(format!("{local} does not speak TLS (no SSLEngine on): no handshake"));
+        }
+        self.ask(target).await.ok_or_else(|| "the request is not complete".to_owned())
+    }
+
+    /// Makes the answer to a request; `None` if its head is not a whole one.
+    pub async fn ask(&mut self, target: &Target) -> Option<Answer> {
+        let client = self.client(target);
+        let begun = self.recorder.begin(Event::new(Kind::Request, target.url.clone()));
+        let explained = connection::explain(&self.service, client, &target.head).await?;
+        let mut event = begun.into_event()?;
+        event.outcome = explained.request.response.status.to_string();
+        self.places.learn(&self.recorder.files());
+        Some(Answer { explained, event })
+    }
+
+    /// The sections that the configuration of the answer was merged from.
+    pub fn parts_of(&self, answer: &Answer) -> Vec<u64> {
+        self.recorder.parts_of(answer.explained.request.layer.id)
+    }
+
+    fn client(&self, target: &Target) -> ConnectionInfo {
+        let client = connection::info_of(&self.service, target.peer, target.local);
+        let hook = self.server.registry.hooks.tls();
+        let speaks_tls = hook.is_some_and(|hook| (hook.is_on)(&client, &self.server));
+        let Some(protocol) = target.tls.filter(|_| speaks_tls) else { return client };
+        let name = target.host.to_ascii_lowercase();
+        let is_name =
+            !name.is_empty() && name.parse::<std::net::IpAddr>().is_err() && !name.starts_with('[');
+        let named = self.server.vhosts.named(client.local, name.as_bytes());
+        let host = named.unwrap_or(&client.base_host).id;
+        let suite = SUITES.iter().find(|(known, _)| *known == protocol);
+        let tls = TlsFacts {
+            protocol,
+            cipher_suite: suite.map_or(0, |(_, suite)| *suite),
+            host,
+            server_name: is_name.then(|| name.into()),
+            session_id: OnceCell::new(),
+            ..TlsFacts::default()
+        };
+        ConnectionInfo { tls: Some(Rc::new(tls)), ..client }
+    }
+
+    fn speaks_tls(&self, target: &Target) -> bool {
+        let client = connection::info_of(&self.service, target.peer, target.local);
+        let hook = self.server.registry.hooks.tls();
+        hook.is_some_and(|hook| (hook.is_on)(&client, &self.server))
+    }
+}

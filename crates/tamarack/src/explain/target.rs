@@ -1,0 +1,202 @@
+//! The request that a URL stands for.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use server::host::Server;
+
+use super::options::Options;
+
+/// A request: its head, and the ends of its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The URL in full.
+    pub url: String,
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// The server's address.
+    pub local: SocketAddr,
+    /// The protocol of the TLS session, if there is one.
+    pub tls: Option<&'static str>,
+    /// The host's name, without port.
+    pub host: String,
+    /// Request line and fields.
+    pub head: Vec<u8>,
+}
+
+/// The parts of a URL.
+#[derive(Debug, PartialEq, Eq)]
+struct Url<'u> {
+    is_tls: bool,
+    host: &'u str,
+    port: Option<u16>,
+    /// Path and query.
+    target: String,
+}
+
+/// The port of clients.
+const CLIENT_PORT: u16 = 50_000;
+
+impl Target {
+    /// Returns the request for `url`.
+    ///
+    /// # Errors
+    /// What is wrong with the URL or a field.
+    pub fn new(
+        url: &str,
+        method: &str,
+        options: &Options,
+        server: &Server,
+    ) -> Result<Self, String> {
+        let main = String::from_utf8_lossy(server.main().name()).into_owned();
+        let whole = match url.starts_with('/') {
+            true => format!("{}{url}", base_of(&main, options, server)),
+            false => url.to_owned(),
+        };
+        let parts = Url::parse(&whole)?;
+        let tls = match (parts.is_tls, options.tls.as_deref()) {
+            (_, Some("1.2")) => Some("TLSv1.2"),
+            (true, _) | (false, Some(_)) => Some("TLSv1.3"),
+            (false, None) => None,
+        };
+        let port = parts.port.unwrap_or(if parts.is_tls { 443 } else { 80 });
+        let local = options.to.unwrap_or_else(|| local_address(server, parts.host, port));
+        let peer = SocketAddr::new(options.from, CLIENT_PORT);
+        let head = head(&parts, method, options)?;
+        let host = parts.host.to_owned();
+        Ok(Target { url: whole, peer, local, tls, host, head })
+    }
+}
+
+/// The scheme and authority of a path.
+fn base_of(name: &str, options: &Options, server: &Server) -> String {
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let port = match options.to {
+        Some(to) => to.port(),
+        None => modules::mpm::listens(server).first().map_or(80, |listen| listen.port),
+    };
+    match (scheme, port) {
+        ("http", 80) | ("https", 443) => format!("{scheme}://{name}"),
+        _ => format!("{scheme}://{name}:{port}"),
+    }
+}
+
+/// The address of the server that a client of the URL would connect to. Names are not looked up:
+/// it is the address in the URL, or the first `<VirtualHost>` address with a host of that name.
+fn local_address(server: &Server, host: &str, port: u16) -> SocketAddr {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return SocketAddr::new(ip, port);
+    }
+    let named = |ip: &IpAddr| {
+        let local = SocketAddr::new(*ip, port);
+        server.vhosts.named(local, host.to_ascii_lowercase().as_bytes()).is_some()
+    };
+    let of_hosts = server.vhosts.addresses(port).into_iter().find(named);
+    let of_listen = || {
+        let lines = modules::mpm::listens(server);
+        lines.iter().find(|line| line.port == port).and_then(|line| line.address)
+    };
+    let usual = |ip: &IpAddr| !ip.is_unspecified();
+    let ip = of_hosts.or_else(of_listen).filter(usual);
+    SocketAddr::new(ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port)
+}
+
+fn head(url: &Url<'_>, method: &str, options: &Options) -> Result<Vec<u8>, String> {
+    if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!("'{method}' is not a method"));
+    }
+    let mut head = format!("{method} {} HTTP/{}\r\n", url.target, options.http).into_bytes();
+    let named =
+        |field: &String| field.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("host:"));
+    if !options.headers.iter().any(named) {
+        let port = url.port.map(|port| format!(":{port}")).unwrap_or_default();
+        head.extend_from_slice(format!("Host: {}{port}\r\n", url.host).as_bytes());
+    }
+    for field in &options.headers {
+        if !field.contains(':') || field.contains(['\r', '\n', '\0']) {
+            return Err(format!("'{field}' is not a header field: expected 'Name: value'"));
+        }
+        head.extend_from_slice(field.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+impl Url<'_> {
+    fn parse(text: &str) -> Result<Url<'_>, String> {
+        let wrong = |why: &str| format!("'{text}': {why}");
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
+            wrong("expected a URL such as http://example.org/page, or a path such as /page")
+        })?;
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(wrong("the scheme must be http or https")),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let authority = authority.rsplit('@').next().unwrap_or_default();
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => {
+                let port =
+                    port.parse().map_err(|_| wrong("the port must be a number below 65536"))?;
+                (host, Some(port))
+            }
+            _ => (authority, None),
+        };
+        if host.is_empty() {
+            return Err(wrong("there is no host"));
+        }
+        if let Some(bad) = target.chars().find(|letter| *letter <= ' ' || *letter == '\x7f') {
+            let code = u32::from(bad);
+            return Err(wrong(&format!("write %{code:02X} for the character {bad:?}")));
+        }
+        Ok(Url { is_tls, host, port, target: encoded(target) })
+    }
+}
+
+/// A target with its first slash, and what is not ASCII encoded as browsers do.
+fn encoded(target: &str) -> String {
+    let mut out = String::new();
+    if !target.starts_with('/') {
+        out.push('/');
+    }
+    for byte in target.bytes() {
+        match byte.is_ascii() {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_have_parts() {
+        let url = Url::parse("https://user@example.org:8443/a/é?x#y").unwrap();
+        assert!(url.is_tls);
+        assert_eq!((url.host, url.port), ("example.org", Some(8443)));
+        assert_eq!(url.target, "/a/%C3%A9?x");
+        let url = Url::parse("http://[::1]?q").unwrap();
+        assert_eq!((url.host, url.port, url.target.as_str()), ("[::1]", None, "/?q"));
+    }
+
+    #[test]
+    fn what_is_no_url_is_named() {
+        for (text, part) in [
+            ("example.org/a", "expected a URL"),
+            ("ftp://a/", "scheme"),
+            ("http:///a", "no host"),
+            ("http://a:99999/", "port"),
+            ("http://a/b c", "%20"),
+        ] {
+            assert!(Url::parse(text).unwrap_err().contains(part), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether `explain` says what the server answers: for each request of the recorded test files, its
+//! answer is compared with the recording.
+//!
+//! Left out are requests with a body, those that are not sent at once, and connections whose TLS
+//! has options. Files that can't be explained are named in `NOT_EXPLAINED`, with the reason.
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, unreachable_pub, unused_imports)]
+
+#[path = "../../src/cli.rs"]
+mod cli;
+#[path = "../../src/dump.rs"]
+mod dump;
+#[path = "../../src/explain/mod.rs"]
+mod explain;
+#[path = "../../src/load.rs"]
+mod load;
+#[path = "../../src/loader.rs"]
+mod loader;
+#[path = "../../src/settings.rs"]
+mod settings;
+#[path = "../../src/startup.rs"]
+mod startup;
+
+mod requests;
+mod user;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use blackbox::place::Place;
+use blackbox::testfile::{self, TestFile};
+
+use requests::{Counts, Outcome};
+
+/// Files whose recordings depend on more than one request, or on what is not explained.
+const NOT_EXPLAINED: &[(&str, &str)] = &[
+    ("core/lookups", "names that one request has looked up are known to the next"),
+    ("mod_status/event", "the state is that of the process that answers"),
+    ("mod_status/prefork", "as above"),
+    ("mod_status/worker", "as above"),
+];
+
+/// A variable of the environment in which test files run.
+const VARIABLE: (&str, &str) = ("BLACKBOX", "from the environment");
+
+fn main() -> ExitCode {
+    if std::env::var_os(VARIABLE.0).is_none() {
+        return again();
+    }
+    let filters: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let mut paths = Vec::new();
+    collect(&tests, &mut paths).unwrap();
+    paths.sort();
+    let mut counts = Counts::default();
+    for path in paths {
+        let file = testfile::load(&path, &tests).unwrap();
+        let is_chosen = filters.is_empty() || filters.iter().any(|part| file.name.contains(part));
+        if !is_chosen {
+            continue;
+        }
+        let why = NOT_EXPLAINED.iter().any(|(name, _)| file.name == *name);
+        if why || file.missing().is_some() {
+            counts.skipped += 1;
+            continue;
+        }
+        match of_file(&file, &tests) {
+            Outcome::Compared(compared) => counts.add(compared),
+            Outcome::Refused(why) => {
+                println!("{}: {why}", file.name);
+                counts.failed += 1;
+            }
+        }
+    }
+    let Counts { passed, failed, skipped } = counts;
+    println!(
+        "agreement of explain and recordings: {passed} passed, {failed} failed, {skipped} skipped"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs this program in that environment.
+fn again() -> ExitCode {
+    let program = std::env::current_exe().unwrap();
+    let words = std::env::args_os().skip(1);
+    let mut command = std::process::Command::new(program);
+    let status = command.args(words).env(VARIABLE.0, VARIABLE.1).status().unwrap();
+    if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else if path.extension().is_some_and(|kind| kind == "test") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn of_file(file: &TestFile, tests: &Path) -> Outcome {
+    let place = match Place::build(file, &tests.join("tls")) {
+        Ok(place) => place,
+        Err(why) => return Outcome::Refused(why),
+    };
+    let arguments = cli::Arguments {
+        server_root: Some(place.root.clone()),
+        file: Some("conf/httpd.conf".into()),
+        ..cli::Arguments::default()
+    };
+    let loaded = load::load("agreement", &arguments);
+    let Some(server) = loaded.server.clone() else {
+        // Recorded for the refusal, by commands.
+        return Outcome::Compared(Counts { skipped: 1, ..Counts::default() });
+    };
+    let asked = explain::Session::run(&loaded, server, None, async |mut session| {
+        requests::all(file, &place, &mut session).await
+    });
+    asked.map_or_else(|error| Outcome::Refused(error.to_string()), Outcome::Compared)
+}

@@ -1,0 +1,196 @@
+//! The requests of a test file, and what is compared.
+
+use std::net::SocketAddr;
+
+use blackbox::answer::{Answer, Head};
+use blackbox::compare::{Rule, difference, ignore_body};
+use blackbox::place::Place;
+use blackbox::render::Renderer;
+use blackbox::testfile::{Block, Connection, Item, Step, TestFile};
+
+use crate::explain::{Session, Target};
+use crate::user;
+
+/// The longest body that is compared, in bytes.
+const BODY_LIMIT: usize = 16 * 1024 * 1024;
+
+/// The port of clients.
+const CLIENT_PORT: u16 = 50_000;
+
+/// What came of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Those that agree.
+    pub passed: usize,
+    /// Those that do not.
+    pub failed: usize,
+    /// Those that are not explained.
+    pub skipped: usize,
+}
+
+impl Counts {
+    /// Adds those of another file.
+    pub fn add(&mut self, other: Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// What came of a file.
+pub enum Outcome {
+    /// Its requests were explained.
+    Compared(Counts),
+    /// There is no place for it.
+    Refused(String),
+}
+
+/// Explains all requests of a file.
+pub async fn all(file: &TestFile, place: &Place, session: &mut Session) -> Counts {
+    let mut counts = Counts::default();
+    let renderer = Renderer::new(place, &file.masks).unwrap();
+    for item in &file.items {
+        let Item::Connection(connection) = item else { continue };
+        for (at, block) in connection.requests.iter().enumerate() {
+            change(block, place);
+            let Some(target) = target(connection, block, place) else {
+                counts.skipped += 1;
+                continue;
+            };
+            match compare(&target, block, at > 0, &renderer, session).await {
+                Compared::Agrees => counts.passed += 1,
+                Compared::NotAsked => counts.skipped += 1,
+                Compared::Differs(why) => {
+                    counts.failed += 1;
+                    println!("{}: {}: request {}\n{why}", file.name, connection.title, at + 1);
+                }
+            }
+        }
+    }
+    counts
+}
+
+fn change(block: &Block, place: &Place) {
+    for step in &block.steps {
+        if let Step::Change(change) = step {
+            place.change(change).unwrap();
+        }
+    }
+}
+
+/// The request of a block, if it can be explained.
+fn target(connection: &Connection, block: &Block, place: &Place) -> Option<Target> {
+    const KNOWN: [&str; 4] = ["tls", "sni", "to", "from"];
+    let key = |word: &&String| word.split('=').next().unwrap_or_default().to_owned();
+    if !connection.options.iter().all(|word| KNOWN.contains(&key(&word).as_str())) {
+        return None;
+    }
+    let mut head = Vec::new();
+    for step in &block.steps {
+        match step {
+            Step::Send(bytes) => head.extend(place.fill_bytes(bytes)),
+            Step::Change(_) => {}
+            Step::Pause(_) | Step::HalfClose | Step::WaitInterim => return None,
+        }
+    }
+    let expected = expected(block);
+    let is_answer = expected.first().is_some_and(|line| line.starts_with("< HTTP/1."));
+    let has_interim = expected.first().is_some_and(|line| line.starts_with("< HTTP/1.1 1"));
+    let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let has_body = ["content-length:", "transfer-encoding:", "expect:"];
+    let has_body = has_body.iter().any(|field| text.contains(field));
+    // Blank lines before a request count only behind another.
+    let is_behind = text.starts_with(['\r', '\n']);
+    let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    if !is_answer || has_interim || has_body || is_behind || end + 4 != head.len() {
+        return None;
+    }
+    let value = |key: &str| {
+        let found =
+            connection.options.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        found.map(str::to_owned)
+    };
+    let local = place.fill_text(&value("to").unwrap_or_else(|| "127.0.0.1:@PORT@".to_owned()));
+    let local: SocketAddr = local.parse().ok()?;
+    let from = value("from")
+        .unwrap_or_else(|| if local.is_ipv6() { "::1" } else { "127.0.0.1" }.to_owned());
+    let is_tls = connection.options.iter().any(|word| word == "tls");
+    Some(Target {
+        url: connection.title.clone(),
+        peer: SocketAddr::new(from.parse().ok()?, CLIENT_PORT),
+        local,
+        tls: is_tls.then_some("TLSv1.3"),
+        host: value("sni").filter(|name| name != "none").unwrap_or_default(),
+        head,
+    })
+}
+
+fn expected(block: &Block) -> &[String] {
+    match &block.differs {
+        Some((_, ours)) => ours,
+        None => &block.recorded,
+    }
+}
+
+/// How a request's answer compares with its recording.
+enum Compared {
+    Agrees,
+    Differs(String),
+    /// It depends on a name that the server looks up.
+    NotAsked,
+}
+
+async fn compare(
+    target: &Target,
+    block: &Block,
+    is_later: bool,
+    renderer: &Renderer<'_>,
+    session: &mut Session,
+) -> Compared {
+    let asked = user::as_child(async {
+        let mut answer = session.ask(target).await?;
+        let body = answer.explained.body(BODY_LIMIT).await.unwrap_or_default();
+        let mut is_asked = true;
+        answer.event.each(&mut |event| is_asked &= event.outcome != "not asked");
+        Some((answer.explained.head.clone(), body, is_asked))
+    });
+    let (head, body) = match asked.await {
+        Some((head, body, true)) => (head, body),
+        Some(_) => return Compared::NotAsked,
+        None => return Compared::Differs("      the request is not complete\n".to_owned()),
+    };
+    // A client does not wait for a body after HEAD, whatever the server took the request for.
+    let body = if target.head.starts_with(b"HEAD ") { Vec::new() } else { body };
+    let mut lines = renderer.answer(&answer(&head, body));
+    if block.ignore_body {
+        ignore_body(&mut lines);
+    }
+    // Each request is explained as the first of its connection.
+    let of_connection = |line: &String| {
+        line.starts_with("= ")
+            || is_later
+                && (line.starts_with("< Keep-Alive: ") || line.starts_with("< Connection: "))
+    };
+    lines.retain(|line| !of_connection(line));
+    let recorded = expected(block).iter().filter(|line| !of_connection(line));
+    let recorded: Vec<String> = recorded.cloned().collect();
+    match difference(&recorded, &lines, Rule::Answer) {
+        None => Compared::Agrees,
+        Some(why) => Compared::Differs(why),
+    }
+}
+
+fn answer(head: &[u8], body: Vec<u8>) -> Answer {
+    let text = head.strip_suffix(b"\r\n\r\n").unwrap_or(head);
+    let mut lines =
+        text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let status_line = lines.next().unwrap_or_default().to_vec();
+    let field = |line: &[u8]| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let value = line.get(colon + 1..)?;
+        let name = String::from_utf8_lossy(line.get(..colon)?).into_owned();
+        Some((name, value.strip_prefix(b" ").unwrap_or(value).to_vec()))
+    };
+    let fields = lines.filter_map(field).collect();
+    Answer { head: Some(Head { status_line, fields }), body, ..Answer::default() }
+}
