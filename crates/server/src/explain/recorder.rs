@@ -72,8 +72,8 @@ impl Recorder {
         self.add(Event::new(Kind::Directive, super::state::shown(about)).at(span));
     }
 
-    /// Notes something that would be asked of the network.
-    pub(crate) fn not_asked(&self, what: &str) {
+    /// Notes something that would be asked of the network or of a program.
+    pub fn not_asked(&self, what: &str) {
         self.add(Event::new(Kind::Note, what).came_to("not asked"));
     }
 

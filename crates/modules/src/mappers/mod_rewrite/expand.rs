@@ -288,6 +288,10 @@ impl Scope<'_> {
         key: &[u8],
     ) -> Result<Option<Vec<u8>>, u16> {
         request.depends.pure = false;
+        if let Some(recorder) = &request.engine.recorder {
+            recorder.not_asked(&format!("the program of RewriteMap {}", BStr::new(name)));
+            return Ok(None);
+        }
         let found = map.find(request, key).await.map_err(|why| {
             let (name, number) = (BStr::new(name), Message::MapUnanswered.number());
             let text = format_args!("mod_rewrite: map {name}: {why}");
