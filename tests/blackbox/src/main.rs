@@ -23,7 +23,7 @@ use blackbox::testfile::{self, TestFile};
 use blackbox::{place, watcher};
 
 /// Files that run at the same time, most of which wait most of the time.
-const WORKERS: usize = 6;
+const WORKERS: usize = 16;
 
 fn main() -> ExitCode {
     match start() {
