@@ -48,6 +48,8 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<generators::mod_autoindex::Autoindex>(),
         module::<generators::mod_status::Status>(),
         module::<http::mod_mime::Mime>(),
+        module::<loggers::mod_log_debug::LogDebug>(),
+        module::<loggers::mod_log_forensic::LogForensic>(),
         module::<mappers::mod_alias::Alias>(),
         module::<mappers::mod_dir::Dir>(),
         module::<mappers::mod_negotiation::Negotiation>(),

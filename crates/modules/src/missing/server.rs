@@ -13,8 +13,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("example_ipc", ""),
     missing!("http2", HTTP2).inert(HTTP2).handlers("http2-status"),
     missing!("ident", "IdentityCheck IdentityCheckTimeout").satisfied(&[("IdentityCheck", "off")]),
-    missing!("log_debug", "LogMessage"),
-    missing!("log_forensic", "ForensicLog"),
     missing!(
         "md",
         "<MDomain <MDomainSet MDActivationDelay MDBaseServer MDCACertificateFile \
