@@ -326,6 +326,9 @@ impl Request {
         next.depth = self.depth.clone();
         next.matching = self.matching.share();
         walk::hand_down(self, &mut next);
+        if let Some(matched) = self.kept::<walk::MatchedSections>() {
+            next.keep(matched.clone());
+        }
         next
     }
 

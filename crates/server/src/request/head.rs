@@ -139,8 +139,8 @@ impl Request {
                 *known = host.is_given.then(|| KnownHost { name: host.name().to_vec(), place });
             }
         }
-        self.check_tls()?;
         head.check_expect()?;
+        self.check_tls()?;
         if head.has_known_scheme() {
             return Ok(());
         }

@@ -230,14 +230,10 @@ impl Walk {
         request.engine.lstat(&self.here).is_ok_and(|entry| entry.is_symlink)
     }
 
-    /// Applies `<DirectoryMatch>` to the whole path, and stores the results in the request.
+    /// Applies `<DirectoryMatch>`, and stores the results in the request.
     fn finish(mut self, request: &mut Request, path_info: Vec<u8>) -> Result<(), Stop> {
-        let host = request.host.clone();
-        for section in host.directories.regexes() {
-            let Matches::Regex(regex) = &section.matches else { continue };
-            if certain(match_names(regex, &self.here, request)?)? {
-                self.add(request, section);
-            }
+        if !request.host.directories.regexes().is_empty() {
+            self.match_sections(request, &path_info)?;
         }
         self.record(request);
         request.resource.filename = self.here;
@@ -247,6 +243,53 @@ impl Walk {
         enter(request, self.layer);
         Ok(())
     }
+
+    /// Matches the whole path. A look-up or an error document in the folder of its request has the
+    /// sections of that: Apache repeats no walk of the same folder.
+    fn match_sections(&mut self, request: &mut Request, path_info: &[u8]) -> Result<(), Stop> {
+        let host = request.host.clone();
+        let folder = self.folder();
+        let is_there = self.found.kind != FileKind::None && path_info.is_empty();
+        let before = request.kept::<MatchedSections>();
+        let before = before.filter(|matched| is_there && matched.folder == folder).cloned();
+        if let Some(matched) = before {
+            for section in host.directories.regexes() {
+                if matched.sections.contains(&section.id) {
+                    self.add(request, section);
+                }
+            }
+            return Ok(());
+        }
+        let mut sections = Vec::new();
+        for section in host.directories.regexes() {
+            let Matches::Regex(regex) = &section.matches else { continue };
+            if certain(match_names(regex, &self.here, request)?)? {
+                sections.push(section.id);
+                self.add(request, section);
+            }
+        }
+        request.keep(MatchedSections { folder, sections });
+        Ok(())
+    }
+
+    /// The folder of the path so far, or that folder itself, with a trailing slash.
+    fn folder(&self) -> Vec<u8> {
+        if self.found.kind == FileKind::Directory {
+            let slash: &[u8] = if self.here.last() == Some(&b'/') { b"" } else { b"/" };
+            return [&self.here, slash].concat();
+        }
+        let end = self.here.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        self.here.get(..end).unwrap_or_default().to_vec()
+    }
+}
+
+/// The `<DirectoryMatch>` sections of a request, for look-ups in its folder.
+#[derive(Clone)]
+pub(in crate::phases) struct MatchedSections {
+    /// With a trailing slash.
+    folder: Vec<u8>,
+    /// [`Section::id`]
+    sections: Vec<u64>,
 }
 
 /// `<Directory>` sections for the walk: by number of segments, regular expressions apart.
@@ -257,7 +300,8 @@ pub struct DirectorySections {
 }
 
 impl DirectorySections {
-    /// Sorts `sections` (`ap_core_reorder_directories`), keeping the order of appearance per depth.
+    /// Sorts `sections` (`ap_core_reorder_directories`), keeping the order of appearance per depth;
+    /// that of a regular expression is the number of slashes in it.
     pub fn sort(sections: &[Arc<Section>]) -> DirectorySections {
         let mut sorted = DirectorySections::default();
         for section in sections {
@@ -276,6 +320,10 @@ impl DirectorySections {
                 of_depth.push(section.clone());
             }
         }
+        sorted.regexes.sort_by_key(|section| match &section.matches {
+            Matches::Regex(regex) => regex.pattern().iter().filter(|byte| **byte == b'/').count(),
+            _ => 0,
+        });
         sorted
     }
 

@@ -9,6 +9,7 @@ mod htaccess;
 mod ifs;
 mod symlink;
 
+pub(in crate::phases) use directory::MatchedSections;
 pub use directory::{DirectorySections, PATH_LIMIT, directories};
 pub use htaccess::{
     HtaccessCache, KEPT_BYTES_LIMIT, KEPT_BYTES_LIMIT_OF_THREAD, hand_down, leave_wanted,
