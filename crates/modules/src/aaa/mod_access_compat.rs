@@ -120,8 +120,13 @@ impl Dir {
         }
     }
 
-    /// Whether nothing can be denied: `Order Allow,Deny` with only `Allow from all`, or no `Deny`.
+    /// Whether nothing can be denied: `Order Allow,Deny` with only `Allow from all`, or no `Deny`;
+    /// and no name may have to be looked up.
     fn lets_all_in(&self) -> bool {
+        let mut entries = self.allow.iter().chain(&self.deny);
+        if entries.any(|entry| matches!(entry.who, Who::Host(_))) {
+            return false;
+        }
         let is_all =
             |entry: &Entry| matches!(entry.who, Who::All) && entry.methods == MethodSet::ALL;
         let all_allowed = self.allow.iter().any(is_all);
@@ -211,27 +216,40 @@ fn entry(cx: &mut Cx<'_, '_, AccessCompat>, from: &Arg, who: &Arg, allow: bool) 
 enum Name<'n> {
     /// It matches none of the names in the configuration.
     None,
-    /// It matches all of them.
-    Any,
     /// The name itself.
     Known(&'n [u8]),
 }
 
 /// Source: `check_dir_access`.
 fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Step<'r> {
-    let names = |list: &[Entry]| list.iter().any(|entry| matches!(entry.who, Who::Host(_)));
-    let without_name = lets_in(cx.dir, request, Name::None);
-    // If both lists contain names, a name may match either, so the two extremes decide nothing.
-    let in_both = names(&cx.dir.allow) && names(&cx.dir.deny);
-    if !in_both && without_name == lets_in(cx.dir, request, Name::Any) {
-        return Step::Ready(verdict(request, without_name));
+    if !asks_name(cx.dir, request) {
+        let lets_in = lets_in(cx.dir, request, Name::None);
+        return Step::Ready(verdict(request, lets_in));
     }
-    // Only now is the name needed.
     Step::Pending(Box::pin(async move {
         let name = hostname::verified(request).await.map(<[u8]>::to_vec);
         let lets_in = lets_in(cx.dir, request, name.as_deref().map_or(Name::None, Name::Known));
         verdict(request, lets_in)
     }))
+}
+
+/// Whether a list comes to a name before another of its entries applies. Then the client's name is
+/// looked up, as in Apache also where it decides nothing: the log and the environment have it.
+fn asks_name(dir: &Dir, request: &Request) -> bool {
+    let asks = |list: &[Entry], undecided: bool| {
+        let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.head.method));
+        let first = of_method.find(|entry| {
+            matches!(entry.who, Who::Host(_))
+                || is_meant(&entry.who, request, Name::None).unwrap_or(undecided)
+        });
+        first.is_some_and(|entry| matches!(entry.who, Who::Host(_)))
+    };
+    asks(&dir.allow, false)
+        || match dir.order(request.head.method) {
+            // The second list matters only to those of the first.
+            Order::MutualFailure => lets_in(dir, request, Name::None) && asks(&dir.deny, true),
+            Order::AllowDeny | Order::DenyAllow => asks(&dir.deny, true),
+        }
 }
 
 fn lets_in(dir: &Dir, request: &Request, name: Name<'_>) -> bool {
@@ -252,7 +270,7 @@ fn is_meant(who: &Who, request: &Request, name: Name<'_>) -> Option<bool> {
     let is_set =
         |variable: &[u8]| (!request.is_undecided(variable)).then(|| request.env.contains(variable));
     Some(match (who, name) {
-        (Who::All, _) | (Who::Host(_), Name::Any) => true,
+        (Who::All, _) => true,
         (Who::Network(network), _) => network.contains(request.useragent_addr.ip()),
         (Who::Env(variable), _) => is_set(variable)?,
         (Who::NotEnv(variable), _) => !is_set(variable)?,
