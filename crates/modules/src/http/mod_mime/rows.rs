@@ -202,8 +202,11 @@ fn multiviews_match(cx: &mut Here<'_, '_>, word: &Arg) -> Set {
     cx.not_within("MultiviewsMatch", &[Within::Limit, Within::Location])?;
     let before = cx.dir().multiviews_match.get().copied();
     let mut views = before.unwrap_or_default();
+    let is_any = before.is_some_and(|views| views.any);
+    let is_some = before.is_some_and(|views| views.handlers || views.filters);
+    let is_negotiated = before.is_some() && !is_any && !is_some;
     if word.is("Any") {
-        if before.is_some_and(|views| views.handlers || views.filters) {
+        if is_negotiated || is_some {
             return Err(Fault::new(
                 "Any is incompatible with NegotiatedOnly, Filters and Handlers",
             )
@@ -211,16 +214,21 @@ fn multiviews_match(cx: &mut Here<'_, '_>, word: &Arg) -> Set {
         }
         views.any = true;
     } else if word.is("NegotiatedOnly") {
-        if before.is_some() {
+        if is_any || is_some {
             return Err(Fault::new(
                 "NegotiatedOnly is incompatible with Any, Filters and Handlers",
             )
             .at(word));
         }
-    } else if word.is("Filters") {
-        views.filters = true;
-    } else if word.is("Handlers") {
-        views.handlers = true;
+    } else if word.is("Filters") || word.is("Handlers") {
+        let is_filters = word.is("Filters");
+        if is_any || is_negotiated {
+            let name = if is_filters { "Filters" } else { "Handlers" };
+            let why = format!("{name} is incompatible with Any and NegotiatedOnly");
+            return Err(Fault::new(why).at(word));
+        }
+        views.filters |= is_filters;
+        views.handlers |= !is_filters;
     } else {
         return Err(Fault::new(format!("Unrecognized option '{}'", word.text)).at(word));
     }
