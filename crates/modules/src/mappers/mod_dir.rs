@@ -105,7 +105,10 @@ fn directory_index(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
     let mut all = names.get().cloned().unwrap_or_default();
     match args {
         [only] if only.is("disabled") => all.clear(),
-        _ => all.extend(args.iter().map(|arg| arg.text.to_vec())),
+        // An empty name ends the line.
+        _ => {
+            all.extend(args.iter().map(|arg| arg.text.to_vec()).take_while(|name| !name.is_empty()))
+        }
     }
     names.set(all);
     Ok(())
