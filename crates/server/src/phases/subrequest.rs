@@ -127,6 +127,16 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
     sub
 }
 
+/// The same with the request's query, if it is not empty (`AP_SUBREQ_MERGE_ARGS`).
+pub async fn lookup_file_with_query(request: &mut Request, name: &[u8]) -> Request {
+    let mut sub = child_for_file(request, name);
+    if request.resource.args.as_ref().is_some_and(|args| !args.is_empty()) {
+        sub.inherit_query(request);
+    }
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
 pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = request.child(b"");
     sub.file_lookup = true;

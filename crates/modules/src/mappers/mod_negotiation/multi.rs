@@ -67,7 +67,7 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
     let names = read_names(request, &directory, &base).await?;
     let mut all = Vec::new();
     for name in &names {
-        let sub = subrequest::lookup_file(request, name).await;
+        let sub = subrequest::lookup_file_with_query(request, name).await;
         match variant(sub, name, &base) {
             Found::Nothing => {}
             Found::Variant(variant) => all.push(*variant),
