@@ -92,7 +92,9 @@ impl Request {
     /// Takes over a parsed head; its fields are moved, not copied.
     pub fn take_head(&mut self, head: &mut wire::RequestHead) {
         self.head.method = head.method;
-        self.head.header_only = head.header_only;
+        // HTTP/0.9 has no HEAD: where it is not refused, Apache sends the body.
+        let is_strict = || self.connection.base_host.core.strict_protocol();
+        self.head.header_only = head.header_only && (!head.is_simple() || is_strict());
         self.head.method_name = match head.method_name() {
             b"GET" => Cow::Borrowed(b"GET"),
             b"HEAD" => Cow::Borrowed(b"HEAD"),
