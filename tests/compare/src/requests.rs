@@ -135,7 +135,7 @@ pub fn target(choice: &mut Choice) -> Vec<u8> {
         ),
         2 if choice.random.percent(20) => target.extend_from_slice(&long(choice)),
         3 if choice.random.percent(15) => {
-            let mut absolute = b"http://s00.test".to_vec();
+            let mut absolute = b"http://@HOST@".to_vec();
             absolute.extend_from_slice(&target);
             target = absolute;
         }
@@ -240,7 +240,7 @@ fn field(choice: &mut Choice, request: &mut Request) {
         13..=15 => ("Authorization", login(choice)),
         16 => ("User-Agent", agent(choice)),
         17 => ("X-Test", choice.word(&["1", "a b", "evil", "", "gzip, \"q\"", "<x>"])),
-        18 => ("Referer", choice.word(&["http://s00.test/", "x", "http://evil.test/evil"])),
+        18 => ("Referer", choice.word(&["http://@HOST@/", "x", "http://evil.test/evil"])),
         19 => (
             "Connection",
             choice.word(&["close", "keep-alive", "Keep-Alive", "x", "close, x", "Upgrade"]),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use blackbox::compare::{Rule, difference};
+use blackbox::escape::escape;
 
 use crate::generate;
 use crate::kept;
@@ -14,7 +15,7 @@ use crate::pair::{Pair, Servers};
 use crate::rows::MODULES;
 use crate::sample::Sample;
 use crate::shrink::shrink;
-use crate::site::Case;
+use crate::site::{Case, Seat};
 use crate::verdict::{Signature, Verdict};
 
 /// Simultaneous rounds.
@@ -83,6 +84,8 @@ struct Found {
     round: u64,
     case: Case,
     signature: Signature,
+    /// The lines that differ, if it is not seen again.
+    lines: String,
 }
 
 impl Run {
@@ -191,7 +194,11 @@ impl Run {
                 if let Some(signature) = verdict.at(at)
                     && seen.insert(signature.clone())
                 {
-                    self.keep(number, case, at, signature);
+                    let exchange = verdict.exchanges.get(at);
+                    let lines = exchange.and_then(|exchange| {
+                        difference(&exchange.apache, &exchange.tamarack, Rule::Answer)
+                    });
+                    self.keep(number, case, at, signature, lines.unwrap_or_default());
                 }
                 if verdict.refused.is_some() || verdict.end.is_some() {
                     break;
@@ -222,7 +229,7 @@ impl Run {
     }
 
     /// Keeps a difference for later, if there are not many of its kind.
-    fn keep(&self, round: u64, case: &Case, at: usize, signature: Signature) {
+    fn keep(&self, round: u64, case: &Case, at: usize, signature: Signature, lines: String) {
         let after = self.began.elapsed();
         let _ = self.locked(|results| {
             let kind = Kind { count: 0, round, after };
@@ -231,7 +238,7 @@ impl Run {
             if kind.count <= KIND_MAX {
                 let mut case = case.clone();
                 case.requests.truncate(at + 1);
-                results.found.push(Found { round, case, signature });
+                results.found.push(Found { round, case, signature, lines });
             }
         });
     }
@@ -257,11 +264,14 @@ impl Run {
     }
 
     fn pursue(&self, found: &Found, pair: &mut Pair, end: Instant) {
-        let Found { round, case, signature } = found;
+        let Found { round, case, signature, lines } = found;
         let end = end.min(Instant::now() + PURSUIT_LIMIT);
         let Some(small) = shrink(case, signature, pair, end) else {
             // It may depend on what another site of the round did to the server.
             println!("round {round}: a difference that shows not again alone: {signature}");
+            if let Some(request) = case.requests.last() {
+                println!("{}\n{lines}", escape(&request.bytes(Seat::Main)));
+            }
             let _ = self.locked(|results| results.fleeting += 1);
             return;
         };

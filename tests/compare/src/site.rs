@@ -271,7 +271,13 @@ impl Request {
     pub fn bytes(&self, seat: Seat) -> Vec<u8> {
         let mut bytes = self.method.clone().into_bytes();
         bytes.push(b' ');
-        bytes.extend_from_slice(&self.target);
+        match self.target.strip_prefix(b"http://@HOST@") {
+            Some(rest) => {
+                bytes.extend_from_slice(format!("http://{}", seat.host()).as_bytes());
+                bytes.extend_from_slice(rest);
+            }
+            None => bytes.extend_from_slice(&self.target),
+        }
         if self.version.is_empty() {
             bytes.extend_from_slice(b"\r\n");
             return bytes;

@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 3] = [
+const WANTED: [Wanted; 4] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -26,6 +26,10 @@ const WANTED: [Wanted; 3] = [
     Wanted {
         cites: "Index files, variants and listed files behind links of another owner",
         applies: differ_behind_links,
+    },
+    Wanted {
+        cites: "A match is undecided if it takes more than 10,000,000 steps",
+        applies: differ_in_undecided,
     },
 ];
 
@@ -70,6 +74,20 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
     let is_named = |link: &str| path.split('/').any(|part| part == link);
     let has_links = links.clone().next().is_some();
     compares_owners && has_links && !links.any(is_named)
+}
+
+/// A pattern whose steps double with each letter of the client's text: to Apache it matches not.
+fn differ_in_undecided(site: &Site, request: &Request, _: &[String], tamarack: &[String]) -> bool {
+    const DOUBLING: &str = "(a+)+";
+    /// So many letters take more steps than the limit.
+    const LETTERS: usize = 20;
+    let mut doubles = false;
+    site.walk(&mut |node| doubles |= node.words.contains(DOUBLING));
+    let run = [b'a'; LETTERS];
+    let is_long = |text: &[u8]| text.windows(LETTERS).any(|part| part == run);
+    let asks = is_long(&request.target) || request.fields.iter().any(|(_, text)| is_long(text));
+    let status = tamarack.first().and_then(|line| line.split(' ').nth(2));
+    doubles && asks && matches!(status, Some("403" | "500"))
 }
 
 /// The line that allows this difference.
@@ -134,6 +152,20 @@ mod tests {
         };
         assert!(differs("/index.html") && differs("/index.html/x?a"));
         assert!(!differs("/") && !differs("/index"));
+    }
+
+    #[test]
+    fn a_doubling_pattern_may_end_a_long_request() {
+        let section = Node::section("If", "\"%{QUERY_STRING} =~ m#^(a+)+$|evil#\"", Vec::new());
+        let site = Site { config: vec![section], ..Site::default() };
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        let differs = |target: &str, status: &str| {
+            let request = Request { target: target.into(), ..Request::default() };
+            rule(&site, &request, &lines("200 OK"), &lines(status)).is_none()
+        };
+        let long = format!("/?{}x", "a".repeat(30));
+        assert!(!differs(&long, "500 Internal Server Error") && differs(&long, "404 Not Found"));
+        assert!(differs("/?aaax", "500 Internal Server Error"));
     }
 
     #[test]
