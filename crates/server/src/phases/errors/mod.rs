@@ -28,8 +28,13 @@ pub async fn die(request: &mut Request, status: u16) {
     let status = if wire::status::is_valid(status) { status } else { 500 };
     let before = request.response.status;
     if before != 200 {
-        // The error document failed as well: respond for the first request, with both errors.
-        return recursive(request, before, status).await;
+        let is_document = request.prev.as_ref().is_some_and(|prev| prev.response.status != 200);
+        return match is_document {
+            // The error document failed as well: respond for the first request, with both errors.
+            true => recursive(request, before, status).await,
+            // A hook had set a status, which the error replaces.
+            false => recursive(request, status, before).await,
+        };
     }
     let status = after_body(request, status).await;
     request.response.status = status;
