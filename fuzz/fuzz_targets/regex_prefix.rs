@@ -16,8 +16,14 @@ fuzz_target!(|input: &[u8]| {
         let pattern = [b"^", pattern].concat();
         let Ok(regex) = Regex::new(&pattern, flags) else { return };
         let prefix = regex.prefix();
-        if !prefix.is_empty() && !subject.starts_with(&prefix) {
-            assert_ne!(regex.glance(subject, None), Ok(true), "{regex:?}");
+        let Some((last, start)) = prefix.split_last() else { continue };
+        // Also subjects that almost begin with it.
+        let near = [start, &[last.wrapping_add(1)], subject].concat();
+        let swapped = [start, &[last ^ 0x20], subject].concat();
+        for subject in [subject, start, &near, &swapped] {
+            if !subject.starts_with(&prefix) {
+                assert_ne!(regex.glance(subject, None), Ok(true), "{regex:?}");
+            }
         }
     }
 });

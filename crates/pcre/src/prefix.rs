@@ -40,6 +40,7 @@ fn may_begin_otherwise(pattern: &[u8]) -> bool {
         rest = after;
         match (*first, after.first()) {
             (b'[', _) | (b'\\', None) | (b'(', Some(b'?' | b'*')) => return true,
+            (b'\\', Some(escaped)) if !is_whole_escape(*escaped) => return true,
             (b'\\', _) => rest = after.get(1..).unwrap_or_default(),
             (b'(', _) => depth += 1,
             (b')', _) => depth = depth.saturating_sub(1),
@@ -48,6 +49,11 @@ fn may_begin_otherwise(pattern: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Whether an escape ends with this byte. Others may continue: `\c(` is a control character.
+fn is_whole_escape(byte: u8) -> bool {
+    byte.is_ascii_punctuation() || byte.is_ascii_digit() || b"dDsSwWbBhHvVAzZ".contains(&byte)
 }
 
 /// The bytes up to the first that means more than itself. One that a quantifier may follow is left
@@ -95,6 +101,9 @@ mod tests {
         assert_eq!(of("^/a\\Q(\\E|b"), "");
         assert_eq!(of("^/a(?#()|b"), "");
         assert_eq!(of("^/a\\E*b"), "");
+        assert_eq!(of("^/a\\c(|b"), "");
+        assert_eq!(of("^/a\\cx(|b)"), "");
+        assert_eq!(of("^/a\\d(c|b)\\.$"), "/a");
         assert_eq!(of("^*/a"), "");
         assert_eq!(of("^^/a"), "");
         for none in ["/a", "(^/a)", "", "^", "^(a)", "(?i)^/a"] {
@@ -114,7 +123,7 @@ mod tests {
     }
 
     /// Of these patterns are made.
-    const PIECES: [&[u8]; 40] = [
+    const PIECES: [&[u8]; 42] = [
         b"/",
         b"a",
         b"b",
@@ -151,6 +160,8 @@ mod tests {
         b" ",
         b"#",
         b"\\K",
+        b"\\c",
+        b"\\1",
         b"\\b",
         b"-",
         b"\n",
