@@ -70,6 +70,11 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
     let login = if choice.random.percent(30) { usual::login(choice) } else { None };
     let has_login = login.is_some();
     site.config.extend(login);
+    if choice.random.percent(30) {
+        let mut file = None;
+        site.config.extend(usual::rewriting(choice, &mut file));
+        site.files.extend(file);
+    }
     let more = nodes(choice, HOST, DEPTH_MAX, 8);
     site.config.extend(more);
     if choice.random.percent(50) {

@@ -5,6 +5,7 @@ pub mod access;
 mod core;
 mod mappers;
 mod metadata;
+pub mod rewriting;
 mod tls;
 
 use crate::choice::Choice;
@@ -80,7 +81,7 @@ const fn row(
 }
 
 /// The modules of all sites.
-pub const MODULES: [&str; 20] = [
+pub const MODULES: [&str; 21] = [
     "access_compat",
     "alias",
     "auth_basic",
@@ -99,6 +100,7 @@ pub const MODULES: [&str; 20] = [
     "macro",
     "mime",
     "negotiation",
+    "rewrite",
     "setenvif",
     "status",
 ];
@@ -106,7 +108,7 @@ pub const MODULES: [&str; 20] = [
 /// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> + Clone {
     let rows = core::ROWS.iter().chain(access::ROWS).chain(mappers::ROWS);
-    rows.chain(metadata::ROWS).chain(tls::ROWS)
+    rows.chain(metadata::ROWS).chain(rewriting::ROWS).chain(tls::ROWS)
 }
 
 /// The phase of a directive or a section.

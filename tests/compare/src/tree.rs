@@ -60,9 +60,13 @@ const USERS: &str =
     "alice:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\nbob:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n";
 const GROUPS: &str = "staff: alice\nall: alice bob\n";
 
+/// A map of names to names, the same for all sites.
+const MAP: &str = "a.txt b.html\na index.html\nindex d/\nd docs/a.txt\n1 a.txt\nevil - no\n#x y\n";
+
 /// Files, folders and links of a site; `.htaccess` files are added later.
 pub fn tree(random: &mut Random) -> Vec<File> {
-    let mut files = vec![text("auth/users", USERS), text("auth/groups", GROUPS)];
+    let mut files =
+        vec![text("auth/users", USERS), text("auth/groups", GROUPS), text("map.txt", MAP)];
     let mut folders = vec![String::new()];
     for folder in FOLDERS {
         if random.percent(35) {

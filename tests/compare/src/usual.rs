@@ -2,8 +2,9 @@
 
 use crate::choice::Choice;
 use crate::generate::{nodes, of_all_files};
-use crate::rows::{HTACCESS, SECTION};
-use crate::site::{Edit, Node, Request};
+use crate::rows::{HTACCESS, SECTION, rewriting};
+use crate::site::{Content, Edit, File, Node, Request};
+use crate::tree::made;
 
 /// What most sites say of the folder that they serve.
 pub fn documents(choice: &mut Choice) -> Node {
@@ -117,6 +118,42 @@ pub fn changes(choice: &mut Choice, requests: &mut [Request]) {
             request.change = Some(edit);
         }
     }
+}
+
+/// Rules, and what switches them on, in one of the places for them; `file` becomes the `.htaccess`
+/// file if they are in one.
+pub fn rewriting(choice: &mut Choice, file: &mut Option<File>) -> Vec<Node> {
+    let mut rules = vec![Node::directive("RewriteEngine", "On")];
+    if choice.random.percent(20) {
+        rules.push(Node::directive("RewriteBase", choice.one(&["/", "/d/", "/d", "/al"])));
+    }
+    for _ in 0..1 + choice.random.below(5) {
+        for _ in 0..choice.random.below(3) {
+            rules.push(Node::directive("RewriteCond", rewriting::condition(choice)));
+        }
+        rules.push(Node::directive("RewriteRule", rewriting::rule(choice)));
+    }
+    let maps = ["low int:tolower", "t \"txt:@SITE@/map.txt\"", "up int:toupper"];
+    let mut out: Vec<Node> = maps.map(|map| Node::directive("RewriteMap", map)).into();
+    let mut section = |name: &str, words: String| {
+        out.push(Node::section(name, words, std::mem::take(&mut rules)));
+    };
+    match choice.random.below(10) {
+        0 => section("Location", format!("\"{}\"", choice.one(&["/", "/d", "/a.txt"]))),
+        1 => section("Files", of_all_files(choice)),
+        2 => section("If", "\"true\"".to_owned()),
+        3 | 4 => section("Directory", choice.folder()),
+        5 | 6 => {
+            let folder = choice.random.pick(&choice.folders.clone());
+            let nodes = std::mem::take(&mut rules);
+            *file = Some(made(format!("htdocs{folder}.htaccess"), Content::Htaccess(nodes)));
+        }
+        _ => {
+            rules.retain(|rule| rule.name != "RewriteBase");
+            out.append(&mut rules);
+        }
+    }
+    out
 }
 
 /// A section with a login that can succeed: these directives belong together.
