@@ -37,7 +37,8 @@ use block::Block;
 pub use block::{NAME_CLASSES, class_of};
 use events::{Events, RECORD_BYTES_MAX};
 use generations::{GENERATION_WORDS, Generations};
-use memory::{Guard, Memory};
+use memory::Guard;
+pub use memory::Memory as SharedMemory;
 use table::{TABLE_WORDS, Table};
 use trust::is_watchable;
 
@@ -69,11 +70,30 @@ pub enum ChangeSource<'h> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WatchId(u32);
 
+impl WatchId {
+    /// The id with a number, of this process or of another one that shares the watch.
+    pub const fn numbered(number: u32) -> WatchId {
+        WatchId(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// A watched directory. Names in it are watched without a system call or a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirWatch {
     block: Block,
     life: u64,
+}
+
+impl DirWatch {
+    /// The counter that advances when the directory is no longer watched, with its generation.
+    pub fn life(self) -> (WatchId, u64) {
+        (WatchId(self.block.life()), self.life)
+    }
 }
 
 /// The watch of one process, shared by its loops, or of several: a process that is forked from the
@@ -83,7 +103,7 @@ pub struct DirWatch {
 /// A process that dies amid a change invalidates everything, and the next one goes on.
 pub struct Watcher {
     fd: OwnedFd,
-    memory: Memory,
+    memory: SharedMemory,
     /// The limit on watched directories.
     limit: usize,
     /// Receives events; used under the memory's lock alone.
@@ -102,7 +122,7 @@ impl Watcher {
     pub fn with_limit(directories: usize) -> io::Result<Self> {
         Ok(Self {
             fd: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
-            memory: Memory::new(HEAD_WORDS + TABLE_WORDS + GENERATION_WORDS)?,
+            memory: SharedMemory::new(HEAD_WORDS + TABLE_WORDS + GENERATION_WORDS)?,
             limit: directories.max(1),
             events: Mutex::default(),
         })

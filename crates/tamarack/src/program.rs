@@ -8,7 +8,7 @@ use modules::ssl::mod_ssl;
 use mpm::logfile::LogOpener;
 use mpm::order::{Sent, ServerOrder};
 use mpm::{Child, Level, LoadFailure, Logs, Mode, Program, Secrets, Settings, Shared};
-use rt::Watcher;
+use rt::{SharedCache, Watcher};
 use server::host::Server;
 use server::log::LogLevels;
 use server::sinks::Target;
@@ -170,6 +170,10 @@ impl Program for Tamarack {
         }
         server.share(shared).map_err(LoadFailure::new)?;
         let settings = settings::of(&server).map_err(LoadFailure::new)?;
+        if settings.shape.blocks_in_place() {
+            // Without it each thread learns for itself.
+            let _ = SharedCache::new().map(|cache| server.shared_responses.set(cache));
+        }
         self.next = Some((generation, server));
         if self.watcher.is_none() {
             self.watcher = Watcher::new().ok().map(Arc::new);

@@ -2,5 +2,6 @@
 
 mod given;
 pub mod response;
+mod shared;
 mod store;
 mod timed;

@@ -76,11 +76,11 @@ impl Content {
 
 /// How a client addressed the server: a response that names the server depends on it.
 #[derive(Debug, PartialEq, Eq)]
-struct Authority {
-    name: Option<Box<[u8]>>,
-    named_port: Option<u16>,
-    port: u16,
-    is_secure: bool,
+pub(super) struct Authority {
+    pub name: Option<Box<[u8]>>,
+    pub named_port: Option<u16>,
+    pub port: u16,
+    pub is_secure: bool,
 }
 
 impl Authority {
@@ -138,14 +138,14 @@ pub struct CachedResponse {
     /// The validators as they are sent, for `If-Range`.
     pub sent: OwnValidators,
     /// The validators that the handler evaluated conditions with.
-    validators: Option<OwnValidators>,
+    pub(super) validators: Option<OwnValidators>,
     /// Whether it is for HEAD.
-    header_only: bool,
+    pub(super) header_only: bool,
     /// The parts of the request that it depends on.
-    inputs: Inputs,
-    authority: Option<Authority>,
+    pub(super) inputs: Inputs,
+    pub(super) authority: Option<Authority>,
     /// The files that it depends on; set when it is cached.
-    validity: Option<Validity>,
+    pub(super) validity: Option<Validity>,
 }
 
 impl CachedResponse {
@@ -258,7 +258,7 @@ impl CachedResponse {
 /// The cached response does not determine the response to this request: the phases have to run.
 pub struct NeedsPhases;
 
-fn length_at(lines: &[u8]) -> Option<Range<usize>> {
+pub(super) fn length_at(lines: &[u8]) -> Option<Range<usize>> {
     const FIELD: &[u8] = b"\r\nContent-Length: ";
     let start = lines.windows(FIELD.len()).position(|window| window == FIELD)? + FIELD.len();
     let digits = lines.get(start..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();

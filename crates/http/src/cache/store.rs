@@ -88,6 +88,8 @@ pub struct ResponseCache {
     hasher: DefaultHashBuilder,
     /// Hashes of recently requested paths: a response is cached on the second request.
     once: RefCell<Vec<u64>>,
+    /// The key and the bytes of a shared response that is looked up.
+    pub(super) buffers: RefCell<[Vec<u8>; 2]>,
 }
 
 #[derive(Default)]
@@ -106,9 +108,9 @@ struct Key {
 
 /// A borrowed [`Key`] for look-ups.
 #[derive(Hash)]
-struct Sought<'t> {
-    host: u32,
-    path: &'t [u8],
+pub(super) struct Sought<'t> {
+    pub host: u32,
+    pub path: &'t [u8],
 }
 
 impl Equivalent<Key> for Sought<'_> {
@@ -132,11 +134,19 @@ impl ResponseCache {
             limits,
             hasher: DefaultHashBuilder::default(),
             once: RefCell::new(vec![0; limits.entries]),
+            buffers: RefCell::default(),
         }
     }
 
     /// Looks up the response to a request for `path`: its 304, or the response without conditions.
     pub fn get(&self, request: &Request, path: &[u8], not_modified: bool) -> Lookup {
+        match self.get_own(request, path, not_modified) {
+            Lookup::Miss => self.get_shared(request, path, not_modified),
+            found => found,
+        }
+    }
+
+    fn get_own(&self, request: &Request, path: &[u8], not_modified: bool) -> Lookup {
         let mut generations = self.generations.borrow_mut();
         let sought = Sought { host: request.host.id, path };
         let Some(entry) = generations.get(&sought, &self.limits) else { return Lookup::Miss };
@@ -163,7 +173,9 @@ impl ResponseCache {
         }
         let sought = Sought { host: request.host.id, path };
         if let ChangeSource::Watcher(_) = change_source {
-            return if self.is_again(&sought) { Fill::Paths } else { Fill::None };
+            let is_again = self.is_again_anywhere(request, path);
+            let is_again = is_again.unwrap_or_else(|| self.is_again(&sought));
+            return if is_again { Fill::Paths } else { Fill::None };
         }
         let mut generations = self.generations.borrow_mut();
         let entry = generations.get(&sought, &self.limits);
@@ -181,7 +193,7 @@ impl ResponseCache {
     }
 
     /// Whether the path was requested recently; notes that it was.
-    fn is_again(&self, sought: &Sought<'_>) -> bool {
+    pub(super) fn is_again(&self, sought: &Sought<'_>) -> bool {
         let hash = self.hasher.hash_one(sought);
         let mut once = self.once.borrow_mut();
         let index = usize::try_from(hash).unwrap_or(0) % once.len().max(1);
@@ -226,6 +238,7 @@ impl ResponseCache {
         }
         if validity.is_fresh(&engine.files, engine.handle.change_source()) {
             let response = Rc::new(response.valid_while(validity));
+            self.share(request, path, &response);
             let code = |keys: &VariantKeys| keys.of(request);
             self.insert(
                 request.host.id,
@@ -245,6 +258,12 @@ impl ResponseCache {
             generations.load.take_off(removed.weight(path));
         }
         generations.old.remove(&sought);
+    }
+
+    /// Caches a response that no variant key distinguishes.
+    pub(super) fn insert_only(&self, request: &Request, path: &[u8], response: Rc<CachedResponse>) {
+        let (keys, new) = (VariantKeys::default(), New::Response(response));
+        self.insert(request.host.id, path, &keys, |keys| keys.of(request), new);
     }
 
     /// `code` returns the values of variant keys in the request.

@@ -20,8 +20,8 @@ const HEAD_WORDS: usize = 2 * LOCK_WORDS;
 
 const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= LOCK_WORDS * size_of::<AtomicU64>());
 
-/// Words, all 0 at first, and their lock.
-pub(super) struct Memory {
+/// Memory that all processes forked from its maker share: words, all 0 at first, and their lock.
+pub struct Memory {
     start: NonNull<AtomicU64>,
     count: usize,
 }
@@ -112,7 +112,7 @@ impl Drop for Memory {
 }
 
 /// The held lock.
-pub(super) struct Guard<'m>(&'m Memory);
+pub struct Guard<'m>(&'m Memory);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {

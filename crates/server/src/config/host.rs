@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use conf::values::VirtualHostAddress;
 use conf::{Arg, Defines, Span};
+use rt::SharedCache;
 use wire::MethodRegistry;
 
 use crate::api::hooks::{DefinedProviders, Phase};
 use crate::config::build::Build;
 use crate::config::canonical::Identity;
 use crate::config::registry::{Registry, Slots};
+use crate::config::section::fresh_id;
 use crate::config::version;
 use crate::config::vhost::VhostTable;
 use crate::core::CoreServer;
@@ -147,6 +149,11 @@ pub struct Server {
     pub contents: Contents,
     /// The mirror of the file system.
     pub files: Arc<Files>,
+    /// Responses that all processes and threads of the generation share; none if a thread serves
+    /// many connections, since it learns soon enough by itself.
+    pub shared_responses: OnceLock<SharedCache>,
+    /// The ids of the configuration's sections are below this.
+    pub section_ids: u64,
 }
 
 impl Server {
@@ -169,6 +176,8 @@ impl Server {
         Server {
             contents: Contents::default(),
             files: Arc::default(),
+            shared_responses: OnceLock::new(),
+            section_ids: fresh_id(),
             vhosts: VhostTable::new(&hosts),
             has_pre_translate: !registry.hooks.phase(Phase::PreTranslateName).is_empty(),
             registry,

@@ -215,7 +215,11 @@ impl Engine {
         scoreboard: mpm::Scoreboard,
     ) -> Engine {
         Engine {
-            plans: PlanCache::new(server.registry.clone(), layer_bytes_limit(&handle)),
+            plans: PlanCache::new(
+                server.registry.clone(),
+                server.section_ids,
+                layer_bytes_limit(&handle),
+            ),
             htaccess: HtaccessCache::new(htaccess_bytes_limit(&handle)),
             files: server.files.clone(),
             digests: DigestCache::default(),

@@ -43,6 +43,8 @@ pub struct Layer {
     pub dir: Slots,
     /// Its lifetime.
     pub lifetime: Lifetime,
+    /// The same in all loops of a generation; `None` if it is not of the configuration alone.
+    common_id: Option<u64>,
     /// Its own size in bytes, with its plans.
     bytes: Cell<usize>,
     /// By host.
@@ -50,9 +52,14 @@ pub struct Layer {
 }
 
 impl Layer {
-    fn new(dir: Slots, lifetime: Lifetime, bytes: usize) -> Rc<Layer> {
+    fn new(dir: Slots, lifetime: Lifetime, common_id: Option<u64>, bytes: usize) -> Rc<Layer> {
         let (bytes, plans) = (Cell::new(bytes), RefCell::default());
-        Rc::new(Layer { id: fresh_id(), dir, lifetime, bytes, plans })
+        Rc::new(Layer { id: fresh_id(), dir, lifetime, common_id, bytes, plans })
+    }
+
+    /// The id by which other loops of the generation know it ([`PlanCache::common`]).
+    pub fn common_id(&self) -> Option<u64> {
+        self.common_id
     }
 
     /// The bytes that it keeps alive if a holder outlives its place in the cache; 0 if it comes
@@ -138,17 +145,29 @@ pub struct Part<'p> {
     id: u64,
     dir: &'p Slots,
     lifetime: Lifetime,
+    common_id: CommonId,
+}
+
+/// What other loops know a part by.
+#[derive(Clone, Copy)]
+enum CommonId {
+    /// The id of a section, if it was read before the fork.
+    Section,
+    /// That of a layer.
+    Layer(Option<u64>),
 }
 
 impl<'p> From<&'p Section> for Part<'p> {
     fn from(section: &'p Section) -> Part<'p> {
-        Part { id: section.id, dir: &section.dir, lifetime: section.lifetime }
+        let common_id = CommonId::Section;
+        Part { id: section.id, dir: &section.dir, lifetime: section.lifetime, common_id }
     }
 }
 
 impl<'p> From<&'p Layer> for Part<'p> {
     fn from(layer: &'p Layer) -> Part<'p> {
-        Part { id: layer.id, dir: &layer.dir, lifetime: layer.lifetime }
+        let common_id = CommonId::Layer(layer.common_id);
+        Part { id: layer.id, dir: &layer.dir, lifetime: layer.lifetime, common_id }
     }
 }
 
@@ -158,6 +177,10 @@ pub struct PlanCache {
     /// By [`Host::dir_id`].
     roots: RefCell<HashMap<u32, Rc<Layer>>>,
     layers: RefCell<HashMap<(u64, u64), Rc<Layer>>>,
+    /// The layers of the configuration alone, by their common id.
+    common: RefCell<HashMap<u64, Rc<Layer>>>,
+    /// Ids of sections that were read before the fork are below this.
+    section_ids: u64,
     bound: RefCell<BoundHooks>,
     recorder: Option<Rc<Recorder>>,
     /// The size of the layers with their plans.
@@ -167,12 +190,14 @@ pub struct PlanCache {
 
 impl PlanCache {
     /// Returns an empty cache for the configurations of a registry's modules, of little more than
-    /// `bytes_limit`.
-    pub fn new(registry: Arc<Registry>, bytes_limit: usize) -> PlanCache {
+    /// `bytes_limit`. Ids of sections that were read before the fork are below `section_ids`.
+    pub fn new(registry: Arc<Registry>, section_ids: u64, bytes_limit: usize) -> PlanCache {
         PlanCache {
             registry,
             roots: RefCell::default(),
             layers: RefCell::default(),
+            common: RefCell::default(),
+            section_ids,
             bound: RefCell::default(),
             recorder: None,
             bytes: Cell::new(0),
@@ -196,8 +221,27 @@ impl PlanCache {
     /// The initial layer of a host's requests.
     pub fn root(&self, host: &Host) -> Rc<Layer> {
         let mut roots = self.roots.borrow_mut();
-        let new = || Layer::new(host.dir.clone(), Lifetime::Configuration, 0);
+        let new = || {
+            let id = mixed(ROOT, host.dir_id.into());
+            let layer = Layer::new(host.dir.clone(), Lifetime::Configuration, Some(id), 0);
+            self.common.borrow_mut().insert(id, layer.clone());
+            layer
+        };
         roots.entry(host.dir_id).or_insert_with(new).clone()
+    }
+
+    /// The layer that has this common id, if this loop has made it.
+    pub fn common(&self, common_id: u64) -> Option<Rc<Layer>> {
+        self.common.borrow().get(&common_id).cloned()
+    }
+
+    fn common_id(&self, part: Part<'_>) -> Option<u64> {
+        match part.common_id {
+            CommonId::Layer(id) => id,
+            CommonId::Section => (part.lifetime == Lifetime::Configuration
+                && part.id < self.section_ids)
+                .then_some(part.id),
+        }
     }
 
     /// Merges a section, or several joined ones, into a layer. The result is cached as long as both
@@ -225,7 +269,9 @@ impl PlanCache {
         }
         let (dir, bytes) = taken_by(|| make(outer.dir, inner.dir));
         let bytes = bytes + size_of::<Layer>();
-        let layer = Layer::new(dir, outer.lifetime.max(inner.lifetime), bytes);
+        let common_id = self.common_id(outer).zip(self.common_id(inner));
+        let common_id = common_id.map(|(outer, inner)| mixed(outer, inner));
+        let layer = Layer::new(dir, outer.lifetime.max(inner.lifetime), common_id, bytes);
         if let Some(recorder) = &self.recorder {
             recorder.merged(layer.id, key);
         }
@@ -237,6 +283,9 @@ impl PlanCache {
         }
         self.bytes.set(self.bytes.get() + bytes);
         self.layers.borrow_mut().insert(key, layer.clone());
+        if let Some(id) = common_id {
+            self.common.borrow_mut().insert(id, layer.clone());
+        }
         layer
     }
 
@@ -282,10 +331,25 @@ impl PlanCache {
     /// Clears the cache.
     pub fn forget_all(&self) {
         self.layers.borrow_mut().clear();
+        self.common.borrow_mut().clear();
         for root in self.roots.borrow().values() {
             root.plans.borrow_mut().clear();
+            self.common.borrow_mut().extend(root.common_id.map(|id| (id, root.clone())));
         }
         self.bound.borrow_mut().forget_all();
         self.bytes.set(0);
     }
+}
+
+/// The first part of a root's common id.
+const ROOT: u64 = u64::MAX;
+
+/// The id of what is made of two parts (two rounds of the mixer of MurmurHash3).
+fn mixed(outer: u64, inner: u64) -> u64 {
+    let mix = |mut id: u64| {
+        id = (id ^ (id >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        id = (id ^ (id >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        id ^ (id >> 33)
+    };
+    mix(mix(outer.wrapping_add(0x9e37_79b9_7f4a_7c15)).rotate_left(31) ^ inner)
 }

@@ -26,14 +26,14 @@ use rt::Watcher;
 
 use self::coded::CodedContents;
 use self::directory::Directory;
-use self::fact::{Above, Seen, Stamp};
+use self::fact::{Above, Stamp};
 use self::names::Listings;
 use self::shard::{Limits, Shard};
 use super::path::{self, StatError};
 use crate::files::{FileInfo, FileKind};
 
 pub use self::coded::{CODED_BYTES_LIMIT, CodedContent};
-pub use self::fact::Fact;
+pub use self::fact::{Fact, Seen};
 pub use self::names::LISTINGS_BYTES_LIMIT;
 
 /// Most bytes of a process's facts, including their paths.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rt::ChangeSource;
 use rustix::io::Errno;
 
-use crate::files::mirror::{Fact, Files};
+use crate::files::mirror::{Fact, Files, Seen};
 use crate::files::path;
 use crate::files::{FileInfo, FileKind};
 
@@ -45,6 +45,13 @@ pub enum Validity {
         /// The watcher's stamp when they were last true: while it is the same, they are.
         stamp: Cell<u64>,
     },
+    /// By generations of the watch, which another process or thread has read.
+    Shared {
+        /// What it depends on.
+        dependencies: Box<[Seen]>,
+        /// As above.
+        stamp: Cell<u64>,
+    },
     /// By stat.
     Stat {
         /// The results for each path.
@@ -71,6 +78,22 @@ impl Validity {
             }
         }
         Some(Validity::Mirrored { facts: trace.facts, stamp: Cell::new(u64::MAX) })
+    }
+
+    /// The validity of a response that another process or thread has made.
+    pub fn from_dependencies(dependencies: Box<[Seen]>) -> Validity {
+        Validity::Shared { dependencies, stamp: Cell::new(u64::MAX) }
+    }
+
+    /// Everything that it depends on, for other processes and threads. `None` if that can't be
+    /// expressed in generations of the watch.
+    pub fn dependencies(&self) -> Option<Vec<Seen>> {
+        let Validity::Mirrored { facts, .. } = self else { return None };
+        let mut all = Vec::new();
+        facts.iter().for_each(|fact| fact.add_dependencies(&mut all));
+        all.sort_unstable_by_key(|(id, generation)| (id.number(), *generation));
+        all.dedup();
+        Some(all)
     }
 
     /// The validity of `paths`, if there is no mirror.
@@ -101,6 +124,15 @@ impl Validity {
                 }
                 fresh
             }
+            (Validity::Shared { dependencies, stamp }, ChangeSource::Watcher(watcher)) => {
+                let now = watcher.stamp();
+                let stands = |(id, seen): &Seen| watcher.generation(*id) == *seen;
+                let fresh = now == stamp.get() || dependencies.iter().all(stands);
+                if fresh {
+                    stamp.set(now);
+                }
+                fresh
+            }
             (Validity::Stat { snapshots }, ChangeSource::None) => {
                 snapshots.iter().all(StatSnapshot::is_unchanged)
             }
@@ -111,7 +143,7 @@ impl Validity {
     /// Whether it can be relied upon from now on; `now_us` is the time since the epoch.
     pub fn is_settled(&self, now_us: u64) -> bool {
         match self {
-            Validity::Mirrored { .. } => true,
+            Validity::Mirrored { .. } | Validity::Shared { .. } => true,
             Validity::Stat { snapshots } => {
                 snapshots.iter().all(|snapshot| snapshot.is_settled(now_us))
             }
@@ -137,6 +169,7 @@ impl Validity {
     pub fn bytes(&self) -> usize {
         match self {
             Validity::Mirrored { facts, .. } => facts.len() * size_of::<Arc<Fact>>(),
+            Validity::Shared { dependencies, .. } => size_of_val(&**dependencies),
             Validity::Stat { snapshots } => snapshots
                 .iter()
                 .map(|snapshot| size_of::<StatSnapshot>() + snapshot.path.to_bytes().len())

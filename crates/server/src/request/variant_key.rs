@@ -41,6 +41,16 @@ impl Inputs {
     /// Something that happens for each request: a line in the error log, a look-up of a name.
     pub const ONCE: Inputs = Inputs(8);
 
+    /// As bits, for other processes.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Those of [`bits`](Inputs::bits).
+    pub const fn of_bits(bits: u8) -> Inputs {
+        Inputs(bits)
+    }
+
     /// Whether any of `others` is among these.
     pub const fn any(self, others: Inputs) -> bool {
         self.0 & others.0 != 0
@@ -78,6 +88,11 @@ impl VariantKeys {
     pub fn of(&self, request: &Request) -> u64 {
         let values = self.list.iter().map(|key| u64::from((key.of)(request)));
         values.fold(0, |all, value| all << u16::BITS | value)
+    }
+
+    /// Whether there are none: every request gets the same.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// The noted parts of the request.

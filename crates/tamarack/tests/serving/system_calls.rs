@@ -87,6 +87,40 @@ fn tls_adds_no_calls_but_those_of_the_socket() {
     counts_all(&site, &mut client, "TLS", &KINDS[..4]);
 }
 
+/// What one process has learnt, all know: another one's first request for it makes no look at the
+/// file system, once it has served anything of the same configuration.
+#[test]
+fn what_another_process_was_asked_for_needs_no_look_at_the_file_system() {
+    let site = site("prefork", "StartServers 2\nServerLimit 2\nMaxRequestWorkers 2\n");
+    let mut clients = [site.client(), site.client()];
+    let mut number = 0;
+    let known: Vec<&Kind> = KINDS
+        .iter()
+        .filter(|kind| ["plain", "query", "range", "slash"].contains(&kind.0))
+        .collect();
+    // Each connection has a process of its own.
+    for client in &mut clients {
+        request(client, &("other", "GET /one/empty.txt", "", 200), &mut number, "");
+    }
+    for kind in &known {
+        for _ in 0..BEFORE {
+            request(&mut clients[0], kind, &mut number, kind.2);
+        }
+    }
+    let children = site.children();
+    let traces: Option<Vec<Trace>> =
+        children.iter().map(|child| Trace::of(&site, &child.to_string())).collect();
+    let Some(traces) = traces else { return eprintln!("skipped: strace may not trace") };
+    for kind in known {
+        request(&mut clients[1], kind, &mut number, kind.2);
+    }
+    for trace in traces {
+        let calls = trace.stop();
+        let looks = ["newfstatat", "openat", "open", "statx", "readlink", "readlinkat"];
+        assert!(!calls.keys().any(|name| looks.contains(&name.as_str())), "{calls:?}");
+    }
+}
+
 /// Counts and judges the calls of all kinds. False if calls can't be counted here.
 fn counts_all(site: &Site, client: &mut Client, context: &str, kinds: &[Kind]) -> bool {
     let mut number = 0;
@@ -148,12 +182,16 @@ struct Trace {
 impl Trace {
     /// `None` if there is no tracer, or it can't attach.
     fn start(site: &Site) -> Option<Trace> {
-        let (file, said) = (site.path("logs/calls"), site.path("logs/tracer"));
-        let process = site.children().first()?.to_string();
+        Trace::of(site, &site.children().first()?.to_string())
+    }
+
+    fn of(site: &Site, process: &str) -> Option<Trace> {
+        let path = |kind| site.path(&format!("logs/{kind}-{process}"));
+        let (file, said) = (path("calls"), path("tracer"));
         let mut tracer = Command::new("strace")
             .args(["-f", "-o"])
             .arg(&file)
-            .args(["-p", &process])
+            .args(["-p", process])
             .stdin(Stdio::null())
             .stderr(fs::File::create(&said).unwrap())
             .spawn()

@@ -85,6 +85,17 @@ impl Directory {
         info.kind == FileKind::Directory && !is_symlink && identity == self.identity
     }
 
+    /// Adds everything that it depends on, with the generations at which it was true.
+    pub fn add_dependencies(&self, all: &mut Vec<Seen>) {
+        let name = self.name.as_ref();
+        all.extend(name.map(|(id, seen)| (*id, seen.load(Ordering::Acquire))));
+        all.extend(self.way.iter().flatten());
+        all.push(self.watch.life());
+        if let Some(above) = &self.above {
+            above.add_dependencies(all);
+        }
+    }
+
     /// Whether it is `other`, or below it.
     pub fn is_or_is_below(&self, other: &Arc<Directory>) -> bool {
         let mut directory = Some(self);

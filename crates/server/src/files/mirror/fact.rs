@@ -10,7 +10,7 @@ use crate::files::FileInfo;
 use crate::files::path::{Entry, StatError};
 
 /// A name's counter in the watch, and its generation.
-pub(super) type Seen = (WatchId, u64);
+pub type Seen = (WatchId, u64);
 
 /// The entry at a path. It is immutable; if it is no longer true, it is replaced.
 pub struct Fact {
@@ -126,6 +126,17 @@ impl Fact {
                     Above::NoDirectory(fact) => fact.is_true(watcher),
                 }
         })
+    }
+
+    /// Adds everything that it depends on, with the generations at which it was true.
+    pub(crate) fn add_dependencies(&self, all: &mut Vec<Seen>) {
+        all.extend(self.name.iter().chain(&self.members).chain(&self.way));
+        all.extend(self.directory.as_ref().map(|directory| directory.watch.life()));
+        match &self.above {
+            Above::Nothing => {}
+            Above::Directory(above) => above.add_dependencies(all),
+            Above::NoDirectory(fact) => fact.add_dependencies(all),
+        }
     }
 
     /// The bytes of memory, including those of its directory.

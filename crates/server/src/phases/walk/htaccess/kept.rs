@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_a_limit_in_bytes() {
-        let plans = PlanCache::new(Arc::new(Registry::new(Vec::new())), usize::MAX);
+        let plans = PlanCache::new(Arc::new(Registry::new(Vec::new())), 0, usize::MAX);
         let cache = HtaccessCache::new(10_000);
         keep(&cache, &plans, "a", 4000, 0);
         keep(&cache, &plans, "a", 4000, 0);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_time_in_the_future_is_not_relied_upon() {
-        let plans = PlanCache::new(Arc::new(Registry::new(Vec::new())), usize::MAX);
+        let plans = PlanCache::new(Arc::new(Registry::new(Vec::new())), 0, usize::MAX);
         let cache = HtaccessCache::new(10_000);
         let future = FileInfo { mtime_us: 9_000_000, ..FileInfo::default() };
         keep(&cache, &plans, "a", 0, future.mtime_us);
