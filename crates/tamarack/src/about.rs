@@ -137,6 +137,7 @@ pub fn usage(name: &str) -> String {
 {indent} [-v] [-V] [-h] [-l] [-L] [-t] [-T] [-S] [-M] [-X]
        {name} serve DIRECTORY [ADDRESS:PORT]
        {name} explain [OPTIONS] URL
+       {name} lint [OPTIONS]
 Options:
   -D name            : define a name for <IfDefine name>
   -d directory       : the initial ServerRoot
@@ -162,6 +163,7 @@ Options:
   -T                 : skip the check of document roots
   -X                 : run one process in the foreground
   serve DIRECTORY    : serve a folder without a configuration
+  lint               : show lines that do not do what they seem to do (lint --help)
   explain URL        : show what would be answered, and why (explain --help)
 "
     )

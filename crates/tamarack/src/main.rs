@@ -6,6 +6,7 @@ mod cli;
 mod dump;
 mod explain;
 mod folder;
+mod lint;
 mod load;
 mod loader;
 mod manual;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let status = match words.first().and_then(|word| word.to_str()) {
         Some("serve") => folder::serve(&words[1..]),
         Some("explain") => explain::run(&words[1..]),
+        Some("lint") => lint::run(&words[1..]),
         Some("manual") => manual::print(&words[1..]),
         _ => match Arguments::parse(&words) {
             Ok(arguments) => run(&name, &arguments),

@@ -85,6 +85,27 @@ pub struct Winner {
     pub over: Vec<(Place, String)>,
 }
 
+/// A directive that applies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The name as written.
+    pub name: String,
+    /// The arguments.
+    pub args: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// The directives of all places, the outermost first.
+pub fn lines(places: &Places, levels: &[Level]) -> Vec<Line> {
+    let all = levels.iter().flat_map(|level| level.iter()).filter(|one| one.inside.is_none());
+    let line = |one: &Directive| {
+        let (name, args) = (one.name.clone(), one.args.clone());
+        Some(Line { name, args, place: places.of(one.span)? })
+    };
+    all.filter_map(line).collect()
+}
+
 /// A place of the configuration, with its directives.
 type Level = Rc<[Directive]>;
 

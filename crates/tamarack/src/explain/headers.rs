@@ -69,8 +69,14 @@ fn collect(event: &Event, module: &str, origins: &mut HashMap<String, Origin>) {
                 continue;
             }
         };
-        let is_it =
-            |one: &&Event| one.kind == Kind::Directive && one.name.eq_ignore_ascii_case(name);
+        let is_rule = |one: &Event| {
+            let applied = !matches!(one.outcome.as_str(), "no match" | "a condition does not hold");
+            one.kind == Kind::Rule && applied && name.eq_ignore_ascii_case("Location")
+        };
+        let is_it = |one: &&Event| {
+            let is_directive = one.kind == Kind::Directive && one.name.eq_ignore_ascii_case(name);
+            is_directive || is_rule(one)
+        };
         let span = event.events.iter().rev().find(is_it).and_then(|one| one.span);
         let origin = Origin { module: module.to_owned(), span };
         origins.insert(name.to_ascii_lowercase(), origin);
@@ -80,7 +86,7 @@ fn collect(event: &Event, module: &str, origins: &mut HashMap<String, Origin>) {
 /// The module of a filter; its own name if it is not known.
 fn filter_owner(name: &str) -> &str {
     match name {
-        "DEFLATE" | "INFLATE" => "mod_deflate.c",
+        "DEFLATE" | "INFLATE" | "BYTYPE:DEFLATE" | "BYTYPE:INFLATE" => "mod_deflate.c",
         "BYTERANGE" => "core.c",
         name if name.starts_with("FIXUP_HEADERS") => "mod_headers.c",
         name => name,

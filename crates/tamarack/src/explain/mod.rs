@@ -1,18 +1,23 @@
 //! `tamarack explain URL`: what the server would answer, and why.
 
+mod diff;
 mod effective;
+mod expect;
 mod headers;
 mod json;
 mod options;
-mod places;
+pub mod places;
 mod report;
 mod rows;
 mod session;
 mod target;
 mod text;
+mod why;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Parser;
@@ -20,14 +25,18 @@ use server::host::Server;
 
 use crate::load::{self, Loaded};
 use crate::{dump, settings};
+use expect::{Expectation, Tap};
 use options::Options;
 use report::Report;
 
 pub use session::Session;
-pub use target::Target;
+pub use target::{Target, target_of};
 
 /// The program's name in messages.
 const NAME: &str = "tamarack explain";
+
+/// The longest file of expectations, in bytes.
+const EXPECTED_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The exit status for a wrong command line.
 const WRONG_USE: i32 = 2;
@@ -42,30 +51,110 @@ pub fn run(words: &[OsString]) -> i32 {
             return if wrong.use_stderr() { WRONG_USE } else { 0 };
         }
     };
-    let arguments = options.arguments();
-    let loaded = load::load(NAME, &arguments);
-    let Some(server) = loaded.server.clone() else {
-        dump::report(NAME, arguments.least_level(), &loaded);
-        return 1;
-    };
-    if let Err(why) = become_child(&server) {
-        eprintln!("{NAME}: {why}");
-        return 1;
-    }
-    match explain(&options, &loaded, server) {
-        Ok(text) => {
+    match work(&options) {
+        Ok((text, is_good)) => {
             dump::print(&text);
-            0
+            i32::from(!is_good)
         }
-        Err(why) => {
+        Err(Failure::Configuration) => 1,
+        Err(Failure::Use(why)) => {
             eprintln!("{NAME}: {why}");
             WRONG_USE
         }
     }
 }
 
+/// Why there is no answer.
+enum Failure {
+    /// The configuration has errors, which have been reported.
+    Configuration,
+    /// The command line asks for something impossible.
+    Use(String),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Failure {
+        Failure::Use(why)
+    }
+}
+
+/// The text to print, and whether all expectations are fulfilled.
+fn work(options: &Options) -> Result<(String, bool), Failure> {
+    let of_file = |file: &Path, error: io::Error| format!("{}: {error}", file.display());
+    let read = |file: &PathBuf| {
+        let text = regular::read(file, EXPECTED_BYTES).map_err(|error| of_file(file, error))?;
+        Ok::<_, String>(String::from_utf8_lossy(&text).into_owned())
+    };
+    let expected = options.expect.as_ref().map(read).transpose()?;
+    let expected = expected.as_deref().map(expect::parse).transpose();
+    let expected = expected.map_err(|why| match &options.expect {
+        Some(file) => format!("{}, {why}", file.display()),
+        None => why,
+    })?;
+    // Files of the caller's are opened before the process gives up the caller's rights.
+    let open = |file: &PathBuf| append_to(file).map_err(|error| of_file(file, error));
+    let record = options.record.as_ref().map(open).transpose()?;
+    let (loaded, server) = configuration(options, options.config.clone())?;
+    let before = options.diff.clone().map(|old| configuration(options, Some(old))).transpose()?;
+    become_child(&server)?;
+    if let Some(expected) = expected {
+        return Ok(compare(options, &loaded, server, &expected)?);
+    }
+    let text = match before {
+        Some((old, old_server)) => {
+            let old = ask(options, &old, old_server, async |_, session, report| {
+                text::lines(report, &session.places)
+            })?;
+            let new = ask(options, &loaded, server, async |_, session, report| {
+                text::lines(report, &session.places)
+            })?;
+            text::write_differences(&diff::between(&old, &new), style(options).colour)
+        }
+        None => ask(options, &loaded, server, async |options, session, report| {
+            if let Some(mut file) = record {
+                let line = expect::line(report);
+                writeln!(file, "{line}").map_err(|error| error.to_string())?;
+            }
+            Ok::<_, String>(match &options.why {
+                Some(name) => why::write(report, &session.places, name)?,
+                None if options.json => json::write(report, &session.places),
+                None => text::write(report, &session.places, style(options)),
+            })
+        })??,
+    };
+    Ok((text, true))
+}
+
+/// Opens a file of the caller's for another line.
+fn append_to(file: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(file)
+}
+
+fn configuration(
+    options: &Options,
+    file: Option<PathBuf>,
+) -> Result<(Loaded, Arc<Server>), Failure> {
+    let arguments = options.arguments(file);
+    let loaded = load::load(NAME, &arguments);
+    match loaded.server.clone() {
+        Some(server) => Ok((loaded, server)),
+        None => {
+            dump::report(NAME, arguments.least_level(), &loaded);
+            let variables = arguments.server_root().join("envvars");
+            if variables.exists() && std::env::var_os("APACHE_RUN_USER").is_none() {
+                let file = variables.display();
+                eprintln!("{NAME}: the variables of {file} are not set: run '. {file}' before");
+            }
+            Err(Failure::Configuration)
+        }
+    }
+}
+
 /// Gives up what a child of the server gives up, so that files are judged as `User` and `Group`.
-fn become_child(server: &Arc<Server>) -> Result<(), String> {
+///
+/// # Errors
+/// What could not be given up.
+pub fn become_child(server: &Arc<Server>) -> Result<(), String> {
     if !mpm::privileges::is_root() {
         return Ok(());
     }
@@ -73,19 +162,53 @@ fn become_child(server: &Arc<Server>) -> Result<(), String> {
     mpm::privileges::drop_privileges(&settings).map_err(|failure| failure.to_string())
 }
 
-fn explain(options: &Options, loaded: &Loaded, server: Arc<Server>) -> Result<String, String> {
+/// Makes the report on the command line's request, and passes it to `show`.
+fn ask<T>(
+    options: &Options,
+    loaded: &Loaded,
+    server: Arc<Server>,
+    show: impl AsyncFnOnce(&Options, &Session, &Report) -> T,
+) -> Result<T, String> {
     let url = options.url.as_deref().unwrap_or_default();
     let target = Target::new(url, &options.method, options, &server)?;
     let user = options.user.clone().map(String::into_bytes);
-    let explained = Session::run(loaded, server, user, async |mut session| {
+    let shown = Session::run(loaded, server, user, async |mut session| {
         let answer = session.explain(&target).await?;
         let report = Report::new(&session, &target, &options.method, answer);
-        Ok(match options.json {
-            true => json::write(&report, &session.places),
-            false => text::write(&report, &session.places, style(options)),
-        })
+        Ok(show(options, &session, &report).await)
     });
-    explained.map_err(|error| error.to_string())?
+    shown.map_err(|error| error.to_string())?
+}
+
+/// Explains the requests of expectations; the results as TAP.
+fn compare(
+    options: &Options,
+    loaded: &Loaded,
+    server: Arc<Server>,
+    expected: &[Expectation],
+) -> Result<(String, bool), String> {
+    let user = options.user.clone().map(String::into_bytes);
+    let done = Session::run(loaded, server.clone(), user, async |mut session| {
+        let mut tap = Tap::default();
+        for wanted in expected {
+            let target = match Target::new(&wanted.url, &wanted.method, options, &server) {
+                Ok(target) => target,
+                Err(why) => {
+                    tap.add(wanted, Err(&why));
+                    continue;
+                }
+            };
+            match session.explain(&target).await {
+                Ok(answer) => {
+                    let report = Report::new(&session, &target, &wanted.method, answer);
+                    tap.add(wanted, Ok(&report));
+                }
+                Err(why) => tap.add(wanted, Err(&why)),
+            }
+        }
+        tap.finish()
+    });
+    done.map_err(|error| error.to_string())
 }
 
 fn style(options: &Options) -> text::Style {

@@ -19,7 +19,7 @@ use crate::cli::Arguments;
 #[command(name = "tamarack explain", version, after_help = EXAMPLES)]
 pub struct Options {
     /// The address: a URL, or a path of the main server.
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required_unless_present = "expect")]
     pub url: Option<String>,
     /// Add a header field to the request.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
@@ -52,6 +52,18 @@ pub struct Options {
     /// Define a name for <IfDefine>.
     #[arg(short = 'D', long = "define", value_name = "NAME")]
     pub defines: Vec<OsString>,
+    /// Say only what is responsible for the status, a field of the response, or a directive.
+    #[arg(long, value_name = "HEADER|directive|status", conflicts_with_all = ["json", "quiet"])]
+    pub why: Option<String>,
+    /// Say only what another configuration file answers differently.
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["json", "quiet", "why"])]
+    pub diff: Option<PathBuf>,
+    /// Compare with a file of lines such as `GET /x → 301 /y`, and print TAP.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "json", "why", "diff", "record"])]
+    pub expect: Option<PathBuf>,
+    /// Append the answer to such a file.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
@@ -69,16 +81,19 @@ Examples:
   tamarack explain -H 'Accept-Encoding: gzip' http://localhost/style.css
   tamarack explain --from 203.0.113.9 --user alice http://localhost/admin/
 
-Exit status: 0 if there is an answer, whatever its status; 1 if the configuration has errors; 2 if
-the command line has.";
+  tamarack explain --why X-Frame-Options http://localhost/
+  tamarack explain --diff /etc/apache2.old/apache2.conf http://localhost/
+
+Exit status: 0 if there is an answer, whatever its status; 1 if the configuration has errors, or an
+expectation is not fulfilled; 2 if the command line is wrong.";
 
 impl Options {
-    /// The arguments of the server that name the same configuration.
-    pub fn arguments(&self) -> Arguments {
+    /// The arguments of the server that name a configuration file, or the installed one.
+    pub fn arguments(&self, file: Option<PathBuf>) -> Arguments {
         Arguments {
             server_root: self.server_root.clone(),
             // A file on this command line is relative to where the user is.
-            file: self.config.as_ref().map(|file| std::path::absolute(file).unwrap_or_default()),
+            file: file.map(|file| std::path::absolute(&file).unwrap_or(file)),
             defines: self.defines.iter().cloned().map(OsString::into_vec).collect(),
             skip_document_root: true,
             ..Arguments::default()

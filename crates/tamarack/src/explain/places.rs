@@ -9,6 +9,9 @@ use server::explain::HtaccessFile;
 
 use crate::load::Loaded;
 
+/// The numbers of texts that each file has for itself: macros expand to further ones.
+const TEXTS_OF_FILE: u32 = 4096;
+
 /// A file and a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -44,6 +47,8 @@ pub struct Places {
     root: PathBuf,
     /// The directives of the configuration files.
     pub top: Rc<[Directive]>,
+    /// Files that were read for themselves, by [`Places::add`].
+    others: Vec<Sources>,
     /// By section of an `.htaccess`.
     of_files: HashMap<u64, Rc<[Directive]>>,
     directives: HashMap<Span, Directive>,
@@ -57,6 +62,7 @@ impl Places {
             files: Vec::new(),
             root: loaded.tree.server_root.clone(),
             top: directives(&loaded.tree.nodes),
+            others: Vec::new(),
             of_files: HashMap::new(),
             directives: HashMap::new(),
         };
@@ -75,6 +81,21 @@ impl Places {
         }
     }
 
+    /// The number of the next text for [`Places::add`].
+    pub fn next_text(&self) -> u32 {
+        let own = u32::try_from(self.sources.iter().count()).unwrap_or(u32::MAX);
+        let files = u32::try_from(self.others.len()).unwrap_or(u32::MAX);
+        own.saturating_add(1).saturating_add(files.saturating_mul(TEXTS_OF_FILE))
+    }
+
+    /// Adds a file, and returns its directives.
+    pub fn add(&mut self, tree: conf::Tree) -> Rc<[Directive]> {
+        let all = directives(&tree.nodes);
+        self.index(&all);
+        self.others.push(tree.sources);
+        all
+    }
+
     fn index(&mut self, all: &Rc<[Directive]>) {
         for one in all.iter() {
             self.directives.insert(one.span, one.clone());
@@ -87,7 +108,7 @@ impl Places {
     /// The file and line of a position; `None` if it is in none of these texts.
     pub fn of(&self, span: Span) -> Option<Place> {
         let own = self.files.iter().map(|file| &file.tree.sources);
-        let sources = std::iter::once(&self.sources).chain(own);
+        let sources = std::iter::once(&self.sources).chain(own).chain(&self.others);
         let (name, line) =
             sources.filter(|all| all.get(span.file).is_some()).map(|all| all.place(span)).next()?;
         Some(Place { file: self.short(&name), line })

@@ -4,7 +4,7 @@ use server::explain::{Event, Kind};
 use server::hooks::Phase;
 use server::request::{FileKind, Request};
 
-use super::effective::{self, Winner};
+use super::effective::{self, Line, Winner};
 use super::headers::{self, Field};
 use super::places::{Place, Places};
 use super::session::{Answer, Session};
@@ -38,6 +38,8 @@ pub struct Report {
     pub remembered: Result<(), String>,
     /// The directives that several places set.
     pub winners: Vec<Winner>,
+    /// The directives that apply, the outermost first.
+    pub lines: Vec<Line>,
     /// The response's fields.
     pub fields: Vec<Field>,
     /// The phases in which nothing is configured.
@@ -90,6 +92,7 @@ impl Report {
             host: host_report(session, target, request),
             remembered: remembered(&event),
             winners: effective::winners(places, &levels, &session.server.registry),
+            lines: effective::lines(places, &levels),
             idle: idle(request),
             fields,
             event,

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use server::host::Server;
+use clap::Parser;
+use server::host::{Host, Server};
 
 use super::options::Options;
 
@@ -64,6 +65,30 @@ impl Target {
         let head = head(&parts, method, options)?;
         let host = parts.host.to_owned();
         Ok(Target { url: whole, peer, local, tls, host, head })
+    }
+}
+
+/// A plain GET for a path of a host, at the host's first address without TLS or with it.
+pub fn target_of(server: &Server, host: &Host, path: &str) -> Option<Target> {
+    let label = String::from_utf8(host.label()).ok()?;
+    let (name, port) = match label.rsplit_once(':') {
+        Some((name, port)) => (name.to_owned(), port.parse().ok()?),
+        None => (label, modules::mpm::listens(server).first().map_or(80, |listen| listen.port)),
+    };
+    let is_tls = modules::mpm::listens(server)
+        .iter()
+        .any(|line| line.port == port && line.protocol == "https");
+    let scheme = if is_tls { "https" } else { "http" };
+    let options = Options::try_parse_from(["explain", "/"]).ok()?;
+    let path: String = path.bytes().map(escaped).collect();
+    Target::new(&format!("{scheme}://{name}:{port}{path}"), "GET", &options, server).ok()
+}
+
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'/' | b'.' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
     }
 }
 

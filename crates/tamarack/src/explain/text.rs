@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::diff::{Difference, Line};
 use super::places::{Place, Places};
 use super::report::Report;
 use super::rows::{Group, Row, Writer};
@@ -27,18 +28,49 @@ pub struct Style {
 /// Writes a report.
 pub fn write(report: &Report, places: &Places, style: Style) -> String {
     let mut page = Page { out: String::new(), colour: style.colour };
-    page.verdict(report);
+    page.verdict(report, style.quiet);
     if style.quiet {
         return page.out;
     }
-    let writer = Writer { places, verbose: style.verbose };
-    let mut groups = writer.groups(&report.event);
-    groups.extend(winners(report, style.verbose));
-    groups.push(fields(report));
-    groups.extend(idle(report).filter(|_| style.verbose));
+    let groups = groups(report, places, style.verbose);
     let last = groups.len().saturating_sub(1);
     for (at, group) in groups.iter().enumerate() {
         page.group(group, at == last);
+    }
+    page.out
+}
+
+fn groups(report: &Report, places: &Places, verbose: bool) -> Vec<Group> {
+    let mut groups = Writer { places, verbose }.groups(&report.event);
+    groups.extend(winners(report, verbose));
+    groups.push(fields(report));
+    groups.extend(idle(report).filter(|_| verbose));
+    groups
+}
+
+/// The rows of a report with their headings, the verdict first.
+pub fn lines(report: &Report, places: &Places) -> Vec<Line> {
+    let target = report.location.as_deref().or(report.file.as_deref()).unwrap_or_default();
+    let text = format!("{} {}  {target}", report.status, report.phrase);
+    let verdict = Row { text, ..Row::default() };
+    let of_group = |group: Group| {
+        let name = group.name;
+        group.rows.into_iter().map(move |row| (name.clone(), row))
+    };
+    let rest = groups(report, places, true).into_iter().flat_map(of_group);
+    std::iter::once(("verdict".to_owned(), verdict)).chain(rest).collect()
+}
+
+/// Writes the rows that differ, each under its heading.
+pub fn write_differences(found: &[Difference], colour: bool) -> String {
+    let mut page = Page { out: String::new(), colour };
+    let mut last = None;
+    for (is_new, (group, row)) in found {
+        if last != Some(group) {
+            let _ = writeln!(page.out, "{}", page.painted(BOLD, group));
+            last = Some(group);
+        }
+        page.row(if *is_new { "+ " } else { "- " }, &Row { depth: 0, ..row.clone() });
     }
     page.out
 }
@@ -89,7 +121,7 @@ struct Page {
 }
 
 impl Page {
-    fn verdict(&mut self, report: &Report) {
+    fn verdict(&mut self, report: &Report, is_all: bool) {
         let status = self.painted(status_colour(report.status), &report.status.to_string());
         let target = match (&report.location, &report.file) {
             (Some(location), _) => format!("→ {location}"),
@@ -99,7 +131,11 @@ impl Page {
             },
             (None, None) => String::new(),
         };
-        let _ = writeln!(self.out, "{status} {}  {}", report.phrase, printable(&target));
+        let line = format!("{status} {}  {}", report.phrase, printable(&target));
+        let _ = writeln!(self.out, "{}", line.trim_end());
+        if is_all {
+            return;
+        }
         let length = report.length.map(|length| format!("{length} bytes"));
         let media_type = report.media_type.as_deref().map(printable);
         let handler = report.handler.as_ref().map(|handler| format!("by {}", printable(handler)));

@@ -1,0 +1,94 @@
+//! `tamarack lint`: lines of a configuration that do not do what they seem to do.
+//!
+//! The directives are those that the server reads, `.htaccess` files below the document roots
+//! included; what only an answer shows (source that is sent as text) is asked of the server itself,
+//! as by `tamarack explain`.
+
+mod files;
+mod finding;
+mod order;
+mod rewriting;
+mod sections;
+mod source;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::cli::Arguments;
+use crate::dump;
+use crate::explain::{self, places::Places};
+use crate::load;
+
+pub use finding::{Finding, Severity};
+
+/// The program's name in messages.
+const NAME: &str = "tamarack lint";
+
+/// The exit status for a wrong command line.
+const WRONG_USE: i32 = 2;
+
+/// Shows lines that do not do what they seem to do, each with a remedy.
+///
+/// Nothing is written, connected to or started.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tamarack lint", version, after_help = STATUS)]
+struct Options {
+    /// The configuration file, instead of the installed one.
+    #[arg(long, short = 'f', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The initial ServerRoot.
+    #[arg(short = 'd', long, value_name = "FOLDER")]
+    server_root: Option<PathBuf>,
+    /// Define a name for <IfDefine>.
+    #[arg(short = 'D', long = "define", value_name = "NAME")]
+    defines: Vec<OsString>,
+}
+
+const STATUS: &str = "\
+Exit status: 0 if there is no severe finding, 1 if there is one or the configuration has errors, 2
+if the command line is wrong. Severe are: source that is sent as text, ProxyRequests without a
+Require, and a section that denies access and can't match.";
+
+/// Checks a configuration, and returns the exit status.
+pub fn run(words: &[OsString]) -> i32 {
+    use std::os::unix::ffi::OsStringExt;
+    let name = std::iter::once(OsString::from(NAME));
+    let options = match Options::try_parse_from(name.chain(words.iter().cloned())) {
+        Ok(options) => options,
+        Err(wrong) => {
+            let _ = wrong.print();
+            return if wrong.use_stderr() { WRONG_USE } else { 0 };
+        }
+    };
+    let config = options.config.map(|file| std::path::absolute(&file).unwrap_or(file));
+    let arguments = Arguments {
+        server_root: options.server_root,
+        file: config,
+        defines: options.defines.into_iter().map(OsString::into_vec).collect(),
+        skip_document_root: true,
+        ..Arguments::default()
+    };
+    let loaded = load::load(NAME, &arguments);
+    dump::report(NAME, arguments.least_level(), &loaded);
+    let mut places = Places::new(&loaded);
+    let mut found = Vec::new();
+    let top = places.top.clone();
+    // These need no server: a configuration with errors has them, too.
+    sections::check(&top, &mut found);
+    order::check(&top, &mut found);
+    rewriting::check(&top, rewriting::Scope::Server, &mut found);
+    if let Some(server) = &loaded.server {
+        files::check(server, &mut places, &mut found);
+        match explain::become_child(server) {
+            Ok(()) => source::check(&loaded, server, &mut found),
+            Err(why) => eprintln!("{NAME}: {why}"),
+        }
+    }
+    found.sort_by_key(|one: &Finding| (one.severity, one.span, one.message.clone()));
+    found.dedup();
+    dump::print(&finding::write(&found, &places));
+    let is_severe = found.iter().any(|one| one.severity == Severity::Severe);
+    i32::from(is_severe || loaded.server.is_none())
+}

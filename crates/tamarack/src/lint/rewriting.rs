@@ -1,0 +1,230 @@
+//! Rules of mod_rewrite that do not do what they seem to do.
+
+use super::Finding;
+use crate::explain::places::Directive;
+
+/// Where rules stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The server or a virtual host.
+    Server,
+    /// A folder: `<Directory>` or `.htaccess`.
+    Folder,
+    /// `<Location>`
+    Location,
+}
+
+/// A rule or a condition.
+struct Line<'d> {
+    first: &'d str,
+    second: &'d str,
+    flags: Vec<String>,
+}
+
+/// Checks the rules of a place, and of the sections in it.
+pub fn check(all: &[Directive], scope: Scope, found: &mut Vec<Finding>) {
+    let has_base = all.iter().any(|one| one.name.eq_ignore_ascii_case("RewriteBase"));
+    let set: Vec<&str> = all
+        .iter()
+        .filter(|one| one.name.eq_ignore_ascii_case("SetEnv"))
+        .filter_map(|one| one.args.split_ascii_whitespace().next())
+        .collect();
+    let mut conditions: Vec<(&Directive, Line<'_>)> = Vec::new();
+    let mut ended: Option<&Directive> = None;
+    for one in all {
+        match one.name.to_ascii_lowercase().as_str() {
+            "rewritecond" => {
+                let Some(line) = Line::of(&one.args) else { continue };
+                condition(one, &line, &set, found);
+                conditions.push((one, line));
+            }
+            "rewriterule" => {
+                let Some(line) = Line::of(&one.args) else { continue };
+                unreached(one, ended, found);
+                dangling(&conditions, found);
+                rule(one, &line, scope, has_base, found);
+                if conditions.is_empty() && line.ends_all() {
+                    ended = ended.or(Some(one));
+                }
+                conditions.clear();
+            }
+            _ => {}
+        }
+        if let Some(inside) = &one.inside {
+            let scope = match one.name.to_ascii_lowercase().as_str() {
+                "virtualhost" => Scope::Server,
+                "location" | "locationmatch" => Scope::Location,
+                _ => Scope::Folder,
+            };
+            check(inside, scope, found);
+        }
+    }
+}
+
+impl Line<'_> {
+    fn of(args: &str) -> Option<Line<'_>> {
+        let (first, rest) = word(args)?;
+        let (second, rest) = word(rest)?;
+        let flags = word(rest).map(|(flags, _)| flags).unwrap_or_default();
+        let flags = flags.trim_start_matches('[').trim_end_matches(']');
+        let flags =
+            flags.split(',').map(|flag| flag.trim().to_owned()).filter(|flag| !flag.is_empty());
+        Some(Line { first, second, flags: flags.collect() })
+    }
+
+    fn has(&self, names: &[&str]) -> bool {
+        let name_of =
+            |flag: &String| flag.split('=').next().unwrap_or_default().to_ascii_uppercase();
+        self.flags.iter().any(|flag| names.contains(&name_of(flag).as_str()))
+    }
+
+    /// Whether no rule after this one is reached.
+    fn ends_all(&self) -> bool {
+        let fits_all = ["^", ".*", "^.*", "^.*$", "(.*)", "^(.*)$", "^(.*)", ""];
+        fits_all.contains(&self.first)
+            && self.has(&["L", "LAST", "END", "F", "FORBIDDEN", "G", "GONE"])
+    }
+}
+
+/// A word, perhaps in quotes, and the rest.
+fn word(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    if text.is_empty() {
+        return None;
+    }
+    let quote = text.chars().next().filter(|letter| matches!(letter, '"' | '\''));
+    match quote {
+        Some(quote) => {
+            let inside = text.get(1..)?;
+            let end = inside.find(quote).unwrap_or(inside.len());
+            Some((inside.get(..end)?, inside.get(end + 1..).unwrap_or_default()))
+        }
+        None => {
+            let end = text.find(char::is_whitespace).unwrap_or(text.len());
+            Some(text.split_at(end))
+        }
+    }
+}
+
+fn condition(one: &Directive, line: &Line<'_>, set: &[&str], found: &mut Vec<Finding>) {
+    let mut hint =
+        |message: String, remedy: String| found.push(Finding::hint(one.span, message, remedy));
+    for name in [
+        "HTTP_ACCEPT_LANGUAGE",
+        "HTTP_ACCEPT_ENCODING",
+        "HTTP_X_FORWARDED_FOR",
+        "HTTP_X_FORWARDED_PROTO",
+        "HTTP_ORIGIN",
+    ] {
+        if line.first.contains(&format!("%{{{name}}}")) {
+            let field = field_of(name);
+            hint(
+                format!("%{{{name}}} is always empty: rules know only a few fields by such names"),
+                format!("write %{{HTTP:{field}}}"),
+            );
+        }
+    }
+    let pattern = line.second.trim_start_matches('!');
+    if pattern.to_ascii_lowercase().starts_with("-ip") {
+        hint(
+            format!("'{pattern}' is a regular expression here, not a comparison of addresses"),
+            "write RewriteCond expr \"%{REMOTE_ADDR} -ipmatch '…'\"".to_owned(),
+        );
+    }
+    let number = pattern.trim_start_matches(['<', '>', '=']);
+    let compares = pattern.starts_with(['<', '>']) && !number.is_empty();
+    if compares && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        hint(
+            format!("'{pattern}' compares texts, the longer of which is the greater one"),
+            "compare numbers by -gt, -ge, -lt and -le".to_owned(),
+        );
+    }
+    for name in set.iter().filter(|name| line.first.contains(&format!("%{{ENV:{name}}}"))) {
+        hint(
+            format!("SetEnv {name} is not set yet when rules run"),
+            format!("write SetEnvIf Request_URI ^ {name}=…, which runs before them"),
+        );
+    }
+}
+
+/// A field's name by that of its variable.
+fn field_of(variable: &str) -> String {
+    let words = variable.trim_start_matches("HTTP_").split('_');
+    let word = |word: &str| {
+        let (first, rest) = word.split_at(1);
+        format!("{first}{}", rest.to_ascii_lowercase())
+    };
+    words.map(word).collect::<Vec<_>>().join("-")
+}
+
+fn dangling(conditions: &[(&Directive, Line<'_>)], found: &mut Vec<Finding>) {
+    if let Some((one, line)) = conditions.last()
+        && line.has(&["OR", "ORNEXT"])
+    {
+        found.push(Finding::hint(
+            one.span,
+            "the last condition has [OR]: it holds whatever its input is",
+            "remove [OR] from the last condition of a rule",
+        ));
+    }
+}
+
+fn unreached(one: &Directive, ended: Option<&Directive>, found: &mut Vec<Finding>) {
+    if let Some(before) = ended {
+        found.push(Finding::hint(
+            one.span,
+            format!("never reached: 'RewriteRule {}' ends the rules for every path", before.args),
+            "put it before that rule",
+        ));
+    }
+}
+
+fn rule(one: &Directive, line: &Line<'_>, scope: Scope, has_base: bool, found: &mut Vec<Finding>) {
+    let mut hint =
+        |message: String, remedy: &str| found.push(Finding::hint(one.span, message, remedy));
+    let is_relative =
+        !line.second.starts_with(['/', '-', '%', '$']) && !line.second.contains("://");
+    if scope == Scope::Folder && !has_base && is_relative && line.has(&["R", "REDIRECT"]) {
+        hint(
+            "a relative redirect without RewriteBase shows the folder's path to the client"
+                .to_owned(),
+            "begin the target with a slash, or add RewriteBase",
+        );
+    }
+    if scope == Scope::Folder && line.first.starts_with("^/") {
+        hint(
+            format!(
+                "'{}' can't match here: in a folder the path has no slash in front",
+                line.first
+            ),
+            "remove the slash",
+        );
+    }
+    if scope == Scope::Location {
+        hint(
+            "rules in <Location> work on file names, and rarely do what they seem to".to_owned(),
+            "put it into the virtual host or a <Directory>",
+        );
+    }
+    let known = ["DPI", "DISCARDPATH"];
+    for flag in line.flags.iter().filter(|flag| flag.to_ascii_uppercase().starts_with('D')) {
+        if !known.contains(&flag.to_ascii_uppercase().as_str()) {
+            hint(format!("the flag [{flag}] is unknown, and ignored"), "correct or remove it");
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_words_and_flags() {
+        let line = Line::of("^a$ \"/b c\" [R=301, NC]").unwrap();
+        assert_eq!((line.first, line.second), ("^a$", "/b c"));
+        assert!(line.has(&["R"]) && line.has(&["NC"]) && !line.has(&["L"]));
+        assert!(Line::of("^ - [F]").unwrap().ends_all());
+        assert!(!Line::of("^a - [F]").unwrap().ends_all());
+    }
+}

@@ -1,0 +1,150 @@
+//! Sections that can't match, and a proxy that is open.
+
+use std::path::Path;
+
+use super::Finding;
+use crate::explain::places::Directive;
+
+/// Checks all sections.
+pub fn check(all: &[Directive], found: &mut Vec<Finding>) {
+    let roots = document_roots(all);
+    each(all, &mut |one| {
+        let Some(inside) = &one.inside else { return };
+        let denies = restricts(inside);
+        let finding = match one.name.to_ascii_lowercase().as_str() {
+            "files" | "filesmatch" => files(one),
+            "directory" => directory(one),
+            "location" => location(one, &roots),
+            _ => None,
+        };
+        found.extend(finding.map(|finding| finding.severe_if(denies)));
+    });
+    proxy(all, found);
+}
+
+/// Calls `see` with each directive and those in it.
+pub fn each(all: &[Directive], see: &mut impl FnMut(&Directive)) {
+    for one in all {
+        see(one);
+        if let Some(inside) = &one.inside {
+            each(inside, see);
+        }
+    }
+}
+
+fn document_roots(all: &[Directive]) -> Vec<String> {
+    let mut roots = Vec::new();
+    each(all, &mut |one| {
+        if one.name.eq_ignore_ascii_case("DocumentRoot") {
+            roots.push(bare(&one.args).trim_end_matches('/').to_owned());
+        }
+    });
+    roots
+}
+
+/// Whether directives restrict access.
+fn restricts(inside: &[Directive]) -> bool {
+    let mut restricts = false;
+    each(inside, &mut |one| {
+        let args = one.args.to_ascii_lowercase();
+        restricts |= match one.name.to_ascii_lowercase().as_str() {
+            "require" => !args.starts_with("all granted"),
+            "deny" | "authtype" | "sslrequire" | "sslrequiressl" => true,
+            "satisfy" => args == "all",
+            _ => false,
+        };
+    });
+    restricts
+}
+
+/// An argument without quotes.
+fn bare(args: &str) -> &str {
+    let args = args.trim();
+    let unquoted = args.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    unquoted.unwrap_or(args)
+}
+
+/// A literal argument: `None` for a pattern.
+fn literal(args: &str) -> Option<&str> {
+    let text = bare(args);
+    let is_pattern = text.starts_with('~') || text.contains(['*', '?', '[', '^', '$', '(', '\\']);
+    (!is_pattern).then_some(text)
+}
+
+fn files(one: &Directive) -> Option<Finding> {
+    let text = bare(&one.args);
+    let is_expression = one.name.eq_ignore_ascii_case("FilesMatch") || text.starts_with('~');
+    // `[^/]` and `\/` in an expression are about a slash that is not there.
+    if !text.contains('/') || (is_expression && text.contains("[^/")) {
+        return None;
+    }
+    Some(Finding::hint(
+        one.span,
+        format!("<{} {}> can't match: file names have no slash", one.name, one.args),
+        "name the file alone, and its folder in a <Directory> around it",
+    ))
+}
+
+fn directory(one: &Directive) -> Option<Finding> {
+    let path = literal(&one.args).filter(|path| path.starts_with('/'))?;
+    if Path::new(path).exists() {
+        return None;
+    }
+    Some(Finding::hint(
+        one.span,
+        format!("<Directory {}> can't match: there is no such folder", one.args),
+        "correct the path, which is one of the file system",
+    ))
+}
+
+fn location(one: &Directive, roots: &[String]) -> Option<Finding> {
+    let path = literal(&one.args)?;
+    let is_url = path.contains("://");
+    if !path.starts_with('/') && !is_url {
+        return Some(Finding::hint(
+            one.span,
+            format!("<Location {}> can't match: a URL path begins with a slash", one.args),
+            format!("write <Location /{path}>"),
+        ));
+    }
+    let is_file = |root: &&String| root.len() > 1 && path.starts_with(root.as_str());
+    let root = roots.iter().find(is_file)?;
+    Some(Finding::hint(
+        one.span,
+        format!("<Location {}> can't match: it is a path of the file system", one.args),
+        format!("write <Directory {path}>, or the path of the URL, without {root}"),
+    ))
+}
+
+/// `ProxyRequests On` without a rule for whom.
+fn proxy(all: &[Directive], found: &mut Vec<Finding>) {
+    let mut is_restricted = false;
+    each(all, &mut |one| {
+        let is_proxy = one.name.to_ascii_lowercase().starts_with("proxy");
+        is_restricted |= is_proxy && one.inside.as_ref().is_some_and(|inside| restricts(inside));
+    });
+    each(all, &mut |one| {
+        let is_on = one.name.eq_ignore_ascii_case("ProxyRequests")
+            && bare(&one.args).eq_ignore_ascii_case("on");
+        if is_on && !is_restricted {
+            let finding = Finding::hint(
+                one.span,
+                "every client may use this server as a proxy, for any address",
+                "ProxyPass needs no ProxyRequests: turn it off, or add <Proxy *> with a Require",
+            );
+            found.push(finding.severe_if(true));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_no_literals() {
+        assert_eq!(literal("\"/a b\""), Some("/a b"));
+        assert_eq!(literal("/a*"), None);
+        assert_eq!(literal("~ \"^/a\""), None);
+    }
+}
