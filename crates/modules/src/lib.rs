@@ -52,6 +52,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<loggers::mod_log_forensic::LogForensic>(),
         module::<mappers::mod_alias::Alias>(),
         module::<mappers::mod_dir::Dir>(),
+        module::<mappers::mod_imagemap::Imagemap>(),
         module::<mappers::mod_negotiation::Negotiation>(),
         module::<mappers::mod_rewrite::Rewrite>(),
         module::<metadata::mod_env::Env>(),

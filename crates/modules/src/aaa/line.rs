@@ -28,6 +28,15 @@ pub struct Lines<R> {
 /// The [`Lines`] of a text in memory, borrowed from it but for those that were joined.
 pub struct TextLines<'t>(Lines<&'t [u8]>);
 
+/// The lines of a text in memory with their numbers, without surrounding blanks; those that are
+/// empty or comments as well. A backslash at the end continues a line, which has the number of the
+/// last one then. Source: `ap_cfg_getline`.
+pub struct NumberedLines<'t> {
+    rest: &'t [u8],
+    number: usize,
+    limit: usize,
+}
+
 /// Opens a file of lines.
 ///
 /// # Errors
@@ -141,6 +150,41 @@ impl<'t> Iterator for TextLines<'t> {
     }
 }
 
+impl<'t> NumberedLines<'t> {
+    /// The lines of `text`, up to one that is longer than `limit` bytes.
+    pub fn new(text: &'t [u8], limit: usize) -> NumberedLines<'t> {
+        NumberedLines { rest: text, number: 0, limit }
+    }
+}
+
+impl Iterator for NumberedLines<'_> {
+    type Item = (usize, Vec<u8>);
+
+    fn next(&mut self) -> Option<(usize, Vec<u8>)> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let mut line = Vec::new();
+        loop {
+            let end = self.rest.find_byte(b'\n').unwrap_or(self.rest.len());
+            line.extend_from_slice(self.rest.get(..end).unwrap_or_default());
+            self.rest = self.rest.get(end + 1..).unwrap_or_default();
+            self.number += 1;
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            if line.len() > self.limit {
+                self.rest = b"";
+                return None;
+            }
+            if line.last() != Some(&b'\\') || self.rest.is_empty() {
+                return Some((self.number, cut(&line).to_vec()));
+            }
+            line.pop();
+        }
+    }
+}
+
 /// Trims blanks at both ends.
 fn cut(line: &[u8]) -> &[u8] {
     let line = line.get(word::blanks(line)..).unwrap_or_default();
@@ -194,6 +238,15 @@ mod tests {
         assert_eq!(lines("a\n12345\nb\n", 5), ["a", "12345", "b"]);
         assert_eq!(lines("a\n123456\nb\n", 5), ["a"]);
         assert_eq!(lines("a\n123\\\n456\nb\n", 5), ["a"]);
+    }
+
+    #[test]
+    fn lines_are_counted_with_those_that_continue_them() {
+        let of = |text: &str, limit| NumberedLines::new(text.as_bytes(), limit).collect::<Vec<_>>();
+        let line = |number, text: &str| (number, text.as_bytes().to_vec());
+        assert_eq!(of("", 99), []);
+        assert_eq!(of(" a \\\nb\r\n\n#c", 99), [line(2, "a b"), line(3, ""), line(4, "#c")]);
+        assert_eq!(of("a\n123456\nb\n", 5), [line(1, "a")]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod mod_alias;
 pub mod mod_dir;
+pub mod mod_imagemap;
 pub mod mod_negotiation;
 pub mod mod_rewrite;
 

@@ -31,8 +31,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("dav_fs", "DAVLockDB").inert("DAVLockDB"),
     missing!("dav_lock", "DAVGenericLockDB").inert("DAVGenericLockDB"),
     missing!("ext_filter", "ExtFilterDefine ExtFilterOptions"),
-    missing!("imagemap", "ImapBase ImapDefault ImapMenu")
-        .handlers("imap-file application/x-httpd-imap"),
     missing!(
         "include",
         "SSIEndTag SSIErrorMsg SSIEtag SSILastModified SSILegacyExprParser SSIStartTag \

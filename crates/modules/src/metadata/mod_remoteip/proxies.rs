@@ -5,7 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use bstr::BStr;
 use conf::values::{Subnet, SubnetError};
 
-use crate::aaa::line;
+use crate::aaa::line::{self, NumberedLines};
 
 /// A network of proxies.
 #[derive(Clone)]
@@ -84,10 +84,7 @@ pub(super) fn read(
         format!("{directive}: Could not open file {path}: {why}")
     })?;
     let mut proxies = Vec::new();
-    let (mut number, mut rest) = (0, text.as_slice());
-    while let Some((line, lines, after)) = next_line(rest) {
-        number += lines;
-        rest = after;
+    for (number, line) in NumberedLines::new(&text, LINE_BYTES_MAX) {
         for word in line::words(&line).take_while(|word| !word.starts_with(b"#")) {
             let found = parse(&word, is_internal, directive);
             proxies.extend(found.map_err(|why| format!("{why} at line {number} of {path}"))?);
@@ -96,42 +93,9 @@ pub(super) fn read(
     Ok(proxies)
 }
 
-/// The next line with those that continue it, how many these are, and what follows; `None` at the
-/// end, which a line that is too long is as well (`ap_cfg_getline`).
-fn next_line(text: &[u8]) -> Option<(Vec<u8>, usize, &[u8])> {
-    let (mut line, mut lines, mut rest) = (Vec::new(), 0, text);
-    if text.is_empty() {
-        return None;
-    }
-    loop {
-        let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-        line.extend_from_slice(rest.get(..end).unwrap_or_default());
-        rest = rest.get(end + 1..).unwrap_or_default();
-        lines += 1;
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-        if line.len() > LINE_BYTES_MAX {
-            return None;
-        }
-        if line.last() != Some(&b'\\') || rest.is_empty() {
-            return Some((line, lines, rest));
-        }
-        line.pop();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_counted_with_those_that_continue_them() {
-        let (line, lines, rest) = next_line(b"a \\\nb\r\nc\n").unwrap();
-        assert_eq!((line.as_slice(), lines, rest), (&b"a b"[..], 2, &b"c\n"[..]));
-        assert!(next_line(b"").is_none());
-        assert!(next_line(&[b'x'; LINE_BYTES_MAX + 1]).is_none());
-    }
 
     #[test]
     fn what_is_no_network_is_told_in_apaches_words() {
