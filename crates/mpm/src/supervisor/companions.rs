@@ -91,6 +91,8 @@ impl Supervisor<'_> {
         generation: u32,
         settings: &Settings,
     ) -> Result<(), LoadFailure> {
+        let first = self.companions.records.len();
+        // All before the first fork: each companion closes the others' lines.
         for companion in &settings.companions {
             self.companions.records.push(Record {
                 companion: companion.clone(),
@@ -102,7 +104,9 @@ impl Supervisor<'_> {
                 is_over: false,
                 kill_at: None,
             });
-            self.fork_companion(self.companions.records.len() - 1).map_err(|error| {
+        }
+        for (position, companion) in (first..).zip(&settings.companions) {
+            self.fork_companion(position).map_err(|error| {
                 LoadFailure::new(format!("can't start {}: {error}", companion.name))
             })?;
         }

@@ -93,6 +93,13 @@ fn descriptors(pid: Pid) -> usize {
     links.filter(|link| !link.starts_with("/proc")).count()
 }
 
+/// How many sockets a process has.
+fn sockets(pid: Pid) -> usize {
+    let all = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let places = all.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    places.filter(|place| place.to_string_lossy().starts_with("socket:")).count()
+}
+
 /// The lines for an MPM.
 fn shape(mpm: &str) -> String {
     format!(
@@ -173,6 +180,21 @@ fn a_companion_that_is_killed_takes_its_program_along_and_is_started_again() {
     kill(parent(new), Signal::SIGTERM).unwrap();
     kill(parent(new), Signal::SIGHUP).unwrap();
     assert_eq!(ask(&site, "one", "c"), new);
+}
+
+#[test]
+fn a_companion_has_no_socket_but_its_line() {
+    let mut site = site("companion-sockets", "");
+    site.start();
+    for round in 0..2 {
+        let programs = ["one", "other"].map(|map| ask(&site, map, "a"));
+        for program in programs {
+            assert_eq!(sockets(parent(program)), 1, "round {round}");
+            assert_eq!(sockets(program), 0, "round {round}");
+        }
+        site.restart_gracefully();
+        wait_for_its_end(&site, programs[0]);
+    }
 }
 
 #[test]
