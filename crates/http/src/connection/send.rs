@@ -35,46 +35,57 @@ pub(super) async fn response(
         crate::respond::write_head(request, framing, output);
     }
     let body = std::mem::take(&mut request.response.body);
-    let sent = if request.head.header_only || framing.length == Length::None {
-        stream.write_all(output, timeout).await.map(|()| 0)
+    let mut given = 0;
+    let outcome = if request.head.header_only || framing.length == Length::None {
+        stream.write_all(output, timeout).await
     } else if framing.length == Length::Chunked {
-        chunked(stream, output, body, timeout, request).await
+        chunked(stream, output, body, timeout, request, &mut given).await
     } else {
-        plain(stream, output, body, timeout).await
+        plain(stream, output, body, timeout, &mut given).await
     };
-    request.response.bytes_sent = *sent.as_ref().unwrap_or(&0);
-    Sent { began, says_keep, outcome: sent.map(|_| ()) }
+    request.response.bytes_sent = given;
+    Sent { began, says_keep, outcome }
 }
 
-/// Sends a body unchanged: its length is known, or it ends with the connection.
+/// Sends a body unchanged: its length is known, or it ends with the connection. `given` counts its
+/// bytes, as in Apache: once they are to be sent, whatever the client takes of them.
 async fn plain(
     stream: &mut Stream,
     output: &mut Vec<u8>,
     body: Body,
     timeout: Duration,
-) -> io::Result<u64> {
+    given: &mut u64,
+) -> io::Result<()> {
+    let known = body.length();
+    *given = known.unwrap_or(0);
     match body {
-        Body::Empty => stream.write_all(output, timeout).await.map(|()| 0),
-        Body::Bytes(bytes) => {
-            whole(stream, output, &bytes, timeout).await?;
-            Ok(bytes.len() as u64)
-        }
+        Body::Empty => stream.write_all(output, timeout).await,
+        Body::Bytes(bytes) => whole(stream, output, &bytes, timeout).await,
         Body::File(slice) if slice.length <= ONE_SEND_BYTES => {
             let bytes = read(&slice)?;
-            whole(stream, output, &bytes, timeout).await?;
-            Ok(bytes.len() as u64)
+            whole(stream, output, &bytes, timeout).await
         }
         mut body => {
-            let mut sent = 0;
             while let Some(chunk) = std::future::poll_fn(|cx| body.poll_chunk(cx)).await {
-                sent += piece(stream, output, chunk?, timeout).await?;
+                let chunk = chunk?;
+                if known.is_none() {
+                    *given += length(&chunk);
+                }
+                piece(stream, output, chunk, timeout).await?;
             }
             if !output.is_empty() {
                 stream.write_all(output, timeout).await?;
             }
-            stream.flush(timeout).await?;
-            Ok(sent)
+            stream.flush(timeout).await
         }
+    }
+}
+
+fn length(chunk: &Chunk) -> u64 {
+    match chunk {
+        Chunk::Bytes(bytes) => bytes.len() as u64,
+        Chunk::File(slice) => slice.length,
+        Chunk::Flush => 0,
     }
 }
 
@@ -84,49 +95,38 @@ async fn piece(
     output: &mut Vec<u8>,
     chunk: Chunk,
     timeout: Duration,
-) -> io::Result<u64> {
+) -> io::Result<()> {
     match chunk {
-        Chunk::Bytes(bytes) => {
-            whole(stream, output, &bytes, timeout).await?;
-            output.clear();
-            Ok(bytes.len() as u64)
-        }
+        Chunk::Bytes(bytes) => whole(stream, output, &bytes, timeout).await?,
         Chunk::File(slice) => {
             stream.send_file(output, &slice.file, slice.offset, slice.length, timeout).await?;
-            output.clear();
-            Ok(slice.length)
         }
-        Chunk::Flush => {
-            stream.write_all(output, timeout).await?;
-            output.clear();
-            Ok(0)
-        }
+        Chunk::Flush => stream.write_all(output, timeout).await?,
     }
+    output.clear();
+    Ok(())
 }
 
-/// Sends a body of unknown length in chunks (RFC 9112 section 7.1).
+/// Sends a body of unknown length in chunks (RFC 9112 section 7.1); `given` counts its bytes.
 async fn chunked(
     stream: &mut Stream,
     output: &mut Vec<u8>,
     mut body: Body,
     timeout: Duration,
     request: &Request,
-) -> io::Result<u64> {
-    let mut sent = 0;
+    given: &mut u64,
+) -> io::Result<()> {
     while let Some(chunk) = std::future::poll_fn(|cx| body.poll_chunk(cx)).await {
         let chunk = match chunk? {
             Chunk::Bytes(bytes) if bytes.is_empty() => continue,
             other => other,
         };
-        let length = match &chunk {
-            Chunk::Bytes(bytes) => bytes.len() as u64,
-            Chunk::File(slice) => slice.length,
-            Chunk::Flush => 0,
-        };
+        let length = length(&chunk);
+        *given += length;
         if length > 0 {
             output.extend_from_slice(format!("{length:x}\r\n").as_bytes());
         }
-        sent += piece(stream, output, chunk, timeout).await?;
+        piece(stream, output, chunk, timeout).await?;
         if length > 0 {
             output.extend_from_slice(b"\r\n");
         }
@@ -138,8 +138,7 @@ async fn chunked(
         }
     }
     output.extend_from_slice(b"\r\n");
-    stream.write_all(output, timeout).await?;
-    Ok(sent)
+    stream.write_all(output, timeout).await
 }
 
 async fn whole(

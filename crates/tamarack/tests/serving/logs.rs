@@ -30,6 +30,30 @@ fn a_full_device_stops_the_log_and_not_the_serving() {
     site.assert_serves();
 }
 
+/// As in Apache the size is that of the body that was to be sent; `%O` has the rest of the truth.
+#[test]
+fn a_download_that_its_client_breaks_off_is_logged_with_its_size() {
+    const BYTES: usize = 24 << 20;
+    let mut site = Site::new("broken-off");
+    site.configure("CustomLog logs/access.log \"%U %X %b\"\n");
+    let big = fs::File::create(site.path("htdocs/big")).unwrap();
+    big.set_len(BYTES as u64).unwrap();
+    site.start();
+    let lines = |count: usize| {
+        let log = || fs::read_to_string(site.path("logs/access.log")).unwrap_or_default();
+        site.wait_until("a line", || log().lines().count() == count);
+        log().lines().last().unwrap().to_owned()
+    };
+    // The first is made by the phases, the others come from the cache.
+    for count in 1..=3 {
+        let mut client = site.client();
+        client.ask("/big").unwrap();
+        client.wait_for_bytes(1000).unwrap();
+        drop(client);
+        assert_eq!(lines(count), format!("/big X {BYTES}"));
+    }
+}
+
 /// A small tmpfs, unmounted when dropped.
 struct Mount(std::path::PathBuf);
 
