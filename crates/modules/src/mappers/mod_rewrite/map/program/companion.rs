@@ -103,6 +103,10 @@ impl Asking<'_, '_> {
             return;
         }
         let key = question.message.get(1..).unwrap_or_default();
+        // No child sends it unless it is under foreign control: two lines would be two questions.
+        if key.contains(&b'\n') {
+            return question.answer(&[&[FAILED]]);
+        }
         let Some(running) = &mut self.running else {
             // As in Apache once the program has died.
             return question.answer(&[&[FOUND]]);
@@ -167,5 +171,33 @@ fn pause(quick_deaths: u32) -> Duration {
     match quick_deaths {
         0 | 1 => Duration::ZERO,
         more => Duration::from_millis(100 << more.min(12)).min(PAUSE_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::sync::OnceLock;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_line() {
+        let (arguments, identity, line) = (Vec::new(), None, OnceLock::new());
+        let map = MapProgram { path: "/none".into(), arguments, identity, line };
+        let log: &mut Log<'_> = &mut |_, _, _| {};
+        let wait = Duration::from_secs(1);
+        let (running, start_at) = (None, None);
+        let mut companion =
+            Asking { map: &map, identity: None, wait, log, running, quick_deaths: 0, start_at };
+        let line = Line::new().unwrap();
+        for (message, expected) in [(&b"?key"[..], [FOUND]), (b"?key\nother", [FAILED])] {
+            let answer = line.ask(message).unwrap();
+            companion.answer(line.next().unwrap().unwrap());
+            let mut text = Vec::new();
+            File::from(answer).read_to_end(&mut text).unwrap();
+            assert_eq!(text, expected);
+        }
     }
 }
