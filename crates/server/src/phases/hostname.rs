@@ -68,8 +68,18 @@ pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> S
 
 /// Whether `HostnameLookups` requires the client's name, and it has not been looked up yet.
 pub fn is_unknown(request: &Request) -> bool {
-    let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
-    lookups != HostnameLookups::Off && request.names().is_none_or(|of| of.client.get().is_none())
+    lookups(request) != HostnameLookups::Off
+        && request.names().is_none_or(|of| of.client.get().is_none())
+}
+
+/// The same for the connection's peer, which is not the client if a proxy may name that.
+pub fn is_peer_unknown(request: &Request) -> bool {
+    let names = request.connection.names.get();
+    lookups(request) != HostnameLookups::Off && names.is_none_or(|of| of.client.get().is_none())
+}
+
+fn lookups(request: &Request) -> HostnameLookups {
+    request.plan.core.hostname_lookups.or(HostnameLookups::Off)
 }
 
 /// The same, and some expression uses it.
@@ -80,7 +90,7 @@ pub(crate) fn is_named(request: &Request) -> bool {
 /// The client's name according to `HostnameLookups` (`REMOTE_NAME`); `None` if it has none, or
 /// neither the configuration nor an earlier look-up provides it.
 pub async fn client_name(request: &mut Request) -> Option<&[u8]> {
-    match request.plan.core.hostname_lookups.or(HostnameLookups::Off) {
+    match lookups(request) {
         HostnameLookups::Off => {}
         HostnameLookups::On => look_up_client(request, false).await,
         HostnameLookups::Double => look_up_client(request, true).await,
@@ -90,8 +100,7 @@ pub async fn client_name(request: &mut Request) -> Option<&[u8]> {
 
 /// The client's name, if that name has the client's address (`REMOTE_DOUBLE_REV`).
 pub async fn verified(request: &mut Request) -> Option<&[u8]> {
-    let lookups = request.plan.core.hostname_lookups.or(HostnameLookups::Off);
-    look_up_client(request, lookups == HostnameLookups::Double).await;
+    look_up_client(request, lookups(request) == HostnameLookups::Double).await;
     let holds = verify(request).await;
     request.known_client_name().filter(|_| holds)
 }
@@ -113,12 +122,23 @@ fn of_connection(client: &ConnectionInfo) -> Rc<Names> {
     client.names.get_or_init(Rc::default).clone()
 }
 
+/// Looks up the name of the connection's peer, if `HostnameLookups` requires it.
+pub async fn look_up_peer(request: &mut Request) {
+    if is_peer_unknown(request) {
+        let (names, address) = (of_connection(&request.connection), request.connection.peer.ip());
+        let forget_unverified = lookups(request) == HostnameLookups::Double;
+        look_up_name(request, &names, address, forget_unverified).await;
+    }
+}
+
 async fn look_up_client(request: &mut Request, forget_unverified: bool) {
     let names = of_client(request);
-    if names.client.get().is_some() {
-        return;
+    if names.client.get().is_none() {
+        look_up_name(request, &names, request.useragent_addr.ip(), forget_unverified).await;
     }
-    let address = request.useragent_addr.ip();
+}
+
+async fn look_up_name(request: &Request, names: &Names, address: IpAddr, forget_unverified: bool) {
     let asked = ask(&request.engine, names::name_of, address).await;
     let mut name = asked.and_then(Result::ok).map(lower_case);
     if let Some(found) = name.take_if(|_| forget_unverified) {
@@ -176,6 +196,11 @@ impl Request {
     /// The client's name, if it has been looked up (`REMOTE_NOLOOKUP`).
     pub fn known_client_name(&self) -> Option<&[u8]> {
         self.names()?.client.get()?.as_deref()
+    }
+
+    /// The name of the connection's peer, if it has been looked up.
+    pub fn known_peer_name(&self) -> Option<&[u8]> {
+        self.connection.names.get()?.client.get()?.as_deref()
     }
 
     /// The name of the local address, if it has been looked up.

@@ -13,6 +13,8 @@ pub struct Format {
     parts: Vec<Part>,
     /// Whether it contains `%h`, so that the client's name may have to be looked up first.
     pub names_client: bool,
+    /// The same for `%{c}h` and the name of the connection's peer.
+    pub names_peer: bool,
 }
 
 enum Part {
@@ -75,13 +77,16 @@ impl Format {
         if !literal.is_empty() {
             parts.push(Part::Literal(literal));
         }
-        let names_client = parts.iter().any(|part| match part {
-            Part::Literal(_) => false,
-            Part::Item(directive) | Part::Json(directive) => {
-                matches!(directive.item, Item::ClientName)
-            }
-        });
-        Ok(Format { parts, names_client })
+        let names = |peer: bool| {
+            parts.iter().any(|part| match part {
+                Part::Literal(_) => false,
+                Part::Item(of) | Part::Json(of) => {
+                    matches!(of.item, Item::ClientName { of_connection } if of_connection == peer)
+                }
+            })
+        };
+        let (names_client, names_peer) = (names(false), names(true));
+        Ok(Format { parts, names_client, names_peer })
     }
 
     /// Writes a request's line, without its line end.

@@ -28,7 +28,10 @@ pub enum Value {
 /// A letter with its argument.
 pub enum Item {
     /// `%h`, `%{c}h`: the client's name if it has been looked up, otherwise its address.
-    ClientName,
+    ClientName {
+        /// Whether it is the connection's peer, not mod_remoteip's client.
+        of_connection: bool,
+    },
     /// `%a`, `%{c}a`
     ClientAddress {
         /// Whether it is the connection's peer, not mod_remoteip's client.
@@ -93,6 +96,8 @@ pub enum Item {
     TrailerIn(Vec<u8>),
     /// `%{name}^to`
     TrailerOut(Vec<u8>),
+    /// `%{…}p` or `%{…}P` with a word that they don't know, which is the value.
+    Argument(Vec<u8>),
     /// Another module's item.
     Other(Arc<LogItem>, Vec<u8>),
 }
@@ -104,7 +109,7 @@ pub enum Port {
     Canonical,
     /// The connection's local port.
     Local,
-    /// The connection's remote port.
+    /// The client's port: 0 if only its address is known, from a proxy.
     Remote,
 }
 
@@ -130,7 +135,7 @@ impl Item {
         let of_connection = argument == b"c";
         let item = match name {
             b"a" => Item::ClientAddress { of_connection },
-            b"h" => Item::ClientName,
+            b"h" => Item::ClientName { of_connection },
             b"A" => Item::LocalAddress,
             b"B" => Item::BodyBytes { dash: false },
             b"b" => Item::BodyBytes { dash: true },
@@ -147,16 +152,18 @@ impl Item {
             b"m" => Item::Method,
             b"n" => Item::Note(owned()),
             b"o" => Item::HeaderOut(owned()),
-            b"p" => Item::Port(match argument {
-                b"local" => Port::Local,
-                b"remote" => Port::Remote,
-                _ => Port::Canonical,
-            }),
-            b"P" => Item::Process(match argument {
-                b"tid" => Process::Tid,
-                b"hextid" => Process::HexTid,
-                _ => Process::Pid,
-            }),
+            b"p" => match argument.to_ascii_lowercase().as_slice() {
+                b"" | b"canonical" => Item::Port(Port::Canonical),
+                b"local" => Item::Port(Port::Local),
+                b"remote" => Item::Port(Port::Remote),
+                _ => Item::Argument(owned()),
+            },
+            b"P" => match argument.to_ascii_lowercase().as_slice() {
+                b"" | b"pid" => Item::Process(Process::Pid),
+                b"tid" => Item::Process(Process::Tid),
+                b"hextid" => Item::Process(Process::HexTid),
+                _ => Item::Argument(owned()),
+            },
             b"q" => Item::Query,
             b"r" => return Ok((Item::RequestLine, true)),
             b"R" => return Ok((Item::Handler, true)),
@@ -227,7 +234,13 @@ impl Item {
                 None => borrowed(b""),
             },
             Item::Handler => request.handler.as_deref().and_then(borrowed),
-            Item::ClientName => return request.known_client_name().map(borrowed),
+            Item::ClientName { of_connection: false } => {
+                return request.known_client_name().map(borrowed);
+            }
+            Item::ClientName { of_connection: true } => {
+                return request.known_peer_name().map(borrowed);
+            }
+            Item::Argument(text) => return Some(Some(text.clone().into())),
             Item::CanonicalName => borrowed(request.server_name()),
             Item::ServerName => borrowed(&request.host.identity.name),
             _ => return None,
@@ -237,10 +250,10 @@ impl Item {
     /// Writes a value that the server produces.
     fn own(&self, request: &Request, out: &mut Vec<u8>) -> Value {
         match self {
-            Item::ClientName | Item::ClientAddress { of_connection: false } => {
-                address(request.useragent_addr, out);
+            Item::ClientName { of_connection } | Item::ClientAddress { of_connection } => {
+                let connection = &request.connection;
+                address(if *of_connection { connection.peer } else { request.useragent_addr }, out);
             }
-            Item::ClientAddress { of_connection: true } => address(request.connection.peer, out),
             Item::LocalAddress => address(request.connection.local, out),
             Item::BodyBytes { dash: true } if request.response.bytes_sent == 0 => {
                 return Value::None;
@@ -261,7 +274,7 @@ impl Item {
             },
             Item::Port(Port::Canonical) => number(request.server_port().into(), out),
             Item::Port(Port::Local) => number(request.connection.local.port().into(), out),
-            Item::Port(Port::Remote) => number(request.connection.peer.port().into(), out),
+            Item::Port(Port::Remote) => number(request.useragent_addr.port().into(), out),
             Item::Process(process) => process.write(out),
             Item::Status => number(request.response.status.into(), out),
             Item::Time(time) => {

@@ -143,11 +143,18 @@ impl Settings {
 
 /// Writes the request's lines (`multi_log_transaction`).
 fn log<'r>(bound: Bound<'r, LogConfig>, request: &'r mut Request) -> Step<'r> {
-    if hostname::is_unknown(request)
-        && bound.server.ready.0.iter().any(|log| log.format.names_client)
-    {
+    let any =
+        |names: fn(&Format) -> bool| bound.server.ready.0.iter().any(|log| names(&log.format));
+    let client = hostname::is_unknown(request) && any(|format| format.names_client);
+    let peer = hostname::is_peer_unknown(request) && any(|format| format.names_peer);
+    if client || peer {
         return Step::Pending(Box::pin(async move {
-            hostname::client_name(request).await;
+            if client {
+                hostname::client_name(request).await;
+            }
+            if peer {
+                hostname::look_up_peer(request).await;
+            }
             let mut done = 0;
             let step = |request: &mut Request| write_all(bound, request, &mut done);
             matching::settled(request, step).await.unwrap_or_else(Verdict::Status)

@@ -188,7 +188,7 @@ fn about_client(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
             Some(name) => append(Some(name), out),
             None => put(out, format_args!("{}", request.useragent_addr.ip().to_canonical())),
         },
-        Variable::RemotePort => put(out, format_args!("{}", request.useragent_addr.port())),
+        Variable::RemotePort => put(out, format_args!("{}", client.peer.port())),
         Variable::RemoteUser => append(request.user.as_deref(), out),
         Variable::ConnRemoteAddr => put(out, format_args!("{}", client.peer.ip().to_canonical())),
         Variable::ConnLogId => append(client.log_id.get().as_ref().map(|id| &id[..]), out),
