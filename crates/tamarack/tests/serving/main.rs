@@ -33,6 +33,7 @@ mod idle;
 mod interrupted;
 mod irregular;
 mod killed;
+mod large_directory;
 mod layouts;
 mod limits;
 mod listen;
