@@ -16,16 +16,16 @@ pub const HEAD_BROWSER: u64 = 11_775;
 
 /// Instructions for a connection of [`FEW`] requests: the loop's start, the accept, two requests
 /// that go through the phases, and the first one whose path is known.
-pub const CONNECTION_FEW: u64 = 515_000;
+pub const CONNECTION_FEW: u64 = 325_000;
 
 /// Instructions for a connection of [`MANY`] requests for one file, all with the same head.
-pub const CONNECTION_MANY: u64 = 9_100_000;
+pub const CONNECTION_MANY: u64 = 9_080_000;
 
 /// The same, when no two heads are alike, as in all below.
-pub const CONNECTION_UNLIKE: u64 = 9_430_000;
+pub const CONNECTION_UNLIKE: u64 = 9_410_000;
 
 /// The same with a query, another each time.
-pub const CONNECTION_QUERY: u64 = 9_680_000;
+pub const CONNECTION_QUERY: u64 = 9_660_000;
 
 /// Ranges of 100 bytes.
 pub const CONNECTION_RANGE: u64 = 12_340_000;
@@ -34,10 +34,10 @@ pub const CONNECTION_RANGE: u64 = 12_340_000;
 pub const CONNECTION_NOT_MODIFIED: u64 = 10_830_000;
 
 /// 404 for a fixed name.
-pub const CONNECTION_MISSING: u64 = 9_330_000;
+pub const CONNECTION_MISSING: u64 = 9_300_000;
 
 /// 301 for a folder without its slash.
-pub const CONNECTION_FOLDER: u64 = 9_300_000;
+pub const CONNECTION_FOLDER: u64 = 9_280_000;
 
 /// The requests of a short connection.
 pub const FEW: u32 = 3;

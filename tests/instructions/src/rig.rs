@@ -106,6 +106,7 @@ impl Rig {
         let Rig { folder, server, listener, client } = self;
         let (scoreboard, slot) = Scoreboard::of_one_loop()?;
         let watcher = Arc::new(Watcher::new()?);
+        let configuration = server.clone();
         let outcome = Loop::new("counted").watcher(watcher).start(async move |handle| {
             let service = Service::new(Engine::new(server, handle, slot, scoreboard));
             let acceptor = Acceptor::from_fd(OwnedFd::from(listener))?;
@@ -113,7 +114,7 @@ impl Rig {
             connection::serve(service, accepted).await;
             Ok(())
         })?;
-        outcome.map(|()| Served { folder, client })
+        outcome.map(|()| Served { folder, client, configuration })
     }
 }
 
@@ -121,6 +122,8 @@ impl Rig {
 pub struct Served {
     folder: PathBuf,
     client: JoinHandle<io::Result<u64>>,
+    /// Freed after the measurement: it has thousands of parts, more with every module.
+    configuration: Arc<Server>,
 }
 
 impl Served {
@@ -129,8 +132,10 @@ impl Served {
     /// # Errors
     /// Those of the client.
     pub fn finish(self) -> io::Result<u64> {
-        let received = self.client.join().map_err(|_| io::ErrorKind::Other)?;
-        std::fs::remove_dir_all(&self.folder)?;
+        let Served { folder, client, configuration } = self;
+        drop(configuration);
+        let received = client.join().map_err(|_| io::ErrorKind::Other)?;
+        std::fs::remove_dir_all(&folder)?;
         received
     }
 }
