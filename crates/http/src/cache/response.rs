@@ -9,6 +9,7 @@
 //! [variant keys](server::variant_key::VariantKey) of the request, each variant is cached.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -81,11 +82,15 @@ pub(super) struct Authority {
     pub named_port: Option<u16>,
     pub port: u16,
     pub is_secure: bool,
+    /// The server's address, if that counts.
+    pub address: Option<IpAddr>,
 }
 
 impl Authority {
-    fn of(request: &Request) -> Authority {
+    fn of(request: &Request, inputs: Inputs) -> Authority {
+        let address = request.connection.local.ip();
         Authority {
+            address: inputs.any(Inputs::OWN_ADDRESS).then_some(address),
             name: request.hostname.as_deref().map(Into::into),
             named_port: request.named_port,
             port: request.connection.local.port(),
@@ -98,6 +103,7 @@ impl Authority {
             && self.named_port == request.named_port
             && self.port == request.connection.local.port()
             && self.is_secure == request.connection.tls.is_some()
+            && self.address.is_none_or(|address| address == request.connection.local.ip())
     }
 }
 
@@ -159,6 +165,7 @@ impl CachedResponse {
         content: Content,
     ) -> Result<CachedResponse, NeedsPhases> {
         let inputs = request.depends.variant_keys.inputs();
+        let names = Inputs::AUTHORITY.with(Inputs::OWN_ADDRESS);
         let body_bytes = match &content {
             _ if request.head.header_only => 0,
             Content::Memory(_) | Content::File(_) => {
@@ -186,7 +193,7 @@ impl CachedResponse {
             validators: request.depends.validators.clone(),
             header_only: request.head.header_only,
             inputs,
-            authority: inputs.any(Inputs::AUTHORITY).then(|| Authority::of(request)),
+            authority: inputs.any(names).then(|| Authority::of(request, inputs)),
             validity: None,
         })
     }

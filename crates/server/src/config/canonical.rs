@@ -83,6 +83,12 @@ impl Request {
         }
     }
 
+    /// The server's address on the connection.
+    pub fn own_address(&self) -> std::net::IpAddr {
+        self.looks_at(Inputs::OWN_ADDRESS);
+        self.connection.local.ip()
+    }
+
     /// The server's port, according to `UseCanonicalName` and `UseCanonicalPhysicalPort`.
     pub fn server_port(&self) -> u16 {
         self.looks_at(Inputs::AUTHORITY);

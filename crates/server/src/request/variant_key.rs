@@ -40,6 +40,8 @@ impl Inputs {
     pub const RANGE: Inputs = Inputs(4);
     /// Something that happens for each request: a line in the error log, a look-up of a name.
     pub const ONCE: Inputs = Inputs(8);
+    /// The server's address on the connection.
+    pub const OWN_ADDRESS: Inputs = Inputs(16);
 
     /// As bits, for other processes.
     pub const fn bits(self) -> u8 {

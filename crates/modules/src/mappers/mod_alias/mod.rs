@@ -21,6 +21,7 @@ use server::module::Module;
 use server::path;
 use server::request::Request;
 
+use super::set_context;
 use entry::{Alias as AliasEntry, Pattern, Redirect, Unknown, escape_target};
 
 /// `mod_alias.c`
@@ -139,6 +140,9 @@ fn find_redirect(
             Ok(None) => {}
             Ok(Some(target)) => {
                 record(request, redirect.span);
+                if let Pattern::Prefix(prefix) = &redirect.from {
+                    set_context(request, Some(prefix), redirect.target.as_deref());
+                }
                 return Ok(Some((redirect.status, target)));
             }
             Err(Unknown::Later) => return Err(Stop::Later),
@@ -202,7 +206,7 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
         if alias.dir.preserve_path.or(false)
             && let Some(length) = entry::prefix_length(&request.resource.uri, &whole.path)
         {
-            set_context(request, &whole.path, &found);
+            set_context(request, Some(&whole.path), Some(&found));
             found.extend_from_slice(request.resource.uri.get(length..).unwrap_or_default());
         }
         set_handler(request, whole.handler);
@@ -215,7 +219,7 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
             Ok(Some(found)) => {
                 record(request, entry.span);
                 if let Pattern::Prefix(prefix) = &entry.from {
-                    set_context(request, prefix, &entry.target);
+                    set_context(request, Some(prefix), Some(&entry.target));
                 }
                 set_handler(request, entry.handler);
                 return Ok(below_server_root(request, &found));
@@ -226,12 +230,6 @@ fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Ve
         }
     }
     Ok(None)
-}
-
-/// Sets `CONTEXT_PREFIX` and `CONTEXT_DOCUMENT_ROOT` (`ap_set_context_info`).
-fn set_context(request: &mut Request, prefix: &[u8], document_root: &[u8]) {
-    request.notes.set(b"CONTEXT_PREFIX", prefix);
-    request.notes.set(b"CONTEXT_DOCUMENT_ROOT", document_root);
 }
 
 fn set_handler(request: &mut Request, handler: Option<&'static str>) {

@@ -121,7 +121,7 @@ pub(super) fn append_time(request: &Request, format: &str, out: &mut Vec<u8>) {
 
 /// `DocumentRoot` (`ap_document_root`).
 pub(super) fn document_root(request: &Request) -> &[u8] {
-    request.host.core.document_root.get().map_or(&b"/"[..], Vec::as_slice)
+    request.document_root().unwrap_or(b"/")
 }
 
 /// The folder of `Alias` and similar (`ap_context_document_root`).

@@ -67,8 +67,17 @@ pub fn is_reusable(request: &Request, status: u16) -> bool {
         && matches!(document, None | Some(ErrorDocument::Default))
         && request.response.status == 200
         && request.prev.is_none()
-        && request.notes.is_empty()
+        && request.notes.iter().all(|(name, _)| NOTES_OF_MAPPING.contains(&name))
 }
+
+/// Notes of where the file is, which no page shows.
+const NOTES_OF_MAPPING: [&[u8]; 5] = [
+    b"CONTEXT_DOCUMENT_ROOT",
+    b"CONTEXT_PREFIX",
+    b"DOCUMENT_ROOT",
+    b"alias-forced-type",
+    b"mod_userdir_user",
+];
 
 /// Whether an error response of this status may be cached: it does not end the connection.
 pub const fn is_reusable_status(status: u16) -> bool {

@@ -154,7 +154,7 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
         Variable::ContextPrefix => append(request.notes.get(b"CONTEXT_PREFIX"), out),
         Variable::ContextDocumentRoot => match request.notes.get(b"CONTEXT_DOCUMENT_ROOT") {
             Some(root) => append(Some(root), out),
-            None => append(request.host.core.document_root.get().map(Vec::as_slice), out),
+            None => append(request.document_root(), out),
         },
         _ => false,
     }
@@ -167,9 +167,7 @@ fn about_server(request: &Request, variable: Variable, out: &mut Vec<u8>) -> boo
         Variable::ServerAdmin => {
             append(request.host.core.server_admin.get().map(Vec::as_slice), out)
         }
-        Variable::DocumentRoot => {
-            append(request.host.core.document_root.get().map(Vec::as_slice), out)
-        }
+        Variable::DocumentRoot => append(request.document_root(), out),
         Variable::ServerSoftware => append(Some(request.engine.server.banner.as_bytes()), out),
         // The module magic number of Apache 2.4.
         Variable::ApiVersion => append(Some(b"20120211"), out),
