@@ -5,6 +5,7 @@ pub mod mod_dir;
 pub mod mod_imagemap;
 pub mod mod_negotiation;
 pub mod mod_rewrite;
+pub mod mod_userdir;
 
 use server::request::Request;
 

@@ -54,7 +54,6 @@ pub(super) const FAMILY: &[Missing] = &[
         .satisfied(&[("CheckSpelling", "off")]),
     missing!("systemd", "").needless(),
     missing!("unique_id", ""),
-    missing!("userdir", "UserDir").satisfied(&[("UserDir", "disabled")]),
     missing!(
         "usertrack",
         "CookieDomain CookieExpires CookieHttpOnly CookieName CookieSameSite CookieSecure \
