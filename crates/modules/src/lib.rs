@@ -56,6 +56,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<mappers::mod_negotiation::Negotiation>(),
         module::<mappers::mod_rewrite::Rewrite>(),
         module::<mappers::mod_userdir::Userdir>(),
+        module::<mappers::mod_vhost_alias::VhostAlias>(),
         module::<metadata::mod_env::Env>(),
         module::<metadata::mod_expires::Expires>(),
         module::<metadata::mod_headers::Headers>(),

@@ -6,6 +6,7 @@ pub mod mod_imagemap;
 pub mod mod_negotiation;
 pub mod mod_rewrite;
 pub mod mod_userdir;
+pub mod mod_vhost_alias;
 
 use server::request::Request;
 

@@ -60,10 +60,6 @@ pub(super) const FAMILY: &[Missing] = &[
          CookieStyle CookieTracking"
     )
     .satisfied(&[("CookieTracking", "off")]),
-    missing!(
-        "vhost_alias",
-        "VirtualDocumentRoot VirtualDocumentRootIP VirtualScriptAlias VirtualScriptAliasIP"
-    ),
 ];
 
 /// They configure a protocol that is not supported.
