@@ -55,6 +55,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<mappers::mod_imagemap::Imagemap>(),
         module::<mappers::mod_negotiation::Negotiation>(),
         module::<mappers::mod_rewrite::Rewrite>(),
+        module::<mappers::mod_speling::Speling>(),
         module::<mappers::mod_userdir::Userdir>(),
         module::<mappers::mod_vhost_alias::VhostAlias>(),
         module::<metadata::mod_env::Env>(),

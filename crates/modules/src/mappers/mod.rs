@@ -5,6 +5,7 @@ pub mod mod_dir;
 pub mod mod_imagemap;
 pub mod mod_negotiation;
 pub mod mod_rewrite;
+pub mod mod_speling;
 pub mod mod_userdir;
 pub mod mod_vhost_alias;
 

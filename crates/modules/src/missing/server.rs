@@ -50,8 +50,6 @@ pub(super) const FAMILY: &[Missing] = &[
          SessionDBDDeleteLabel SessionDBDInsertLabel SessionDBDPerUser SessionDBDSelectLabel \
          SessionDBDUpdateLabel"
     ),
-    missing!("speling", "CheckBasenameMatch CheckCaseOnly CheckSpelling")
-        .satisfied(&[("CheckSpelling", "off")]),
     missing!("systemd", "").needless(),
     missing!("unique_id", ""),
     missing!(
