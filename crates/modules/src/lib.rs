@@ -35,6 +35,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<core::mod_macro::Macro>(),
         module::<cache::mod_socache_shmcb::SocacheShmcb>(),
         module::<aaa::mod_access_compat::AccessCompat>(),
+        module::<aaa::mod_allowmethods::Allowmethods>(),
         module::<aaa::mod_auth_basic::AuthBasic>(),
         module::<aaa::mod_authn_core::AuthnCore>(),
         module::<aaa::mod_authn_file::AuthnFile>(),

@@ -7,6 +7,7 @@
 pub mod expression;
 pub mod line;
 pub mod mod_access_compat;
+pub mod mod_allowmethods;
 pub mod mod_auth_basic;
 pub mod mod_authn_core;
 pub mod mod_authn_file;

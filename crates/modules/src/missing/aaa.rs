@@ -4,7 +4,6 @@ use server::missing::{Missing, missing};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
-    missing!("allowmethods", "AllowMethods"),
     missing!(
         "auth_digest",
         "AuthDigestAlgorithm AuthDigestDomain AuthDigestNcCheck AuthDigestNonceLifetime \
