@@ -51,6 +51,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<http::mod_mime::Mime>(),
         module::<loggers::mod_log_debug::LogDebug>(),
         module::<loggers::mod_log_forensic::LogForensic>(),
+        module::<mappers::mod_actions::Actions>(),
         module::<mappers::mod_alias::Alias>(),
         module::<mappers::mod_dir::Dir>(),
         module::<mappers::mod_imagemap::Imagemap>(),

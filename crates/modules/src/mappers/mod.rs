@@ -1,5 +1,6 @@
 //! Apache's `modules/mappers`.
 
+pub mod mod_actions;
 pub mod mod_alias;
 pub mod mod_dir;
 pub mod mod_imagemap;

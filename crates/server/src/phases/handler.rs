@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use crate::api::hooks::{Phase, Step, Verdict};
 use crate::log::Level;
 use crate::phases::process::run_all;
+use crate::phases::subrequest::GivenType;
 use crate::request::{FileKind, Request};
 
 /// Inserts filters and runs the handlers.
@@ -59,7 +60,12 @@ fn name_handler(request: &mut Request) -> Option<Cow<'static, [u8]>> {
             let bare = media_type.get(..end.unwrap_or(media_type.len())).unwrap_or_default();
             Cow::Owned(bare.trim_ascii_end().to_vec())
         }
-        None => Cow::Borrowed(DEFAULT),
+        None => {
+            if let Some(GivenType(given)) = request.kept() {
+                request.response.content_type = Some(given.clone());
+            }
+            Cow::Borrowed(DEFAULT)
+        }
     };
     request.handler = Some(name);
     None

@@ -31,6 +31,20 @@ pub const RECURSION_LIMIT: u16 = 10;
 /// Responds with another URI of this server. Afterwards `request` is the new, completed request,
 /// and the old one is its `prev`. Returns [`Verdict::Done`], or a status if the limit is reached.
 pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
+    redirect(request, uri, None).await
+}
+
+/// Like [`internal_redirect`], for a program that makes something of the resource: its response has
+/// the media type of the resource if it has none (`ap_internal_redirect_handler`).
+pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
+    let media_type = request.response.content_type.clone();
+    redirect(request, uri, media_type.map(GivenType)).await
+}
+
+/// The media type of a response that has none of its own. No handler is chosen by it.
+pub(super) struct GivenType(pub Vec<u8>);
+
+async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -> Verdict {
     let depth = request.depth.redirects + 1;
     if depth > request.host.core.max_internal_redirects() {
         log_limit(request, 124, depth - 1, "internal redirects");
@@ -38,6 +52,9 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     }
     let mut next = request.successor(uri);
     next.depth.redirects = depth;
+    if let Some(given) = given {
+        next.keep(given);
+    }
     let prev = std::mem::replace(request, next);
     request.prev = Some(Box::new(prev));
     let recorded = record(request, Kind::Request, uri);
@@ -142,8 +159,9 @@ pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     sub.file_lookup = true;
     let directory = parent(&request.resource.filename);
     if name.first() == Some(&b'/') {
-        // What lies in the request's directory has a URI beside the request's own.
-        let inside = name.strip_prefix(directory).filter(|_| !directory.is_empty());
+        // Only what lies in the request's directory itself has a URI beside the request's own.
+        let is_beside = |rest: &&[u8]| !directory.is_empty() && !rest.contains(&b'/');
+        let inside = name.strip_prefix(directory).filter(is_beside);
         sub.resource.uri = inside.map_or_else(Vec::new, |rest| join(&request.resource.uri, rest));
         sub.resource.filename = name.to_vec();
     } else {
@@ -335,6 +353,7 @@ impl Request {
         next.useragent_addr = self.useragent_addr;
         next.depth = self.depth.clone();
         next.matching = self.matching.share();
+        next.log_mark.clone_from(&self.log_mark);
         walk::hand_down(self, &mut next);
         if let Some(matched) = self.kept::<walk::MatchedSections>() {
             next.keep(matched.clone());
