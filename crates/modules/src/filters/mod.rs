@@ -3,3 +3,4 @@
 pub mod mod_deflate;
 pub mod mod_filter;
 pub mod mod_reqtimeout;
+pub mod mod_request;

@@ -53,7 +53,6 @@ pub(super) const FAMILY: &[Missing] = &[
     .handlers("lua-script"),
     missing!("ratelimit", "").filters(&[withholding("RATE_LIMIT")]),
     missing!("reflector", "ReflectorHeader").handlers("reflector"),
-    missing!("request", "KeptBodySize"),
     missing!("sed", "InputSed OutputSed").filters(&[withholding("Sed")]),
     missing!("substitute", "Substitute SubstituteInheritBefore SubstituteMaxLineLength")
         .filters(&[withholding("SUBSTITUTE")]),

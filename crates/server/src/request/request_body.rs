@@ -62,6 +62,11 @@ impl BodyIn {
         self.limit = limit;
     }
 
+    /// Sets a limit in bytes unless a lower one is set.
+    pub fn lower_limit(&mut self, limit: u64) {
+        self.limit = Some(self.limit.map_or(limit, |set| set.min(limit)));
+    }
+
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         self.source.is_none()

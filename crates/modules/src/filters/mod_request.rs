@@ -1,0 +1,64 @@
+//! mod_request: keeps the bodies of requests for modules that read them a second time.
+//!
+//! No module does so yet; what remains is the limit, which is one for all bodies.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_request.html>
+
+use conf::Arg;
+use server::context::{Override, Places};
+use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::merge::Setting;
+use server::module::Module;
+use server::request::Request;
+
+/// `mod_request.c`
+pub struct KeptBody;
+
+server::config! {
+    /// Per-directory configuration.
+    pub struct Directory {
+        /// `KeptBodySize`, bytes; 0 for none.
+        limit: Setting<u64>,
+    }
+}
+
+impl Module for KeptBody {
+    const NAME: &'static str = "request_module";
+    const FILE: &'static str = "mod_request.c";
+    type Server = ();
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<KeptBody>] = &[Row::new(
+        "KeptBodySize",
+        Takes::One(kept_body_size),
+        "maximum-bytes",
+        "Sets the size of the bodies of requests that are kept; a longer one is a 413.",
+    )
+    .standing(Places::DIRECTORY, Override::NONE)
+    .default("0")];
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        let keeps = |bound: Bound<'_, Self>| bound.dir.limit.or(0) != 0;
+        hooks.on(Phase::InsertFilter, Rank::LAST, keeps, limit).pure();
+    }
+}
+
+/// Source: `set_kept_body_size`
+fn kept_body_size(cx: &mut Cx<'_, '_, KeptBody>, arg: &Arg) -> Set {
+    let digits = arg.text.trim_ascii_start();
+    let digits = digits.strip_prefix(b"+").unwrap_or(digits);
+    let number = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+    let number = number.and_then(|digits| digits.parse().ok());
+    let Some(limit) = number.filter(|number| i64::try_from(*number).is_ok()) else {
+        let fault = "KeptBodySize must be a valid size in bytes, or zero.";
+        return Err(Fault::new(fault).at(arg));
+    };
+    cx.dir().limit.set(limit);
+    Ok(())
+}
+
+/// Source: `ap_request_insert_filter`
+fn limit<'r>(bound: Bound<'r, KeptBody>, request: &'r mut Request) -> Step<'r> {
+    request.body_in.lower_limit(bound.dir.limit.or(0));
+    Step::OK
+}
