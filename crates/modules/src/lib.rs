@@ -66,6 +66,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_headers::Headers>(),
         module::<metadata::mod_remoteip::Remoteip>(),
         module::<metadata::mod_setenvif::Setenvif>(),
+        module::<metadata::mod_unique_id::UniqueId>(),
         module::<ssl::mod_ssl::Ssl>(),
     ]
 }

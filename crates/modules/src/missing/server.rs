@@ -51,7 +51,6 @@ pub(super) const FAMILY: &[Missing] = &[
          SessionDBDUpdateLabel"
     ),
     missing!("systemd", "").needless(),
-    missing!("unique_id", ""),
     missing!(
         "usertrack",
         "CookieDomain CookieExpires CookieHttpOnly CookieName CookieSameSite CookieSecure \

@@ -249,6 +249,11 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.on(Phase::Handler, Rank::MIDDLE, |_| true, run).handles(name)
     }
 
+    /// Registers the maker of identifiers for log lines (`ap_hook_generate_log_id`).
+    pub fn log_id(&mut self, make: fn(&Request) -> Vec<u8>) {
+        self.table.log_id = Some(make);
+    }
+
     /// Registers TLS.
     pub fn offers_tls(&mut self, hook: TlsHook) {
         self.table.tls = Some(hook);

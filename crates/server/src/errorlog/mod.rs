@@ -82,13 +82,18 @@ impl Request {
     }
 
     /// The identifier in log lines (`%L`), created by the first line that describes the request.
-    pub fn log_id(&self) -> Option<&[u8; 12]> {
-        self.log_mark.get()
+    pub fn log_id(&self) -> Option<&[u8]> {
+        self.log_mark.get().map(|id| &**id)
     }
 
     /// Gives the request an identifier for log lines; returns false if it has one.
     pub(crate) fn mark_log_id(&self) -> bool {
-        self.log_mark.get().is_none() && self.log_mark.set(fresh_log_id()).is_ok()
+        if self.log_mark.get().is_some() {
+            return false;
+        }
+        let make = self.engine.server.registry.hooks.log_id;
+        let id = make.map_or_else(|| fresh_log_id().to_vec(), |make| make(self));
+        self.log_mark.set(id.into()).is_ok()
     }
 
     fn logs_as(&self, module: &str, level: Level) -> bool {

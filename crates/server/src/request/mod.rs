@@ -53,6 +53,9 @@ pub use validators::OwnValidators;
 /// Notes that pure hooks do not read: those of mod_remoteip and mod_log_forensic.
 const NOTES_FOR_LOGS: [&[u8]; 2] = [b"remoteip-proxy-ip-list", b"forensic-id"];
 
+/// The variable of mod_unique_id, which every request has if the module is loaded.
+pub const UNIQUE_ID: &[u8] = b"UNIQUE_ID";
+
 /// A response that was sent without its fields being put into the request.
 pub trait CachedHead {
     /// A field of the response, of those that are the same for every client, except `Server`.
@@ -128,7 +131,7 @@ pub struct Request {
     /// The cached response that it was given.
     pub(crate) given: Option<Rc<dyn CachedHead>>,
     /// [`Request::log_id`]
-    pub(crate) log_mark: std::cell::OnceCell<[u8; 12]>,
+    pub(crate) log_mark: std::cell::OnceCell<Box<[u8]>>,
 }
 
 impl Request {
@@ -197,7 +200,7 @@ impl Request {
 
     /// Whether nothing in the request could change its response.
     pub fn is_untouched(&self) -> bool {
-        self.env.is_empty()
+        self.env.iter().all(|(name, _)| name == UNIQUE_ID)
             && self.notes.iter().all(|(name, _)| NOTES_FOR_LOGS.contains(&name))
             && self.response.headers_out.is_empty()
             && self.response.err_headers_out.is_empty()
@@ -280,9 +283,9 @@ impl Request {
         }
     }
 
-    /// Whether the variables are only those of [`Request::tell_tls`].
+    /// Whether the variables are only those of [`Request::tell_tls`] and [`UNIQUE_ID`].
     pub fn has_plain_env(&self) -> bool {
-        self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI"))
+        self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI" | UNIQUE_ID))
     }
 
     /// A module's directory configuration as merged for this request.

@@ -31,6 +31,7 @@ pub struct HookTable {
     pub(super) child_started: Vec<ServerHook>,
     pub(super) every_second: Vec<fn(&Engine)>,
     pub(super) answered: Vec<fn(&Request)>,
+    pub(crate) log_id: Option<fn(&Request) -> Vec<u8>>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     pub(super) satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
     /// Whether some hook decides access by URI instead of by configuration alone: then subrequests

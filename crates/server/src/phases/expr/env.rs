@@ -150,7 +150,7 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
         Variable::ContentType => append(request.response.content_type.as_deref(), out),
         Variable::Handler => append(request.handler.as_deref(), out),
         Variable::RequestStatus => put(out, format_args!("{}", request.response.status)),
-        Variable::RequestLogId => append(request.log_id().map(|id| &id[..]), out),
+        Variable::RequestLogId => append(request.log_id(), out),
         Variable::ContextPrefix => append(request.notes.get(b"CONTEXT_PREFIX"), out),
         Variable::ContextDocumentRoot => match request.notes.get(b"CONTEXT_DOCUMENT_ROOT") {
             Some(root) => append(Some(root), out),
