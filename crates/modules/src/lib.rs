@@ -67,6 +67,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_remoteip::Remoteip>(),
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<metadata::mod_unique_id::UniqueId>(),
+        module::<metadata::mod_usertrack::Usertrack>(),
         module::<ssl::mod_ssl::Ssl>(),
     ]
 }

@@ -6,4 +6,5 @@ pub mod mod_headers;
 pub mod mod_remoteip;
 pub mod mod_setenvif;
 pub mod mod_unique_id;
+pub mod mod_usertrack;
 pub mod mod_version;

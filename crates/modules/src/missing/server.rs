@@ -51,12 +51,6 @@ pub(super) const FAMILY: &[Missing] = &[
          SessionDBDUpdateLabel"
     ),
     missing!("systemd", "").needless(),
-    missing!(
-        "usertrack",
-        "CookieDomain CookieExpires CookieHttpOnly CookieName CookieSameSite CookieSecure \
-         CookieStyle CookieTracking"
-    )
-    .satisfied(&[("CookieTracking", "off")]),
 ];
 
 /// They configure a protocol that is not supported.

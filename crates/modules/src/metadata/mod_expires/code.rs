@@ -83,16 +83,21 @@ fn unit(word: &[u8]) -> Result<i32, String> {
     if word.is_empty() {
         return Err("bad expires code, missing <type>".to_owned());
     }
-    let lower = word.to_ascii_lowercase();
-    let found = UNITS.iter().find(|(letters, _)| lower.starts_with(letters));
-    found.map(|(_, seconds)| *seconds).ok_or_else(|| {
+    seconds_of(word).ok_or_else(|| {
         let word = BStr::new(word);
         format!("bad expires code, unrecognised <type>'{word}'")
     })
 }
 
+/// The seconds of a unit, which counts by its first letters.
+pub(in crate::metadata) fn seconds_of(unit: &[u8]) -> Option<i32> {
+    let lower = unit.to_ascii_lowercase();
+    let found = UNITS.iter().find(|(letters, _)| lower.starts_with(letters));
+    found.map(|(_, seconds)| *seconds)
+}
+
 /// Takes the next word; it is empty at the end.
-fn next_word(rest: &mut &[u8]) -> Vec<u8> {
+pub(in crate::metadata) fn next_word(rest: &mut &[u8]) -> Vec<u8> {
     let text = rest.trim_ascii_start();
     let Some((word, length)) = conf::word::first_word(text) else {
         *rest = b"";

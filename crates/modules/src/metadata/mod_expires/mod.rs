@@ -2,7 +2,7 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_expires.html>
 
-mod code;
+pub(super) mod code;
 
 use conf::Arg;
 use server::body::Body;
