@@ -47,6 +47,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<filters::mod_deflate::Deflate>(),
         module::<filters::mod_reqtimeout::Reqtimeout>(),
         module::<filters::mod_request::KeptBody>(),
+        module::<generators::mod_asis::Asis>(),
         module::<generators::mod_autoindex::Autoindex>(),
         module::<generators::mod_status::Status>(),
         module::<http::mod_mime::Mime>(),

@@ -12,6 +12,7 @@ pub mod conditional;
 pub mod date;
 pub mod escape;
 pub mod etag;
+pub mod field_lines;
 pub mod host;
 pub mod list;
 pub mod method;

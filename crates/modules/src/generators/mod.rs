@@ -1,4 +1,5 @@
 //! Apache's `modules/generators`.
 
+pub mod mod_asis;
 pub mod mod_autoindex;
 pub mod mod_status;

@@ -4,7 +4,6 @@ use server::missing::{INCLUDES, Missing, missing, transparent, withholding};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
-    missing!("asis", "").handlers("send-as-is httpd/send-as-is"),
     missing!(
         "brotli",
         "BrotliAlterETag BrotliCompressionMaxInputBlock BrotliCompressionQuality \
