@@ -62,6 +62,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<mappers::mod_speling::Speling>(),
         module::<mappers::mod_userdir::Userdir>(),
         module::<mappers::mod_vhost_alias::VhostAlias>(),
+        module::<metadata::mod_cern_meta::CernMeta>(),
         module::<metadata::mod_env::Env>(),
         module::<metadata::mod_expires::Expires>(),
         module::<metadata::mod_headers::Headers>(),

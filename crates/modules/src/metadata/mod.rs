@@ -1,5 +1,6 @@
 //! Apache's `modules/metadata`.
 
+pub mod mod_cern_meta;
 pub mod mod_env;
 pub mod mod_expires;
 pub mod mod_headers;

@@ -4,7 +4,6 @@ use server::missing::{Missing, missing};
 
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
-    missing!("cern_meta", "MetaDir MetaFiles MetaSuffix"),
     missing!("dialup", "ModemStandard"),
     missing!("dumpio", "DumpIOInput DumpIOOutput")
         .satisfied(&[("DumpIOInput", "off"), ("DumpIOOutput", "off")]),
