@@ -217,6 +217,8 @@ impl Writer {
         self.option(authority.named_port, |out, port| out.number(port.into()));
         self.number(authority.port.into());
         self.number(authority.is_secure.into());
+        let address = authority.address.map(|address| address.to_string().into_bytes());
+        self.option(address.as_deref(), Writer::text);
     }
 }
 
@@ -272,7 +274,12 @@ impl<'v> Reader<'v> {
     fn authority(&mut self) -> Option<Authority> {
         let name = self.option(Reader::text)?.map(Into::into);
         let named_port = self.option(Reader::small)?;
-        Some(Authority { name, named_port, port: self.small()?, is_secure: self.number()? != 0 })
+        let (port, is_secure) = (self.small()?, self.number()? != 0);
+        let address = match self.option(Reader::text)? {
+            Some(text) => Some(std::str::from_utf8(text).ok()?.parse().ok()?),
+            None => None,
+        };
+        Some(Authority { name, named_port, port, is_secure, address })
     }
 }
 
@@ -295,8 +302,13 @@ mod tests {
             gid: 8,
             links: 9,
         };
-        let authority =
-            Authority { name: Some((*b"a").into()), named_port: None, port: 80, is_secure: true };
+        let authority = Authority {
+            name: Some((*b"a").into()),
+            named_port: None,
+            port: 80,
+            is_secure: true,
+            address: Some([127, 0, 0, 1].into()),
+        };
         let mut out = Writer(Vec::new());
         out.validators(&validators);
         out.file(&file);
