@@ -51,6 +51,10 @@ pub async fn all(file: &TestFile, place: &Place, session: &mut Session) -> Count
     let renderer = Renderer::new(place, &file.masks).unwrap();
     for item in &file.items {
         let Item::Connection(connection) = item else { continue };
+        if is_proxied(connection) {
+            counts.skipped += connection.requests.len();
+            continue;
+        }
         for (at, block) in connection.requests.iter().enumerate() {
             change(block, place);
             let Some(target) = target(connection, block, place) else {
@@ -68,6 +72,17 @@ pub async fn all(file: &TestFile, place: &Place, session: &mut Session) -> Count
         }
     }
     counts
+}
+
+/// Whether the connection begins with a header of the PROXY protocol, which is no request's.
+fn is_proxied(connection: &Connection) -> bool {
+    const HEADERS: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
+    let steps = connection.requests.iter().flat_map(|block| &block.steps);
+    let mut sent = steps.filter_map(|step| match step {
+        Step::Send(bytes) => Some(bytes),
+        _ => None,
+    });
+    sent.next().is_some_and(|first| HEADERS.iter().any(|header| first.starts_with(header)))
 }
 
 fn change(block: &Block, place: &Place) {
