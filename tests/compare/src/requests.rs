@@ -210,7 +210,7 @@ pub fn lengthen(choice: &mut Choice, request: &mut Request) {
 }
 
 fn field(choice: &mut Choice, request: &mut Request) {
-    let (name, value) = match choice.random.below(25) {
+    let (name, value) = match choice.random.below(27) {
         0 | 24 => ("If-None-Match", tag(choice)),
         1 => ("If-Match", tag(choice)),
         2 | 3 | 22 | 23 => ("If-Modified-Since", date(choice)),
@@ -248,6 +248,19 @@ fn field(choice: &mut Choice, request: &mut Request) {
         20 => (
             "Expect",
             choice.word(&["100-continue", "100-Continue", "200-maybe", "x", "", "100-continue, x"]),
+        ),
+        25 | 26 => (
+            "X-Forwarded-For",
+            choice.word(&[
+                "8.8.8.8",
+                "10.0.0.1",
+                "1.1.1.1, 9.9.9.9",
+                "10.0.0.1, 9.9.9.9, 10.1.0.1",
+                "2001:db8::1",
+                "127.0.0.5",
+                "9.9.9.9,",
+                "",
+            ]),
         ),
         _ => ("Cookie", choice.word(&["a=1", "evil", "a=1; b=2"])),
     };

@@ -81,7 +81,7 @@ const fn row(
 }
 
 /// The modules of all sites.
-pub const MODULES: [&str; 21] = [
+pub const MODULES: [&str; 22] = [
     "access_compat",
     "alias",
     "auth_basic",
@@ -100,6 +100,7 @@ pub const MODULES: [&str; 21] = [
     "macro",
     "mime",
     "negotiation",
+    "remoteip",
     "rewrite",
     "setenvif",
     "status",

@@ -34,6 +34,18 @@ pub const ROWS: &[Row] = &[
     row("setenvif", "SetEnvIfExpr", Fixup, ALL, 5, |choice| {
         format!("\"{}\" {}", choice.expression(2), choice.one(&["V", "bad=1", "V=1", "!bad"]))
     }),
+    row("remoteip", "RemoteIPHeader", Fixup, SERVER, 3, |choice| {
+        choice.word(&["X-Forwarded-For", "X-Forwarded-For", "X-Test"])
+    }),
+    row("remoteip", "RemoteIPProxiesHeader", Fixup, SERVER, 1, |choice| {
+        choice.word(&["X-Test", "X-By"])
+    }),
+    row("remoteip", "RemoteIPInternalProxy", Fixup, SERVER, 2, |choice| {
+        choice.word(&["127.0.0.1", "127.0.0.0/8 10.1", "9.9.9.9 8.8.0.0/255.255.0.0", "10.0.0.1"])
+    }),
+    row("remoteip", "RemoteIPTrustedProxy", Fixup, SERVER, 2, |choice| {
+        choice.word(&["127.0.0.1", "9.9.9.0/24", "2001:db8::/32 127.0.0.1"])
+    }),
     row("filter", "AddOutputFilterByType", Filter, ALL, 3, |choice| {
         choice.word(&[
             "DEFLATE text/html",
