@@ -1,9 +1,9 @@
 //! Responses that all threads and processes of a generation share, as bytes.
 //!
-//! What a thread or process has learnt is stored in a [`SharedCache`], and the others make their
-//! representation from that. The configuration of a response is named by an id that is the same
-//! everywhere ([`Layer::common_id`]): one that a loop has not merged yet has to go through the
-//! phases there once. The dependencies are generations of the watch, which is shared as well.
+//! What one thread or process has cached is stored in a [`SharedCache`], and the others make their
+//! own [`CachedResponse`] from that. The configuration of a response is named by an id that is the
+//! same everywhere ([`server::plan::Layer::common_id`]): a loop that has not merged it yet runs the
+//! phases once. The dependencies are generations of the watch, which is shared as well.
 
 use std::rc::Rc;
 
