@@ -57,6 +57,14 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
         match pass.run(found).await {
             Err(status) | Ok(Outcome::Status(status)) => Verdict::Status(status),
             Ok(Outcome::Unchanged) => pass_through(pass, own_file),
+            // `PT` has a meaning only for a host, but it keeps the result from being a URL.
+            Ok(Outcome::Changed { passed_through: true, .. }) => {
+                if redirect::has_unsafe_query(pass.request, 10411) {
+                    return Verdict::Status(403);
+                }
+                pass.request.response.status = pass.status;
+                go_to(pass, directory, &own_file)
+            }
             Ok(Outcome::Changed { unescaped, .. }) => {
                 finish(pass, directory, unescaped, &own_file, own_args.as_deref())
             }
