@@ -93,6 +93,8 @@ pub enum Message {
     TooManyLookups = 20200,
     /// A file's content could not be hashed.
     DigestFailed = 20201,
+    /// The texts that rules of mod_rewrite make exceed a limit.
+    RewriteTooLong = 20202,
 }
 
 impl Message {

@@ -53,6 +53,7 @@ mod published;
 mod recursion;
 mod repeated;
 mod restart;
+mod rewriting;
 mod shapes;
 mod slow;
 mod stall;

@@ -20,6 +20,10 @@ use super::{Rewrite, random, value};
 
 use std::sync::Arc;
 
+/// Most bytes that one pass through rules may fill into templates. Results with a file name are
+/// limited further, but queries and variables that contain themselves would double each time.
+pub(super) const FILLED_BYTES_LIMIT: usize = 16 << 20;
+
 /// The values of `$1` or `%1`.
 #[derive(Default)]
 pub(super) struct References {
@@ -92,6 +96,8 @@ pub(super) struct Scope<'r> {
     pub of_condition: References,
     /// Header fields read for the current condition.
     pub fields: Vec<Vec<u8>>,
+    /// How much of [`FILLED_BYTES_LIMIT`] is left.
+    pub left: usize,
     /// The log.
     pub trace: Trace,
 }
@@ -136,8 +142,22 @@ impl Scope<'_> {
                     filled.mark_from(start);
                 }
             }
+            self.spend(request, filled.text.len() - start)?;
         }
         Ok(filled)
+    }
+
+    /// Counts what was filled in.
+    fn spend(&mut self, request: &Request, bytes: usize) -> Result<(), u16> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            let uri = BStr::new(&request.resource.uri);
+            let text = format_args!(
+                "mod_rewrite: the rules for '{uri}' make more than {FILLED_BYTES_LIMIT} bytes"
+            );
+            request.log::<Rewrite>(Level::Error, Message::RewriteTooLong.number(), text);
+            500u16
+        })?;
+        Ok(())
     }
 
     /// Appends the value of a reference.

@@ -12,7 +12,7 @@ use server::matching::{self, Stop};
 use server::request::Request;
 
 use super::Rewrite;
-use super::expand::{References, Scope};
+use super::expand::{FILLED_BYTES_LIMIT, References, Scope};
 use super::rule::Rule;
 use super::rule_set::RuleSet;
 use super::settings::{Directory, Settings};
@@ -89,6 +89,7 @@ impl<'r> Pass<'r> {
             of_rule: References::default(),
             of_condition: References::default(),
             fields: Vec::new(),
+            left: FILLED_BYTES_LIMIT,
             trace,
         };
         Pass {
