@@ -109,7 +109,7 @@ fn a_map_that_is_no_readable_file_has_no_keys() {
     site.write("map.txt", "key again\n");
     assert_eq!(value(&site), "again");
     if !is_root() {
-        fs::set_permissions(&map, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&map, fs::Permissions::from_mode(0o0)).unwrap();
         assert_eq!(value(&site), "none");
     }
 }

@@ -14,6 +14,7 @@ mod expand;
 mod flags;
 mod holds;
 pub(crate) mod line;
+mod look_up;
 mod map;
 mod of_directory;
 mod of_server;
