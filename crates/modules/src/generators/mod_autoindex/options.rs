@@ -101,9 +101,10 @@ const ICON_HEIGHT: i64 = 22;
 const COLUMN_BYTES_MAX: i64 = 4096;
 
 impl IndexOptions {
-    /// The flags in force.
+    /// The flags in force. As in Apache, signed ones take effect when configurations merge: those
+    /// of the main server alone do not.
     pub fn flags(&self) -> Flags {
-        self.plain.without(Flags::NONE).with(self.added).without(self.removed)
+        self.plain.without(Flags::NONE)
     }
 
     /// Applies the words of a directive.
@@ -260,7 +261,7 @@ impl Merge for IndexOptions {
             merged.plain = outer.plain.without(Flags::NONE);
             merged.plain = merged.plain.with(merged.added).without(merged.removed);
         } else {
-            merged.plain = inner.plain.with(inner.added).without(inner.removed);
+            merged.plain = inner.plain;
         }
         merged
     }
@@ -293,7 +294,8 @@ mod tests {
         let below = IndexOptions::merge(&none, &options("+XHTML")).flags();
         assert_eq!(below, Flags::XHTML);
         let forgotten = options("+ScanHTMLTitles -IconsAreLinks FancyIndexing +SuppressSize");
-        assert_eq!(forgotten.flags(), Flags::FANCY.with(Flags::NO_SIZE));
+        assert_eq!(forgotten.flags(), Flags::FANCY);
+        assert_eq!(IndexOptions::merge(&outer, &forgotten).flags(), Flags::FANCY);
     }
 
     #[test]
