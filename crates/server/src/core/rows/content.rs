@@ -142,6 +142,8 @@ fn add_default_charset(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn default_type(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    // Without an effect of its own it still makes a configuration, which others are merged with.
+    cx.dir();
     if !arg.is("none") {
         let span = cx.span();
         let (file, line) = cx.build().sources.place(span);
