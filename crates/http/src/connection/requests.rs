@@ -177,12 +177,13 @@ pub(super) async fn make_refusal(
     if !error.notes.is_empty() {
         request.notes.set(b"error-notes", error.notes.as_bytes());
     }
-    let pipe = match error.status {
-        417 | 421 => request_body::attach(connection, active, request),
-        _ => None,
+    let takes_body = matches!(error.status, 417 | 421);
+    let pipe = match takes_body {
+        true => request_body::attach(connection, active, request),
+        false => None,
     };
     errors::die(request, error.status).await;
-    if pipe.is_some() {
+    if takes_body {
         request_body::detach(connection, active, request, pipe).await;
     }
     // If the status itself does not end the connection (417, 421), Apache closes it although it has
