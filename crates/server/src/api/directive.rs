@@ -2,6 +2,8 @@
 //! "did you mean" derive.
 
 mod arity;
+mod erased;
+mod groups;
 
 use std::marker::PhantomData;
 
@@ -9,12 +11,13 @@ use conf::expr::Flags;
 use conf::{Arg, Node, Span};
 
 use crate::api::module::Module;
-use crate::config::build::{Build, raw};
+use crate::config::build::Build;
 use crate::config::context::{Override, Places};
 use crate::config::registry::Slots;
 use wire::method::MethodSet;
 
-use arity::{arity, counted, flag, how_many};
+pub use erased::ErasedRow;
+pub use groups::{count_rows, join_rows};
 
 /// The result of a setter: the error describes what is wrong with the arguments.
 pub type Set = Result<(), Fault>;
@@ -141,32 +144,6 @@ impl<M: Module> Clone for Row<M> {
     }
 }
 impl<M: Module> Copy for Row<M> {}
-
-/// The number of rows in some groups.
-pub const fn count_rows<M: Module>(groups: &[&[Row<M>]]) -> usize {
-    let (mut group, mut total) = (0, 0);
-    while group < groups.len() {
-        total += groups[group].len();
-        group += 1;
-    }
-    total
-}
-
-/// The rows of some groups in one array; `COUNT` is their [number](count_rows).
-pub const fn join_rows<M: Module, const COUNT: usize>(groups: &[&[Row<M>]]) -> [Row<M>; COUNT] {
-    let mut all = [groups[0][0]; COUNT];
-    let (mut group, mut at) = (0, 0);
-    while group < groups.len() {
-        let mut index = 0;
-        while index < groups[group].len() {
-            all[at] = groups[group][index];
-            at += 1;
-            index += 1;
-        }
-        group += 1;
-    }
-    all
-}
 
 impl<M: Module> Row<M> {
     /// Returns a row that is done, has no default, and is for "server config, virtual host".
@@ -315,112 +292,5 @@ impl<'a, 't, M: Module> Cx<'a, 't, M> {
     /// Applies nested directives to the same configurations.
     pub fn apply(&mut self, nodes: &[Node]) {
         self.target.apply(nodes);
-    }
-}
-
-/// A [`Row`] without its module's type.
-pub struct ErasedRow {
-    /// [`Row::name`]
-    pub name: &'static str,
-    /// The owning module's slot.
-    pub slot: usize,
-    /// The owning module's `FILE`.
-    pub module: &'static str,
-    /// [`Row::places`]
-    pub places: Places,
-    /// [`Row::allow`]
-    pub allow: Override,
-    /// [`Row::syntax`]
-    pub syntax: &'static str,
-    /// [`Row::default`]
-    pub default: &'static str,
-    /// [`Row::doc`]
-    pub doc: &'static str,
-    /// [`Row::state`]
-    pub state: State,
-    /// Whether it is a container.
-    pub is_section: bool,
-    set: Box<dyn Fn(&mut Target<'_>, &Node) -> Set + Send + Sync>,
-}
-
-impl ErasedRow {
-    /// Erases `row` of the module in `slot`.
-    pub fn of<M: Module>(row: &'static Row<M>, slot: usize) -> ErasedRow {
-        ErasedRow {
-            name: row.name,
-            slot,
-            module: M::FILE,
-            places: row.places,
-            allow: row.allow,
-            syntax: row.syntax,
-            default: row.default,
-            doc: row.doc,
-            state: row.state,
-            is_section: matches!(row.takes, Takes::Section(_)),
-            set: Box::new(move |target, node| set(row, slot, target, node)),
-        }
-    }
-
-    /// Returns a row of a missing module; its setter reports that.
-    pub(crate) fn missing(
-        module: &'static str,
-        slot: usize,
-        name: &'static str,
-        is_section: bool,
-        set: impl Fn(&mut Target<'_>, &Node) -> Set + Send + Sync + 'static,
-    ) -> ErasedRow {
-        ErasedRow {
-            name,
-            slot,
-            module,
-            places: Places::ALL,
-            allow: Override::NONE,
-            syntax: "",
-            default: "",
-            doc: "",
-            state: State::Partial("its module is not implemented yet"),
-            is_section,
-            set: Box::new(set),
-        }
-    }
-
-    /// Runs the setter on a directive's arguments.
-    pub fn set(&self, target: &mut Target<'_>, node: &Node) -> Set {
-        (self.set)(target, node)
-    }
-}
-
-fn set<M: Module>(row: &Row<M>, slot: usize, target: &mut Target<'_>, node: &Node) -> Set {
-    let mut cx = Cx::<M>::new(target, slot);
-    match row.takes {
-        Takes::Raw(set) => return set(&mut cx, &raw(node)),
-        Takes::Section(set) => {
-            return set(&mut cx, &raw(node), node.children.as_deref().unwrap_or_default());
-        }
-        _ => {}
-    }
-    let args = node.words()?;
-    match (row.takes, counted(row.takes, &args)) {
-        // As in Apache (`invoke_cmd`), further arguments are ignored.
-        (Takes::Nothing(set), _) => set(&mut cx),
-        (Takes::Flag(set), [arg, ..]) => set(&mut cx, flag(row.name, arg)?),
-        (Takes::Flag(_), []) => Err(format!("{} must be On or Off", row.name).into()),
-        (Takes::One(set), [arg]) => set(&mut cx, arg),
-        (Takes::One(_), _) => Err(arity(row, "takes one argument")),
-        (Takes::Two(set), [a, b]) => set(&mut cx, a, b),
-        (Takes::Two(_), _) => Err(arity(row, "takes two arguments")),
-        (Takes::Some { least, most, set }, args) if (least..=most).contains(&args.len()) => {
-            set(&mut cx, args)
-        }
-        (Takes::Some { least, most, .. }, _) => Err(arity(row, &how_many(least, most))),
-        (Takes::Each(_), []) => Err(arity(row, "requires at least one argument")),
-        (Takes::Each(set), args) => args.iter().try_for_each(|arg| set(&mut cx, arg)),
-        (Takes::EachOf(set), [first, rest @ ..]) if !rest.is_empty() => {
-            rest.iter().try_for_each(|arg| set(&mut cx, first, arg))
-        }
-        // Apache tests for text after the first word, and then finds no argument in an empty one.
-        (Takes::EachOf(_), [_]) if args.len() > 1 => Ok(()),
-        (Takes::EachOf(_), _) => Err(arity(row, "requires at least two arguments")),
-        (Takes::Raw(_) | Takes::Section(_), _) => Ok(()),
     }
 }
