@@ -238,14 +238,21 @@ impl Watcher {
     pub fn drain(&self) {
         // In this order: events that are no longer queued were read by a drain that was marked
         // before it read them, and is until they are applied.
-        let is_empty = matches!(rustix::io::ioctl_fionread(&self.fd), Ok(0));
-        if is_empty && self.word(DRAINING).load(Ordering::SeqCst) == 0 {
+        if self.has_no_events() && self.word(DRAINING).load(Ordering::SeqCst) == 0 {
             return;
         }
         let held = self.lock();
-        self.word(DRAINING).store(1, Ordering::SeqCst);
-        self.drain_queue(&held);
+        // The drain that this one waited for may have read everything, and has applied it.
+        if !self.has_no_events() {
+            self.word(DRAINING).store(1, Ordering::SeqCst);
+            self.drain_queue(&held);
+        }
+        // Also after a process that died while it drained.
         self.word(DRAINING).store(0, Ordering::SeqCst);
+    }
+
+    fn has_no_events(&self) -> bool {
+        matches!(rustix::io::ioctl_fionread(&self.fd), Ok(0))
     }
 
     fn drain_queue(&self, held: &Guard<'_>) {

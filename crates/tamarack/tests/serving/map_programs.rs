@@ -86,7 +86,8 @@ fn parent(pid: Pid) -> Pid {
     Pid::from_raw(after_name.split(' ').nth(1).unwrap().parse().unwrap())
 }
 
-/// How many descriptors a process has, without those that measure its children, whose number varies.
+/// How many descriptors a process has, without those that measure its children: their number
+/// varies.
 fn descriptors(pid: Pid) -> usize {
     let all = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let links = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
