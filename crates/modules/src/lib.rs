@@ -17,6 +17,11 @@ pub mod ssl;
 use server::core::{Core, HttpCore};
 use server::module::{ErasedModule, module};
 
+/// The modules of a configuration without LoadModule lines, all MPMs included.
+pub fn unnamed() -> Vec<&'static dyn ErasedModule> {
+    all().into_iter().filter(|module| !module.acts_unasked()).collect()
+}
+
 /// All modules, in the order in which a static httpd would list them.
 pub fn all() -> Vec<&'static dyn ErasedModule> {
     vec![

@@ -60,7 +60,7 @@ impl<'m> Loader<'m> {
         self.loaded.is_empty()
     }
 
-    /// Activates every implemented module.
+    /// Activates every implemented module, except those that act without a directive.
     pub fn take_all(&mut self) {
         self.is_static = true;
     }
@@ -74,7 +74,7 @@ impl<'m> Loader<'m> {
             let named = self.loaded.iter().find(|name| MPMS.contains(name));
             return named.map_or(module.name() == MPMS[0], |name| *name == module.name());
         }
-        let is_fixed = self.is_static && module.missing().is_none();
+        let is_fixed = self.is_static && module.missing().is_none() && !module.acts_unasked();
         is_fixed || ALWAYS.contains(&module.file()) || self.loaded.contains(&module.name())
     }
 

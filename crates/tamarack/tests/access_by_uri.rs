@@ -95,7 +95,7 @@ fn folder() -> PathBuf {
 }
 
 fn server(root: &Path, own: &'static dyn ErasedModule) -> Arc<Server> {
-    let mut modules = modules::all();
+    let mut modules = modules::unnamed();
     modules.push(own);
     let registry = Arc::new(Registry::new(modules));
     let text = format!(

@@ -165,7 +165,7 @@ fn folder() -> io::Result<PathBuf> {
 
 /// Reads the configuration as `tamarack` does for one without LoadModule.
 fn read(folder: &Path) -> io::Result<Server> {
-    let registry = Arc::new(Registry::new(modules::all()));
+    let registry = Arc::new(Registry::new(modules::unnamed()));
     let options = conf::Options { server_root: folder.into(), ..conf::Options::default() };
     let file = folder.join("httpd.conf");
     let (tree, mut found) = conf::read_config(&file, &options, &mut Everything(registry.clone()));

@@ -51,6 +51,8 @@ impl Module for LogDebug {
     const FILE: &'static str = "mod_log_debug.c";
     type Server = Settings;
     type Dir = Directory;
+    // Subrequests are authorised again where it is loaded, as in Apache.
+    const ACTS_UNASKED: bool = true;
     const DIRECTIVES: &'static [Row<LogDebug>] = &[Row::<LogDebug>::new(
         "LogMessage",
         Takes::Some { least: 1, most: 3, set: log_message },

@@ -19,6 +19,7 @@ impl Module for UniqueId {
     const FILE: &'static str = "mod_unique_id.c";
     type Server = ();
     type Dir = ();
+    const ACTS_UNASKED: bool = true;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         hooks.on(Phase::PostReadRequest, Rank::REALLY_FIRST, always, set);

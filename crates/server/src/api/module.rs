@@ -26,6 +26,9 @@ pub trait Module: Sized + Send + Sync + 'static {
     type Server: Config;
     /// The configuration per directory (`create_dir_config`).
     type Dir: Config;
+    /// Whether it changes requests by being loaded, without a directive: a configuration that names
+    /// no modules at all does not have it.
+    const ACTS_UNASKED: bool = false;
     /// Its directives, one row each.
     const DIRECTIVES: &'static [Row<Self>] = &[];
     /// Registers its hooks; called once at startup.
@@ -44,6 +47,10 @@ pub trait ErasedModule: Sync {
     /// The module as a missing one; `None` if it is implemented.
     fn missing(&self) -> Option<&Missing> {
         None
+    }
+    /// [`Module::ACTS_UNASKED`]
+    fn acts_unasked(&self) -> bool {
+        false
     }
     /// The id of the implementing type.
     fn type_id(&self) -> TypeId;
@@ -77,6 +84,9 @@ impl<M: Module> ErasedModule for Of<M> {
     }
     fn file(&self) -> &'static str {
         M::FILE
+    }
+    fn acts_unasked(&self) -> bool {
+        M::ACTS_UNASKED
     }
     fn type_id(&self) -> TypeId {
         TypeId::of::<M>()

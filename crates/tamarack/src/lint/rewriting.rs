@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn lines_have_words_and_flags() {
-        let line = Line::of("^a$ \"/b c\" [R=301, NC]").unwrap();
+        let line = Line::of("^a$ \"/b c\" [R=301,NC]").unwrap();
         assert_eq!((line.first, line.second), ("^a$", "/b c"));
         assert!(line.has(&["R"]) && line.has(&["NC"]) && !line.has(&["L"]));
         assert!(Line::of("^ - [F]").unwrap().ends_all());
