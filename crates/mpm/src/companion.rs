@@ -2,12 +2,12 @@
 //! as a user other than the children's.
 //!
 //! A companion belongs to a generation. The supervisor forks it before the generation's children,
-//! with its own user, and forks it again when it dies. The children ask it through its [`Line`].
-//! There is no order to end: when no process is left that could ask, the companion sees the end of
-//! its line, ends what it has started, and exits.
+//! with its own user, and forks it again when it dies. The children ask it through its [`Line`]. No
+//! message ends it: when no process is left that could ask, the companion sees the end of its line,
+//! ends what it has started, and exits.
 //!
-//! A companion has one thread and none of the server's sockets. It must not trust what it is asked:
-//! the children have fewer rights.
+//! A companion has one thread and none of the server's sockets. It must not trust the questions
+//! that it receives: the children have fewer rights.
 
 mod line;
 
@@ -38,9 +38,10 @@ pub type Log<'a> = dyn FnMut(Level, u32, &str) + 'a;
 pub struct Companion {
     /// Its name in messages.
     pub name: String,
-    /// How it is asked.
+    /// The line on which it receives questions.
     pub line: Arc<Line>,
-    /// What it runs: returns at the end of the line, with the exit status of the process.
+    /// The function that it runs: returns at the end of the line, with the exit status of the
+    /// process.
     pub run: Arc<dyn Fn(&Line, &mut Log<'_>) -> i32 + Send + Sync>,
 }
 
@@ -50,14 +51,15 @@ impl fmt::Debug for Companion {
     }
 }
 
-/// Starts a program for a companion, as `command` says but with exactly these words and variables:
-/// a file that the kernel can't execute is no script for the shell. The first word is its path.
+/// Starts a program for a companion as `command` describes, but with exactly these words and
+/// variables. If the kernel can't execute the file, no shell runs it as a script. The first word is
+/// the program's path.
 ///
-/// The program has a process group of its own, and is ended by SIGTERM if the companion is killed.
-/// Must be called while the process has one thread.
+/// The program has its own process group, and receives SIGTERM if the companion is killed. Must be
+/// called while the process has one thread.
 ///
 /// # Errors
-/// `InvalidInput` if a word or variable has a NUL; those of fork(2) and execve(2).
+/// `InvalidInput` if a word or variable contains a NUL byte; those of fork(2) and execve(2).
 pub fn start(
     command: &mut Command,
     words: Vec<Vec<u8>>,

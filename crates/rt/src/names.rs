@@ -57,7 +57,7 @@ pub fn has_address(name: &[u8], address: IpAddr) -> bool {
     (name, 0).to_socket_addrs().is_ok_and(|mut all| all.any(|of| of.ip().to_canonical() == address))
 }
 
-/// The first address of a name (`getaddrinfo`), of IPv4 if it has one. Blocks.
+/// The first address of a name (`getaddrinfo`), IPv4 if there is one. Blocks.
 pub fn address_of(name: &[u8]) -> Option<IpAddr> {
     let name = std::str::from_utf8(name).ok()?;
     let all: Vec<IpAddr> = (name, 0).to_socket_addrs().ok()?.map(|of| of.ip()).collect();

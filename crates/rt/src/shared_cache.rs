@@ -2,7 +2,7 @@
 //!
 //! Entries are written and read without a lock. Each has a sequence number, which is odd while the
 //! entry is written: a reader copies the bytes and then checks that the number is unchanged. A
-//! process that dies while it writes costs one entry. Where two writers meet, one gives up.
+//! process that dies while it writes costs one entry. If two writers meet, one gives up.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::watch::SharedMemory;
 
-/// Entries that one key may take, of which a new one replaces the least recently used.
+/// Entries in which a key can be stored; a new value replaces the least recently used.
 const WAYS: usize = 4;
 /// Words of an entry in front of its bytes.
 const HEAD_WORDS: usize = 4;
@@ -20,7 +20,7 @@ const LENGTH: usize = 2;
 /// When the entry was last used, in seconds.
 const USED: usize = 3;
 
-/// Keys that were asked for a short while ago.
+/// The number of recently requested keys that are remembered.
 const ONCE_WORDS: usize = 16 * 1024;
 
 const WORD: usize = size_of::<u64>();
@@ -93,7 +93,7 @@ impl SharedCache {
         None
     }
 
-    /// Stores a value, unless it is too long. It replaces one of the same key.
+    /// Stores a value, unless it is too long. It replaces an earlier value of the same key.
     pub fn put(&self, key: &[u8], now_s: u64, value: &[u8]) {
         let (hash, length) = (self.hash(key), key.len() + value.len());
         let Some(class) = CLASSES.iter().find(|class| class.words * WORD >= length) else { return };
@@ -107,8 +107,7 @@ impl SharedCache {
         }
     }
 
-    /// Whether `key` was asked for a short while ago, by any thread or process. It is asked for
-    /// now.
+    /// Whether any thread or process requested `key` recently; records this request.
     pub fn is_again(&self, key: &[u8]) -> bool {
         let hash = self.hash(key);
         let word = self.memory.words().get(hash as usize % ONCE_WORDS);
@@ -141,7 +140,7 @@ impl Entry<'_> {
         self.head(SEQUENCE).load(Ordering::Relaxed) % 2 == 1
     }
 
-    /// Notes a use. The word is written once a second, since others read it.
+    /// Records a use. The word is written at most once a second, since other threads read it.
     fn use_at(&self, now_s: u64) {
         if self.head(USED).load(Ordering::Relaxed) != now_s {
             self.head(USED).store(now_s, Ordering::Relaxed);

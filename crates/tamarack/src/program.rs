@@ -171,7 +171,7 @@ impl Program for Tamarack {
         server.share(shared).map_err(LoadFailure::new)?;
         let settings = settings::of(&server).map_err(LoadFailure::new)?;
         if settings.shape.blocks_in_place() {
-            // Without it each thread learns for itself.
+            // Without it, each thread fills its own cache.
             let _ = SharedCache::new().map(|cache| server.shared_responses.set(cache));
         }
         self.next = Some((generation, server));

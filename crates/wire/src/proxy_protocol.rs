@@ -1,24 +1,24 @@
 //! The PROXY protocol, versions 1 and 2: what a proxy sends before the first byte of a connection
 //! to name its client.
 //!
-//! Specification: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. What Apache makes
-//! of malformed headers is followed, but for addresses that it would look up as names.
+//! Specification: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Malformed headers
+//! are treated as in Apache, except for addresses that it would look up as names.
 
 mod v1;
 mod v2;
 
 use std::net::SocketAddr;
 
-/// The bytes that tell the versions apart (`MIN_HDR_LEN`).
+/// The number of bytes that distinguish the versions (`MIN_HDR_LEN`).
 const FIRST_BYTES: usize = 15;
 
 /// The longest header, bytes (`sizeof(proxy_v2)`).
 pub const HEADER_BYTES_MAX: usize = 232;
 
-/// How far the bytes of a connection are a header.
+/// The progress of decoding a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All of them, and more are needed.
+    /// All bytes belong to a header, and more are needed.
     NeedMore,
     /// The header is complete.
     Done {
@@ -27,7 +27,7 @@ pub enum Progress {
         /// The client; `None` if it is the connection's own.
         client: Option<SocketAddr>,
     },
-    /// They are not, and the connection is to be closed.
+    /// The bytes are not a header: the connection has to be closed.
     Refused(Refusal),
 }
 

@@ -76,10 +76,10 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
     compares_owners && has_links && !links.any(is_named)
 }
 
-/// A pattern whose steps double with each letter of the client's text: to Apache it matches not.
+/// A pattern whose steps double with each letter of the client's text: to Apache it does not match.
 fn differ_in_undecided(site: &Site, request: &Request, _: &[String], tamarack: &[String]) -> bool {
     const DOUBLING: &str = "(a+)+";
-    /// So many letters take more steps than the limit.
+    /// The number of letters that takes more steps than the limit.
     const LETTERS: usize = 20;
     let mut doubles = false;
     site.walk(&mut |node| doubles |= node.words.contains(DOUBLING));

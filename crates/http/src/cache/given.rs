@@ -1,4 +1,4 @@
-//! What the log of a request shows of its cached response.
+//! The properties of a cached response that the log of a request shows.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use server::request::{CachedHead, Request};
 use super::response::CachedResponse;
 
 impl CachedResponse {
-    /// Fills in the properties of a request that this was sent for, for the log.
+    /// Fills in the properties of a request that this response was sent for, for the log.
     pub fn give_to(self: &Rc<Self>, request: &mut Request) {
         request.layer = self.layer.clone();
         request.plan = self.plan.clone();

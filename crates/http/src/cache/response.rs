@@ -139,7 +139,7 @@ pub struct CachedResponse {
     pub content: Content,
     /// Bytes of the body, for logs.
     pub body_bytes: u64,
-    /// Whether it is chunked, which HTTP/1.0 does not know.
+    /// Whether it is chunked, which HTTP/1.0 does not have.
     pub chunked: bool,
     /// The validators as they are sent, for `If-Range`.
     pub sent: OwnValidators,

@@ -1,9 +1,9 @@
 //! Responses that all threads and processes of a generation share, as bytes.
 //!
-//! What one thread or process has cached is stored in a [`SharedCache`], and the others make their
-//! own [`CachedResponse`] from that. The configuration of a response is named by an id that is the
-//! same everywhere ([`server::plan::Layer::common_id`]): a loop that has not merged it yet runs the
-//! phases once. The dependencies are generations of the watch, which is shared as well.
+//! A response that one thread or process caches is also stored in a [`SharedCache`], from which the
+//! others make their own [`CachedResponse`]. The configuration of a response is named by an id that
+//! is the same everywhere ([`server::plan::Layer::common_id`]): a loop that has not merged it yet
+//! runs the phases once. The dependencies are generations of the watch, which is shared as well.
 
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ fn write_key(host: u32, path: &[u8], kind: Kind, out: &mut Vec<u8>) {
 }
 
 impl CachedResponse {
-    /// Stores it for the others, unless it depends on what only this loop knows.
+    /// Stores the response for the others, unless it depends on state of this loop alone.
     fn share(&self, cache: &SharedCache, key: &[u8], now_s: u64) {
         let mut out = Writer(Vec::new());
         if self.write(&mut out).is_some() {
@@ -163,8 +163,8 @@ impl ResponseCache {
         }
     }
 
-    /// Whether any thread or process was asked for the path a short while ago. It is asked for
-    /// now. `None` if they share nothing.
+    /// Whether any thread or process received a request for the path recently; records this one.
+    /// `None` if nothing is shared.
     pub(super) fn is_again_anywhere(&self, request: &Request, path: &[u8]) -> Option<bool> {
         let cache = request.engine.server.shared_responses.get()?;
         let key = &mut self.buffers.borrow_mut()[0];

@@ -1,4 +1,4 @@
-//! The end of a response: what the connection, the counters and the log learn of it.
+//! The end of a response: its effects on the connection, the counters and the log.
 
 use std::io;
 

@@ -16,7 +16,7 @@ use server::log::Level;
 /// The module that logs here.
 const MODULE: &str = "mod_remoteip.c";
 
-/// So much of what follows a broken header is read, as by Apache.
+/// The number of bytes after a broken header that are read, as by Apache.
 const UNREAD_BYTES: usize = 8000;
 
 /// Why there is no header.
@@ -30,8 +30,8 @@ enum Fault {
     Refused(Refusal),
 }
 
-/// Reads the header, which is not a part of any request or handshake, and notes in `info` whom
-/// it names. `None` if that ended the connection (`remoteip_input_filter`).
+/// Reads the header, which is not a part of any request or handshake, and records in `info` the
+/// client that it names. `None` if that ended the connection (`remoteip_input_filter`).
 pub(super) async fn read_header(
     engine: &Rc<Service>,
     mut stream: Stream,
@@ -54,7 +54,7 @@ pub(super) async fn read_header(
         }
         Err(fault) => {
             say(&server, info, &fault);
-            // What is left unread would reset the connection.
+            // Unread bytes would reset the connection.
             let _ = stream.try_read(&mut Vec::with_capacity(UNREAD_BYTES));
             if matches!(fault, Fault::Late) {
                 log_late(engine, stream, info).await;
@@ -64,7 +64,7 @@ pub(super) async fn read_header(
     }
 }
 
-/// The time for it is that of what would otherwise come first: a handshake or a request's head.
+/// Its deadline is that of what would otherwise come first: a handshake or a request's head.
 fn deadline(engine: &Service, info: &ConnectionInfo) -> Deadline {
     let is_secure =
         engine.server.registry.hooks.tls().is_some_and(|hook| (hook.is_on)(info, &engine.server));

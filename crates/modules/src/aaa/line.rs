@@ -28,9 +28,9 @@ pub struct Lines<R> {
 /// The [`Lines`] of a text in memory, borrowed from it but for those that were joined.
 pub struct TextLines<'t>(Lines<&'t [u8]>);
 
-/// The lines of a text in memory with their numbers, without surrounding blanks; those that are
-/// empty or comments as well. A backslash at the end continues a line, which has the number of the
-/// last one then. Source: `ap_cfg_getline`.
+/// The lines of a text in memory with their numbers, without surrounding blanks, including empty
+/// lines and comments. A backslash at the end continues a line, whose number is then that of its
+/// last part. Source: `ap_cfg_getline`.
 pub struct NumberedLines<'t> {
     rest: &'t [u8],
     number: usize,

@@ -233,8 +233,8 @@ fn check<'r>(cx: Bound<'r, AccessCompat>, request: &'r mut Request) -> Step<'r> 
     }))
 }
 
-/// Whether a list comes to a name before another of its entries applies. Then the client's name is
-/// looked up, as in Apache also where it decides nothing: the log and the environment have it.
+/// Whether a list reaches a name before another of its entries applies. Then the client's name is
+/// looked up, as in Apache even if it decides nothing: the log and the environment contain it.
 fn asks_name(dir: &Dir, request: &Request) -> bool {
     let asks = |list: &[Entry], undecided: bool| {
         let mut of_method = list.iter().filter(|entry| entry.methods.contains(request.head.method));
@@ -246,7 +246,7 @@ fn asks_name(dir: &Dir, request: &Request) -> bool {
     };
     asks(&dir.allow, false)
         || match dir.order(request.head.method) {
-            // The second list matters only to those of the first.
+            // The second list matters only to clients that the first one lets in.
             Order::MutualFailure => lets_in(dir, request, Name::None) && asks(&dir.deny, true),
             Order::AllowDeny | Order::DenyAllow => asks(&dir.deny, true),
         }

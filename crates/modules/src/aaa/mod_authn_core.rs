@@ -126,8 +126,8 @@ fn quotable(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Fails if no module has handled the `AuthType` (`authenticate_no_user`). Without one, the user
-/// that the connection has is enough.
+/// Fails if no module has handled the `AuthType` (`authenticate_no_user`). Without an `AuthType`,
+/// the connection's user suffices.
 fn nobody_asked<'r>(_: Bound<'r, AuthnCore>, request: &'r mut Request) -> Step<'r> {
     let Some(kind) = auth_type(request) else {
         return if request.user.is_some() { Step::OK } else { Step::DECLINED };

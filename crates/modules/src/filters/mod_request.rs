@@ -1,6 +1,6 @@
 //! mod_request: keeps the bodies of requests for modules that read them a second time.
 //!
-//! No module does so yet; what remains is the limit, which is one for all bodies.
+//! No module does so yet, so only the limit has an effect: it applies to all request bodies.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_request.html>
 
@@ -32,7 +32,7 @@ impl Module for KeptBody {
         "KeptBodySize",
         Takes::One(kept_body_size),
         "maximum-bytes",
-        "Sets the size of the bodies of requests that are kept; a longer one is a 413.",
+        "Sets the maximum size of request bodies that are kept; a longer one is a 413.",
     )
     .standing(Places::DIRECTORY, Override::NONE)
     .default("0")];

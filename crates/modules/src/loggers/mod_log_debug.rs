@@ -1,4 +1,4 @@
-//! mod_log_debug: lines of the error log from expressions, in a phase of the request.
+//! mod_log_debug: writes messages with expressions to the error log, in a phase of the request.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_log_debug.html>
 
@@ -197,7 +197,7 @@ fn original(request: &mut Request) -> &mut Request {
     }
 }
 
-/// Writes the lines of a phase but for those of the first `done` entries (`do_debug_log`).
+/// Writes the lines of a phase except those of the first `done` entries (`do_debug_log`).
 fn log_all(
     entries: &[Entry],
     phase: usize,

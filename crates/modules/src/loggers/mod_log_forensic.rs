@@ -1,5 +1,5 @@
-//! mod_log_forensic: a line before each request and one after it, so that the request a process has
-//! died of is known.
+//! mod_log_forensic: writes a line before each request and one after it, which show the request
+//! that crashed a process.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_log_forensic.html>
 
@@ -66,7 +66,7 @@ fn forensic_log(cx: &mut Cx<'_, '_, LogForensic>, file: &Arg) -> Set {
 /// The identifier of a request in the log.
 struct Id(Vec<u8>);
 
-/// Requests of this process that had no other identifier.
+/// The number of this process's requests that had no other identifier.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 fn log_before<'r>(bound: Bound<'r, LogForensic>, request: &'r mut Request) -> Step<'r> {
@@ -99,7 +99,7 @@ fn log_before<'r>(bound: Bound<'r, LogForensic>, request: &'r mut Request) -> St
 }
 
 fn log_after<'r>(bound: Bound<'r, LogForensic>, request: &'r mut Request) -> Step<'r> {
-    // A head that was refused has no line before.
+    // A refused head has no line before it.
     if let Some(Id(id)) = request.original().kept::<Id>() {
         let line = [b"-", id.as_slice(), b"\n"].concat();
         write(bound, request, &line);
@@ -114,7 +114,7 @@ fn write(bound: Bound<'_, LogForensic>, request: &Request, line: &[u8]) {
     }
 }
 
-/// Escapes what would be another field or line (`log_escape`).
+/// Escapes bytes that would begin another field or line (`log_escape`).
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {

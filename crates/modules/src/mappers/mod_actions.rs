@@ -1,4 +1,4 @@
-//! mod_actions: leaves media types, handlers and methods to the program at a URL.
+//! mod_actions: passes requests to the program at a URL path, by media type, handler or method.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_actions.html>
 
@@ -46,14 +46,14 @@ impl Module for Actions {
             "Action",
             Takes::Some { least: 2, most: 3, set: action },
             "action-type cgi-script [virtual]",
-            "Leaves files of a media type or handler to the program at a URL path.",
+            "Passes requests for files of a media type or handler to the program at a URL path.",
         )
         .standing(Places::ALL, Override::FILE_INFO),
         Row::new(
             "Script",
             Takes::Two(script),
             "method cgi-script",
-            "Leaves requests of a method (GET only with a query) to the program at a URL path.",
+            "Passes requests with a method (GET only with a query) to the program at a URL path.",
         )
         .standing(Places::NOT_HTACCESS, Override::NONE),
     ];
@@ -130,7 +130,7 @@ fn script_of<'d>(dir: &'d Directory, request: &Request) -> Option<&'d Vec<u8>> {
 async fn redirect(request: &mut Request, path: &[u8]) -> Verdict {
     request.depends.pure = false;
     if path.first() != Some(&b'/') && path.windows(3).any(|found| found == b"://") {
-        // A URL with a host is nothing that a request can be redirected to within the server.
+        // A URL with a host can't be the target of an internal redirect.
         return Verdict::Status(500);
     }
     let mut target = path.to_vec();

@@ -48,7 +48,7 @@ const FRAMING: [&[u8]; 7] = [
     b"Upgrade",
 ];
 
-/// Most bytes of a meta file.
+/// The maximum size of a meta file, in bytes.
 const META_BYTES_MAX: u64 = 64 * 1024;
 
 impl Module for CernMeta {

@@ -1,6 +1,7 @@
 //! mod_unique_id: the variable `UNIQUE_ID`, which is different for every request.
 //!
-//! The variable alone leaves responses cached: what reads a variable makes its response uncached.
+//! The variable alone does not prevent caching: only a use of a variable makes the response
+//! uncacheable.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_unique_id.html>
 

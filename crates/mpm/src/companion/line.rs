@@ -1,8 +1,8 @@
-//! The line between children and a companion: messages with a descriptor each, on which the answer
-//! comes.
+//! The line between children and a companion: each message carries a descriptor, on which the
+//! answer arrives.
 //!
-//! Each question has a connection of its own for the answer. So an asker that gives up disturbs
-//! no other, and no answer can reach another's question.
+//! Each question has its own connection for the answer: an asker that gives up disturbs no other,
+//! and an answer can't reach the wrong asker.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -32,9 +32,9 @@ pub struct Line {
 
 #[derive(Debug, Default)]
 struct Ends {
-    /// For those who ask; doesn't block.
+    /// The askers' end; doesn't block.
     askers: Option<Arc<OwnedFd>>,
-    /// For the companion.
+    /// The companion's end.
     companion: Option<Arc<OwnedFd>>,
 }
 
@@ -58,9 +58,9 @@ impl Line {
         Ok(Self { ends: Mutex::new(ends) })
     }
 
-    /// Sends a message, and returns the descriptor on which the answer comes, followed by its end.
-    /// An end without any byte means that the companion has died. Closing the descriptor withdraws
-    /// the question.
+    /// Sends a message, and returns the descriptor on which the answer arrives, followed by end of
+    /// file. End of file without any byte means that the companion has died. Closing the descriptor
+    /// withdraws the question.
     ///
     /// # Errors
     /// `WouldBlock` if too many questions wait; `InvalidInput` if the message is empty or too
@@ -124,7 +124,7 @@ impl Line {
                     let message = bytes.get(..count).unwrap_or_default().to_vec();
                     return Ok(Some(Question { message, reply }));
                 }
-                // Not from [`Self::ask`].
+                // [`Self::ask`] did not send it.
                 _ => {}
             }
         }
@@ -158,7 +158,8 @@ impl Question {
         !matches!(poll(&mut polled, Some(&now)), Ok(1..))
     }
 
-    /// Sends the answer. An asker that does not take it in time gets no more than fits its buffer.
+    /// Sends the answer. If the asker does not read it in time, it receives only what fits the
+    /// socket's buffer.
     pub fn answer(self, parts: &[&[u8]]) {
         let _ = rustix::net::sockopt::set_socket_timeout(
             &self.reply,
@@ -249,7 +250,7 @@ mod tests {
         let taking = std::thread::spawn(move || text(answer).len());
         question.answer(&[&vec![b'x'; 1 << 20]]);
         assert_eq!(taking.join().unwrap(), 1 << 20);
-        // Its asker takes nothing.
+        // The asker reads nothing.
         let _answer = line.ask(b"q").unwrap();
         line.next().unwrap().unwrap().answer(&[&vec![b'x'; 1 << 20]]);
     }

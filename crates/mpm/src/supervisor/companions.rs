@@ -1,4 +1,4 @@
-//! Companions in the supervisor: forks, restarts, and ends with their generations.
+//! Companions in the supervisor: forks them, restarts them, and ends them with their generations.
 #![expect(unsafe_code, reason = "fork")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +40,7 @@ struct Record {
 }
 
 impl Companions {
-    /// When there is work next.
+    /// When the next work is due.
     pub(super) fn next_turn(&self) -> Option<Instant> {
         self.records.iter().flat_map(|record| [record.restart_at, record.kill_at]).flatten().min()
     }

@@ -1,11 +1,11 @@
 //! The supervisor: one thread, one poll loop, no requests.
 //!
-//! [`run`] starts it. `turn` waits and dispatches; `generation` loads configurations and hands
-//! over from one to the next; `children` forks and watches, `deaths` reaps; `companions` forks what
-//! helps the children; `spare` maintains the reserve of idle threads, `full` reports when it can't;
-//! `single` is `-X`; `upgrade` is `-k upgrade`, and `inheritance` what one executable hands over to
-//! the next; `watchdog` detects loops that hang, and `forks` handles processes that can't be
-//! started.
+//! [`run`] starts it. `turn` waits and dispatches; `generation` loads configurations and hands over
+//! from one to the next; `children` forks and watches, `deaths` reaps; `companions` forks the
+//! children's companions; `spare` maintains the reserve of idle threads, `full` reports when it
+//! can't; `single` is `-X`; `upgrade` is `-k upgrade`, and `inheritance` what one executable hands
+//! over to the next; `watchdog` detects loops that hang, and `forks` handles processes that can't
+//! be started.
 
 mod adapt;
 mod children;

@@ -95,8 +95,8 @@ pub(super) fn reset_in_child() -> io::Result<()> {
     Ok(())
 }
 
-/// Resets signals in a companion, which ends with its line: those that end a server are ignored,
-/// but not by the programs that it executes.
+/// Resets signals in a companion, which ends with its line: it ignores those that end a server, and
+/// the programs that it executes do not.
 pub(super) fn reset_in_companion() -> io::Result<()> {
     reset_in_child()?;
     let nothing =

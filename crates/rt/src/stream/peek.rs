@@ -1,4 +1,4 @@
-//! Reading no further than a boundary that only the bytes tell.
+//! Reads no further than a boundary that only the bytes themselves determine.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -60,7 +60,7 @@ impl Stream {
             };
             match rustix::net::recv(self.io.fd(), &mut *buffer, flags) {
                 Ok((count, _)) => {
-                    // More may follow in the socket, which nothing else would report.
+                    // The socket may hold more bytes, which no other event would report.
                     guard.retain_ready();
                     return Poll::Ready(Ok(count));
                 }

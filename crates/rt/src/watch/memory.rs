@@ -20,7 +20,7 @@ const HEAD_WORDS: usize = 2 * LOCK_WORDS;
 
 const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= LOCK_WORDS * size_of::<AtomicU64>());
 
-/// Memory that all processes forked from its maker share: words, all 0 at first, and their lock.
+/// Memory that a process shares with those forked from it: words, all 0 at first, and their lock.
 pub struct Memory {
     start: NonNull<AtomicU64>,
     count: usize,

@@ -150,7 +150,7 @@ pub struct Server {
     /// The mirror of the file system.
     pub files: Arc<Files>,
     /// Responses that all processes and threads of the generation share; none if a thread serves
-    /// many connections, since it learns soon enough by itself.
+    /// many connections, since its own cache fills soon enough.
     pub shared_responses: OnceLock<SharedCache>,
     /// The ids of the configuration's sections are below this.
     pub section_ids: u64,

@@ -43,7 +43,8 @@ pub struct Layer {
     pub dir: Slots,
     /// Its lifetime.
     pub lifetime: Lifetime,
-    /// The same in all loops of a generation; `None` if it is not of the configuration alone.
+    /// The same in all loops of a generation; `None` if it does not come from the configuration
+    /// alone.
     common_id: Option<u64>,
     /// Its own size in bytes, with its plans.
     bytes: Cell<usize>,
@@ -148,7 +149,7 @@ pub struct Part<'p> {
     common_id: CommonId,
 }
 
-/// What other loops know a part by.
+/// The id by which other loops know a part.
 #[derive(Clone, Copy)]
 enum CommonId {
     /// The id of a section, if it was read before the fork.
@@ -344,7 +345,7 @@ impl PlanCache {
 /// The first part of a root's common id.
 const ROOT: u64 = u64::MAX;
 
-/// The id of what is made of two parts (two rounds of the mixer of MurmurHash3).
+/// The id of a combination of two parts (two rounds of the mixer of MurmurHash3).
 fn mixed(outer: u64, inner: u64) -> u64 {
     let mix = |mut id: u64| {
         id = (id ^ (id >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);

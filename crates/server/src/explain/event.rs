@@ -7,7 +7,7 @@ use conf::Span;
 pub enum Kind {
     /// A request: the client's, or one that replaces it (an internal redirect).
     Request,
-    /// A request that another one asks about, such as for an index file.
+    /// A subrequest, such as for an index file.
     Subrequest,
     /// A hook in its phase.
     Hook,
@@ -31,7 +31,7 @@ pub enum Kind {
     Change,
     /// A line for the error log.
     Log,
-    /// Something else that a module says.
+    /// A module's note.
     Note,
 }
 
@@ -57,20 +57,20 @@ impl Kind {
     }
 }
 
-/// An event, with those that were made within it.
+/// An event, with the events inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What it is.
     pub kind: Kind,
-    /// What it is about.
+    /// The subject.
     pub name: String,
-    /// The directive that is responsible.
+    /// The responsible directive.
     pub span: Option<Span>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: String,
     /// Further properties.
     pub facts: Vec<(&'static str, String)>,
-    /// The events within it.
+    /// The events inside it.
     pub events: Vec<Event>,
 }
 
@@ -107,7 +107,7 @@ impl Event {
         self.facts.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Calls `see` with this event and each within it, from the first to the last.
+    /// Calls `see` with this event and each event inside it, in order.
     pub fn each<'s>(&'s self, see: &mut impl FnMut(&'s Event)) {
         see(self);
         for event in &self.events {

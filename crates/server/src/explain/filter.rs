@@ -1,4 +1,4 @@
-//! An output filter that records what another does.
+//! An output filter that records the effect of another.
 
 use pcre::Later;
 
@@ -8,7 +8,7 @@ use crate::api::filter::OutputFilter;
 use crate::request::Request;
 use crate::request::body::Body;
 
-/// Puts a recording filter around each of a request's.
+/// Wraps each filter of a request in a recording one.
 pub fn record_all(request: &mut Request) {
     for attached in &mut request.response.filters {
         let name = attached.name.to_string();
@@ -61,7 +61,7 @@ impl OutputFilter for Recorded {
     }
 }
 
-/// The filter whose place is being taken.
+/// A placeholder while a filter is being wrapped.
 struct Nothing;
 
 impl OutputFilter for Nothing {

@@ -1,4 +1,4 @@
-//! A hook that records what another does.
+//! A hook that records the effect of another.
 
 use std::task::{Context, Poll, Waker};
 
@@ -9,7 +9,7 @@ use crate::request::Request;
 
 /// A hook with its properties.
 pub(crate) struct RecordedHook {
-    /// The hook that works.
+    /// The recorded hook.
     pub hook: Box<dyn Run>,
     /// Its phase.
     pub phase: Phase,

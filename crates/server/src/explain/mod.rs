@@ -1,9 +1,9 @@
-//! What `tamarack explain` learns of a request: the server's own code runs, and a [`Recorder`]
-//! notes what it does.
+//! Recordings of requests for `tamarack explain`: the server's own code runs, and a [`Recorder`]
+//! notes its effects.
 //!
 //! An engine has a recorder only in that program. Hooks and filters are then bound inside others
 //! that compare the request before and after ([`hook`], [`filter`]), and a merge of sections notes
-//! what it merged; so most of a recording costs a server nothing, not even a test.
+//! what it merged; so a server pays nothing for most of a recording, not even a test.
 
 mod event;
 mod filter;

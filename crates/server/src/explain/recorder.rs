@@ -10,12 +10,12 @@ use hashbrown::HashMap;
 use super::{Event, Kind};
 use crate::config::section::Section;
 
-/// The numbers of texts that each `.htaccess` has for itself: macros expand to further ones.
+/// Text numbers reserved for each `.htaccess`: macros expand to further texts.
 const TEXTS_OF_FILE: u32 = 4096;
 
 /// What an engine records.
 pub struct Recorder {
-    /// The events that have begun, each within the one before.
+    /// The events that have begun, each inside the one before.
     open: RefCell<Vec<Event>>,
     /// By the id of a merged configuration: the ids of what it was merged from.
     merges: RefCell<HashMap<u64, (u64, u64)>>,
@@ -23,7 +23,7 @@ pub struct Recorder {
     files: RefCell<Vec<Rc<HtaccessFile>>>,
     /// The number of the next file's first text.
     next_text: Cell<u32>,
-    /// The user to take for authenticated.
+    /// The user that counts as authenticated.
     user: Option<Vec<u8>>,
 }
 
@@ -36,8 +36,8 @@ pub struct HtaccessFile {
 }
 
 impl Recorder {
-    /// Returns a recorder for a configuration of so many texts. A request counts as `user`'s, if
-    /// there is one, wherever a user is asked for.
+    /// Returns a recorder for a configuration of so many texts. If there is a `user`, requests that
+    /// have to authenticate count as that user's.
     pub fn new(texts: u32, user: Option<Vec<u8>>) -> Rc<Recorder> {
         Rc::new(Recorder {
             open: RefCell::default(),
@@ -48,12 +48,12 @@ impl Recorder {
         })
     }
 
-    /// The user to take for authenticated.
+    /// The user that counts as authenticated.
     pub(super) fn user(&self) -> Option<&[u8]> {
         self.user.as_deref()
     }
 
-    /// Begins an event: what follows is within it, until it ends.
+    /// Begins an event: the events that follow are inside it, until it ends.
     pub fn begin(self: &Rc<Self>, event: Event) -> Begun {
         let mut open = self.open.borrow_mut();
         open.push(event);
@@ -72,7 +72,7 @@ impl Recorder {
         self.add(Event::new(Kind::Directive, super::state::shown(about)).at(span));
     }
 
-    /// Notes something that would be asked of the network or of a program.
+    /// Notes a look-up that a server would send to the network or to a program.
     pub fn not_asked(&self, what: &str) {
         self.add(Event::new(Kind::Note, what).came_to("not asked"));
     }
@@ -99,8 +99,8 @@ impl Recorder {
         self.merges.borrow_mut().insert(made, from);
     }
 
-    /// The ids of the sections that a configuration was merged from, in order. Those that belong to
-    /// no section are those of hosts.
+    /// The ids of the sections that a configuration was merged from, in order. Ids without a
+    /// section belong to hosts.
     pub fn parts_of(&self, made: u64) -> Vec<u64> {
         let merges = self.merges.borrow();
         let (mut waiting, mut parts) = (vec![made], Vec::new());
@@ -122,8 +122,8 @@ impl Recorder {
     }
 }
 
-/// An event that has begun. If it is dropped before it ends, nothing is left of it: whatever was
-/// being done will be done again.
+/// An event that has begun. If it is dropped before it ends, it leaves no trace: the same step will
+/// run again.
 pub struct Begun {
     recorder: Rc<Recorder>,
     depth: usize,
@@ -137,7 +137,7 @@ impl Begun {
         }
     }
 
-    /// Ends the outermost event, which nothing contains.
+    /// Ends the outermost event.
     pub fn into_event(self) -> Option<Event> {
         self.take(|_| {})
     }

@@ -13,7 +13,7 @@ pub(super) struct State {
     pure: bool,
     /// In a fixed order, by name.
     values: [(&'static str, Option<Vec<u8>>); 14],
-    /// Tables: how their entries are called, and the entries.
+    /// Tables: the name of their entries, and the entries.
     tables: [(&'static str, Vec<(Vec<u8>, Vec<u8>)>); 4],
 }
 
@@ -60,8 +60,8 @@ impl State {
         }
     }
 
-    /// What has changed since, an event for each property. `None` if another request has taken the
-    /// place of this one.
+    /// The changes since then, one event per property. `None` if another request has replaced this
+    /// one.
     pub fn changes(&self, request: &Request) -> Option<Vec<Event>> {
         let now = State::of(request);
         if now.redirects != self.redirects {
@@ -135,7 +135,7 @@ fn all_of(values: &[Vec<u8>]) -> String {
     shown(&values.join(&b", "[..]))
 }
 
-/// A text of any bytes, for people.
+/// Arbitrary bytes as readable text.
 pub(super) fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What a walk through the sections has matched.
+//! The sections that a walk has matched.
 
 use std::sync::Arc;
 
@@ -97,12 +97,12 @@ fn described(matches: &Matches) -> String {
     }
 }
 
-/// Says why a section did not match, from its kind alone.
+/// The reason why a section did not match, by its kind alone.
 fn why_not(matches: &Matches, subject: &[u8]) -> String {
     let shown = super::state::shown(subject);
     match matches {
-        Matches::Path(_) => format!("{shown} is not there or below"),
-        Matches::Wildcard(_) => format!("{shown} does not fit the pattern"),
+        Matches::Path(_) => format!("{shown} is neither this path nor below it"),
+        Matches::Wildcard(_) => format!("{shown} does not match the pattern"),
         Matches::Regex(_) => format!("{shown} does not match the expression"),
         Matches::If(_) => "the condition does not hold".to_owned(),
         Matches::Always => String::new(),

@@ -34,7 +34,7 @@ pub fn unescape(request: &mut Request) -> Result<(), u16> {
             let uri = request.resource.uri.clone();
             let why = "found %2f (encoded '/') in URI path, returning 404";
             request.log_core(Level::Info, 26, why, Some(&uri));
-            // To Apache a NUL is the end.
+            // To Apache, a NUL byte is the end.
             let end = uri.iter().position(|byte| *byte == 0);
             request.resource.uri.truncate(end.unwrap_or(uri.len()));
         }

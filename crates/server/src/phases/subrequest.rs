@@ -34,8 +34,8 @@ pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
     redirect(request, uri, None).await
 }
 
-/// Like [`internal_redirect`], for a program that makes something of the resource: its response has
-/// the media type of the resource if it has none (`ap_internal_redirect_handler`).
+/// Like [`internal_redirect`], for a program that processes the resource: if its response has no
+/// media type, it gets that of the resource (`ap_internal_redirect_handler`).
 pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
     let media_type = request.response.content_type.clone();
     redirect(request, uri, media_type.map(GivenType)).await
@@ -231,7 +231,7 @@ struct LeftToMain(Vec<Change>);
 /// A change of a request.
 pub type Change = Box<dyn FnOnce(&mut Request)>;
 
-/// What came of a look-up, for a recording.
+/// The outcome of a look-up, for a recording.
 fn outcome(sub: &Request) -> String {
     match (sub.response.status, sub.resource.file.kind) {
         (200, FileKind::None) => "does not exist".to_owned(),

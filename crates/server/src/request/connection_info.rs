@@ -34,11 +34,11 @@ pub struct ConnectionInfo {
     pub names: OnceCell<Rc<Names>>,
     /// The identifier in log lines (`%{c}L`), created on first use.
     pub log_id: Cell<Option<[u8; 12]>>,
-    /// What a proxy has said of the connection before its first request.
+    /// What a proxy has reported about the connection before its first request.
     pub proxied: Option<Box<Proxied>>,
 }
 
-/// What a header of the PROXY protocol says.
+/// The contents of a header of the PROXY protocol.
 #[derive(Clone, Debug)]
 pub struct Proxied {
     /// The address of the proxy's client.

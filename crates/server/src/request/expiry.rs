@@ -25,7 +25,7 @@ pub struct Expiry {
 
 impl ExpiryTime {
     /// `Expires` in seconds since the epoch, and `max-age`, of a response to a request of `now_us`.
-    /// What has expired before expires now.
+    /// A time in the past is replaced by the present.
     pub fn fields(self, now_us: u64) -> (i64, u64) {
         let now = i64::try_from(now_us).unwrap_or(i64::MAX);
         let time = match self {

@@ -1,4 +1,4 @@
-//! What a request and its response took on the wire.
+//! The sizes of a request and its response on the wire.
 
 /// Bytes on the wire, which mod_logio writes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,7 +14,7 @@ pub struct OwnValidators {
 }
 
 impl OwnValidators {
-    /// As `wire` wants it, for a request.
+    /// In the form that `wire` expects, for a request.
     pub fn for_request(&self, request: &Request) -> Validators<'_> {
         Validators {
             method: request.head.method,

@@ -5,10 +5,10 @@ use super::rows::Row;
 /// A row under its heading.
 pub type Line = (String, Row);
 
-/// A row of one report that the other lacks: whether it is the new one's, and the row.
+/// A row that the other report lacks: whether it belongs to the new report, and the row.
 pub type Difference = (bool, Line);
 
-/// Compares two reports. Where a directive stands makes no difference, and neither does the date.
+/// Compares two reports, regardless of the places of directives and of the date.
 pub fn between(old: &[Line], new: &[Line]) -> Vec<Difference> {
     let counts = common(old, new);
     let (mut at, mut on) = (0, 0);
@@ -39,7 +39,7 @@ fn same(one: &Line, other: &Line) -> bool {
         && outcome(row) == outcome(beside)
 }
 
-/// The lengths of the longest common subsequences of all ends.
+/// The lengths of the longest common subsequences of all suffixes.
 fn common(old: &[Line], new: &[Line]) -> Vec<Vec<usize>> {
     let mut counts = vec![vec![0; new.len() + 1]; old.len() + 1];
     for at in (0..old.len()).rev() {

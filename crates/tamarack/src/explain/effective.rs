@@ -1,4 +1,4 @@
-//! The directives in force: which places set one, and which of them won.
+//! The effective directives: the places that set each, and the one that won.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -77,9 +77,9 @@ const ADDING: &[&str] = &[
 pub struct Winner {
     /// The directive's name.
     pub name: String,
-    /// Its arguments in force; those of several lines are joined.
+    /// Its effective arguments; those of several lines are joined.
     pub value: String,
-    /// Where they stand.
+    /// Their place.
     pub place: Place,
     /// The places that it overrode, the last one first, with their arguments.
     pub over: Vec<(Place, String)>,
@@ -92,7 +92,7 @@ pub struct Line {
     pub name: String,
     /// The arguments.
     pub args: String,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
@@ -173,7 +173,7 @@ pub fn winners(places: &Places, levels: &[Level], registry: &Registry) -> Vec<Wi
     found
 }
 
-/// Whether a directive may stand in sections: others say nothing about a single request.
+/// Whether a directive may appear in sections: others do not concern a single request.
 fn concerns_requests(registry: &Registry, name: &str) -> bool {
     let is_per_directory = |row: &ErasedRow| row.places.contains(Contexts::DIRECTORY);
     name == "documentroot" || registry.row(name).is_some_and(is_per_directory)

@@ -1,8 +1,8 @@
 //! `--expect` and `--record`: files of expectations, one per line.
 //!
-//! A line is `GET http://example.org/x → 301 /y`: the method, the URL or path, the status, and
-//! perhaps the target: the `Location`, or the file. `->` may stand for the arrow. Empty lines and
-//! those that begin with `#` are comments.
+//! A line such as `GET http://example.org/x → 301 /y` has the method, the URL or path, the status,
+//! and optionally the target: the `Location`, or the file. `->` may replace the arrow. Empty lines
+//! and those that begin with `#` are comments.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub struct Expectation {
 /// Reads a file's text.
 ///
 /// # Errors
-/// The first line that is no expectation.
+/// The first line that is not an expectation.
 pub fn parse(text: &str) -> Result<Vec<Expectation>, String> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! The fields of a response, and who set each.
+//! The fields of a response, and the module and line that set each.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ pub struct Field {
     pub value: String,
     /// The module, such as `mod_headers`.
     pub module: String,
-    /// The line that is responsible, if the module says.
+    /// The responsible line, if the module reports it.
     pub place: Option<Place>,
 }
 
-/// Who set a field last.
+/// The module and line that set a field last.
 #[derive(Clone, Default)]
 struct Origin {
     module: String,
@@ -47,7 +47,7 @@ pub fn of(head: &[u8], event: &Event, places: &Places) -> Vec<Field> {
         .collect()
 }
 
-/// A module without the end of its file's name.
+/// A module's name without the extension of its file.
 pub fn module_name(file: &str) -> String {
     file.strip_suffix(".c").unwrap_or(file).to_owned()
 }
@@ -83,7 +83,7 @@ fn collect(event: &Event, module: &str, origins: &mut HashMap<String, Origin>) {
     }
 }
 
-/// The module of a filter; its own name if it is not known.
+/// The module of a filter; the filter's name if the module is unknown.
 fn filter_owner(name: &str) -> &str {
     match name {
         "DEFLATE" | "INFLATE" | "BYTYPE:DEFLATE" | "BYTYPE:INFLATE" => "mod_deflate.c",

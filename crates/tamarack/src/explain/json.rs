@@ -6,7 +6,7 @@ use server::explain::Event;
 use super::places::{Place, Places};
 use super::report::{Report, place};
 
-/// The version of the schema: a new one if a name changes its meaning or goes.
+/// The version of the schema, which increases when a name changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
 /// Writes a report.
@@ -71,7 +71,7 @@ fn headers(report: &Report) -> Vec<Value> {
     report.fields.iter().map(field).collect()
 }
 
-/// An event with those in it; what is empty is left out.
+/// An event with the events inside it; empty properties are left out.
 fn event(one: &Event, places: &Places) -> Value {
     let mut value = json!({ "kind": one.kind.name(), "name": one.name });
     let Some(object) = value.as_object_mut() else { return value };

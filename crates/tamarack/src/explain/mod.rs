@@ -91,7 +91,7 @@ fn work(options: &Options) -> Result<(String, bool), Failure> {
         Some(file) => format!("{}, {why}", file.display()),
         None => why,
     })?;
-    // Files of the caller's are opened before the process gives up the caller's rights.
+    // Open the caller's files before giving up the caller's rights.
     let open = |file: &PathBuf| append_to(file).map_err(|error| of_file(file, error));
     let record = options.record.as_ref().map(open).transpose()?;
     let (loaded, server) = configuration(options, options.config.clone())?;
@@ -125,7 +125,7 @@ fn work(options: &Options) -> Result<(String, bool), Failure> {
     Ok((text, true))
 }
 
-/// Opens a file of the caller's for another line.
+/// Opens one of the caller's files to append a line.
 fn append_to(file: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(file)
 }
@@ -143,17 +143,18 @@ fn configuration(
             let variables = arguments.server_root().join("envvars");
             if variables.exists() && std::env::var_os("APACHE_RUN_USER").is_none() {
                 let file = variables.display();
-                eprintln!("{NAME}: the variables of {file} are not set: run '. {file}' before");
+                eprintln!("{NAME}: the variables of {file} are not set: run '. {file}' first");
             }
             Err(Failure::Configuration)
         }
     }
 }
 
-/// Gives up what a child of the server gives up, so that files are judged as `User` and `Group`.
+/// Gives up the rights that a child of the server gives up, so that access to files is checked as
+/// `User` and `Group`.
 ///
 /// # Errors
-/// What could not be given up.
+/// The rights that could not be given up.
 pub fn become_child(server: &Arc<Server>) -> Result<(), String> {
     if !mpm::privileges::is_root() {
         return Ok(());

@@ -9,12 +9,12 @@ use clap::{ArgAction, Parser};
 
 use crate::cli::Arguments;
 
-/// Says what the server would answer to a request, and why.
+/// Shows what the server would respond to a request, and why.
 ///
 /// The server's own code runs on the configuration as it stands, for a request that no client
 /// sends. Nothing is written, connected to or started: a name that would have to be looked up
-/// counts as unknown, and is shown as "not asked". If root runs it, files are judged as User and
-/// Group.
+/// counts as unknown, and is shown as "not asked". If root runs the program, access to files is
+/// checked as User and Group.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tamarack explain", version, after_help = EXAMPLES)]
 pub struct Options {
@@ -30,7 +30,7 @@ pub struct Options {
     /// The client's address.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub from: IpAddr,
-    /// The server's address, if the URL and the configuration do not say which.
+    /// The server's address, if the URL and the configuration do not determine it.
     #[arg(long, value_name = "IP:PORT")]
     pub to: Option<SocketAddr>,
     /// The connection uses TLS of this version, as with https.
@@ -40,7 +40,7 @@ pub struct Options {
     /// The version of HTTP.
     #[arg(long, value_name = "VERSION", default_value = "1.1", value_parser = ["1.0", "1.1"])]
     pub http: String,
-    /// Take the client for this user, without a password.
+    /// Treat the client as this user, without a password.
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// The configuration file, instead of the installed one.
@@ -52,16 +52,16 @@ pub struct Options {
     /// Define a name for <IfDefine>.
     #[arg(short = 'D', long = "define", value_name = "NAME")]
     pub defines: Vec<OsString>,
-    /// Say only what is responsible for the status, a field of the response, or a directive.
+    /// Show only what is responsible for the status, a field of the response, or a directive.
     #[arg(long, value_name = "HEADER|directive|status", conflicts_with_all = ["json", "quiet"])]
     pub why: Option<String>,
-    /// Say only what another configuration file answers differently.
+    /// Show only the differences from the response under another configuration file.
     #[arg(long, value_name = "OLD", conflicts_with_all = ["json", "quiet", "why"])]
     pub diff: Option<PathBuf>,
     /// Compare with a file of lines such as `GET /x → 301 /y`, and print TAP.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "json", "why", "diff", "record"])]
     pub expect: Option<PathBuf>,
-    /// Append the answer to such a file.
+    /// Append the response to a file for --expect.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Print one JSON object.
@@ -70,7 +70,7 @@ pub struct Options {
     /// Print only the first line.
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Unfold what had no effect: hooks that declined, sections that did not match.
+    /// Also show steps without an effect: hooks that declined, sections that did not match.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub verbose: bool,
 }
@@ -92,7 +92,7 @@ impl Options {
     pub fn arguments(&self, file: Option<PathBuf>) -> Arguments {
         Arguments {
             server_root: self.server_root.clone(),
-            // A file on this command line is relative to where the user is.
+            // A file on this command line is relative to the working directory.
             file: file.map(|file| std::path::absolute(&file).unwrap_or(file)),
             defines: self.defines.iter().cloned().map(OsString::into_vec).collect(),
             skip_document_root: true,

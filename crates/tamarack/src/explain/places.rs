@@ -1,4 +1,4 @@
-//! Where directives stand: from positions to file names and lines, and back to directives.
+//! The places of directives: from positions to file names and lines, and back to directives.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use server::explain::HtaccessFile;
 
 use crate::load::Loaded;
 
-/// The numbers of texts that each file has for itself: macros expand to further ones.
+/// Text numbers reserved for each file: macros expand to further texts.
 const TEXTS_OF_FILE: u32 = 4096;
 
 /// A file and a line.
@@ -47,7 +47,7 @@ pub struct Places {
     root: PathBuf,
     /// The directives of the configuration files.
     pub top: Rc<[Directive]>,
-    /// Files that were read for themselves, by [`Places::add`].
+    /// Files that were read on their own, by [`Places::add`].
     others: Vec<Sources>,
     /// By section of an `.htaccess`.
     of_files: HashMap<u64, Rc<[Directive]>>,

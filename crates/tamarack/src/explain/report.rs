@@ -187,7 +187,7 @@ fn idle(request: &Request) -> Vec<&'static str> {
     before_log.filter(is_idle).map(Phase::name).collect()
 }
 
-/// The events that are of no interest unless everything is to be shown.
+/// Whether an event is shown only if everything is shown.
 pub fn is_dull(event: &Event) -> bool {
     match event.kind {
         Kind::Hook => event.outcome == "declined" && event.events.iter().all(is_dull),
@@ -199,7 +199,7 @@ pub fn is_dull(event: &Event) -> bool {
     }
 }
 
-/// Whether a line of mod_rewrite says nothing that its rules and conditions do not.
+/// Whether a line of mod_rewrite adds nothing to its rules and conditions.
 fn is_dull_line(event: &Event) -> bool {
     const DULL: [&str; 3] = ["setting lastsub", "init rewrite engine", "pass through "];
     match event.fact("level") {

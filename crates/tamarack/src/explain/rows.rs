@@ -1,4 +1,4 @@
-//! The rows of a report's text: what each event says, and what is folded.
+//! The rows of a report's text: how each event is shown, and which ones are folded.
 
 use server::explain::{Event, Kind};
 
@@ -6,7 +6,7 @@ use super::headers::module_name;
 use super::places::{Place, Places};
 use super::report::{is_dull, place};
 
-/// The sections of a walk that did not match and are shown all the same.
+/// The number of sections of a walk that are shown although they did not match.
 const NO_MATCH_SHOWN: usize = 4;
 
 /// A row.
@@ -14,13 +14,13 @@ const NO_MATCH_SHOWN: usize = 4;
 pub struct Row {
     /// The indentation in events.
     pub depth: usize,
-    /// What it is.
+    /// The label.
     pub label: String,
-    /// What it is about.
+    /// The text.
     pub text: String,
-    /// Where the directive stands.
+    /// The directive's place.
     pub place: Option<Place>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: String,
 }
 
@@ -35,10 +35,10 @@ pub struct Group {
     pub rows: Vec<Row>,
 }
 
-/// What rows are made with.
+/// The context in which rows are made.
 #[derive(Clone, Copy)]
 pub struct Writer<'p> {
-    /// Where everything stands.
+    /// The places of all directives.
     pub places: &'p Places,
     /// Whether to unfold everything.
     pub verbose: bool,
@@ -55,14 +55,14 @@ impl Row {
 }
 
 impl Writer<'_> {
-    /// The events of a request by what they are for, in order.
+    /// The events of a request by their stage, in order.
     pub fn groups(self, request: &Event) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut shown: Vec<&Event> = Vec::new();
         for event in &request.events {
             let stage = stage_of(event);
             if event.kind == Kind::Walk {
-                // The walks before the name is known are made several times.
+                // The walks before the name is known run several times.
                 if shown.contains(&event) {
                     continue;
                 }
@@ -237,7 +237,7 @@ impl Writer<'_> {
         rows
     }
 
-    /// A directive as it stands; a rule and a condition with their input.
+    /// A directive as written; a rule and a condition with their input.
     fn directive(self, event: &Event, depth: usize) -> Row {
         let directive = event.span.and_then(|span| self.places.directive(span));
         let args = directive.map(|one| one.args.as_str()).unwrap_or_default();
@@ -263,7 +263,7 @@ fn kind_of_walk(name: &str) -> &'static str {
     }
 }
 
-/// What an event is for; `None` where it belongs to what was before it.
+/// The stage of an event; `None` if it belongs to the stage of the event before it.
 fn stage_of(event: &Event) -> Option<&'static str> {
     match (event.kind, event.fact("phase")) {
         (Kind::Hook, Some(phase)) => Some(match phase {

@@ -25,7 +25,7 @@ const SUITES: [(&str, u16); 2] = [("TLSv1.3", 0x1301), ("TLSv1.2", 0xc02f)];
 pub struct Session {
     service: Rc<Service>,
     recorder: Rc<Recorder>,
-    /// Where everything stands.
+    /// The places of all directives.
     pub places: Places,
     /// The server.
     pub server: Arc<Server>,
@@ -40,8 +40,8 @@ pub struct Answer {
 }
 
 impl Session {
-    /// Runs `work` in a loop that serves `loaded`. Wherever a user is asked for, the request counts
-    /// as `user`'s if there is one.
+    /// Runs `work` in a loop that serves `loaded`. If there is a `user`, requests that have to
+    /// authenticate count as that user's.
     ///
     /// # Errors
     /// The loop can't start.
@@ -66,7 +66,7 @@ impl Session {
     /// Makes the answer to a request.
     ///
     /// # Errors
-    /// There can be none: the head is not a whole one, or the address does not speak TLS.
+    /// There can be no answer: the head is incomplete, or the address does not speak TLS.
     pub async fn explain(&mut self, target: &Target) -> Result<Answer, String> {
         if target.tls.is_some() && !self.speaks_tls(target) {
             let local = target.local;
@@ -75,7 +75,7 @@ impl Session {
         self.ask(target).await.ok_or_else(|| "the request is not complete".to_owned())
     }
 
-    /// Makes the answer to a request; `None` if its head is not a whole one.
+    /// Makes the answer to a request; `None` if its head is incomplete.
     pub async fn ask(&mut self, target: &Target) -> Option<Answer> {
         let client = self.client(target);
         let begun = self.recorder.begin(Event::new(Kind::Request, target.url.clone()));

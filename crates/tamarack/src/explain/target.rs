@@ -34,7 +34,7 @@ struct Url<'u> {
     target: String,
 }
 
-/// The port of clients.
+/// The clients' port.
 const CLIENT_PORT: u16 = 50_000;
 
 impl Target {
@@ -182,7 +182,7 @@ impl Url<'_> {
     }
 }
 
-/// A target with its first slash, and what is not ASCII encoded as browsers do.
+/// A target with its first slash, in which characters outside ASCII are encoded as browsers do.
 fn encoded(target: &str) -> String {
     let mut out = String::new();
     if !target.starts_with('/') {

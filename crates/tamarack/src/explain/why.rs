@@ -8,7 +8,7 @@ use super::headers::module_name;
 use super::places::Places;
 use super::report::{Report, place};
 
-/// Says what is responsible for the status, a field of the response, or the value of a directive.
+/// Shows what is responsible for the status, a field of the response, or the value of a directive.
 ///
 /// # Errors
 /// The report has none of that name.

@@ -12,10 +12,10 @@ use super::rewriting::{self, Scope};
 use super::{Finding, order};
 use crate::explain::places::{Directive, Places};
 
-/// Most folders that are looked into.
+/// The maximum number of folders that are searched.
 const FOLDERS_LIMIT: usize = 20_000;
 
-/// The longest file that is read, in bytes.
+/// The maximum size of a file that is read, in bytes.
 const BYTES_LIMIT: u64 = 1024 * 1024;
 
 /// Checks them, and adds their texts to `places`.
@@ -38,7 +38,7 @@ pub fn check(server: &Server, places: &mut Places, found: &mut Vec<Finding>) {
     }
 }
 
-/// Rules of a parent folder that this file's rules replace.
+/// Finds rules of a parent folder that this file's rules replace.
 fn dropped(
     file: &Path,
     directives: &[Directive],
@@ -98,7 +98,7 @@ fn collect(root: &Path, names: &[String], budget: &mut usize, files: &mut Vec<Pa
     }
 }
 
-/// The answers of the reader's questions about an `.htaccess`.
+/// Answers the reader's questions about an `.htaccess`.
 struct Questions<'r> {
     registry: &'r Registry,
     first: u32,

@@ -6,19 +6,19 @@ use conf::Span;
 
 use crate::explain::places::Places;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something is open that should be closed.
+    /// It exposes what should be protected.
     Severe,
-    /// Something does not do what it seems to do.
+    /// It does not do what it seems to do.
     Hint,
 }
 
 /// A line that does not do what it seems to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The directive; `None` if it is about a file.
     pub span: Option<Span>,

@@ -1,8 +1,8 @@
 //! `tamarack lint`: lines of a configuration that do not do what they seem to do.
 //!
 //! The directives are those that the server reads, `.htaccess` files below the document roots
-//! included; what only an answer shows (source that is sent as text) is asked of the server itself,
-//! as by `tamarack explain`.
+//! included; what only a response shows (source code that is sent as text) is found by requests to
+//! the server's own code, as in `tamarack explain`.
 
 mod files;
 mod finding;
@@ -48,8 +48,8 @@ struct Options {
 
 const STATUS: &str = "\
 Exit status: 0 if there is no severe finding, 1 if there is one or the configuration has errors, 2
-if the command line is wrong. Severe are: source that is sent as text, ProxyRequests without a
-Require, and a section that denies access and can't match.";
+if the command line is wrong. Severe findings: source code that is sent as text, ProxyRequests
+without a Require, and a section that denies access and can't match.";
 
 /// Checks a configuration, and returns the exit status.
 pub fn run(words: &[OsString]) -> i32 {
@@ -75,7 +75,7 @@ pub fn run(words: &[OsString]) -> i32 {
     let mut places = Places::new(&loaded);
     let mut found = Vec::new();
     let top = places.top.clone();
-    // These need no server: a configuration with errors has them, too.
+    // These checks need no server, so they also run on a configuration with errors.
     sections::check(&top, &mut found);
     order::check(&top, &mut found);
     rewriting::check(&top, rewriting::Scope::Server, &mut found);

@@ -1,13 +1,13 @@
-//! Lines that an earlier one hides: the first that fits wins.
+//! Lines that an earlier one hides: the first that matches wins.
 
 use super::Finding;
 use crate::explain::places::Directive;
 
-/// Families whose first fitting line wins, by name.
+/// Families whose first matching line wins, by name.
 const FAMILIES: [&[&str]; 3] =
     [&["alias", "scriptalias"], &["redirect", "redirectpermanent", "redirecttemp"], &["proxypass"]];
 
-/// Checks each place for itself.
+/// Checks each place on its own.
 pub fn check(all: &[Directive], found: &mut Vec<Finding>) {
     for family in FAMILIES {
         let is_one = |one: &&Directive| family.contains(&&*one.name.to_ascii_lowercase());
@@ -21,7 +21,7 @@ pub fn check(all: &[Directive], found: &mut Vec<Finding>) {
                 found.push(Finding::hint(
                     line.span,
                     format!(
-                        "{} {path} is never used: {} {} comes first, and fits the same paths",
+                        "{} {path} is never used: {} {} comes first and matches the same paths",
                         line.name,
                         earlier.name,
                         self::path(earlier).unwrap_or_default()

@@ -3,7 +3,7 @@
 use super::Finding;
 use crate::explain::places::Directive;
 
-/// Where rules stand.
+/// The scope of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The server or a virtual host.
@@ -119,7 +119,7 @@ fn condition(one: &Directive, line: &Line<'_>, set: &[&str], found: &mut Vec<Fin
         if line.first.contains(&format!("%{{{name}}}")) {
             let field = field_of(name);
             hint(
-                format!("%{{{name}}} is always empty: rules know only a few fields by such names"),
+                format!("%{{{name}}} is always empty: such variables exist for a few fields only"),
                 format!("write %{{HTTP:{field}}}"),
             );
         }
@@ -127,7 +127,7 @@ fn condition(one: &Directive, line: &Line<'_>, set: &[&str], found: &mut Vec<Fin
     let pattern = line.second.trim_start_matches('!');
     if pattern.to_ascii_lowercase().starts_with("-ip") {
         hint(
-            format!("'{pattern}' is a regular expression here, not a comparison of addresses"),
+            format!("'{pattern}' is a regular expression here, not an address comparison"),
             "write RewriteCond expr \"%{REMOTE_ADDR} -ipmatch '…'\"".to_owned(),
         );
     }
@@ -135,8 +135,8 @@ fn condition(one: &Directive, line: &Line<'_>, set: &[&str], found: &mut Vec<Fin
     let compares = pattern.starts_with(['<', '>']) && !number.is_empty();
     if compares && number.bytes().all(|byte| byte.is_ascii_digit()) {
         hint(
-            format!("'{pattern}' compares texts, the longer of which is the greater one"),
-            "compare numbers by -gt, -ge, -lt and -le".to_owned(),
+            format!("'{pattern}' compares strings: a longer one is always greater"),
+            "compare numbers with -gt, -ge, -lt and -le".to_owned(),
         );
     }
     for name in set.iter().filter(|name| line.first.contains(&format!("%{{ENV:{name}}}"))) {
@@ -163,8 +163,8 @@ fn dangling(conditions: &[(&Directive, Line<'_>)], found: &mut Vec<Finding>) {
     {
         found.push(Finding::hint(
             one.span,
-            "the last condition has [OR]: it holds whatever its input is",
-            "remove [OR] from the last condition of a rule",
+            "the last condition has [OR], so it holds for every input",
+            "remove [OR] from the rule's last condition",
         ));
     }
 }
@@ -186,7 +186,7 @@ fn rule(one: &Directive, line: &Line<'_>, scope: Scope, has_base: bool, found: &
         !line.second.starts_with(['/', '-', '%', '$']) && !line.second.contains("://");
     if scope == Scope::Folder && !has_base && is_relative && line.has(&["R", "REDIRECT"]) {
         hint(
-            "a relative redirect without RewriteBase shows the folder's path to the client"
+            "a relative redirect without RewriteBase reveals the folder's path to the client"
                 .to_owned(),
             "begin the target with a slash, or add RewriteBase",
         );
@@ -194,22 +194,22 @@ fn rule(one: &Directive, line: &Line<'_>, scope: Scope, has_base: bool, found: &
     if scope == Scope::Folder && line.first.starts_with("^/") {
         hint(
             format!(
-                "'{}' can't match here: in a folder the path has no slash in front",
+                "'{}' can't match here: in a folder, the path has no leading slash",
                 line.first
             ),
-            "remove the slash",
+            "remove the leading slash",
         );
     }
     if scope == Scope::Location {
         hint(
-            "rules in <Location> work on file names, and rarely do what they seem to".to_owned(),
-            "put it into the virtual host or a <Directory>",
+            "rules in <Location> match file names, and rarely do what they seem to".to_owned(),
+            "move the rule to the virtual host or to a <Directory>",
         );
     }
     let known = ["DPI", "DISCARDPATH"];
     for flag in line.flags.iter().filter(|flag| flag.to_ascii_uppercase().starts_with('D')) {
         if !known.contains(&flag.to_ascii_uppercase().as_str()) {
-            hint(format!("the flag [{flag}] is unknown, and ignored"), "correct or remove it");
+            hint(format!("the unknown flag [{flag}] is ignored"), "correct or remove it");
         }
     }
 }

@@ -81,7 +81,7 @@ fn files(one: &Directive) -> Option<Finding> {
     Some(Finding::hint(
         one.span,
         format!("<{} {}> can't match: file names have no slash", one.name, one.args),
-        "name the file alone, and its folder in a <Directory> around it",
+        "write the file name alone, inside a <Directory> for its folder",
     ))
 }
 
@@ -93,7 +93,7 @@ fn directory(one: &Directive) -> Option<Finding> {
     Some(Finding::hint(
         one.span,
         format!("<Directory {}> can't match: there is no such folder", one.args),
-        "correct the path, which is one of the file system",
+        "correct the path: <Directory> expects a file system path",
     ))
 }
 
@@ -111,12 +111,12 @@ fn location(one: &Directive, roots: &[String]) -> Option<Finding> {
     let root = roots.iter().find(is_file)?;
     Some(Finding::hint(
         one.span,
-        format!("<Location {}> can't match: it is a path of the file system", one.args),
-        format!("write <Directory {path}>, or the path of the URL, without {root}"),
+        format!("<Location {}> can't match: it is a file system path", one.args),
+        format!("write <Directory {path}>, or the URL path, without {root}"),
     ))
 }
 
-/// `ProxyRequests On` without a rule for whom.
+/// Finds `ProxyRequests On` without a restriction of its clients.
 fn proxy(all: &[Directive], found: &mut Vec<Finding>) {
     let mut is_restricted = false;
     each(all, &mut |one| {
@@ -129,8 +129,8 @@ fn proxy(all: &[Directive], found: &mut Vec<Finding>) {
         if is_on && !is_restricted {
             let finding = Finding::hint(
                 one.span,
-                "every client may use this server as a proxy, for any address",
-                "ProxyPass needs no ProxyRequests: turn it off, or add <Proxy *> with a Require",
+                "any client may use this server as a proxy to any address",
+                "turn it off (ProxyPass does not need it), or add <Proxy *> with a Require",
             );
             found.push(finding.severe_if(true));
         }

@@ -1,4 +1,4 @@
-//! Source code that would be sent as text: the server itself is asked.
+//! Source code that would be sent as text, as responses of the server's own code show.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,19 +11,19 @@ use super::{Finding, Severity};
 use crate::explain::{Session, target_of};
 use crate::load::Loaded;
 
-/// Ends of names of files that are to be executed, or hold what must stay secret.
+/// Extensions of files that are meant to be executed, or that hold secrets.
 const SOURCE: [&str; 16] = [
     "php", "php3", "php4", "php5", "php7", "php8", "phtml", "inc", "pl", "py", "cgi", "jsp", "asp",
     "aspx", "env", "sql",
 ];
 
-/// Most folders of a document root that are looked into.
+/// The maximum number of folders of a document root that are searched.
 const FOLDERS_LIMIT: usize = 2_000;
 
-/// Most addresses that are asked about for each host.
+/// The number of files after which the search in a document root ends.
 const ASKED_LIMIT: usize = 64;
 
-/// Asks for one file of each end in each folder.
+/// Requests one file per extension in each folder.
 pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
     let asked = Session::run(loaded, server.clone(), None, async |mut session| {
         let mut sent: Vec<(PathBuf, String)> = Vec::new();
@@ -52,7 +52,7 @@ pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
                 span: None,
                 message: format!("{} is sent as text: {url}", file.display()),
                 remedy:
-                    "give it a handler (SetHandler in a <FilesMatch>), deny it, or move it out \
+                    "give it a handler (SetHandler in a <FilesMatch>), deny access, or move it out \
                          of the document root"
                         .to_owned(),
             });
@@ -60,7 +60,7 @@ pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
     }
 }
 
-/// One file of each end in each folder, with its path below the document root.
+/// One file per extension in each folder, with its path below the document root.
 fn files_of(host: &Host) -> Vec<(PathBuf, String)> {
     use std::os::unix::ffi::OsStrExt;
     let Some(root) = host.core.document_root.get() else { return Vec::new() };

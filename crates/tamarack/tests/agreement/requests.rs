@@ -17,7 +17,7 @@ const BODY_LIMIT: usize = 16 * 1024 * 1024;
 /// The port of clients.
 const CLIENT_PORT: u16 = 50_000;
 
-/// What came of requests.
+/// The results of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Those that agree.
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-/// What came of a file.
+/// The result of a file.
 pub enum Outcome {
     /// Its requests were explained.
     Compared(Counts),

@@ -1,4 +1,4 @@
-//! `RewriteMap prg:`: programs that die, hang or babble, and what becomes of them when the server
+//! `RewriteMap prg:`: programs that die, hang or write too much, and their fate when the server
 //! restarts or ends.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::site::{PROGRAM, Site};
 use crate::upgrade::{install, upgrade};
 
-/// Answers with the key and its own process. Some keys mean trouble.
+/// Answers with the key and its own process. Some keys cause faults.
 const SCRIPT: &str = "#!/bin/sh
 while IFS= read -r key; do
   case \"$key\" in
@@ -321,7 +321,7 @@ fn a_crowd_gets_its_own_answers() {
     for (key, client) in &mut clients {
         client.ask(&format!("/one/{key}")).unwrap();
     }
-    // Clients that leave disturb no other.
+    // Clients that leave do not disturb others.
     clients.retain(|(key, _)| !key.ends_with('7'));
     for (key, client) in &mut clients {
         let answer = client.answer().unwrap();

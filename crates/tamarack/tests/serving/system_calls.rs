@@ -87,8 +87,8 @@ fn tls_adds_no_calls_but_those_of_the_socket() {
     counts_all(&site, &mut client, "TLS", &KINDS[..4]);
 }
 
-/// What one process has learnt, all know: another one's first request for it makes no look at the
-/// file system, once it has served anything of the same configuration.
+/// Processes share what one of them has cached: the first request for it in another does not look
+/// at the file system, once that process has served anything under the same configuration.
 #[test]
 fn what_another_process_was_asked_for_needs_no_look_at_the_file_system() {
     let site = site("prefork", "StartServers 2\nServerLimit 2\nMaxRequestWorkers 2\n");

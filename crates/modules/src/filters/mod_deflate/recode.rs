@@ -96,7 +96,7 @@ impl Recoded {
         }
     }
 
-    /// Caches the output for the file that the source is.
+    /// Caches the output for the source file.
     pub(super) fn recorded(mut self, file: Option<FileCoding>) -> Recoded {
         self.record = file.map(|file| (file, Vec::new()));
         self

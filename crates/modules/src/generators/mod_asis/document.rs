@@ -10,7 +10,7 @@ use server::body::{Body, FileSlice};
 use server::path;
 use server::request::Request;
 
-/// Most bytes of a file that are read for header fields.
+/// The maximum number of bytes of a file that are read for header fields.
 const BEGINNING_BYTES: usize = 64 * 1024;
 
 /// A file that is to be sent.
@@ -25,12 +25,12 @@ pub(super) struct Document {
 pub(super) enum Failure {
     /// It can't be opened or read.
     Open(io::Error),
-    /// There is no thread for it.
+    /// No thread is available to read it.
     Pool(PoolError),
 }
 
 impl Document {
-    /// Reads the request's file, as far as it is needed.
+    /// Reads as much of the request's file as is needed.
     pub async fn read(request: &Request) -> Result<Document, Failure> {
         let name = request.resource.filename.clone();
         if let Some((_, content)) = request.engine.content(&name) {

@@ -1,7 +1,7 @@
 //! The header fields at the beginning of a file.
 //!
-//! Source: `ap_scan_script_header_err_core_ex` (server/util_script.c). mod_asis goes on after a
-//! mistake: what was set stays set, and what had been gathered is lost.
+//! Source: `ap_scan_script_header_err_core_ex` (server/util_script.c). mod_asis continues after an
+//! error: fields that were set stay set, and gathered ones are lost.
 
 use bstr::BStr;
 use server::log::Level;
@@ -17,7 +17,7 @@ use crate::mappers::mod_rewrite::line::number;
 const OWN: [&[u8]; 5] =
     [b"Location", b"Content-Length", b"Content-Range", b"Transfer-Encoding", b"ETag"];
 
-/// Takes the fields over into the response, and returns where the body begins.
+/// Copies the fields into the response, and returns the position at which the body begins.
 pub(super) fn take(request: &mut Request, text: &[u8]) -> usize {
     let (mut rest, mut fields, mut cookies) = (text, Table::new(), Table::new());
     let mut is_first = true;
@@ -31,7 +31,7 @@ pub(super) fn take(request: &mut Request, text: &[u8]) -> usize {
                 return text.len() - rest.len();
             }
             FieldLine::Malformed(_) => {
-                // Apache has read over the line when it shows it.
+                // When Apache logs the line, it has already overwritten it.
                 log(request, "malformed header from script", Some("Bad header: "));
                 return text.len();
             }

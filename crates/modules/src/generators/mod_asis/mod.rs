@@ -76,7 +76,7 @@ async fn answer(request: &mut Request) -> Verdict {
     Verdict::Ok
 }
 
-/// The path of another resource that is to respond.
+/// The path of another resource, whose response is sent instead.
 fn local_target(request: &Request) -> Option<Vec<u8>> {
     let target = request.response.headers_out.get(b"Location")?;
     let status = request.response.status;

@@ -96,7 +96,7 @@ pub enum Item {
     TrailerIn(Vec<u8>),
     /// `%{name}^to`
     TrailerOut(Vec<u8>),
-    /// `%{…}p` or `%{…}P` with a word that they don't know, which is the value.
+    /// `%{…}p` or `%{…}P` with an unknown word, which is the value.
     Argument(Vec<u8>),
     /// Another module's item.
     Other(Arc<LogItem>, Vec<u8>),

@@ -12,7 +12,7 @@ use super::url::url;
 use super::{Directory, Imagemap};
 use crate::aaa::line::{NumberedLines, PASSWORD_LINE_LIMIT};
 
-/// Reads the lines of a map up to the one that decides.
+/// Reads the lines of a map up to the one that determines the response.
 struct Reading<'r> {
     request: &'r mut Request,
     base: Vec<u8>,
@@ -24,15 +24,15 @@ struct Reading<'r> {
     nearest: Option<(Vec<u8>, f64)>,
 }
 
-/// Why a map is no longer read.
+/// The reason to stop reading a map.
 enum Stop {
-    /// This is the value of the area.
+    /// An area has the point: its value.
     Found(Vec<u8>),
-    /// It can't be, which is logged.
+    /// The map can't be read, which is logged.
     Broken,
 }
 
-/// Responds by a map's text.
+/// Responds according to a map's text.
 pub(super) fn answer(dir: &Directory, request: &mut Request, text: &[u8]) -> Verdict {
     let setting = |word: Option<&Vec<u8>>, default: &[u8]| {
         word.map_or_else(|| default.to_vec(), Clone::clone)
@@ -101,7 +101,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Asks an area whether the point is in it, or near.
+    /// Checks whether the point is in an area, or near it.
     fn area(&mut self, directive: &[u8], value: &[u8]) -> Result<(), Stop> {
         let Some(point) = self.point.filter(|_| !self.vertices.is_empty()) else { return Ok(()) };
         let is = |word: &[u8]| directive.eq_ignore_ascii_case(word);
@@ -168,7 +168,7 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
     (text.get(..end).unwrap_or_default(), text.get(end + 1..).unwrap_or_default())
 }
 
-/// Takes a text in quotes from the beginning, if there is one (`read_quoted`).
+/// Takes a quoted text from the beginning, if there is one (`read_quoted`).
 fn quoted<'t>(rest: &mut &'t [u8]) -> Option<&'t [u8]> {
     let inner = skip(rest, is_space).strip_prefix(b"\"")?;
     let end = inner.iter().position(|byte| *byte == b'"').unwrap_or(inner.len());

@@ -86,7 +86,7 @@ pub(super) fn vertex(text: &mut &[u8]) -> Option<[f64; 2]> {
     Some(found)
 }
 
-/// What `isspace` is true for.
+/// Whether `isspace` is true for a byte.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

@@ -2,13 +2,13 @@
 
 use server::request::Request;
 
-/// How much of a menu is laid out.
+/// The layout of a menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Formatted,
     Semiformatted,
     Unformatted,
-    /// A word that is none of these: head and foot alone.
+    /// Any other word: head and foot alone.
     Unknown,
 }
 
@@ -94,7 +94,7 @@ impl Menu {
         }
     }
 
-    /// Says that the rest of the map can't be read.
+    /// Writes that the rest of the map can't be read.
     pub fn fail(&mut self) {
         // As Apache spells it.
         self.page.extend_from_slice(b"\n\n[an internal server error occured]\n");

@@ -1,4 +1,4 @@
-//! mod_imagemap: redirects by the place on an image that was clicked, or shows a menu.
+//! mod_imagemap: redirects by the position of a click on an image, or shows a menu.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_imagemap.html>
 
@@ -49,7 +49,7 @@ impl Module for Imagemap {
             "ImapDefault",
             |cx, word| set(&mut cx.dir().default, word),
             "error|nocontent|map|referer|URL",
-            "Sets the response to coordinates outside of all areas, if the map has no default.",
+            "Sets the response to coordinates outside all areas, if the map has no default.",
         )
         .default("nocontent"),
         row(
@@ -81,7 +81,7 @@ fn set(setting: &mut Setting<Vec<u8>>, word: &conf::Arg) -> Set {
     Ok(())
 }
 
-/// Most bytes of a map.
+/// The maximum size of a map, in bytes.
 const MAP_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Source: `imap_handler`.

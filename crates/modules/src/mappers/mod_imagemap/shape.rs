@@ -1,10 +1,10 @@
 //! Areas of an image.
 
-/// Most vertices of an area (`MAXVERTS`).
+/// The maximum number of vertices of an area (`MAXVERTS`).
 pub(super) const VERTICES_MAX: usize = 100;
 
-/// The vertices of the current line, which end with an x of -1. As in Apache, what earlier lines
-/// had behind that is still there.
+/// The vertices of the current line, which end with an x of -1. As in Apache, vertices of earlier
+/// lines remain behind that.
 pub(super) struct Vertices([[f64; 2]; VERTICES_MAX + 1]);
 
 /// The x behind the last vertex.

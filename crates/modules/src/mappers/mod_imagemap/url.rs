@@ -73,7 +73,7 @@ fn join(base: &[u8], mut value: &[u8]) -> Result<Vec<u8>, Fault> {
         }
     }
     while climbs(value) {
-        // Apache would never end where there are no folders.
+        // Without folders, Apache would loop forever.
         let Some(root) = folders.filter(|root| joined.len() > *root) else {
             return Err(Fault::AboveRoot);
         };

@@ -17,8 +17,9 @@ use super::trace::Trace;
 use super::variable::{LookAhead, Plain, Variable};
 use super::{Rewrite, value};
 
-/// Most bytes that one pass through rules may fill into templates. Results with a file name are
-/// limited further, but queries and variables that contain themselves would double each time.
+/// The maximum number of bytes that one pass through rules may fill into templates. Results with a
+/// file name are limited further, but queries and variables that contain themselves would double
+/// each time.
 pub(super) const FILLED_BYTES_LIMIT: usize = 16 << 20;
 
 /// The values of `$1` or `%1`.

@@ -23,7 +23,7 @@ pub(super) struct Trace {
     is_recorded: bool,
 }
 
-/// What a rule or a condition is asked: a line of the log, and an event of a recording.
+/// A question to a rule or a condition: a line of the log, and an event of a recording.
 #[derive(Clone, Copy)]
 pub(super) enum Question<'q> {
     /// Whether a rule's pattern matches a path.
@@ -86,7 +86,7 @@ impl Trace {
         Trace { level, is_recorded }
     }
 
-    /// Whether each rule is to be asked for itself, even one that can't match.
+    /// Whether each rule is tested on its own, even one that can't match.
     pub fn names_each(self) -> bool {
         self.is_recorded || self.writes(Level::Trace3)
     }

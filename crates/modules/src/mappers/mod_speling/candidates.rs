@@ -1,4 +1,4 @@
-//! Names in a directory that are similar to one that is not there.
+//! Names in a directory that are similar to a missing one.
 //!
 //! Source: `check_speling`, `spdist` (modules/mappers/mod_speling.c).
 
@@ -7,10 +7,10 @@ use std::mem::MaybeUninit;
 use rustix::fs::RawDir;
 use server::path;
 
-/// Most names of a directory that are compared.
+/// The maximum number of names of a directory that are compared.
 const NAMES_MAX: usize = 1_000_000;
 
-/// Most similar names that are kept; a longer page is of no use.
+/// The maximum number of similar names that are kept; a longer page is of no use.
 const CANDIDATES_MAX: usize = 1000;
 
 /// Bytes of entries that are read at a time.
@@ -19,26 +19,26 @@ const PART_BYTES: usize = 32 * 1024;
 /// Which names count as similar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// Only those that differ in capital letters.
+    /// Only those that differ in case.
     pub case_only: bool,
-    /// Those that are the same up to their first dot as well.
+    /// Also those that are equal up to the first dot.
     pub base_names: bool,
 }
 
 /// How a name is similar, the closest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Similarity {
-    /// It differs in capital letters.
+    /// It differs in case.
     Case,
     /// Two letters are exchanged.
     Transposition,
     /// The request lacks a letter.
     MissingLetter,
-    /// The request has a letter more.
+    /// The request has an extra letter.
     ExtraLetter,
     /// A letter differs.
     WrongLetter,
-    /// It is the same up to its first dot.
+    /// It is equal up to the first dot.
     BaseName,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Candidate {
     pub similarity: Similarity,
 }
 
-/// What a directory has.
+/// The result of a search in a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scan {
     /// It can't be read.
@@ -118,7 +118,7 @@ pub(super) fn scan(directory: &[u8], requested: &[u8], rules: Rules) -> Scan {
     Scan::Similar(found)
 }
 
-/// The one mistake in typing, regardless of capital letters, that makes the request of the name.
+/// The single typing error, regardless of case, that turns the name into the requested one.
 fn mistyped(requested: &[u8], name: &[u8]) -> Option<Similarity> {
     let same = |(a, b): &(&u8, &u8)| a.eq_ignore_ascii_case(b);
     let start = requested.iter().zip(name).take_while(same).count();

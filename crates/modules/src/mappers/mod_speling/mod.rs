@@ -34,7 +34,7 @@ pub struct Directory {
 }
 
 impl Merge for Directory {
-    /// The module has no rule: an inner section replaces everything.
+    /// The module merges nothing: an inner section replaces everything.
     fn merge(_: &Self, inner: &Self) -> Self {
         *inner
     }
@@ -56,13 +56,13 @@ impl Module for Speling {
             "CheckCaseOnly",
             |cx, on| set(cx, |dir| dir.case_only = on),
             "Off",
-            "Takes only names as similar that differ in capital letters.",
+            "Treats names as similar only if they differ in case.",
         ),
         row(
             "CheckBasenameMatch",
             |cx, on| set(cx, |dir| dir.no_base_names = !on),
             "On",
-            "Also takes names as similar that are the same up to their first dot.",
+            "Also treats names as similar if they are equal up to the first dot.",
         ),
     ];
 
@@ -152,7 +152,7 @@ async fn correct(dir: &Directory, request: &mut Request, misspelt: Misspelt) -> 
     }
 }
 
-/// Whether the first candidate is the only one that is as similar as it is.
+/// Whether the first candidate is more similar than all others.
 fn is_certain(first: &Candidate, second: Option<&Candidate>) -> bool {
     first.similarity != Similarity::BaseName
         && second.is_none_or(|second| second.similarity != first.similarity)

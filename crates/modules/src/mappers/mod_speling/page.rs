@@ -7,7 +7,7 @@ use super::candidates::{Candidate, Similarity};
 
 /// The list as a part of a page, and as a variable.
 pub(super) struct Page {
-    /// What the page says.
+    /// The part of the page.
     pub text: Vec<u8>,
     /// `VARIANTS`
     pub variants: Vec<u8>,

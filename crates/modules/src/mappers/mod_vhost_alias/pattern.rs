@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// Most dots of a name that separate its parts (`MAXDOTS`, less the beginning).
+/// The maximum number of dots that separate the parts of a name (`MAXDOTS`, less the beginning).
 const DOTS_MAX: usize = 18;
 
 /// A parsed pattern.
@@ -97,7 +97,7 @@ impl Pattern {
     }
 }
 
-/// What stands for a part that the name does not have.
+/// The substitute for a part that the name does not have.
 const MISSING: &[u8] = b"_";
 
 impl Index {
@@ -109,7 +109,7 @@ impl Index {
         Some(Index { number: usize::from(digit - b'0'), from_end, and_others })
     }
 
-    /// The parts of a name between its dots; `None` if there are not so many.
+    /// The parts of a name between its dots; `None` if there are too few.
     fn of_parts(self, name: &[u8]) -> Option<&[u8]> {
         let dots = name.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(at, _)| at);
         let starts: Vec<usize> =
@@ -122,12 +122,12 @@ impl Index {
         name.get(start..end)
     }
 
-    /// The letters of a part; `None` if there are not so many. An empty part has none.
+    /// The letters of a part; `None` if there are too few. An empty part has none.
     fn of_letters(self, part: &[u8]) -> Option<&[u8]> {
         part.get(self.range(part.len())?)
     }
 
-    /// The indices of those that are meant among `count`.
+    /// The indices of the selected ones among `count`.
     fn range(self, count: usize) -> Option<Range<usize>> {
         let Index { number, from_end, and_others } = self;
         let Some(index) = number.checked_sub(1) else { return Some(0..count) };

@@ -1,4 +1,4 @@
-//! When something expires, as the directives say it: `access plus 1 month`, `M3600`.
+//! A time of expiry, as the directives write it: `access plus 1 month`, `M3600`.
 //!
 //! Source: `check_code` (modules/metadata/mod_expires.c).
 
@@ -89,7 +89,7 @@ fn unit(word: &[u8]) -> Result<i32, String> {
     })
 }
 
-/// The seconds of a unit, which counts by its first letters.
+/// The seconds of a unit, which its first letters determine.
 pub(in crate::metadata) fn seconds_of(unit: &[u8]) -> Option<i32> {
     let lower = unit.to_ascii_lowercase();
     let found = UNITS.iter().find(|(letters, _)| lower.starts_with(letters));

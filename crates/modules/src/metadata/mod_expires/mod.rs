@@ -46,7 +46,7 @@ impl Module for Expires {
             "ExpiresByType",
             Takes::Two(by_type),
             "media-type \"base [plus] num unit [num unit] ...\"",
-            "Sets when responses of a media type, or of all types (`image/*`), expire.",
+            "Sets when responses of a media type, or of a group of them (`image/*`), expire.",
         ),
         row(
             "ExpiresDefault",

@@ -1,12 +1,12 @@
-//! The addresses of a header such as `X-Forwarded-For`, from the nearest on: each comes from the
-//! one before, and counts if that is a trusted proxy.
+//! The addresses in a header such as `X-Forwarded-For`, from the nearest on: each is reported by
+//! the one before, and counts if that is a trusted proxy.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::proxies::Proxy;
 
-/// A header's value, and who sent it.
+/// A header's value, and its sender.
 pub(super) struct Chain<'c> {
     value: &'c [u8],
     sender: IpAddr,
@@ -19,24 +19,24 @@ pub(super) struct Looked {
     pub address: Option<IpAddr>,
 }
 
-/// What a chain comes to.
+/// The result of a chain.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// The client, if it is another than the sender.
+    /// The client, if it is not the sender.
     pub client: Option<IpAddr>,
-    /// The value without what was believed; `None` if nothing is left.
+    /// The value without the accepted elements; `None` if nothing is left.
     pub remaining: Option<Vec<u8>>,
     /// The proxies that were passed and are not internal, separated by commas.
     pub proxies: String,
-    /// The element that was not believed though its proxy was.
+    /// The element that was rejected although its proxy is trusted.
     pub refused: Option<Refused>,
 }
 
-/// An element that is no address of a client.
+/// An element that is not the address of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub value: Vec<u8>,
-    /// It is an address, but none on the internet.
+    /// It is an address, but not a public one.
     pub is_private: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'c> Chain<'c> {
     pub fn follow(&self, looked: &[Looked]) -> Result<Outcome, Vec<u8>> {
         let mut outcome = Outcome { remaining: Some(self.value.to_vec()), ..Outcome::default() };
         let (mut rest, mut address) = (Some(self.value), self.sender);
-        // What is behind a proxy that is not internal is not either, whatever it says.
+        // A proxy behind one that is not internal is not internal either, whatever its address.
         let mut all_internal = true;
         while let Some(list) = rest {
             let Some(internal) = self.trusts(address) else { break };
@@ -79,8 +79,8 @@ impl<'c> Chain<'c> {
         Ok(outcome)
     }
 
-    /// Whether a proxy is an internal one; `None` if it is not to be trusted. Without a list all
-    /// are trusted, and none is internal.
+    /// Whether a proxy is internal; `None` if it is not trusted. Without a list all are trusted,
+    /// and none is internal.
     fn trusts(&self, address: IpAddr) -> Option<bool> {
         if self.proxies.is_empty() {
             return Some(false);
@@ -101,8 +101,8 @@ fn last_element(list: &[u8]) -> (Option<&[u8]>, &[u8]) {
     (before, element.get(start..end).unwrap_or_default())
 }
 
-/// What is left of a list whose last element is not believed: without blanks at its end, and at
-/// its beginning if that element is the only one.
+/// The rest of a list whose last element is rejected: without blanks at its end, and at its
+/// beginning if that element is the only one.
 fn up_to(list: &[u8], before: Option<&[u8]>, element: &[u8]) -> Vec<u8> {
     if before.is_none() {
         return element.to_vec();
@@ -114,7 +114,7 @@ fn up_to(list: &[u8], before: Option<&[u8]>, element: &[u8]) -> Vec<u8> {
     list.get(..end).unwrap_or_default().to_vec()
 }
 
-/// What an element is.
+/// The kind of an element.
 enum Look {
     Address(IpAddr),
     Unknown,
@@ -137,7 +137,7 @@ fn look(element: &[u8], looked: &[Looked]) -> Result<Look, Vec<u8>> {
     }
 }
 
-/// Whether an address is none of a private network (RFC 3330), or a global unicast one of IPv6
+/// Whether an address is public: outside private networks (RFC 3330), or global unicast in IPv6
 /// (RFC 4291).
 fn is_of_internet(address: IpAddr) -> bool {
     match address {

@@ -1,4 +1,4 @@
-//! On which connections the PROXY protocol is spoken: those to an address of a host that says so.
+//! The connections that speak the PROXY protocol: those to an address of a host that requires it.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Listening {
     exceptions: Vec<Subnet>,
 }
 
-/// An address of a host, and what its last `RemoteIPProxyProtocol` says.
+/// An address of a host, and the value of its last `RemoteIPProxyProtocol`.
 #[derive(Clone)]
 struct Place {
     /// `None` for every address.
@@ -35,8 +35,8 @@ impl Listening {
         self.places.iter().any(|place| place.is_on)
     }
 
-    /// Source: `remoteip_hook_pre_connection`. A place where it is off counts more than one where
-    /// it is on.
+    /// Source: `remoteip_hook_pre_connection`. A place where it is off takes precedence over one
+    /// where it is on.
     fn is_on(&self, local: SocketAddr, peer: IpAddr) -> bool {
         let is_here = |place: &&Place| {
             place.address.is_none_or(|address| address == local.ip())
@@ -48,7 +48,7 @@ impl Listening {
             && !self.exceptions.iter().any(|network| network.contains(peer))
     }
 
-    /// Adds a place, in the stead of an equal one; whether there was one.
+    /// Adds a place, or replaces an equal one; returns whether there was one.
     fn add(&mut self, place: Place) -> bool {
         let before = self.places.len();
         self.places.retain(|old| old.address != place.address || old.port != place.port);
@@ -83,7 +83,7 @@ pub(super) fn announce(server: &Arc<Server>) {
     }
 }
 
-/// Gathers what all hosts say, now that they are known.
+/// Gathers the settings of all hosts, now that they are known.
 pub(super) fn settle(build: &mut Build) {
     let Some(slot) = build.registry.slot_of::<Remoteip>() else { return };
     let mut all = Listening::default();

@@ -1,8 +1,8 @@
-//! mod_remoteip: takes the client's address from a proxy that is trusted to tell it.
+//! mod_remoteip: takes the client's address from a trusted proxy.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_remoteip.html>. The connection reads the
-//! header of the PROXY protocol ([`server::connection_info::Proxied`]); this module says on which
-//! connections, and uses it.
+//! header of the PROXY protocol ([`server::connection_info::Proxied`]); this module selects the
+//! connections, and uses the result.
 
 mod chain;
 mod listening;
@@ -65,7 +65,7 @@ impl Module for Remoteip {
     }
 }
 
-/// Most names in a header that are looked up for a request.
+/// The maximum number of names in a header that are looked up for a request.
 const NAMES_MAX: usize = 10;
 
 /// Source: `remoteip_modify_request`.
@@ -114,7 +114,7 @@ async fn look_up(
     Verdict::Ok
 }
 
-/// Takes over the client that was found, if any, and logs why no other one was.
+/// Applies the client that was found, if any, and logs the element that was rejected.
 fn take(settings: &Settings, header: &[u8], outcome: Outcome, request: &mut Request) {
     if let Some(refused) = &outcome.refused {
         let (name, value) = (bstr::BStr::new(header), bstr::BStr::new(&refused.value));

@@ -11,14 +11,14 @@ use crate::aaa::line::{self, NumberedLines};
 #[derive(Clone)]
 pub(super) struct Proxy {
     pub network: Subnet,
-    /// Whether what they say of private networks counts too.
+    /// Whether private addresses that they report count, too.
     pub is_internal: bool,
 }
 
-/// Most bytes of a list.
+/// The maximum size of a list, in bytes.
 const LIST_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Most bytes of a line (`MAX_STRING_LEN`); reading ends at a longer one.
+/// The maximum length of a line in bytes (`MAX_STRING_LEN`); reading ends at a longer one.
 const LINE_BYTES_MAX: usize = 8191;
 
 /// The proxies that a word stands for: a network, or all addresses of a name (`proxies_set`).

@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row<Remoteip>] = &[
         "RemoteIPInternalProxy",
         Takes::Each(|cx, word| add(cx, word, true)),
         "proxy-ip|proxy-ip/subnet|hostname ...",
-        "Trusts proxies of the own network, whose clients may have private addresses.",
+        "Trusts proxies in the internal network, whose clients may have private addresses.",
     ),
     Row::<Remoteip>::new(
         "RemoteIPInternalProxyList",
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row<Remoteip>] = &[
         "RemoteIPProxyProtocolExceptions",
         Takes::Some { least: 0, most: usize::MAX, set: exceptions },
         "host|range [host|range] [host|range]",
-        "Connections from these networks do not speak the PROXY protocol.",
+        "Exempts connections from these networks from the PROXY protocol.",
     ),
     Row::<Remoteip>::new(
         "RemoteIPTrustedProxy",

@@ -57,7 +57,7 @@ enum Style {
 }
 
 impl Merge for Directory {
-    /// The module has no rule: an inner section replaces everything.
+    /// The module merges nothing: an inner section replaces everything.
     fn merge(_: &Self, inner: &Self) -> Self {
         inner.clone()
     }
@@ -80,7 +80,7 @@ impl Module for Usertrack {
             "CookieHttpOnly",
             Takes::Flag(|cx, on| set(cx, |dir| dir.is_http_only = on)),
             "On|Off",
-            "Keeps the cookie from scripts.",
+            "Hides the cookie from scripts in the browser.",
         )
         .default("Off"),
         row("CookieName", Takes::One(name), "token", "Sets the name of the cookie.")
@@ -95,7 +95,7 @@ impl Module for Usertrack {
             "CookieSecure",
             Takes::Flag(|cx, on| set(cx, |dir| dir.is_secure = on)),
             "On|Off",
-            "Has the cookie sent over TLS only.",
+            "Restricts the cookie to TLS connections.",
         )
         .default("Off"),
         row(
@@ -147,8 +147,8 @@ fn domain(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     set(cx, |dir| dir.domain = Some(arg.text.to_vec()))
 }
 
-/// Apache keeps the period with the server, also that of a section. One in an `.htaccess` is kept
-/// with its folder: it must not outlive the request.
+/// Apache stores the period with the server, even that of a section. That of an `.htaccess` is
+/// stored with its folder: it must not outlive the request.
 ///
 /// Source: `set_cookie_exp`
 fn expires(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {

@@ -78,7 +78,7 @@ fn check_access<'r>(own: Bound<'r, Ssl>, request: &'r mut Request) -> Step<'r> {
     matching::settle(request, move |request| meets_requirements(own, request))
 }
 
-/// Makes the variable's value the user (`SSLUserName`), whom `Require` asks for. A login that is
+/// Makes the variable's value the user (`SSLUserName`), which `Require` checks. A login that is
 /// made from a certificate comes later.
 fn set_user(request: &mut Request, variable: &str) {
     match variables::lookup(request, variable).filter(|user| !user.is_empty()) {

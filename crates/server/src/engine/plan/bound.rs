@@ -38,7 +38,7 @@ pub(super) struct BoundHooks {
 }
 
 impl BoundHooks {
-    /// Returns no hooks, the future ones of which are recorded.
+    /// Returns an empty set whose future hooks are recorded.
     pub fn recorded() -> BoundHooks {
         BoundHooks { known: HashMap::new(), are_recorded: true }
     }

@@ -60,7 +60,7 @@ pub async fn die(request: &mut Request, status: u16) {
 }
 
 /// Whether the built-in page for `status` depends only on configuration, path and what is noted
-/// ([`crate::request::variant key::Inputs`]).
+/// ([`crate::request::variant_key::Inputs`]).
 pub fn is_reusable(request: &Request, status: u16) -> bool {
     let document = request.plan.core.error_documents.get(&status);
     is_reusable_status(status)
@@ -70,7 +70,7 @@ pub fn is_reusable(request: &Request, status: u16) -> bool {
         && request.notes.iter().all(|(name, _)| NOTES_OF_MAPPING.contains(&name))
 }
 
-/// Notes of where the file is, which no page shows.
+/// Notes about the location of the file, which no page shows.
 const NOTES_OF_MAPPING: [&[u8]; 5] = [
     b"CONTEXT_DOCUMENT_ROOT",
     b"CONTEXT_PREFIX",
@@ -160,12 +160,12 @@ async fn redirect(request: &mut Request, path: &[u8]) {
     }
 }
 
-/// The method of a request whose error document is asked for by GET.
+/// The method of a request whose error document is requested by GET.
 #[derive(Clone)]
 struct OwnMethod(Method, Cow<'static, [u8]>);
 
-/// Gives the request, and those before it, back the methods that they had before their errors: for
-/// the log, once the response has been sent.
+/// Restores the methods that the request and those before it had before their errors: for the log,
+/// once the response has been sent.
 pub fn restore_methods(request: &mut Request) {
     let mut next = Some(request);
     while let Some(request) = next {

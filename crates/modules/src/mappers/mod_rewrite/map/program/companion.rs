@@ -40,7 +40,7 @@ pub(super) fn run(
 struct Asking<'a, 'l> {
     map: &'a MapProgram,
     identity: Option<(u32, u32)>,
-    /// How long the program may take for an answer.
+    /// The time that the program may take for an answer.
     wait: Duration,
     log: &'a mut Log<'l>,
     running: Option<Running>,
@@ -49,7 +49,7 @@ struct Asking<'a, 'l> {
     start_at: Option<Instant>,
 }
 
-/// What is to be done.
+/// The next thing to do.
 enum Event {
     Start,
     Died,
@@ -92,7 +92,7 @@ impl Asking<'_, '_> {
             Ok(0) => Event::Start,
             Err(Errno::INTR) => Event::Nothing,
             Err(_) => Event::Question,
-            // First, so that a question meets a program that lives.
+            // First, so that a question reaches a running program.
             Ok(_) if polled.get(1).is_some_and(|died| !died.revents().is_empty()) => Event::Died,
             Ok(_) => Event::Question,
         }
@@ -103,7 +103,7 @@ impl Asking<'_, '_> {
             return;
         }
         let key = question.message.get(1..).unwrap_or_default();
-        // No child sends it unless it is under foreign control: two lines would be two questions.
+        // Only a compromised child sends it: two lines would be two questions.
         if key.contains(&b'\n') {
             return question.answer(&[&[FAILED]]);
         }

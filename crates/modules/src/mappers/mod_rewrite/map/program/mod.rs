@@ -31,7 +31,7 @@ use super::Map;
 /// The longest value of a key.
 const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// How soon a question is asked again if too many wait.
+/// The delay before a question is sent again if too many wait.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// The first byte of an answer that has a value.
@@ -46,7 +46,7 @@ pub(in super::super) struct MapProgram {
     arguments: Vec<Vec<u8>>,
     /// The names of the user and the group to run it as.
     identity: Option<(String, Option<String>)>,
-    /// The line to its companion; unset if no engine is on that could use it.
+    /// The line to its companion; unset if no enabled engine could use it.
     line: OnceLock<Arc<Line>>,
 }
 
@@ -56,10 +56,10 @@ pub(in super::super) enum Unanswered {
     /// The companion can't be asked.
     #[error("can't ask the program: {0}")]
     NotAsked(io::Error),
-    /// The answer did not come in time.
+    /// The answer did not arrive in time.
     #[error("no answer from the program within {} s (Timeout)", .0.as_secs())]
     Silent(Duration),
-    /// The program did not answer in time, or at length.
+    /// The program did not answer in time, or its answer was too long.
     #[error("no answer from the program")]
     None,
 }
@@ -96,7 +96,7 @@ impl MapProgram {
             return Ok(None);
         };
         if request.depth.in_expression {
-            // The request that evaluates the expression asks, and evaluates it again.
+            // The request that evaluates the expression sends the question, and evaluates it again.
             std::future::pending::<()>().await;
         }
         let wait = request.host.core.timeout();
@@ -136,7 +136,7 @@ impl MapProgram {
             Some(group) => Group::from_name(group).ok().flatten().ok_or(Errno::NOENT)?.gid,
             None => user.gid,
         };
-        // As in Apache, only root runs it as another.
+        // As in Apache, only root runs it as another user.
         Ok(mpm::privileges::is_root().then(|| (user.uid.as_raw(), group.as_raw())))
     }
 

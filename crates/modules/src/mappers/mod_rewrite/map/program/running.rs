@@ -29,7 +29,7 @@ pub(super) struct Running {
     life: OwnedFd,
     input: ChildStdin,
     output: ChildStdout,
-    /// What it has written and no question has taken.
+    /// Output that no question has taken yet.
     read: Vec<u8>,
     /// When it was started.
     pub started: Instant,
@@ -47,7 +47,7 @@ pub(super) enum Reply {
 }
 
 impl Running {
-    /// Starts a program in its own folder, without any variable.
+    /// Starts a program in its own folder, without environment variables.
     pub fn start(map: &MapProgram, identity: Option<(u32, u32)>) -> io::Result<Running> {
         let mut command = Command::new(&map.path);
         command
@@ -147,7 +147,7 @@ impl Running {
 
     /// Reads what is there, up to a little more than a value; true at the end.
     fn read_more(&mut self) -> bool {
-        // Asked first: what a program wrote before its end is then in the pipe.
+        // Checked first: everything that a program wrote before its end is then in the pipe.
         let has_ended = self.has_ended(Duration::ZERO);
         while self.read.len() <= VALUE_BYTES_MAX {
             self.read.reserve(CHUNK_BYTES);
@@ -179,7 +179,7 @@ impl Running {
         }
     }
 
-    /// Ends it as Apache does: SIGTERM, and SIGKILL if it does not obey.
+    /// Ends it as Apache does: SIGTERM, and SIGKILL if it does not exit.
     pub fn end(self) {
         self.signal(Signal::SIGTERM);
         self.has_ended(END_DEADLINE);
@@ -201,7 +201,7 @@ impl AsFd for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Not if it was reaped: the number may be another's by now.
+        // Not if it was reaped: its id may belong to another process by now.
         if matches!(self.process.try_wait(), Ok(None)) {
             self.signal(Signal::SIGKILL);
             let _ = self.process.wait();
