@@ -105,6 +105,8 @@ fn of_file(file: &TestFile, tests: &Path) -> Outcome {
         Ok(place) => place,
         Err(why) => return Outcome::Refused(why),
     };
+    // Relative folders of users count from where the server is started.
+    std::env::set_current_dir(&place.root).unwrap();
     let arguments = cli::Arguments {
         server_root: Some(place.root.clone()),
         file: Some("conf/httpd.conf".into()),
