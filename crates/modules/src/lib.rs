@@ -2,6 +2,7 @@
 
 pub mod aaa;
 pub mod arch;
+mod atoi;
 pub mod cache;
 pub mod core;
 pub mod filters;

@@ -20,7 +20,7 @@ use wire::Table;
 use wire::field_lines::{self, FieldLine};
 use wire::table::Overlap;
 
-use crate::mappers::mod_rewrite::line::number;
+use crate::atoi::atoi;
 
 /// `mod_cern_meta.c`
 pub struct CernMeta;
@@ -211,7 +211,7 @@ fn is_framing(name: &[u8]) -> bool {
 fn set_status(request: &mut Request, line: &[u8]) {
     let digits = line.strip_prefix(b"-").unwrap_or(line);
     if digits.first().is_some_and(u8::is_ascii_digit) {
-        let status = u16::try_from(number(line)).unwrap_or(0);
+        let status = u16::try_from(atoi(line)).unwrap_or(0);
         request.response.status = if wire::status::is_valid(status) { status } else { 500 };
     }
     let is_sendable = field_lines::is_status_line(line, request.response.status);

@@ -11,7 +11,7 @@ use wire::field_lines::{self, FieldLine};
 use wire::table::Overlap;
 
 use super::Asis;
-use crate::mappers::mod_rewrite::line::number;
+use crate::atoi::atoi;
 
 /// Fields of the response itself; all others are sent with errors as well.
 const OWN: [&[u8]; 5] =
@@ -68,7 +68,7 @@ fn field(
 }
 
 fn status(request: &mut Request, line: &[u8]) {
-    let status = u16::try_from(number(line)).unwrap_or(0);
+    let status = u16::try_from(atoi(line)).unwrap_or(0);
     request.response.status_line = None;
     if !wire::status::is_valid(status) {
         let shown = BStr::new(line.get(..30).unwrap_or(line)).to_string();

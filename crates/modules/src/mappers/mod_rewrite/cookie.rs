@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use server::log::Level;
 use server::request::Request;
 
-use super::line;
 use super::trace::Trace;
+use crate::atoi::atoi;
 
 /// The names of cookies already set for a request.
 #[derive(Default)]
@@ -87,7 +87,7 @@ fn is_set(request: &Request, name: &[u8]) -> bool {
 
 /// This many minutes after the request; `None` for none.
 fn expiry(request: &Request, minutes: &[u8]) -> Option<String> {
-    let minutes = i64::from(line::number(minutes));
+    let minutes = i64::from(atoi(minutes));
     let now = i64::try_from(request.time_us).ok()?;
     let time = Timestamp::from_microsecond(now.checked_add(minutes.checked_mul(60_000_000)?)?);
     let shown = time.ok()?.strftime("%a, %d-%b-%Y %H:%M:%S GMT").to_string();

@@ -4,6 +4,7 @@
 
 use super::line;
 use super::template::{Template, TooDeep};
+use crate::atoi::atoi;
 
 /// The default limit of rounds for `[N]` (`REWRITE_MAX_ROUNDS`).
 const ROUNDS_DEFAULT: i32 = 32_000;
@@ -170,10 +171,10 @@ impl Reading {
             b"N" | b"NEXT" => {
                 flags.next_round = true;
                 if !value.is_empty() {
-                    flags.rounds = line::number(value);
+                    flags.rounds = atoi(value);
                 }
             }
-            b"S" | b"SKIP" => flags.skip = usize::try_from(line::number(value)).unwrap_or(0),
+            b"S" | b"SKIP" => flags.skip = usize::try_from(atoi(value)).unwrap_or(0),
             b"F" | b"FORBIDDEN" => (flags.ends, flags.status) = (true, 403),
             b"G" | b"GONE" => (flags.ends, flags.status) = (true, 410),
             b"R" | b"REDIRECT" => redirect(flags, value)?,
@@ -247,7 +248,7 @@ fn redirect(flags: &mut Flags, value: &[u8]) -> Result<(), String> {
         b"temp" => 302,
         b"seeother" => 303,
         [b'0'..=b'9', ..] => {
-            let status = u16::try_from(line::number(value)).unwrap_or(0);
+            let status = u16::try_from(atoi(value)).unwrap_or(0);
             if wire::status::known_line(status).is_none() {
                 let value = bstr::BStr::new(value);
                 return Err(format!("invalid HTTP response code '{value}' for flag 'R'"));

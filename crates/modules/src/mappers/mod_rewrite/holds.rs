@@ -14,9 +14,9 @@ use wire::Method;
 
 use super::condition::{Condition, FileTest, Test, order};
 use super::expand::may_ask;
-use super::line;
 use super::pass::Pass;
 use super::trace::Question;
+use crate::atoi::atoi;
 
 impl Pass<'_> {
     /// Whether all conditions hold, where conditions joined by `[OR]` need only one. A last
@@ -60,7 +60,7 @@ impl Pass<'_> {
             Test::Url => self.may_have_url(&input).await,
             Test::LookUpFile => self.may_have_file(&input).await,
             Test::Text(compare, text) => compare.holds(order(&input, text, condition.ignores_case)),
-            Test::Number(compare, number) => compare.holds(line::number(&input).cmp(number)),
+            Test::Number(compare, number) => compare.holds(atoi(&input).cmp(number)),
         };
         let holds = found != condition.negated;
         let asked = Question::Condition(condition, &input, holds);

@@ -2,6 +2,8 @@
 //!
 //! Source: `parseargline`, `cmd_parseflagfield`.
 
+use conf::word::{blanks, is_blank};
+
 /// The words of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line<'t> {
@@ -67,30 +69,7 @@ fn trim(text: &[u8]) -> &[u8] {
 }
 
 fn skip_blanks(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|byte| !is_blank(*byte)).unwrap_or(text.len());
-    text.get(start..).unwrap_or_default()
-}
-
-/// `isspace` in the C locale.
-pub(super) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t'..=b'\r')
-}
-
-/// Parses the number at the start of a text as `atoi`: the lower half of a long, which saturates.
-pub(crate) fn number(text: &[u8]) -> i32 {
-    let text = skip_blanks(text);
-    let (is_negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        _ => (false, text),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let long = digits.fold(0i64, |value, digit| {
-        let digit = i64::from(digit - b'0');
-        let value = value.saturating_mul(10);
-        if is_negative { value.saturating_sub(digit) } else { value.saturating_add(digit) }
-    });
-    long as i32
+    text.get(blanks(text)..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -144,14 +123,5 @@ mod tests {
         assert_eq!(all(b"[L"), None);
         assert_eq!(all(b"["), None);
         assert_eq!(all(b""), None);
-    }
-
-    #[test]
-    fn numbers_are_atois() {
-        for (text, value) in
-            [("12x", 12), (" -3", -3), ("+4", 4), ("x", 0), ("99999999999999999999", -1)]
-        {
-            assert_eq!(number(text.as_bytes()), value);
-        }
     }
 }

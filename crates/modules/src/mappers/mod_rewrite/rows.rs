@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use conf::Arg;
+use conf::word::is_blank;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
 use server::expr;
@@ -10,11 +11,12 @@ use server::expr;
 use super::Rewrite;
 use super::condition::{self, Condition, Kind, Test};
 use super::flags;
-use super::line::{self, Line};
+use super::line::Line;
 use super::map;
 use super::rule::{Rule, Target};
 use super::settings::{Common, Options};
 use super::template::{Template, TooDeep};
+use crate::atoi::atoi;
 
 const fn row(
     name: &'static str,
@@ -109,7 +111,7 @@ fn engine(cx: &mut Here<'_, '_>, on: bool) -> Set {
 
 /// A word may contain several options.
 fn options(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    for word in arg.text.split(|byte| line::is_blank(*byte)).filter(|word| !word.is_empty()) {
+    for word in arg.text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty()) {
         if word.get(..13).is_some_and(|start| start.eq_ignore_ascii_case(b"MaxRedirects=")) {
             let span = cx.span();
             let why = "RewriteOptions: MaxRedirects option has been removed in favor of the global \
@@ -171,7 +173,7 @@ fn read_condition(cx: &mut Here<'_, '_>, raw: &Arg) -> Result<Condition, Fault> 
         Kind::Text(compare, text) => Test::Text(compare, text.to_vec()),
         Kind::Number(compare, number, turned) => {
             negated ^= turned;
-            Test::Number(compare, line::number(number))
+            Test::Number(compare, atoi(number))
         }
     };
     let input =

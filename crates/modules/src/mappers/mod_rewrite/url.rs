@@ -8,7 +8,7 @@ use server::request::Request;
 use server::vhost;
 use wire::Method;
 
-use super::line;
+use crate::atoi::atoi;
 
 /// The known schemes with their separators, and whether their URLs have a query.
 const SCHEMES: [(&str, bool); 17] = [
@@ -91,7 +91,7 @@ pub(super) fn own_path(request: &Request, url: &[u8]) -> Option<Vec<u8>> {
             let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
             let (port, path) = rest.split_at_checked(end)?;
             // Like Apache's `port = atoi(…)`, which is 16 bits wide.
-            ((line::number(port) & 0xffff) as u16, path)
+            ((atoi(port) & 0xffff) as u16, path)
         }
         None => (request.default_port(), rest),
     };

@@ -4,7 +4,7 @@
 
 use bstr::BStr;
 
-use crate::mappers::mod_rewrite::line::number;
+use crate::atoi::atoi;
 
 /// A parsed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl Code {
     pub fn parse(text: &[u8]) -> Result<Code, String> {
         match text {
             [b'A', seconds @ ..] => {
-                return Ok(Code { base: Base::Access, seconds: number(seconds) });
+                return Ok(Code { base: Base::Access, seconds: atoi(seconds) });
             }
             [b'M', seconds @ ..] => {
-                return Ok(Code { base: Base::Modification, seconds: number(seconds) });
+                return Ok(Code { base: Base::Modification, seconds: atoi(seconds) });
             }
             _ => {}
         }
@@ -72,7 +72,7 @@ impl Code {
             }
             let unit = unit(&next_word(&mut rest))?;
             // Apache's ints overflow.
-            seconds = seconds.wrapping_add(unit.wrapping_mul(number(&word)));
+            seconds = seconds.wrapping_add(unit.wrapping_mul(atoi(&word)));
             word = next_word(&mut rest);
         }
         Ok(Code { base, seconds })

@@ -2,7 +2,7 @@
 //!
 //! Source: `set_cookie_exp` (modules/metadata/mod_usertrack.c).
 
-use crate::mappers::mod_rewrite::line::number;
+use crate::atoi::atoi;
 use crate::metadata::mod_expires::code::{next_word, seconds_of};
 
 /// Parses a period into seconds, as Apache's `int`.
@@ -12,7 +12,7 @@ use crate::metadata::mod_expires::code::{next_word, seconds_of};
 pub(super) fn parse(text: &[u8]) -> Result<i32, &'static str> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     if is_digit(text.first()) && is_digit(text.last()) {
-        return Ok(number(text));
+        return Ok(atoi(text));
     }
     let mut rest = text;
     let mut word = next_word(&mut rest);
@@ -29,7 +29,7 @@ pub(super) fn parse(text: &[u8]) -> Result<i32, &'static str> {
             return Err("bad expires code, missing <type>");
         }
         let unit = seconds_of(&unit).ok_or("bad expires code, unrecognized type")?;
-        seconds = seconds.wrapping_add(unit.wrapping_mul(number(&word)));
+        seconds = seconds.wrapping_add(unit.wrapping_mul(atoi(&word)));
         word = next_word(&mut rest);
     }
     Ok(seconds)

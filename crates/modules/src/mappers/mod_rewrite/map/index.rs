@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::super::line::is_blank;
+use conf::word::is_blank;
 
 /// A longer line of a text file continues as the next one (`REWRITE_MAX_TXT_MAP_LINE`).
 const LINE_BYTES: usize = 1024;
