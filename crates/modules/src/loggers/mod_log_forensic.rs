@@ -7,14 +7,13 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::Arg;
-use mpm::pipes::PipeSpec;
-use server::directive::{Cx, Fault, Row, Set, Takes};
+use server::directive::{Cx, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
 use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
-use server::request::Request;
-use server::sinks::{SinkId, Target};
+use server::request::{Request, UNIQUE_ID};
+use server::sinks::SinkId;
 
 /// `mod_log_forensic.c`
 pub struct LogForensic;
@@ -50,15 +49,7 @@ impl Module for LogForensic {
 }
 
 fn forensic_log(cx: &mut Cx<'_, '_, LogForensic>, file: &Arg) -> Set {
-    let build = cx.build();
-    let target = match file.text.first() {
-        Some(b'|') => {
-            let spec = PipeSpec::parse(&file.text);
-            Target::Pipe(spec.ok_or_else(|| Fault::new("the pipe has no program").at(file))?)
-        }
-        _ => Target::File(build.path(&file.text)),
-    };
-    let sink = build.sinks.register(target);
+    let sink = cx.build().log_sink(file)?;
     cx.server().log.set(sink);
     Ok(())
 }
@@ -73,7 +64,7 @@ fn log_before<'r>(bound: Bound<'r, LogForensic>, request: &'r mut Request) -> St
     if request.prev.is_some() {
         return Step::DECLINED;
     }
-    let id = match request.env.get(b"UNIQUE_ID") {
+    let id = match request.env.get(UNIQUE_ID) {
         Some(id) => id.to_vec(),
         None => {
             let seconds = request.time_us / 1_000_000;

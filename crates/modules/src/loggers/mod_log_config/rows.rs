@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use conf::Arg;
 use conf::expr::Flags;
-use mpm::pipes::PipeSpec;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::expr;
-use server::sinks::Target;
 
 use super::format::Format;
 use super::{Condition, Log, LogConfig};
@@ -91,14 +89,7 @@ fn log(cx: &mut Here<'_, '_>, words: &[Arg]) -> Result<Log, Fault> {
     let [file, rest @ ..] = words else { return Err(Fault::new("CustomLog requires a file")) };
     let span = cx.span();
     let build = cx.build();
-    let target = match file.text.first() {
-        Some(b'|') => {
-            let spec = PipeSpec::parse(&file.text);
-            Target::Pipe(spec.ok_or_else(|| Fault::new("the pipe has no program").at(file))?)
-        }
-        _ => Target::File(build.path(&file.text)),
-    };
-    let sink = build.sinks.register(target);
+    let sink = build.log_sink(file)?;
     let format = rest.first().map(|word| word.text.to_vec());
     if let Some(text) = &format
         && text.contains(&b'%')
