@@ -321,7 +321,7 @@ fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
 }
 
 /// The pause before a process is restarted: none at first, then doubling.
-pub(crate) fn pause(quick_deaths: u32) -> Duration {
+pub fn pause(quick_deaths: u32) -> Duration {
     match quick_deaths {
         0 | 1 => Duration::ZERO,
         more => Duration::from_millis(100 << more.min(12)).min(PAUSE_MAX),

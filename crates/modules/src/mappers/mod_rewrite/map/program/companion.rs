@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use messages::Message;
 use mpm::companion::{Log, Question};
+use mpm::pipes::pause;
 use mpm::{Level, Line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -14,9 +15,6 @@ use super::{FAILED, FOUND, MapProgram};
 
 /// A program that dies sooner than this is started again after a pause.
 const QUICK_DEATH: Duration = Duration::from_secs(1);
-
-/// The longest pause before a program is started again.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Runs until the end of the line; returns the exit status.
 pub(super) fn run(
@@ -163,14 +161,6 @@ impl Asking<'_, '_> {
             true => self.start(),
             false => self.start_at = Some(Instant::now() + pause),
         }
-    }
-}
-
-/// The pause before the next start: none at first, then doubling.
-fn pause(quick_deaths: u32) -> Duration {
-    match quick_deaths {
-        0 | 1 => Duration::ZERO,
-        more => Duration::from_millis(100 << more.min(12)).min(PAUSE_MAX),
     }
 }
 
