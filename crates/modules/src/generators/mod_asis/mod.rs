@@ -43,10 +43,10 @@ fn handle<'r>(_: Bound<'r, Asis>, request: &'r mut Request) -> Step<'r> {
         request.log::<Asis>(Level::Error, 1233, format_args!("File does not exist: {file}"));
         return Step::status(404);
     }
-    Step::Pending(Box::pin(answer(request)))
+    Step::Pending(Box::pin(respond(request)))
 }
 
-async fn answer(request: &mut Request) -> Verdict {
+async fn respond(request: &mut Request) -> Verdict {
     let document = match Document::read(request).await {
         Ok(document) => document,
         Err(Failure::Open(error)) => {

@@ -2,9 +2,9 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_imagemap.html>
 
-mod answer;
 mod coordinates;
 mod menu;
+mod respond;
 mod shape;
 mod url;
 
@@ -94,7 +94,7 @@ fn handle<'r>(bound: Bound<'r, Imagemap>, request: &'r mut Request) -> Step<'r> 
         let read = move || regular::read(path, MAP_BYTES_MAX);
         let pool = request.engine.handle.blocking().clone();
         match pool.run(Work::File, read).await {
-            Ok(Ok(text)) => answer::answer(bound.dir, request, &text),
+            Ok(Ok(text)) => respond::respond(bound.dir, request, &text),
             Ok(Err(_)) => Verdict::Status(404),
             Err(_) => Verdict::Status(503),
         }

@@ -33,7 +33,7 @@ enum Stop {
 }
 
 /// Responds according to a map's text.
-pub(super) fn answer(dir: &Directory, request: &mut Request, text: &[u8]) -> Verdict {
+pub(super) fn respond(dir: &Directory, request: &mut Request, text: &[u8]) -> Verdict {
     let setting = |word: Option<&Vec<u8>>, default: &[u8]| {
         word.map_or_else(|| default.to_vec(), Clone::clone)
     };
