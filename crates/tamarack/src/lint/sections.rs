@@ -71,11 +71,14 @@ fn literal(args: &str) -> Option<&str> {
     (!is_pattern).then_some(text)
 }
 
+/// Beginnings of character classes that exclude the slash.
+const EXCLUDED: [&str; 2] = ["[^/", r"[^\/"];
+
 fn files(one: &Directive) -> Option<Finding> {
     let text = bare(&one.args);
     let is_expression = one.name.eq_ignore_ascii_case("FilesMatch") || text.starts_with('~');
-    // `[^/]` and `\/` in an expression are about a slash that is not there.
-    if !text.contains('/') || (is_expression && text.contains("[^/")) {
+    // An expression may exclude the slash.
+    if !text.contains('/') || (is_expression && EXCLUDED.iter().any(|part| text.contains(part))) {
         return None;
     }
     Some(Finding::hint(
@@ -107,7 +110,7 @@ fn location(one: &Directive, roots: &[String]) -> Option<Finding> {
             format!("write <Location /{path}>"),
         ));
     }
-    let is_file = |root: &&String| root.len() > 1 && path.starts_with(root.as_str());
+    let is_file = |root: &&String| root.len() > 1 && Path::new(path).starts_with(root);
     let root = roots.iter().find(is_file)?;
     Some(Finding::hint(
         one.span,
@@ -140,6 +143,25 @@ fn proxy(all: &[Directive], found: &mut Vec<Finding>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn directive(name: &str, args: &str) -> Directive {
+        let (name, args) = (name.to_owned(), args.to_owned());
+        Directive { name, args, span: conf::Span::default(), inside: None }
+    }
+
+    #[test]
+    fn only_paths_below_a_root_are_file_system_paths() {
+        let roots = ["/srv/www".to_owned()];
+        assert!(location(&directive("Location", "/srv/www/a"), &roots).is_some());
+        assert!(location(&directive("Location", "/srv/www2"), &roots).is_none());
+    }
+
+    #[test]
+    fn an_expression_may_exclude_the_slash() {
+        assert!(files(&directive("FilesMatch", r#""^[^/]+$""#)).is_none());
+        assert!(files(&directive("FilesMatch", r#""^[^\/]+$""#)).is_none());
+        assert!(files(&directive("FilesMatch", "a/b")).is_some());
+    }
 
     #[test]
     fn patterns_are_no_literals() {
