@@ -55,7 +55,7 @@ pub(super) fn fixup<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Request) -
     }
     Step::Pending(Box::pin(async move {
         match pass.run(found).await {
-            Err(status) | Ok(Outcome::Status(status)) => Verdict::Status(status),
+            Err(status) | Ok(Outcome::Status(status)) => redirect::end(pass.request, status),
             Ok(Outcome::Unchanged) => pass_through(pass, own_file),
             // `PT` has a meaning only for a host, but it keeps the result from being a URL.
             Ok(Outcome::Changed { passed_through: true, .. }) => {

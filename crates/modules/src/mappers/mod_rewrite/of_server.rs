@@ -44,7 +44,7 @@ pub(super) fn translate<'r>(rewrite: Bound<'r, Rewrite>, request: &'r mut Reques
     }
     Step::Pending(Box::pin(async move {
         match pass.run(found).await {
-            Err(status) => Verdict::Status(status),
+            Err(status) => redirect::end(pass.request, status),
             Ok(outcome) => finish(pass, outcome, own_args.as_deref()),
         }
     }))
@@ -103,7 +103,7 @@ fn pass_through(pass: &Pass<'_>) -> Verdict {
 fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verdict {
     let (unescaped, passed_through) = match outcome {
         Outcome::Unchanged => return pass_through(&pass),
-        Outcome::Status(status) => return Verdict::Status(status),
+        Outcome::Status(status) => return redirect::end(pass.request, status),
         Outcome::Changed { unescaped, passed_through } => (unescaped, passed_through),
     };
     if passed_through {

@@ -35,6 +35,14 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
     let shown = BStr::new(&target);
     pass.line(Level::Trace1, format_args!("redirect to {shown} [REDIRECT/{status}]"));
     pass.request.resource.filename = target;
+    end(pass.request, status)
+}
+
+/// Ends the request with a status that rules have decided. Of an error document it replaces the
+/// status of the error: Apache's module resets the request's status, so that this is its first
+/// error.
+pub(super) fn end(request: &mut Request, status: u16) -> Verdict {
+    request.response.status = 200;
     Verdict::Status(status)
 }
 

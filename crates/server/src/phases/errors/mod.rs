@@ -50,7 +50,13 @@ pub async fn die(request: &mut Request, status: u16) {
             request.response.headers_out.set(b"Location", &url);
             finish(request, None, None).await;
         }
-        Document::Local(path) => redirect(request, &path).await,
+        Document::Local(path) => {
+            redirect(request, &path).await;
+            // The document may have a status of its own, such as that of a rule of mod_rewrite.
+            if wire::status::drops_connection(status) {
+                request.keep(EndsConnection);
+            }
+        }
         Document::Invalid(text) => {
             let why = "Invalid error redirection directive";
             request.log_core(Level::Error, 1580, why, Some(&text));
