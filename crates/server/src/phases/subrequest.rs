@@ -107,6 +107,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     };
     overlay(&mut request.response.headers_out, &sub.response.headers_out);
     overlay(&mut request.response.err_headers_out, &sub.response.err_headers_out);
+    request.adopt_filters(sub.response.filters);
     overlay(&mut request.env, &sub.env);
     overlay(&mut request.notes, &sub.notes);
     request.take_trace(sub.depends.trace);

@@ -45,6 +45,16 @@ impl Request {
         self.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
     }
 
+    /// Takes over the output filters of a subrequest, ahead of its own in each stage.
+    pub(crate) fn adopt_filters(&mut self, mut filters: Vec<Attached>) {
+        if filters.is_empty() {
+            return;
+        }
+        filters.append(&mut self.response.filters);
+        filters.sort_by_key(|attached| attached.stage);
+        self.response.filters = filters;
+    }
+
     /// Removes a filter by name.
     pub fn remove_filter(&mut self, name: &str) {
         self.response.filters.retain(|attached| !attached.name.eq_ignore_ascii_case(name));
