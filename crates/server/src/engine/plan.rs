@@ -92,6 +92,8 @@ pub struct Plan {
 pub struct PlannedHook {
     /// The hook.
     pub hook: Box<dyn Run>,
+    /// Its index among all hooks of its phase.
+    pub place: usize,
     /// The owning module's `FILE`.
     pub module: &'static str,
     /// [`crate::api::hooks::HookDef::pure`]
@@ -105,8 +107,9 @@ impl Plan {
         let slot = registry.core;
         let mut hooks = Vec::new();
         let ends = Phase::ALL.map(|phase| {
-            let defs = registry.hooks.phase(phase).iter();
-            hooks.extend(defs.filter_map(|def| bound.bind(def, phase, &host.server, dir)));
+            let defs = registry.hooks.phase(phase).iter().enumerate();
+            let bind = |(place, def)| bound.bind(def, (phase, place), &host.server, dir);
+            hooks.extend(defs.filter_map(bind));
             u16::try_from(hooks.len()).unwrap_or(u16::MAX)
         });
         Plan {

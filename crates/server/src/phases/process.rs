@@ -209,11 +209,13 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
     Verdict::Declined
 }
 
-/// Runs every hook, until one ends the request.
+/// Runs every hook, until one ends the request. Once a hook has taken over the results of a
+/// subrequest (mod_dir's index), those after it run under the subrequest's configuration.
 #[inline]
 pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
-    let plan = request.plan.clone();
-    for planned in plan.phase(phase) {
+    let mut plan = request.plan.clone();
+    let mut at = 0;
+    while let Some(planned) = plan.phase(phase).get(at) {
         request.depends.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
             Step::Ready(verdict) => verdict,
@@ -221,6 +223,12 @@ pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
         };
         if let Verdict::Status(_) | Verdict::Done = verdict {
             return verdict;
+        }
+        at += 1;
+        if !Rc::ptr_eq(&plan, &request.plan) {
+            let place = planned.place;
+            plan = request.plan.clone();
+            at = plan.phase(phase).partition_point(|hook| hook.place <= place);
         }
     }
     Verdict::Ok

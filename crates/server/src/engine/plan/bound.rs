@@ -43,11 +43,12 @@ impl BoundHooks {
         BoundHooks { known: HashMap::new(), are_recorded: true }
     }
 
-    /// A hook with a host's and a layer's configurations, if it has work under them.
+    /// A hook, which has this place in its phase, with a host's and a layer's configurations, if it
+    /// has work under them.
     pub fn bind(
         &mut self,
         def: &HookDef,
-        phase: Phase,
+        (phase, place): (Phase, usize),
         server: &Slots,
         dir: &Slots,
     ) -> Option<Rc<PlannedHook>> {
@@ -64,7 +65,7 @@ impl BoundHooks {
                 if are_recorded {
                     hook = Box::new(RecordedHook { hook, phase, module, pure });
                 }
-                Rc::new(PlannedHook { hook, module, pure, handler })
+                Rc::new(PlannedHook { hook, place, module, pure, handler })
             };
             Bound {
                 hook: def.bind(server, dir).map(planned),
