@@ -27,6 +27,10 @@ from .traffic import TRAFFICS, Validators
 
 # P5 has so many users that their first requests come at once: one round of them warms up.
 WARM_UP_MIN_S = 0.3
+# Pages in turn are each requested so often before they are measured: caches may keep a page only
+# when it is requested again.
+WARM_UP_TURNS = 3
+WARM_UP_MAX_S = 30.0
 # A shorter search for a peak depends on chance.
 PEAK_MIN_S = 1.0
 
@@ -163,6 +167,10 @@ def _warm_up(cell: Planned, tool: Tool, wanted: Order, side: Side,
         warm = replace(wanted, seconds=seconds, requests=None, rate=None,
                        counting=not wanted.traffic.is_plain)
     count = tool.run(warm, side)
+    if wanted.traffic.in_turn and 0 < count.requests < WARM_UP_TURNS * len(wanted.pages):
+        # Each run begins with the first page.
+        share = count.requests / (WARM_UP_TURNS * len(wanted.pages))
+        count = tool.run(replace(warm, seconds=min(WARM_UP_MAX_S, seconds / share)), side)
     if warm.counting and (count.errors or count.wrong_bytes):
         wrong = "wrong bytes" if count.wrong_bytes else ""
         said = ", ".join(filter(None, (count.complaint, wrong)))

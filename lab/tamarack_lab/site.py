@@ -14,15 +14,16 @@ FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
 # The names that an experiment may request.
 PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
-         "private", "many", "hosts", "aliases")
+         "private", "many", "many-8k", "hosts", "aliases")
 # Created only for runs that request them: each is thousands of files.
-LARGE = frozenset({"many", "hosts", "aliases"})
+LARGE = frozenset({"many", "many-8k", "hosts", "aliases"})
 # Sizes of the pages of "mixed": from small icons to a picture, as on a site.
 MIXED_BYTES = (200, 512, 1024, 2048, 4096, 8192, 16384, 40960, 102400)
 
 # A site: folders of folders with files of 1 KiB.
 SITE_FOLDERS, SITE_SUBFOLDERS, SITE_FILES = 10, 5, 2_000
-MANY_FILES = 60_000
+# Pages of many files in one folder, and the size of each in KiB.
+MANY_FILES, MANY_KIB = 60_000, {"many": 1, "many-8k": 8}
 HOSTS = 5_000
 PRIVATE_FILES = 100
 # A page that is worth compressing.
@@ -177,8 +178,9 @@ def _files(documents: Path, chance: random.Random, root: str, count: int) -> tup
 
 
 def _large(name: str, documents: Path, chance: random.Random) -> tuple[Page, ...]:
-    if name == "many":
-        return _files(documents, chance, "/many", MANY_FILES)
+    if name in MANY_KIB:
+        return tuple(_file(documents, f"/{name}/page-{number:05}.html",
+                           _text(chance, 1024) * MANY_KIB[name]) for number in range(MANY_FILES))
     hosts = [f"h{number:04}.test" for number in range(HOSTS)]
     return tuple(replace(_file(documents / name / host, "/1k.html", _text(chance, 1024)),
                          host=host) for host in hosts)

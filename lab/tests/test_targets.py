@@ -122,7 +122,8 @@ def test_every_target_names_two_cells_of_the_full_run(name: str) -> None:
 
 def test_each_row_of_a_real_site_has_a_target() -> None:
     spec = experiment.load("site")
-    judged = {target.of["scenario"] for target in spec.targets}
+    judged = {side["scenario"] for target in spec.targets
+              for side in (target.of, target.to) if side}
     assert judged == {block.scenario for block in spec.cells}
     shapes = {(target.of["server"], target.of["scenario"])
               for target in experiment.load("peers").targets}

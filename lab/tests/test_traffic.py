@@ -315,3 +315,25 @@ def test_the_warm_up_counts_and_refuses(monkeypatch: pytest.MonkeyPatch) -> None
     stage: Any = SimpleNamespace(warm_up_s=0.1)
     with pytest.raises(LabError, match=r"other responses than intended \(unexpected status 200"):
         measure._warm_up(cell, Wrong(), order(80, "match"), Local(()), stage)
+
+
+def test_pages_in_turn_are_all_requested_thrice_before_they_are_measured() -> None:
+    from types import SimpleNamespace
+    from typing import Any
+
+    given: list[float] = []
+
+    class Slow(Tool):
+        def run(self, given_order: Order, side: Any) -> Any:
+            given.append(given_order.seconds)
+            return SimpleNamespace(requests=int(10 * given_order.seconds), errors=0, wrong_bytes=0,
+                                   statuses={}, complaint="")
+
+    pages = tuple(Page(f"/{number}", b"x") for number in range(20))
+    cell: Any = SimpleNamespace(block=SimpleNamespace(warm_up_rate=None), tool="wrk",
+                                label="a server")
+    stage: Any = SimpleNamespace(warm_up_s=2.0)
+    measure._warm_up(cell, Slow(), replace(order(80, "turn"), pages=pages), Local(()), stage)
+    assert given == [2.0, 6.0]
+    measure._warm_up(cell, Slow(), replace(order(80, "plain"), pages=pages), Local(()), stage)
+    assert given == [2.0, 6.0, 2.0]
