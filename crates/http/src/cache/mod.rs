@@ -1,6 +1,7 @@
 //! The cache of responses.
 
 mod given;
+mod recent;
 pub mod response;
 mod shared;
 mod store;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use hashbrown::{DefaultHashBuilder, Equivalent, HashMap};
 use rt::ChangeSource;
 
+use super::recent::Recent;
 use super::response::{CONTENT_LIMIT, CachedResponse, Content, OPEN_LIMIT};
 use server::engine::Engine;
 use server::files::validity::{Trace, Validity};
@@ -86,8 +87,7 @@ pub struct ResponseCache {
     generations: RefCell<Generations>,
     limits: Limits,
     hasher: DefaultHashBuilder,
-    /// Hashes of recently requested paths: a response is cached on the second request.
-    once: RefCell<Vec<u64>>,
+    recent: RefCell<Recent>,
     /// The key and the bytes of a shared response that is looked up.
     pub(super) buffers: RefCell<[Vec<u8>; 2]>,
 }
@@ -133,7 +133,7 @@ impl ResponseCache {
             generations: RefCell::default(),
             limits,
             hasher: DefaultHashBuilder::default(),
-            once: RefCell::new(vec![0; limits.entries]),
+            recent: RefCell::new(Recent::new(limits.entries)),
             buffers: RefCell::default(),
         }
     }
@@ -194,10 +194,7 @@ impl ResponseCache {
 
     /// Whether the path was requested recently; notes that it was.
     pub(super) fn is_again(&self, sought: &Sought<'_>) -> bool {
-        let hash = self.hasher.hash_one(sought);
-        let mut once = self.once.borrow_mut();
-        let index = usize::try_from(hash).unwrap_or(0) % once.len().max(1);
-        once.get_mut(index).is_some_and(|once| std::mem::replace(once, hash) == hash)
+        self.recent.borrow_mut().note(self.hasher.hash_one(sought))
     }
 
     /// Notes the paths that a response depends on.
