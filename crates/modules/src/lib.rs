@@ -72,6 +72,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_env::Env>(),
         module::<metadata::mod_expires::Expires>(),
         module::<metadata::mod_headers::Headers>(),
+        module::<metadata::mod_mime_magic::MimeMagic>(),
         module::<metadata::mod_remoteip::Remoteip>(),
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<metadata::mod_unique_id::UniqueId>(),

@@ -26,7 +26,6 @@ pub(super) const FAMILY: &[Missing] = &[
          MDStaplingKeepResponse MDStaplingRenewWindow MDStoreDir MDStoreLocks MDWarnWindow"
     )
     .handlers("md-status"),
-    missing!("mime_magic", "MimeMagicFile").inert("MimeMagicFile"),
     missing!("optional_fn_export", ""),
     missing!("optional_fn_import", ""),
     missing!("optional_hook_export", ""),

@@ -170,10 +170,24 @@ impl Server {
         number: u32,
         message: fmt::Arguments<'_>,
     ) {
+        self.log_host_error(host, module, level, number, None, message);
+    }
+
+    /// The same for a failed system call.
+    #[track_caller]
+    pub fn log_host_error(
+        &self,
+        host: &Host,
+        module: &str,
+        level: Level,
+        number: u32,
+        error: Option<rustix::io::Errno>,
+        message: fmt::Arguments<'_>,
+    ) {
         // As in Apache, messages of startup and shutdown are logged whatever the level.
         if level <= host.core.log.of(module) || level == Level::Notice {
             let about = About { host, client: None, request: None };
-            emit(self, &about, module, level, number, None, message);
+            emit(self, &about, module, level, number, error, message);
         }
     }
 }

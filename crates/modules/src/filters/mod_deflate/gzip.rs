@@ -21,7 +21,7 @@ pub(super) const WINDOW_BITS_MIN: u8 = 9;
 
 /// Errors in compressed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Wrong {
+pub(crate) enum Wrong {
     /// The data does not begin with a gzip header.
     #[error("not gzip data")]
     Head,
@@ -96,7 +96,7 @@ impl Packer {
 }
 
 /// Decompresses gzip.
-pub(super) struct Unpacker {
+pub(crate) struct Unpacker {
     state: State,
     inflate: Decompress,
     crc: Crc,
@@ -111,7 +111,7 @@ enum State {
 
 impl Unpacker {
     /// Returns an unpacker that has read nothing.
-    pub(super) fn new() -> Unpacker {
+    pub(crate) fn new() -> Unpacker {
         Unpacker {
             state: State::Head(Vec::new()),
             inflate: Decompress::new_with_window_bits(false, 15),
@@ -121,7 +121,7 @@ impl Unpacker {
 
     /// Consumes some of `input` and produces at most [`STEP_BYTES`] of output; returns the number
     /// of bytes consumed. There may be more output until nothing is consumed and nothing produced.
-    pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Wrong> {
+    pub(crate) fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Wrong> {
         match &mut self.state {
             State::Head(head) => {
                 let had = head.len();
@@ -172,7 +172,7 @@ impl Unpacker {
     }
 
     /// Whether the data is complete.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 }

@@ -3,7 +3,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_deflate.html>
 
 mod coding;
-mod gzip;
+pub(crate) mod gzip;
 mod input;
 mod output;
 mod recode;
