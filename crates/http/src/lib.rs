@@ -4,7 +4,9 @@
 //! requests from a [`service::Service`], gives each a body source of its own, runs
 //! [`server::process`], and frames the response itself. Nothing behind that call knows a socket.
 
+mod byterange;
 pub mod cache;
 pub mod connection;
+mod media_type;
 pub mod respond;
 pub mod service;

@@ -1,11 +1,11 @@
 //! The head of a response: fields, framing, persistence (`ap_http_header_filter`).
 
-use wire::{HeadFlags, Method};
-
-use server::core::media_type::media_type;
 use server::errors::{FailedInFilter, ends_connection};
 use server::hooks::Phase;
 use server::request::{CLOSES_SILENTLY, Request};
+use wire::{HeadFlags, Method};
+
+use crate::media_type::media_type;
 
 /// How a body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,6 @@ pub mod missing;
 pub mod mpm;
 pub mod ssl;
 
-use server::core::{Core, HttpCore};
 use server::module::{ErasedModule, module};
 
 /// The modules of a configuration without LoadModule lines, all MPMs included.
@@ -26,10 +25,10 @@ pub fn unnamed() -> Vec<&'static dyn ErasedModule> {
 /// All modules, in the order in which a static httpd would list them.
 pub fn all() -> Vec<&'static dyn ErasedModule> {
     vec![
-        module::<Core>(),
+        module::<core::Core>(),
         module::<core::mod_so::So>(),
         module::<core::mod_watchdog::Watchdog>(),
-        module::<HttpCore>(),
+        module::<http::http_core::HttpCore>(),
         module::<loggers::mod_log_config::LogConfig>(),
         module::<loggers::mod_logio::Logio>(),
         module::<metadata::mod_version::Version>(),

@@ -5,7 +5,6 @@
 
 pub mod api;
 pub mod config;
-pub mod core;
 pub mod engine;
 pub mod errorlog;
 pub mod explain;
@@ -15,12 +14,12 @@ pub mod merge;
 pub mod phases;
 pub mod request;
 
-pub use api::{directive, filter, hooks, missing, module};
+pub use api::{directive, filter, hooks, missing, module, unprovided};
 pub use config::{
-    budget, build, canonical, context, host, registry, section, version, vhost, within,
+    budget, build, canonical, context, core, host, registry, section, version, vhost, within,
 };
-pub use engine::plan;
+pub use engine::{digest, plan};
 pub use files::path;
 pub use log::sinks;
-pub use phases::{errors, expr, handler, hostname, matching, process, subrequest, walk};
-pub use request::{body, connection_info, read_policy, request_body, variant_key};
+pub use phases::{discard, errors, expr, handler, hostname, matching, process, subrequest, walk};
+pub use request::{body, connection_info, etag, read_policy, request_body, variant_key};

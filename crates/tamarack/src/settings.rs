@@ -16,7 +16,7 @@ use mpm::affinity::{Affinity, Cpus, Plan, Roots, Topology};
 use mpm::settings::DEFAULT_BACKLOG;
 use mpm::{AcceptFilter, Identity, ListenAddress, Listener, Settings, Shape, Spare};
 use nix::unistd::{Gid, getgrouplist};
-use server::core::server_config::Globals;
+use server::core::Globals;
 use server::host::Server;
 use server::log::Level;
 use server::module::Module;

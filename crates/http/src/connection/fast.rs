@@ -3,16 +3,16 @@
 use std::io;
 use std::rc::Rc;
 
+use server::hooks::Phase;
+use server::request::Request;
 use wire::range::{ByteRange, Selection};
 use wire::{Body, HeadFlags, Method};
 
 use super::finish::Sent;
 use super::{Active, Connection};
+use crate::byterange;
 use crate::cache::response::{CachedResponse, Content, IN_MEMORY_BYTES, Lookup};
 use crate::respond;
-use server::core::byterange;
-use server::hooks::Phase;
-use server::request::Request;
 
 /// Fields that may change the response in a way that the fast path does not consider.
 const NOT_SIMPLE: HeadFlags = HeadFlags::EXPECT

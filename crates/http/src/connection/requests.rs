@@ -3,21 +3,21 @@
 use std::io;
 
 use rt::{Deadline, Pooled};
-use wire::{HeadError, HeadOptions, Progress};
-
-use super::fast::{self, FastPath};
-use super::read_head::{self, Next};
-use super::{Active, Connection, Ended, fill, request_body, send};
-use crate::cache::response::Fill;
-use crate::respond;
 use server::connection_info::KeepAlive;
-use server::core::byterange;
 use server::errors;
 use server::filter;
 use server::hooks::{Phase, Verdict};
 use server::log::Level;
 use server::process;
 use server::request::{CLOSES_SILENTLY, Request};
+use wire::{HeadError, HeadOptions, Progress};
+
+use super::fast::{self, FastPath};
+use super::read_head::{self, Next};
+use super::{Active, Connection, Ended, fill, request_body, send};
+use crate::byterange;
+use crate::cache::response::Fill;
+use crate::respond;
 
 /// Serves requests until the connection is quiet. `deadline` is for the first byte.
 pub(super) async fn serve(connection: &mut Connection, deadline: Deadline) -> Ended {

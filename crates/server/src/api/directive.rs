@@ -208,7 +208,7 @@ pub struct Target<'t> {
     /// The classes that `.htaccess` may override here.
     pub allowed: Override,
     /// The options that `.htaccess` may set (`AllowOverride Options=…`); `None` for all.
-    pub allowed_options: Option<crate::core::OptionFlags>,
+    pub allowed_options: Option<crate::config::core::OptionFlags>,
     /// The names of `AllowOverrideList` in lower case.
     pub allowed_names: Option<std::sync::Arc<Vec<String>>>,
     /// Classes of directives that are skipped with a log line if they are not allowed

@@ -14,7 +14,7 @@ use crate::api::directive::{ErasedRow, Fault, Set, Target};
 use crate::api::filter::{FilterDef, OutputFilter, Stage};
 use crate::api::hooks::HookTable;
 use crate::api::module::{AnyConfig, ErasedModule};
-use crate::core::OptionFlags;
+use crate::config::core::OptionFlags;
 use crate::log::Level;
 use crate::request::Request;
 use crate::request::body::Body;

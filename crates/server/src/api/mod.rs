@@ -5,3 +5,4 @@ pub mod filter;
 pub mod hooks;
 pub mod missing;
 pub mod module;
+pub mod unprovided;

@@ -16,6 +16,9 @@ use crate::merge::Merge;
 pub trait Config: Merge + Default + Clone + Send + Sync + 'static {}
 impl<T: Merge + Default + Clone + Send + Sync + 'static> Config for T {}
 
+/// The name of the core, whose configuration ([`crate::core`]) the phases read.
+pub const CORE: &str = "core_module";
+
 /// A module, as `LoadModule` names it.
 pub trait Module: Sized + Send + Sync + 'static {
     /// The name in `LoadModule` lines and `IfModule`: `alias_module`.

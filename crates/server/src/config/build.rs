@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Arg, Defines, Diagnostic, Node, Severity, Sources, Span};
+use wire::MethodRegistry;
 
 use crate::api::directive::{ErasedRow, Fault, State, Target};
 use crate::api::hooks::DefinedProviders;
@@ -18,9 +19,7 @@ use crate::config::context::{Override, Places};
 use crate::config::hint::{self, Hint};
 use crate::config::host::{HostDraft, Server};
 use crate::config::registry::{Registry, Slots};
-use crate::core::{Core, CoreServer};
-use crate::log::sinks::{self, Sinks};
-use wire::MethodRegistry;
+use crate::log::sinks::Sinks;
 
 /// The default of `DocumentRoot`, which is Debian's, like that of ServerRoot.
 pub const DEFAULT_DOCUMENT_ROOT: &str = "/var/www/html";
@@ -124,25 +123,6 @@ impl Build {
         let failed = self.has_errors();
         let server = (!failed).then(|| Server::assemble(&self));
         (server, self.diagnostics, self.sources)
-    }
-
-    /// Sets the default `ErrorLog logs/error_log`.
-    fn default_error_log(&mut self) {
-        let file = self.server_root.join("logs/error_log");
-        let slot = self.registry.core;
-        let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
-        if !core.error_log.is_set() {
-            core.error_log.set(self.sinks.register(sinks::Target::File(file)));
-        }
-    }
-
-    /// Sets the default `DocumentRoot` of the main server.
-    fn default_document_root(&mut self) {
-        let slot = self.registry.core;
-        let Some(core) = self.main.server.edit::<CoreServer>(slot) else { return };
-        if !core.document_root.is_set() {
-            core.document_root.set(DEFAULT_DOCUMENT_ROOT.as_bytes().to_vec());
-        }
     }
 
     fn apply_main(&mut self, nodes: &[Node]) {
@@ -349,20 +329,6 @@ impl Target<'_> {
         self.allowed_names.as_ref().is_some_and(is_listed)
             || self.allowed.intersects(row.allow)
             || row.allow.is_none()
-    }
-
-    /// The core's directory configuration, for writing.
-    pub fn core_dir(&mut self) -> &mut <Core as Module>::Dir {
-        let slot = self.build.registry.core;
-        let Some(dir) = self.dir.edit(slot) else { unreachable!("core is always active") };
-        dir
-    }
-
-    /// The core's server configuration, for writing.
-    pub fn core_server(&mut self) -> &mut <Core as Module>::Server {
-        let slot = self.build.registry.core;
-        let Some(server) = self.server.edit(slot) else { unreachable!("core is always active") };
-        server
     }
 }
 

@@ -5,9 +5,8 @@
 use conf::values::{VirtualHostAddress, VirtualHostName};
 
 use crate::config::build::Build;
+use crate::config::core::CanonicalName;
 use crate::config::host::{Host, HostDraft};
-use crate::core::Core;
-use crate::core::dir_config::CanonicalName;
 use crate::request::Request;
 use crate::request::variant_key::Inputs;
 
@@ -25,7 +24,7 @@ pub struct Identity {
 impl Identity {
     /// The identity of a host, with defaults from `main`.
     pub fn of(draft: &HostDraft, main: Option<&Identity>, build: &Build) -> Identity {
-        let core = build.server_config::<Core>(&draft.server);
+        let core = build.core_config(&draft.server);
         if let Some(own) = core.and_then(|core| core.server_name.0.as_ref()) {
             let (name, port) = (own.name.clone(), own.port.unwrap_or(0));
             return Identity { name, port, scheme: own.scheme.clone() };

@@ -4,6 +4,7 @@ pub mod budget;
 pub mod build;
 pub mod canonical;
 pub mod context;
+pub mod core;
 mod hint;
 pub mod host;
 pub mod registry;

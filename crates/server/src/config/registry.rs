@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::api::directive::ErasedRow;
 use crate::api::hooks::HookTable;
-use crate::api::module::{AnyConfig, Config, ErasedModule, Module};
-use crate::core::Core;
+use crate::api::module::{AnyConfig, CORE, Config, ErasedModule, Module};
 
 /// Whether something was mentioned; an `.htaccess` may mention it later.
 #[derive(Default)]
@@ -33,7 +32,7 @@ pub struct Registry {
     known: Vec<&'static dyn ErasedModule>,
     index: HashMap<TypeId, usize>,
     /// The slot of the core, which every request needs several times.
-    pub(crate) core: usize,
+    pub core: usize,
     rows: HashMap<String, ErasedRow>,
     server_defaults: Slots,
     dir_defaults: Slots,
@@ -60,7 +59,7 @@ impl Registry {
             dir.push(of_dir);
         }
         hooks.sort(&modules.iter().map(|module| module.file()).collect::<Vec<_>>());
-        let core = modules.iter().position(|module| module.type_id() == TypeId::of::<Core>());
+        let core = modules.iter().position(|module| module.name() == CORE);
         Registry {
             core: core.unwrap_or(0),
             index: modules.iter().enumerate().map(|(slot, m)| (m.type_id(), slot)).collect(),

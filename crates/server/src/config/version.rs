@@ -1,8 +1,7 @@
 //! The server's version: the `Server` field, and the last line of its pages.
 
 use crate::config::build::Build;
-use crate::core::Core;
-use crate::core::server_config::Tokens;
+use crate::config::core::Tokens;
 
 /// The product's name in the `Server` field.
 pub const PRODUCT: &str = "Tamarack";
@@ -15,7 +14,7 @@ pub const FOLLOWS: &str = "Apache/2.4.71";
 
 /// The `Server` field according to `ServerTokens`.
 pub(crate) fn banner(build: &Build) -> String {
-    let core = build.server_config::<Core>(&build.main.server);
+    let core = build.core_config(&build.main.server);
     let tokens = core.map(|core| core.globals.0.server_tokens.or(Tokens::default()));
     let mut parts = VERSION.split('.');
     let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));

@@ -1,5 +1,6 @@
 //! The state of a loop: caches, clocks, its slot in the scoreboard.
 
+pub mod digest;
 pub mod plan;
 
 use std::cell::Cell;
@@ -14,7 +15,7 @@ use mpm::{LoopSlot, Status};
 use rt::{ChangeSource, Handle};
 
 use crate::config::host::Server;
-use crate::core::digest::DigestCache;
+use crate::engine::digest::DigestCache;
 use crate::engine::plan::{LAYER_BYTES_LIMIT, LAYER_BYTES_LIMIT_OF_THREAD, PlanCache};
 use crate::explain::Recorder;
 use crate::files::mirror::{Fact, Files};

@@ -15,18 +15,17 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bound::BoundHooks;
 use hashbrown::HashMap;
 use rt::memory::taken_by;
 use wire::MethodSet;
 
 use crate::api::hooks::{Phase, Run};
+use crate::config::core::CoreDir;
 use crate::config::host::Host;
 use crate::config::registry::{Registry, Slots};
 use crate::config::section::{Lifetime, Section, fresh_id};
-use crate::core::CoreDir;
 use crate::explain::Recorder;
-
-use bound::BoundHooks;
 
 /// Most bytes of layers and plans that a loop caches; at the limit the cache is cleared. The size
 /// of each is measured when it is created.

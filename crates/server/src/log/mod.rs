@@ -136,7 +136,7 @@ impl Merge for LogLevels {
 }
 
 /// `LogLevel`'s name of where a loop runs and what is sent to it: the same in every MPM.
-pub(crate) const MPM: &str = "mpm";
+pub const MPM: &str = "mpm";
 
 /// An identifier for log lines: 12 letters, digits, `-` and `_`, unique enough to find related
 /// lines (`ap_make_log_id` also contains time and a counter).

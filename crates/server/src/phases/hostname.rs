@@ -12,9 +12,7 @@ use std::rc::Rc;
 
 use rt::names;
 
-use crate::api::hooks::{Bound, Step, Verdict};
-use crate::core::Core;
-use crate::core::dir_config::{CanonicalName, HostnameLookups};
+use crate::config::core::HostnameLookups;
 use crate::engine::Engine;
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
@@ -30,40 +28,18 @@ pub struct Names {
     own: OnceCell<Option<Box<[u8]>>>,
 }
 
-/// Whether a section needs the client's name.
-pub(crate) fn asks(core: Bound<'_, Core>) -> bool {
-    core.dir.hostname_lookups.or(HostnameLookups::Off) != HostnameLookups::Off
-}
-
-/// Whether a section uses the name of the local address as the server's.
-pub(crate) fn asks_own(core: Bound<'_, Core>) -> bool {
-    core.dir.use_canonical_name.or(CanonicalName::Off) == CanonicalName::Dns
-}
-
-/// Looks up the client's name if an expression may use it, since expressions can't wait. Other
-/// users look it up when they need it, so that clients without a name are not delayed
-/// unnecessarily.
-pub(crate) fn look_up<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
-    if !is_named(request) {
-        return Step::DECLINED;
-    }
-    Step::Pending(Box::pin(async move {
-        client_name(request).await;
-        Verdict::Declined
-    }))
-}
-
-/// Looks up the name of the local address, since URLs can't wait for it.
-pub(crate) fn look_up_own<'r>(_: Bound<'r, Core>, request: &'r mut Request) -> Step<'r> {
+/// Looks up the name of the local address, unless that has happened.
+pub async fn look_up_own(request: &Request) {
     let names = of_connection(&request.connection);
-    if names.own.get().is_some() {
-        return Step::DECLINED;
-    }
-    Step::Pending(Box::pin(async move {
+    if names.own.get().is_none() {
         let name = ask(&request.engine, names::name_of, request.connection.local.ip()).await;
         let _ = names.own.set(name.and_then(Result::ok).map(lower_case));
-        Verdict::Declined
-    }))
+    }
+}
+
+/// Whether the name of the local address has not been looked up.
+pub fn is_own_unknown(request: &Request) -> bool {
+    request.connection.names.get().is_none_or(|of| of.own.get().is_none())
 }
 
 /// Whether `HostnameLookups` requires the client's name, and it has not been looked up yet.
@@ -83,7 +59,7 @@ fn lookups(request: &Request) -> HostnameLookups {
 }
 
 /// The same, and some expression uses it.
-pub(crate) fn is_named(request: &Request) -> bool {
+pub fn is_named(request: &Request) -> bool {
     request.engine.server.registry.names_client.get() && is_unknown(request)
 }
 

@@ -1,5 +1,6 @@
 //! The phases of a request in Apache's order; [`process`] is the entry point.
 
+pub mod discard;
 pub mod errors;
 pub mod expr;
 pub mod handler;

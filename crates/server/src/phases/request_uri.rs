@@ -4,7 +4,7 @@
 
 use wire::uri::{Normalize, Slashes, normalize_path, unescape_path};
 
-use crate::core::EncodedSlashes;
+use crate::config::core::EncodedSlashes;
 use crate::log::Level;
 use crate::request::Request;
 

@@ -9,13 +9,13 @@ use messages::Message;
 use wire::method::Method;
 
 use crate::api::hooks::{Phase, Verdict};
-use crate::core::etag::VariantsTag;
 use crate::explain::{Begun, Event, Kind};
 use crate::files::validity::Trace;
 use crate::log::Level;
 use crate::phases::errors;
 use crate::phases::process;
 use crate::phases::walk;
+use crate::request::etag::VariantsTag;
 use crate::request::{FileKind, MainRequest, Request};
 
 /// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within

@@ -1,9 +1,12 @@
 //! A request and its response (`request_rec`).
 
+mod allow;
 pub mod body;
 mod coded;
 pub mod connection_info;
 mod dependencies;
+mod document_root;
+pub mod etag;
 mod expiry;
 mod file;
 mod filters;
@@ -29,8 +32,8 @@ use std::sync::Arc;
 use wire::{HeadFlags, Table};
 
 use crate::api::module::Module;
+use crate::config::core::CoreDir;
 use crate::config::host::Host;
-use crate::core::CoreDir;
 use crate::engine::Engine;
 use crate::engine::plan::{Layer, Place, Plan};
 use crate::phases::matching::Matching;

@@ -6,13 +6,14 @@ use std::collections::HashSet;
 
 use conf::{Diagnostic, Span};
 use server::build::Build;
-use server::core::{Core, CoreDir};
+use server::core::CoreDir;
 use server::module::{Config, Module};
 use server::registry::Slots;
 use server::section::Section;
 
 use super::rule::{Kind, Rule};
 use super::{AuthzCore, Dir};
+use crate::core::Core;
 
 /// Deepest nesting of sections that is checked.
 const DEPTH_LIMIT: usize = 64;
@@ -20,7 +21,7 @@ const DEPTH_LIMIT: usize = 64;
 pub(super) fn post_config(build: &mut Build) {
     let mut walk = Walk { build, seen: HashSet::new(), found: Vec::new() };
     for host in std::iter::once(&build.main).chain(&build.hosts) {
-        let Some(core) = build.server_config::<Core>(&host.server) else { continue };
+        let Some(core) = build.core_config(&host.server) else { continue };
         for section in core.directories.iter().chain(core.locations.iter()) {
             walk.section(section, 0);
         }

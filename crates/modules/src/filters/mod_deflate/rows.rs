@@ -4,6 +4,8 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, State, Takes};
 
+use crate::atoi::atol;
+
 use super::{AlterEtag, Deflate, Packing, Unpacking};
 
 type Here<'a, 't> = Cx<'a, 't, Deflate>;
@@ -28,7 +30,7 @@ pub(super) const ROWS: &[Row<Deflate>] = &[
     Row::<Deflate>::new(
         "DeflateBufferSize",
         Takes::One(|cx, arg| {
-            let bytes = leading_number(&arg.text);
+            let bytes = atol(&arg.text);
             let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
             let wrong = || Fault::new("DeflateBufferSize should be positive").at(arg);
             let bytes = bytes.ok_or_else(wrong)?;
@@ -113,29 +115,14 @@ fn unpacking(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Unpacking)) -> Set 
     Ok(())
 }
 
-/// Parses the number at the start of a text, as C's `atoi`.
-fn leading_number(text: &[u8]) -> i64 {
-    let text = text.trim_ascii_start();
-    let (negative, digits) = match text.split_first() {
-        Some((b'-', rest)) => (true, rest),
-        Some((b'+', rest)) => (false, rest),
-        _ => (false, text),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let value = digits.fold(0i64, |value, digit| {
-        value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
-    });
-    if negative { -value } else { value }
-}
-
 fn within(arg: &Arg, least: u8, most: u8, otherwise: &str) -> Result<u8, Fault> {
-    let value = u8::try_from(leading_number(&arg.text)).ok();
+    let value = u8::try_from(atol(&arg.text)).ok();
     let value = value.filter(|value| (least..=most).contains(value));
     value.ok_or_else(|| Fault::new(otherwise).at(arg))
 }
 
 fn positive(arg: &Arg, otherwise: &str) -> Result<u32, Fault> {
-    let value = u32::try_from(leading_number(&arg.text)).ok().filter(|value| *value > 0);
+    let value = u32::try_from(atol(&arg.text)).ok().filter(|value| *value > 0);
     value.ok_or_else(|| Fault::new(otherwise).at(arg))
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use messages::Message;
 use rt::Work;
 use server::body::{Body, FileSlice};
-use server::core::etag::{self, VariantsTag};
+use server::etag::{self, VariantsTag};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;

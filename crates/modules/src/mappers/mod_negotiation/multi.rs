@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use messages::Message;
 use rt::Work;
-use server::core::etag::{self, EtagParts, VariantsTag};
+use server::core::EtagParts;
+use server::etag::{self, VariantsTag};
 use server::hooks::{Bound, Verdict};
 use server::log::Level;
 use server::path;

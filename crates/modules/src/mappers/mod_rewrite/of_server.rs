@@ -3,7 +3,6 @@
 //! Source: `hook_uri2file`.
 
 use bstr::BStr;
-use server::core::map_to_document_root;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
@@ -15,6 +14,7 @@ use super::redirect;
 use super::settings::Options;
 use super::trace::Trace;
 use super::{Rewrite, url, value};
+use crate::core::map_to_document_root;
 
 /// Whether a section has the engine on, and its host has directives of this module.
 pub(super) fn runs(rewrite: Bound<'_, Rewrite>) -> bool {

@@ -11,7 +11,6 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use server::build::Build;
 use server::canonical::Identity;
-use server::core::Core;
 use server::host::HostDraft;
 use tls::certs::Pair;
 use tls::ocsp::check;
@@ -130,7 +129,7 @@ fn settle_engines(build: &mut Build, slot: usize) {
     let listeners = settings.listen.0.clone();
     for index in 0..=build.hosts.len() {
         let host = draft(build, index);
-        let core = build.server_config::<Core>(&host.server);
+        let core = build.core_config(&host.server);
         let is_https = match core.and_then(|core| core.protocol.get()) {
             Some(named) => named == b"https",
             None => protocol(&host.addresses, &listeners) == Some("https"),

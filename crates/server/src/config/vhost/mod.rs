@@ -120,7 +120,7 @@ impl VhostTable {
         let fallback = self.by_address(client.local);
         let name = host.name();
         if !host.is_given {
-            return Ok(group.and_then(|group| group.by_path(path)).unwrap_or(fallback));
+            return Ok(self.by_path(client.local, path).unwrap_or(fallback));
         }
         let found = match group {
             Some(group) => group.by_name(name),
@@ -146,6 +146,11 @@ impl VhostTable {
     /// in `<VirtualHost>`.
     fn main_by_name(&self, name: &[u8]) -> Option<&Arc<Host>> {
         Some(&self.main).filter(|main| main.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The host of an address whose `ServerPath` contains the path.
+    pub fn by_path(&self, local: SocketAddr, path: &[u8]) -> Option<&Arc<Host>> {
+        self.group(local)?.by_path(path)
     }
 
     /// Whether an address has more than one host.

@@ -4,17 +4,18 @@
 
 mod page;
 
-pub(crate) use page::SuppressCharset;
-pub use page::{EndsConnection, FailedInFilter, ends_connection, make_page, signature};
+pub use page::{
+    EndsConnection, FailedInFilter, SuppressCharset, ends_connection, make_page, signature,
+};
 
 use std::borrow::Cow;
 
 use wire::Method;
 
 use crate::api::hooks::Phase;
-use crate::core::dir_config::ErrorDocument;
-use crate::core::handler;
+use crate::config::core::ErrorDocument;
 use crate::log::Level;
+use crate::phases::discard::discard_body;
 use crate::phases::expr;
 use crate::phases::process;
 use crate::phases::subrequest;
@@ -103,7 +104,7 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
     if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
     }
-    match handler::discard_body(request).await {
+    match discard_body(request).await {
         Err(413) => 413,
         Ok(()) | Err(_) => status,
     }

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::core::dir_config::Signature;
-use crate::core::methods;
+use crate::config::core::Signature;
 use crate::request::Request;
 use crate::request::body::Body;
 
@@ -30,7 +29,7 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     }
     request.response.chunked |= request.kept::<FailedInFilter>().is_some();
     if matches!(status, 405 | 501) {
-        let allow = methods::allow(request);
+        let allow = request.allow();
         request.response.headers_out.set(b"Allow", &allow);
     }
     request.response.body = if request.head.header_only {
@@ -56,7 +55,7 @@ pub fn ends_connection(request: &Request) -> bool {
 }
 
 /// Marks a response that gets no charset (`suppress-error-charset`).
-pub(crate) struct SuppressCharset;
+pub struct SuppressCharset;
 
 fn text(request: &Request, status: u16, second: Option<u16>, location: &[u8]) -> Vec<u8> {
     let line = status_line(request, status);

@@ -5,8 +5,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::config::core::{AllowOverride, Links};
 use crate::config::section::{Matches, Section};
-use crate::core::{AllowOverride, Links};
 use crate::engine::plan::Layer;
 use crate::explain::{self, Unread};
 use crate::files::path;

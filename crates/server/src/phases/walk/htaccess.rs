@@ -12,8 +12,8 @@ pub use reading::{hand_down, leave_wanted, read_wanted, wants_to_read};
 
 use std::sync::Arc;
 
+use crate::config::core::AllowOverride;
 use crate::config::section::Section;
-use crate::core::AllowOverride;
 use crate::files::path::StatError;
 use crate::phases::matching::Stop;
 use crate::request::{FileKind, Request};

@@ -2,7 +2,7 @@
 //!
 //! Source: `resolve_symlink` (server/request.c).
 
-use crate::core::Links;
+use crate::config::core::Links;
 use crate::engine::Engine;
 use crate::files::path::StatError;
 use crate::request::FileInfo;

@@ -123,9 +123,9 @@ fn is_settled(info: &FileInfo, now_us: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::core::AllowOverride;
     use crate::config::registry::Registry;
     use crate::config::section::Lifetime;
-    use crate::core::AllowOverride;
 
     fn key(name: &str) -> Key {
         let allow = AllowOverride::default();

@@ -1,0 +1,44 @@
+//! The `Content-Type` field.
+
+use server::core::CoreDir;
+use server::errors::SuppressCharset;
+use server::request::Request;
+
+/// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
+pub fn media_type(request: &Request) -> Option<Vec<u8>> {
+    let media_type = request.response.content_type.as_ref().filter(|text| !text.is_empty())?;
+    if request.kept::<SuppressCharset>().is_some() {
+        return Some(media_type.clone());
+    }
+    Some(with_charset(media_type, &request.plan.core))
+}
+
+fn with_charset(media_type: &[u8], core: &CoreDir) -> Vec<u8> {
+    let mut value = media_type.to_vec();
+    let Some(Some(charset)) = core.add_default_charset.get() else { return value };
+    let end = media_type.iter().position(|byte| *byte == b';').unwrap_or(media_type.len());
+    let bare = media_type.get(..end).unwrap_or_default().trim_ascii();
+    let lower = media_type.to_ascii_lowercase();
+    let has_charset = lower.windows(8).any(|found| found == b"charset=");
+    let wants = bare.eq_ignore_ascii_case(b"text/plain") || bare.eq_ignore_ascii_case(b"text/html");
+    if wants && !has_charset {
+        value.extend_from_slice(b"; charset=");
+        value.extend_from_slice(charset);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_and_html_get_a_charset() {
+        let mut core = CoreDir::default();
+        assert_eq!(with_charset(b"text/html", &core), b"text/html");
+        core.add_default_charset.set(Some(b"utf-8".to_vec()));
+        assert_eq!(with_charset(b"text/html", &core), b"text/html; charset=utf-8");
+        assert_eq!(with_charset(b"text/css", &core), b"text/css");
+        assert_eq!(with_charset(b"text/plain; Charset=x", &core), b"text/plain; Charset=x");
+    }
+}

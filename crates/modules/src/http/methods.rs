@@ -1,0 +1,83 @@
+//! OPTIONS and TRACE.
+//!
+//! Source: `ap_send_http_trace`, `http_send_options` (modules/http).
+
+use bytes::Bytes;
+use server::body::Body;
+use server::core::Trace;
+use server::hooks::{Bound, Step, Verdict};
+use server::request::Request;
+use server::request_body::BodyError;
+use wire::method::Method;
+
+use super::http_core::HttpCore;
+
+/// Responds to `OPTIONS *` at once, without `Allow`.
+pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
+    if request.head.method != Method::OPTIONS || request.resource.uri != b"*" {
+        return Step::DECLINED;
+    }
+    request.response.body = Body::Empty;
+    Step::DONE
+}
+
+/// Most bytes of a TRACE body under `extended`.
+const TRACE_BODY_LIMIT: usize = 64 * 1024;
+
+/// TRACE: sends the request back.
+pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Step<'r> {
+    if request.head.method != Method::TRACE {
+        return Step::DECLINED;
+    }
+    let enabled = request.host.core.trace_enable.or(Trace::On);
+    if enabled == Trace::Off {
+        request.notes.set(b"error-notes", b"TRACE denied by server configuration");
+        return Step::status(405);
+    }
+    if request.body_in.is_empty() {
+        echo(request, &[]);
+        return Step::DONE;
+    }
+    if enabled != Trace::Extended {
+        request.notes.set(b"error-notes", b"TRACE with a request body is not allowed");
+        return Step::status(413);
+    }
+    Step::Pending(Box::pin(async move {
+        let mut body = Vec::new();
+        while let Some(piece) = request.body_in.next().await {
+            match piece {
+                Ok(piece) if body.len() + piece.len() <= TRACE_BODY_LIMIT => {
+                    body.extend_from_slice(&piece);
+                }
+                Ok(_) => {
+                    let why = b"Extended TRACE request bodies cannot exceed 64k";
+                    request.notes.set(b"error-notes", why);
+                    return Verdict::Status(413);
+                }
+                Err(BodyError::Status(status)) => return Verdict::Status(status),
+                Err(BodyError::Io(_)) => return Verdict::Status(400),
+            }
+        }
+        echo(request, &body);
+        Verdict::Done
+    }))
+}
+
+fn echo(request: &mut Request, body: &[u8]) {
+    let mut first: &Request = request;
+    while let Some(prev) = &first.prev {
+        first = prev;
+    }
+    let mut out = first.head.request_line.clone();
+    out.extend_from_slice(b"\r\n");
+    for (name, value) in first.head.headers_in.iter() {
+        for part in [name, b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(body);
+    request.response.content_type = Some(b"message/http".to_vec());
+    request.response.chunked = true;
+    request.response.body = Body::Bytes(Bytes::from(out));
+}

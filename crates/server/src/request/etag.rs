@@ -1,0 +1,80 @@
+//! Entity tags of files and of variants.
+//!
+//! Source: `ap_make_etag_ex` (modules/http/http_etag.c).
+
+use crate::config::core::EtagParts;
+use crate::request::{FileInfo, Request};
+
+/// The validator of a list of variants (`vlist_validator`). It is stored in a negotiated request
+/// and becomes a part of the chosen variant's ETag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariantsTag {
+    /// Its text, without quotes.
+    text: Vec<u8>,
+    is_weak: bool,
+}
+
+impl VariantsTag {
+    /// Returns the validator of a list with this ETag.
+    pub fn of(tag: &[u8]) -> VariantsTag {
+        let bare = tag.strip_prefix(b"W/").unwrap_or(tag);
+        let is_weak = bare.len() < tag.len();
+        let bare = bare.strip_prefix(b"\"").unwrap_or(bare);
+        VariantsTag { text: bare.strip_suffix(b"\"").unwrap_or(bare).to_vec(), is_weak }
+    }
+}
+
+/// The tag of a variant with that of its list, weak if one of them is. Apache omits the closing
+/// quote, and clients rely on the tag as it is.
+pub fn with_variants(tag: &[u8], list: &VariantsTag) -> Vec<u8> {
+    let open = tag.strip_suffix(b"\"").unwrap_or(tag);
+    let weak: &[u8] = if list.is_weak && !open.starts_with(b"W/") { b"W/" } else { b"" };
+    [weak, open, b";", &list.text].concat()
+}
+
+/// Sets the response's ETag. If there is none, the response has none from elsewhere either, such as
+/// from `Header`.
+pub fn tell(request: &mut Request, tag: Option<Vec<u8>>) {
+    match tag {
+        Some(tag) => request.response.headers_out.set(b"ETag", &tag),
+        None => request.notes.set(b"no-etag", b"omit"),
+    }
+}
+
+/// The ETag of a file: the parts in hex, in quotes; empty if there are no parts. A file that
+/// changed within the current second gets a weak one.
+pub fn of_file(info: &FileInfo, parts: EtagParts, now_us: u64) -> Vec<u8> {
+    /// Two versions of a file within this time may have the same time stamp.
+    const SECOND_US: u64 = 1_000_000;
+    let weak = now_us.saturating_sub(info.mtime_us) < SECOND_US;
+    let numbers = [
+        parts.has(EtagParts::INODE).then_some(info.inode),
+        parts.has(EtagParts::SIZE).then_some(info.size),
+        parts.has(EtagParts::MTIME).then_some(info.mtime_us),
+    ];
+    wire::etag::of_numbers(numbers, weak).as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variants_tag_names_its_list() {
+        let list = VariantsTag::of(b"\"e0-2\"");
+        assert_eq!(with_variants(b"\"7-1\"", &list), b"\"7-1;e0-2");
+        let weak = VariantsTag::of(b"W/\"e0-2\"");
+        assert_eq!(with_variants(b"\"7-1\"", &weak), b"W/\"7-1;e0-2");
+        assert_eq!(with_variants(b"W/\"7-1\"", &weak), b"W/\"7-1;e0-2");
+    }
+
+    #[test]
+    fn a_tag_names_its_parts_in_apaches_order() {
+        let info = FileInfo { size: 0x2a, mtime_us: 0xabc, inode: 7, ..FileInfo::default() };
+        let now = 10_000_000;
+        assert_eq!(of_file(&info, EtagParts::DEFAULT, now), b"\"2a-abc\"");
+        assert_eq!(of_file(&info, EtagParts::ALL, now), b"\"7-2a-abc\"");
+        assert_eq!(of_file(&info, EtagParts::SIZE, 0xabc), b"W/\"2a\"");
+        assert!(of_file(&info, EtagParts::NONE, now).is_empty());
+    }
+}
