@@ -278,20 +278,21 @@ fn condition(
     Ok(Some(Arc::new(parsed)))
 }
 
-/// The conditions of the chain so far.
-fn chain(cx: &mut Here<'_, '_>) -> Result<Vec<Arc<conf::expr::Expr>>, Fault> {
+/// Checks that the last section can be followed by another of its chain.
+fn check_chain(cx: &mut Here<'_, '_>) -> Result<(), Fault> {
+    let last = cx.dir().ifs.last().map(|section| &section.matches);
+    if let Some(Matches::If(Condition { holds: Some(_), .. })) = last {
+        return Ok(());
+    }
     let missing = "<Else> or <ElseIf> section without previous <If> or <ElseIf> section in same \
                    scope";
-    let last = cx.dir().ifs.last().cloned();
-    let Some(Matches::If(before)) = last.as_ref().map(|section| &section.matches) else {
-        return Err(missing.into());
-    };
-    let Some(holds) = &before.holds else { return Err(missing.into()) };
-    Ok(before.none_of.iter().chain([holds]).cloned().collect())
+    Err(missing.into())
 }
 
 fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set {
     let name = if except { "LimitExcept" } else { "Limit" };
+    // As in Apache, it begins the core configuration of its section or file, which then merges.
+    let _ = cx.dir();
     let mut set = MethodSet::EMPTY;
     let words = words(raw);
     if words.is_empty() {
