@@ -259,6 +259,7 @@ impl Request {
     /// A new request for `uri` (with query) that replaces this one.
     fn successor(&mut self, uri: &[u8]) -> Request {
         let mut next = self.derived(uri);
+        next.named_port = self.named_port;
         next.head.method = self.head.method;
         next.head.method_name = self.head.method_name.clone();
         next.head.header_only = self.head.header_only;
