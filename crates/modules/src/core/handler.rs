@@ -55,6 +55,8 @@ fn digests(core: Bound<'_, Core>) -> Wanted {
 fn serve(core: Bound<'_, Core>, request: &mut Request) -> Verdict {
     match request.head.method {
         Method::GET | Method::POST => serve_file(core, request),
+        // Without a head, there is nothing to send (`ap_send_http_options`).
+        Method::OPTIONS if request.head.simple => Verdict::Declined,
         Method::OPTIONS => {
             let allow = request.allow();
             request.response.headers_out.set(b"Allow", &allow);
