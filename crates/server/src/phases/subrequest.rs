@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use messages::Message;
+use wire::Table;
 use wire::method::Method;
 
 use crate::api::hooks::{Phase, Verdict};
@@ -100,20 +101,23 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.response.no_local_copy = sub.response.no_local_copy;
     request.depends.pure &= sub.depends.pure;
     request.depends_as(&sub.depends.variant_keys);
-    let overlay = |into: &mut wire::Table, from: &wire::Table| {
-        for (name, value) in from.iter() {
-            into.set(name, value);
-        }
-    };
-    overlay(&mut request.response.headers_out, &sub.response.headers_out);
-    overlay(&mut request.response.err_headers_out, &sub.response.err_headers_out);
+    overlay(&mut request.response.headers_out, sub.response.headers_out);
+    overlay(&mut request.response.err_headers_out, sub.response.err_headers_out);
     request.adopt_filters(sub.response.filters);
-    overlay(&mut request.env, &sub.env);
-    overlay(&mut request.notes, &sub.notes);
+    overlay(&mut request.env, sub.env);
+    overlay(&mut request.notes, sub.notes);
     request.take_trace(sub.depends.trace);
     let of_list = std::any::TypeId::of::<VariantsTag>();
     let kept = sub.extensions.into_iter().filter(|(of, _)| *of != of_list);
     request.adopt_kept(kept.collect());
+}
+
+/// The first of equal names counts where one is read, and all are sent (`apr_table_overlay`).
+fn overlay(table: &mut Table, mut first: Table) {
+    if table.is_empty() || !first.is_empty() {
+        first.extend(table);
+        *table = first;
+    }
 }
 
 /// Looks up a URI like a client's, without running a handler. The subrequest's `status` is 200 if
