@@ -236,12 +236,11 @@ fn conditional(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], link: Link) -> 
     };
     cx.not_within(&format!("<{name}>"), &[Within::Limit])?;
     let holds = condition(cx, raw, link, name)?;
-    let none_of = match link {
-        Link::If => Vec::new(),
-        Link::ElseIf | Link::Else => chain(cx)?,
-    };
+    if link != Link::If {
+        check_chain(cx)?;
+    }
     let dir = inside(cx, name, CONDITIONAL_PATH.to_vec(), nodes);
-    let matches = Matches::If(Condition { none_of, holds });
+    let matches = Matches::If(Condition { is_else: link != Link::If, holds });
     let section = Section::new(matches, dir, cx.span());
     cx.dir().ifs.push(section);
     Ok(())

@@ -55,7 +55,7 @@ pub enum Matches {
     Wildcard(Vec<u8>),
     /// A regular expression; named groups become `MATCH_NAME` variables.
     Regex(Regex),
-    /// An expression: `<If>`, `<ElseIf>`, `<Else>` contain all conditions of their chain.
+    /// `<If>`, `<ElseIf>`, `<Else>`.
     If(Condition),
     /// Always, for `.htaccess` and similar: applied by its holder.
     Always,
@@ -63,8 +63,8 @@ pub enum Matches {
 
 /// The condition of `<If>`, `<ElseIf>` and `<Else>`.
 pub struct Condition {
-    /// None of these must hold: the preceding conditions of the chain.
-    pub none_of: Vec<Arc<Expr>>,
+    /// Whether it only applies if no section of the chain before it does: not `<If>`.
+    pub is_else: bool,
     /// This must hold; `None` for `<Else>`.
     pub holds: Option<Arc<Expr>>,
 }

@@ -81,8 +81,9 @@ fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
         done = core.ifs.len();
         let mut matching = Gathered::default();
         let mut held = Vec::new();
+        let mut is_chain_over = false;
         for section in fresh {
-            if condition_holds(section, request)? {
+            if condition_holds(section, request, &mut is_chain_over)? {
                 matching.add(request, section);
                 held.push(section.id);
             }
@@ -129,13 +130,19 @@ fn enter_copy(request: &mut Request, (layer, copy): (Rc<Layer>, u64)) {
     request.copy = copy;
 }
 
-fn condition_holds(section: &Section, request: &mut Request) -> Result<bool, Stop> {
+/// Whether a section applies. `is_chain_over` tells whether one of its chain before it does; each
+/// condition is evaluated at most once, since that can change the request.
+fn condition_holds(
+    section: &Section,
+    request: &mut Request,
+    is_chain_over: &mut bool,
+) -> Result<bool, Stop> {
     let Matches::If(condition) = &section.matches else { return Ok(false) };
     request.depends.pure = false;
-    for earlier in &condition.none_of {
-        if expr::holds(earlier, request)? {
-            return Ok(false);
-        }
+    if condition.is_else && *is_chain_over {
+        return Ok(false);
     }
-    condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))
+    let holds = condition.holds.as_ref().map_or(Ok(true), |expr| expr::holds(expr, request))?;
+    *is_chain_over = holds;
+    Ok(holds)
 }
