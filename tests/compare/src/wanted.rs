@@ -16,12 +16,17 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 4] = [
+const WANTED: [Wanted; 6] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
         applies: differ_in_signature,
     },
+    Wanted {
+        cites: "wording of the server's own error pages and their Content-Length",
+        applies: differ_in_unsent_page,
+    },
+    Wanted { cites: "the boundary of multipart bodies", applies: differ_in_boundary },
     Wanted { cites: "Empty names in `Vary`, from `http('')`", applies: differ_in_empty_names },
     Wanted {
         cites: "Index files, variants and listed files behind links of another owner",
@@ -37,6 +42,8 @@ const WANTED: [Wanted; 4] = [
 fn differ_in_empty_names(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
     let named = |line: &String| match line.strip_prefix("< Vary: ") {
         Some(names) => {
+            // The last blank of a field is shown escaped.
+            let names = names.replace("\\x20", " ");
             let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
             format!("< Vary: {}", names.collect::<Vec<_>>().join(", "))
         }
@@ -58,6 +65,47 @@ fn differ_in_signature(_: &Site, _: &Request, apache: &[String], tamarack: &[Str
     has_signature(apache)
         && has_signature(tamarack)
         && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
+}
+
+/// To HEAD, a page of the server with another media type can only be told by what it lacks.
+fn differ_in_unsent_page(
+    _: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let status = apache.first().and_then(|line| line.split(' ').nth(2)?.parse::<u16>().ok());
+    let is_error = status.is_some_and(|status| status >= 300);
+    let is_file = |line: &String| line.starts_with("< Last-Modified: ");
+    request.method == "HEAD"
+        && is_error
+        && !apache.iter().any(is_file)
+        && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
+}
+
+/// Apache's boundary is a number without leading zeros, chosen when it starts. Without a body it can
+/// only be told by the length: that of each part is shorter, and of the end.
+fn differ_in_boundary(_: &Site, request: &Request, apache: &[String], tamarack: &[String]) -> bool {
+    let kind = "< Content-Type: multipart/byteranges; boundary=BOUNDARY".to_owned();
+    let ranges = request.fields.iter().find(|(name, _)| name == "Range");
+    let most = ranges.map_or(0, |(_, value)| value.split(|byte| *byte == b',').count());
+    let (Some(shorter), Some(longer)) = (length(apache), length(tamarack)) else { return false };
+    let less = longer.saturating_sub(shorter);
+    request.method == "HEAD"
+        && apache.contains(&kind)
+        && less > 0
+        && (2..=most).any(|parts| less % (parts + 1) == 0)
+        && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
+}
+
+const LENGTH: &str = "< Content-Length: ";
+
+fn length(lines: &[String]) -> Option<usize> {
+    lines.iter().find_map(|line| line.strip_prefix(LENGTH)?.parse().ok())
+}
+
+fn without_length(lines: &[String]) -> Vec<String> {
+    lines.iter().filter(|line| !line.starts_with(LENGTH)).cloned().collect()
 }
 
 /// Apache looks up what a request does not name without a look at who owns the link.
@@ -125,12 +173,44 @@ mod tests {
     }
 
     #[test]
+    fn lengths_of_unsent_bodies_may_be_wanted() {
+        let lines = |status: &str, kind: &str, length: &str| {
+            let lines = [
+                format!("< HTTP/1.1 {status}"),
+                format!("< Content-Length: {length}"),
+                format!("< Content-Type: {kind}"),
+                "<".to_owned(),
+            ];
+            lines.to_vec()
+        };
+        let range = ("Range".to_owned(), b"bytes=0-0,2-2".to_vec());
+        let request = |method: &str| Request {
+            method: method.to_owned(),
+            fields: vec![range.clone()],
+            ..Request::default()
+        };
+        let is_wanted = |method, status, kind, lengths: [&str; 2]| {
+            let [apache, tamarack] = lengths.map(|length| lines(status, kind, length));
+            rule(&Site::default(), &request(method), &apache, &tamarack).is_some()
+        };
+        let multipart = "multipart/byteranges; boundary=BOUNDARY";
+        assert!(is_wanted("HEAD", "206 Partial Content", multipart, ["100", "103"]));
+        assert!(!is_wanted("HEAD", "206 Partial Content", multipart, ["100", "104"]));
+        assert!(!is_wanted("GET", "206 Partial Content", multipart, ["100", "103"]));
+        assert!(is_wanted("HEAD", "400 Bad Request", "text/x-own", ["100", "104"]));
+        assert!(!is_wanted("GET", "400 Bad Request", "text/x-own", ["100", "104"]));
+        assert!(!is_wanted("HEAD", "200 OK", "text/x-own", ["100", "104"]));
+    }
+
+    #[test]
     fn empty_names_in_vary_do_not_count() {
         let lines = |vary: &str| ["< HTTP/1.1 200 OK", vary, "<"].map(str::to_owned).to_vec();
         let request = Request::default();
         assert!(
             rule(&Site::default(), &request, &lines("< Vary: , ,X"), &lines("< Vary: X")).is_some()
         );
+        let [apache, tamarack] = [lines("< Vary: ,\\x20"), lines("< Vary:")];
+        assert!(rule(&Site::default(), &request, &apache, &tamarack).is_some());
         assert!(
             rule(&Site::default(), &request, &lines("< Vary: X"), &lines("< Vary: Y")).is_none()
         );
