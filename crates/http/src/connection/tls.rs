@@ -109,6 +109,7 @@ async fn refuse_plain(connection: &mut Connection, bytes: Vec<u8>) {
     let mut active = Active::new();
     let error = plain_http(connection, &mut active);
     let consumed = bytes.len().min(rt::tls::RECORD_HEADER_BYTES);
+    connection.engine.handle.drained().await;
     requests::refuse_plain(connection, &mut active, &error, consumed).await;
     connection.close().await;
 }
