@@ -92,11 +92,9 @@ pub(super) fn override_type<'r>(core: Bound<'r, Core>, request: &'r mut Request)
         None | Some(HandlerName::None) => {}
         Some(HandlerName::Name(name)) => request.handler = Some(Cow::Owned(name.to_vec())),
         Some(HandlerName::Expr(expr)) => match expr::string(expr, request) {
-            // An empty value keeps the modules' result. Where there is none it is a handler's name
-            // all the same: FallbackResource and DirectoryCheckHandler leave the request alone.
-            Ok(name) if name.is_empty() => {
-                request.handler.get_or_insert(Cow::Borrowed(b""));
-            }
+            // An empty name replaces that of AddHandler as well, and is one to FallbackResource and
+            // DirectoryCheckHandler, which leave the request alone.
+            Ok(name) if name.is_empty() => request.handler = Some(Cow::Borrowed(b"")),
             Ok(name) => {
                 if let HandlerName::Name(name) = HandlerName::of(&name) {
                     request.handler = Some(Cow::Owned(name.to_vec()));
