@@ -149,9 +149,16 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
     sub
 }
 
-/// The same with the request's query, if it is not empty (`AP_SUBREQ_MERGE_ARGS`).
-pub async fn lookup_file_with_query(request: &mut Request, name: &[u8]) -> Request {
+/// Looks up an entry of the request's directory, with the rest of the request's path and its query,
+/// if it is not empty (`ap_sub_req_lookup_dirent` with `AP_SUBREQ_MERGE_ARGS`).
+pub async fn lookup_entry(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = child_for_file(request, name);
+    let path_info = &request.resource.path_info;
+    if !path_info.is_empty() {
+        let uri = &request.resource.uri;
+        let beside = uri.get(..path_info_at(uri, path_info)).unwrap_or_default();
+        sub.resource.uri = [&join(beside, name), path_info.as_slice()].concat();
+    }
     if request.resource.args.as_ref().is_some_and(|args| !args.is_empty()) {
         sub.inherit_query(request);
     }
@@ -253,6 +260,23 @@ pub async fn run(sub: &mut Request) -> Verdict {
 fn parent(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     path.get(..end).unwrap_or_default()
+}
+
+/// The position in a path of the part that does not name the file: runs of slashes count as one
+/// (`ap_find_path_info`).
+fn path_info_at(uri: &[u8], path_info: &[u8]) -> usize {
+    let mut at = uri.len();
+    for byte in path_info.iter().rev() {
+        if at == 0 || uri.get(at - 1) != Some(byte) {
+            break;
+        }
+        at -= 1;
+        while *byte == b'/' && at > 0 && uri.get(at - 1) == Some(&b'/') {
+            at -= 1;
+        }
+    }
+    let rest = uri.get(at..).unwrap_or_default();
+    at + rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len())
 }
 
 fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {

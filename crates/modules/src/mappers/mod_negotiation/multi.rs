@@ -51,7 +51,6 @@ pub(super) async fn handle(negotiation: Bound<'_, Negotiation>, request: &mut Re
     };
     if !request.resource.path_info.is_empty() {
         sub.resource.path_info.clone_from(&request.resource.path_info);
-        sub.resource.uri.extend_from_slice(&request.resource.path_info);
     }
     sub.inherit_query(request);
     subrequest::fast_redirect(request, sub);
@@ -68,7 +67,7 @@ async fn find(request: &mut Request) -> Result<Option<Variants>, u16> {
     let names = read_names(request, &directory, &base).await?;
     let mut all = Vec::new();
     for name in &names {
-        let sub = subrequest::lookup_file_with_query(request, name).await;
+        let sub = subrequest::lookup_entry(request, name).await;
         match variant(sub, name, &base) {
             Found::Nothing => {}
             Found::Variant(variant) => all.push(*variant),
