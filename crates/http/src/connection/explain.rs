@@ -32,25 +32,28 @@ pub fn info_of(service: &Service, peer: SocketAddr, local: SocketAddr) -> Connec
 }
 
 /// Makes the response to a request, as for the first on a connection. Nothing is sent, and nothing
-/// logged. `None` if `head` is not a whole head.
+/// logged. `sent` is the head and the whole body. `None` if the head is not whole.
 pub async fn explain(
     service: &Rc<Service>,
     info: ConnectionInfo,
-    head: &[u8],
+    sent: &[u8],
 ) -> Option<Explained> {
     let connection = &mut Connection::without_stream(service.clone(), info);
     let active = &mut Active::new();
-    let mut refused = match connection.parse(active, head) {
+    let mut refused = match connection.parse(active, sent) {
         _ if lacks_tls(connection) => {
             *active = Active::new();
             Some(tls::plain_http(connection, active))
         }
-        Progress::Done { .. } => None,
+        Progress::Done { consumed } => {
+            active.input.extend_from_slice(sent.get(consumed..).unwrap_or_default());
+            None
+        }
         Progress::Error(error) => Some(error),
         Progress::NeedMore => return None,
     };
     let mut request = match &refused {
-        Some(_) => requests::take_request(connection, active, head.len()),
+        Some(_) => requests::take_request(connection, active, sent.len()),
         None => {
             let mut request = requests::blank(connection, active);
             let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);

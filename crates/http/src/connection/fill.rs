@@ -99,13 +99,13 @@ fn obstacle(request: &Request, is_watched: bool) -> Option<&'static str> {
     // A watch does not see a write through another name of the file.
     let has_other_names = file.kind == FileKind::Regular && file.links > 1;
     Some(match &response.body {
-        _ if !request.depends.pure => "something looks at the request itself",
+        _ if !request.depends.pure => "the response depends on more than its path",
         _ if writes_log => "each request writes to the error log",
         _ if request.matching.has_undecided() => "a regular expression was not decided",
-        _ if !is_kept => "responses of this status are not remembered",
+        _ if !is_kept => "responses with this status are not cached",
         _ if !request.has_plain_env() => "variables are set, which the log may show",
         _ if !response.trailers_out.is_empty() => "the response has trailers",
-        _ if response.no_cache => "the response must not be cached",
+        _ if response.no_cache => "a module forbids it",
         _ if request.user.is_some() => "the response is for one user",
         _ if has_other_names && is_watched => "the file has other names (hard links)",
         Body::Stream(_) if file.size > MADE_FROM_BYTES => "the body is made of a long file",
@@ -117,17 +117,17 @@ fn obstacle(request: &Request, is_watched: bool) -> Option<&'static str> {
 /// Records whether the response would be cached.
 #[cold]
 pub(super) fn record(active: &Active, request: &Request) {
-    let Some(recorder) = &request.engine.recorder else { return };
+    let Some(recorder) = request.engine.recording() else { return };
     let why = if !fast::is_cacheable(active) {
-        Some("only responses to GET and HEAD without a body are remembered")
+        Some("only responses to GET and HEAD without a body are cached")
     } else if !has_own_query(active, request) {
         Some("the response depends on the query")
     } else {
         obstacle(request, true)
     };
     recorder.add(match why {
-        Some(why) => Event::new(Kind::Note, "remembered").came_to("no").with("why", why),
-        None => Event::new(Kind::Note, "remembered").came_to("yes"),
+        Some(why) => Event::new(Kind::Note, "cached").came_to("no").with("why", why),
+        None => Event::new(Kind::Note, "cached").came_to("yes"),
     });
 }
 

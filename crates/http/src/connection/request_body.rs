@@ -25,7 +25,8 @@ const DISCARD_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The connection's stream while it serves as a body.
 pub(super) struct Pipe {
-    stream: Stream,
+    /// `None` if the whole body is in `input`, as for `tamarack explain`.
+    stream: Option<Stream>,
     input: Vec<u8>,
     state: State,
     taken: u64,
@@ -68,7 +69,7 @@ pub(super) fn attach(
         }
     };
     let expects_continue = active.head.flags.has(HeadFlags::EXPECT_CONTINUE);
-    let stream = connection.stream.take()?;
+    let stream = connection.stream.take();
     let timeout = request.host.core.timeout();
     let handle = &connection.engine.handle;
     let began = request.host.read_policy.body.begin(handle.clock());
@@ -136,7 +137,7 @@ pub(super) async fn detach(
     request.traffic.bytes_in += pipe.used;
     take_trailers(request, pipe.trailers);
     active.input = pipe.input;
-    connection.stream = Some(pipe.stream);
+    connection.stream = pipe.stream;
     keep
 }
 
@@ -223,22 +224,26 @@ impl Pipe {
             self.wants_continue = false;
             self.continuing = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
         }
+        let Some(stream) = &mut self.stream else { return Ok(()) };
         while !self.continuing.is_empty() {
-            let count = self.stream.try_write(&self.continuing)?;
+            let count = stream.try_write(&self.continuing)?;
             self.continuing.drain(..count);
         }
         Ok(())
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        };
         if self.input.capacity() - self.input.len() < 1024 {
             self.input.reserve(PIECE_BYTES);
         }
-        match ready!(self.stream.poll_read(cx, &mut self.input, self.deadline)) {
+        match ready!(stream.poll_read(cx, &mut self.input, self.deadline)) {
             Ok(0) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             Ok(_) => {
                 let received = usize::try_from(self.taken).unwrap_or(usize::MAX);
-                let next = self.stream.handle().deadline(self.timeout);
+                let next = stream.handle().deadline(self.timeout);
                 self.deadline = next.min(self.began.deadline(received));
                 Poll::Ready(Ok(()))
             }

@@ -238,6 +238,12 @@ impl Engine {
         }
     }
 
+    /// The recorder, while it records events.
+    #[inline]
+    pub fn recording(&self) -> Option<&Rc<Recorder>> {
+        self.recorder.as_ref().filter(|recorder| !recorder.is_measuring())
+    }
+
     /// [`path::stat`] by the mirror. The path is absolute and without dot segments.
     pub fn stat(&self, path: &[u8]) -> Result<FileInfo, StatError> {
         self.fact(path).map_or_else(|| path::stat(path), |fact| fact.stat())

@@ -120,6 +120,9 @@ impl Request {
         }
         if let Some(recorder) = &self.engine.recorder {
             self.looks_at(Inputs::ONCE);
+            if recorder.is_measuring() {
+                return;
+            }
             let text = match error {
                 Some(error) => format!("{error}: {message}"),
                 None => message.to_string(),

@@ -8,6 +8,9 @@ use crate::api::filter::OutputFilter;
 use crate::request::Request;
 use crate::request::body::Body;
 
+/// The name of filters among measured phases.
+const FILTERS: &str = "filters";
+
 /// Wraps each filter of a request in a recording one.
 pub fn record_all(request: &mut Request) {
     for attached in &mut request.response.filters {
@@ -29,6 +32,10 @@ struct Recorded {
 impl OutputFilter for Recorded {
     fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
         let recorder = request.engine.recorder.clone();
+        if let Some(recorder) = recorder.as_ref().filter(|recorder| recorder.is_measuring()) {
+            let _running = recorder.measure(FILTERS);
+            return self.filter.prepare(request);
+        }
         let before = self.before.get_or_insert_with(|| State::of(request));
         let begun = recorder.map(|recorder| recorder.begin(Event::new(Kind::Filter, "")));
         self.filter.prepare(request)?;
@@ -42,6 +49,10 @@ impl OutputFilter for Recorded {
         let Some(recorder) = request.engine.recorder.clone() else {
             return self.filter.apply(request, body);
         };
+        if recorder.is_measuring() {
+            let _running = recorder.measure(FILTERS);
+            return self.filter.apply(request, body);
+        }
         let begun =
             recorder.begin(Event { events: self.events, ..Event::new(Kind::Filter, self.name) });
         let (before, length) = (State::of(request), body.length());

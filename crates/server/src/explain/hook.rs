@@ -33,15 +33,16 @@ impl Run for RecordedHook {
 impl RecordedHook {
     async fn record(&self, request: &mut Request) -> Verdict {
         let Some(recorder) = request.engine.recorder.clone() else {
-            return self.ask(request).await;
+            return self.ask(request, None).await;
         };
+        if recorder.is_measuring() {
+            let _running = recorder.measure(self.phase.name());
+            return self.ask(request, recorder.user()).await;
+        }
         let event = Event::new(Kind::Hook, self.module).with("phase", self.phase.name());
         let begun = recorder.begin(event);
         let before = State::of(request);
-        let verdict = match recorder.user() {
-            Some(user) if self.phase == Phase::CheckUserId => take_for(request, user),
-            _ => self.ask(request).await,
-        };
+        let verdict = self.ask(request, recorder.user()).await;
         let changes = before.changes(request).unwrap_or_default();
         begun.end(|event| {
             event.outcome = said(verdict);
@@ -53,7 +54,11 @@ impl RecordedHook {
         verdict
     }
 
-    async fn ask(&self, request: &mut Request) -> Verdict {
+    /// Runs the hook. A `user` counts as authenticated.
+    async fn ask(&self, request: &mut Request, user: Option<&[u8]>) -> Verdict {
+        if let Some(user) = user.filter(|_| self.phase == Phase::CheckUserId) {
+            return take_for(request, user);
+        }
         match self.hook.run(request) {
             Step::Ready(verdict) => verdict,
             Step::Pending(future) => future.await,

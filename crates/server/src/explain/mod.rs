@@ -8,6 +8,7 @@
 mod event;
 mod filter;
 mod hook;
+mod meter;
 mod recorder;
 mod state;
 mod walk;
@@ -15,5 +16,6 @@ mod walk;
 pub use event::{Event, Kind};
 pub use filter::record_all as record_filters;
 pub(crate) use hook::RecordedHook;
+pub use meter::Measured;
 pub use recorder::{Begun, HtaccessFile, Recorder};
 pub(crate) use walk::{Unread, directory_walk, section_walk};

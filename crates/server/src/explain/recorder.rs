@@ -7,6 +7,7 @@ use std::sync::Arc;
 use conf::{Span, Tree};
 use hashbrown::HashMap;
 
+use super::meter::{Measured, Meter, Running};
 use super::{Event, Kind};
 use crate::config::section::Section;
 
@@ -25,6 +26,8 @@ pub struct Recorder {
     next_text: Cell<u32>,
     /// The user that counts as authenticated.
     user: Option<Vec<u8>>,
+    /// The time that phases take, while that is measured instead of events.
+    meter: Meter,
 }
 
 /// An `.htaccess` file.
@@ -45,7 +48,28 @@ impl Recorder {
             files: RefCell::default(),
             next_text: Cell::new(texts.saturating_add(1)),
             user,
+            meter: Meter::default(),
         })
+    }
+
+    /// Measures the requests that follow, without recording events.
+    pub fn begin_to_measure(&self) {
+        self.meter.begin();
+    }
+
+    /// Ends measuring, and returns what was measured since it began.
+    pub fn end_measuring(&self) -> Measured {
+        self.meter.end()
+    }
+
+    /// Whether requests are measured and not recorded.
+    pub fn is_measuring(&self) -> bool {
+        self.meter.is_on()
+    }
+
+    /// Counts the time of a phase until the result is dropped.
+    pub(super) fn measure(&self, phase: &'static str) -> Running<'_> {
+        self.meter.run(phase)
     }
 
     /// The user that counts as authenticated.

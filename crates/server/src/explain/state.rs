@@ -82,7 +82,7 @@ impl State {
             found.extend(table_changes(name, before, after));
         }
         if self.pure && !now.pure {
-            found.push(Event::new(Kind::Change, "remembered").came_to("no"));
+            found.push(Event::new(Kind::Change, "cached").came_to("no"));
         }
         Some(found)
     }

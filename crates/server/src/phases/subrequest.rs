@@ -77,7 +77,7 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
 
 /// Begins a request of the server's own in a recording.
 fn record(request: &Request, kind: Kind, name: &[u8]) -> Option<Begun> {
-    let recorder = request.engine.recorder.as_ref()?;
+    let recorder = request.engine.recording()?;
     Some(recorder.begin(Event::new(kind, String::from_utf8_lossy(name))))
 }
 

@@ -172,7 +172,7 @@ impl Rule {
 
     /// Begins to record an evaluation.
     fn record(&self, request: &Request) -> Option<Begun> {
-        let recorder = request.engine.recorder.as_ref()?;
+        let recorder = request.engine.recording()?;
         let event = Event::new(Recorded::Require, self.text());
         Some(recorder.begin(match &self.kind {
             Kind::Line(line) => event.at(line.span),

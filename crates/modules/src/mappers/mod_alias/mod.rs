@@ -159,7 +159,7 @@ fn find_redirect(
 }
 
 fn record(request: &Request, span: Span) {
-    if let Some(recorder) = &request.engine.recorder {
+    if let Some(recorder) = request.engine.recording() {
         recorder.directive(b"Location", span);
     }
 }

@@ -78,7 +78,7 @@ impl Trace {
             Level::Trace2,
             Level::Trace1,
         ];
-        let is_recorded = request.engine.recorder.is_some();
+        let is_recorded = request.engine.recording().is_some();
         if !request.logs::<Rewrite>(Level::Trace1) {
             return Trace { level: None, is_recorded };
         }
@@ -107,14 +107,14 @@ impl Trace {
     /// Logs and records the answer to a question about a condition.
     pub fn condition(self, request: &Request, directory: Option<&[u8]>, asked: Question<'_>) {
         self.question(request, Level::Trace4, directory, asked);
-        if let Some(recorder) = request.engine.recorder.as_ref().filter(|_| self.is_recorded) {
+        if let Some(recorder) = request.engine.recording().filter(|_| self.is_recorded) {
             recorder.add(asked.event());
         }
     }
 
     /// Records a rule whose pattern does not match.
     pub fn miss(self, request: &Request, rule: Question<'_>) {
-        if let Some(recorder) = request.engine.recorder.as_ref().filter(|_| self.is_recorded) {
+        if let Some(recorder) = request.engine.recording().filter(|_| self.is_recorded) {
             recorder.add(rule.event().came_to("no match"));
         }
     }
@@ -126,7 +126,7 @@ impl Trace {
         rule: Question<'_>,
         captures: &[String],
     ) -> Option<Begun> {
-        let recorder = request.engine.recorder.as_ref().filter(|_| self.is_recorded)?;
+        let recorder = request.engine.recording().filter(|_| self.is_recorded)?;
         let event = rule.event();
         Some(recorder.begin(match captures {
             [] => event,
@@ -159,7 +159,7 @@ impl Trace {
 
 #[cold]
 fn record(request: &Request, level: Level, text: fmt::Arguments<'_>) {
-    let Some(recorder) = &request.engine.recorder else { return };
+    let Some(recorder) = request.engine.recording() else { return };
     let note = Event::new(Kind::Note, text.to_string());
     recorder.add(note.with("level", level.name()));
 }

@@ -46,7 +46,7 @@ pub(super) fn apply(
     while let Some(entry) = entries.get(*done) {
         if entry.is_early() == (time == Time::Early) && holds(&entry.condition, request)? {
             change(request, fields, entry)?;
-            if let Some(recorder) = &request.engine.recorder {
+            if let Some(recorder) = request.engine.recording() {
                 recorder.directive(&entry.name, entry.span);
             }
         }

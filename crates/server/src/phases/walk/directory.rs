@@ -152,13 +152,13 @@ impl Walk {
 
     /// Notes for a recording that a directory's `.htaccess` does not apply.
     fn record_unread(&mut self, request: &Request, is_forbidden: bool) {
-        if request.engine.recorder.is_some() {
+        if request.engine.recording().is_some() {
             self.unread.push(Unread { directory: self.here.clone(), is_forbidden });
         }
     }
 
     fn record(&self, request: &Request) {
-        if request.engine.recorder.is_some() {
+        if request.engine.recording().is_some() {
             let layers = [&*self.before, &*self.layer];
             explain::directory_walk(request, &self.here, &self.unread, layers);
         }

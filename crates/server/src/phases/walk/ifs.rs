@@ -96,7 +96,7 @@ fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
             return Ok(());
         }
         let result = matching.onto(request, &request.layer);
-        if request.engine.recorder.is_some() {
+        if request.engine.recording().is_some() {
             let layers = [&*request.layer, &*result];
             explain::section_walk(request, "conditions", b"", fresh, layers);
         }

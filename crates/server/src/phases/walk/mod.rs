@@ -72,7 +72,7 @@ pub fn locations(request: &mut Request) -> Result<(), Stop> {
     }
     let base = request.layer.clone();
     enter(request, matching.onto(request, &base));
-    if request.engine.recorder.is_some() {
+    if request.engine.recording().is_some() {
         let (uri, all) = (&request.resource.uri, &host.core.locations);
         explain::section_walk(request, "locations", uri, all, [&base, &request.layer]);
     }
@@ -115,7 +115,7 @@ pub fn files(request: &mut Request) -> Result<(), Stop> {
     }
     let base = request.layer.clone();
     enter(request, matching.onto(request, &base));
-    if request.engine.recorder.is_some() {
+    if request.engine.recording().is_some() {
         let layers = [&*base, &*request.layer];
         explain::section_walk(request, "files", &name, &core.files, layers);
     }
