@@ -9,7 +9,7 @@ use server::host::Server;
 use server::registry::Registry;
 
 use super::rewriting::{self, Scope};
-use super::{Finding, order};
+use super::{Finding, order, redirects};
 use crate::explain::places::{Directive, Places};
 
 /// The maximum number of folders that are searched.
@@ -22,6 +22,8 @@ const BYTES_LIMIT: u64 = 1024 * 1024;
 pub fn check(server: &Server, places: &mut Places, found: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
     let mut with_rules: Vec<PathBuf> = Vec::new();
+    let top = places.top.clone();
+    let hosts = redirects::hosts(&top);
     for file in all(server) {
         if !seen.insert(file.clone()) {
             continue;
@@ -34,6 +36,7 @@ pub fn check(server: &Server, places: &mut Places, found: &mut Vec<Finding>) {
         let directives = places.add(tree);
         order::check(&directives, found);
         rewriting::check(&directives, Scope::Folder, found);
+        redirects::folder(file.parent().unwrap_or(&file), &directives, &hosts, found);
         dropped(&file, &directives, &mut with_rules, found);
     }
 }
@@ -64,7 +67,7 @@ fn dropped(
 }
 
 /// The files, those of outer folders first.
-fn all(server: &Server) -> Vec<PathBuf> {
+pub fn all(server: &Server) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut budget = FOLDERS_LIMIT;
     let mut roots = HashSet::new();

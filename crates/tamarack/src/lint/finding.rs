@@ -22,6 +22,8 @@ pub struct Finding {
     pub severity: Severity,
     /// The directive; `None` if it is about a file.
     pub span: Option<Span>,
+    /// A path: the finding concerns only requests whose URL or file contains it.
+    pub about: Option<String>,
     /// What is wrong.
     pub message: String,
     /// What to do.
@@ -32,7 +34,13 @@ impl Finding {
     /// Returns a hint about a directive.
     pub fn hint(span: Span, message: impl Into<String>, remedy: impl Into<String>) -> Finding {
         let (message, remedy) = (message.into(), remedy.into());
-        Finding { severity: Severity::Hint, span: Some(span), message, remedy }
+        Finding { severity: Severity::Hint, span: Some(span), about: None, message, remedy }
+    }
+
+    /// The same about a path.
+    #[must_use]
+    pub fn about(self, path: &str) -> Finding {
+        Finding { about: Some(path.to_owned()), ..self }
     }
 
     /// The same, but severe if `is_severe`.
@@ -54,6 +62,7 @@ pub fn write(found: &[Finding], places: &Places) -> String {
     }
     let severe = found.iter().filter(|one| one.severity == Severity::Severe).count();
     let hints = found.len() - severe;
-    let _ = writeln!(out, "{severe} severe, {hints} hints");
+    let ending = if hints == 1 { "" } else { "s" };
+    let _ = writeln!(out, "{severe} severe, {hints} hint{ending}");
     out
 }

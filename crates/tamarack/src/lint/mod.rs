@@ -7,6 +7,10 @@
 mod files;
 mod finding;
 mod order;
+mod paths;
+mod proxy;
+mod redirects;
+mod request;
 mod rewriting;
 mod sections;
 mod source;
@@ -18,10 +22,12 @@ use clap::Parser;
 
 use crate::cli::Arguments;
 use crate::dump;
-use crate::explain::{self, places::Places};
+use crate::explain;
+use crate::explain::places::{Directive, Places};
 use crate::load;
 
 pub use finding::{Finding, Severity};
+pub use request::{Subject, of_request};
 
 /// The program's name in messages.
 const NAME: &str = "tamarack lint";
@@ -73,17 +79,18 @@ pub fn run(words: &[OsString]) -> i32 {
     let loaded = load::load(NAME, &arguments);
     dump::report(NAME, arguments.least_level(), &loaded);
     let mut places = Places::new(&loaded);
-    let mut found = Vec::new();
-    let top = places.top.clone();
     // These checks need no server, so they also run on a configuration with errors.
-    sections::check(&top, &mut found);
-    order::check(&top, &mut found);
-    rewriting::check(&top, rewriting::Scope::Server, &mut found);
-    if let Some(server) = &loaded.server {
-        files::check(server, &mut places, &mut found);
-        match explain::become_child(server) {
-            Ok(()) => source::check(&loaded, server, &mut found),
+    let mut found = of_configuration(&places.top);
+    match &loaded.server {
+        Some(server) => match explain::become_child(server) {
+            Ok(()) => {
+                files::check(server, &mut places, &mut found);
+                source::check(&loaded, server, &mut found);
+            }
             Err(why) => eprintln!("{NAME}: {why}"),
+        },
+        None => {
+            eprintln!("{NAME}: the configuration has errors: no .htaccess and no file is checked")
         }
     }
     found.sort_by_key(|one: &Finding| (one.severity, one.span, one.message.clone()));
@@ -91,4 +98,15 @@ pub fn run(words: &[OsString]) -> i32 {
     dump::print(&finding::write(&found, &places));
     let is_severe = found.iter().any(|one| one.severity == Severity::Severe);
     i32::from(is_severe || loaded.server.is_none())
+}
+
+/// Checks the directives of a configuration, without its files.
+pub fn of_configuration(top: &[Directive]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    sections::check(top, &mut found);
+    order::check(top, &mut found);
+    proxy::check(top, &mut found);
+    redirects::check(top, &mut found);
+    rewriting::check(top, rewriting::Scope::Server, &mut found);
+    found
 }

@@ -1,6 +1,7 @@
 //! Lines that an earlier one hides: the first that matches wins.
 
 use super::Finding;
+use super::paths::Paths;
 use crate::explain::places::Directive;
 
 /// Families whose first matching line wins, by name.
@@ -11,24 +12,24 @@ const FAMILIES: [&[&str]; 3] =
 pub fn check(all: &[Directive], found: &mut Vec<Finding>) {
     for family in FAMILIES {
         let is_one = |one: &&Directive| family.contains(&&*one.name.to_ascii_lowercase());
-        let lines: Vec<&Directive> = all.iter().filter(is_one).collect();
-        for (at, line) in lines.iter().enumerate() {
+        let mut earlier = Paths::default();
+        for line in all.iter().filter(is_one) {
             let Some(path) = path(line) else { continue };
-            let earlier = lines.iter().take(at);
-            let hides =
-                |earlier: &&&Directive| self::path(earlier).is_some_and(|own| is_below(path, own));
-            if let Some(earlier) = earlier.into_iter().find(hides) {
-                found.push(Finding::hint(
+            if let Some((before, span)) = earlier.covering(path) {
+                let name = all.iter().find(|one| one.span == span).map(|one| one.name.as_str());
+                let name = name.unwrap_or(&line.name);
+                let finding = Finding::hint(
                     line.span,
                     format!(
-                        "{} {path} is never used: {} {} comes first and matches the same paths",
-                        line.name,
-                        earlier.name,
-                        self::path(earlier).unwrap_or_default()
+                        "{} {path} is never used: {name} {before} comes first and matches the \
+                         same paths",
+                        line.name
                     ),
                     "put the longer path first",
-                ));
+                );
+                found.push(finding.about(path));
             }
+            earlier.add(path, line.span);
         }
     }
     for one in all {
@@ -44,20 +45,4 @@ fn path(line: &Directive) -> Option<&str> {
         line.args.split_ascii_whitespace().map(|word| word.trim_matches('"')).collect();
     let path = words.iter().find(|word| word.starts_with('/'))?;
     (words.len() > 1 && words.last() != Some(path)).then_some(*path)
-}
-
-fn is_below(path: &str, own: &str) -> bool {
-    let Some(rest) = path.strip_prefix(own) else { return false };
-    own.ends_with('/') || rest.is_empty() || rest.starts_with('/')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_below;
-
-    #[test]
-    fn whole_segments_are_hidden() {
-        assert!(is_below("/a/b", "/a") && is_below("/a", "/a") && is_below("/a", "/"));
-        assert!(!is_below("/ab", "/a") && !is_below("/", "/a"));
-    }
 }

@@ -15,9 +15,10 @@ pub enum Scope {
 }
 
 /// A rule or a condition.
-struct Line<'d> {
+pub struct Line<'d> {
     first: &'d str,
-    second: &'d str,
+    /// The substitution, or the pattern of a condition.
+    pub second: &'d str,
     flags: Vec<String>,
 }
 
@@ -31,6 +32,7 @@ pub fn check(all: &[Directive], scope: Scope, found: &mut Vec<Finding>) {
         .collect();
     let mut conditions: Vec<(&Directive, Line<'_>)> = Vec::new();
     let mut ended: Option<&Directive> = None;
+    let (mut is_chained, mut may_be_skipped) = (false, false);
     for one in all {
         match one.name.to_ascii_lowercase().as_str() {
             "rewritecond" => {
@@ -43,9 +45,11 @@ pub fn check(all: &[Directive], scope: Scope, found: &mut Vec<Finding>) {
                 unreached(one, ended, found);
                 dangling(&conditions, found);
                 rule(one, &line, scope, has_base, found);
-                if conditions.is_empty() && line.ends_all() {
+                if conditions.is_empty() && !is_chained && !may_be_skipped && line.ends_all() {
                     ended = ended.or(Some(one));
                 }
+                may_be_skipped |= line.has(&["S", "SKIP"]);
+                is_chained = line.has(&["C", "CHAIN"]);
                 conditions.clear();
             }
             _ => {}
@@ -62,7 +66,8 @@ pub fn check(all: &[Directive], scope: Scope, found: &mut Vec<Finding>) {
 }
 
 impl Line<'_> {
-    fn of(args: &str) -> Option<Line<'_>> {
+    /// Reads the arguments.
+    pub fn of(args: &str) -> Option<Line<'_>> {
         let (first, rest) = word(args)?;
         let (second, rest) = word(rest)?;
         let flags = word(rest).map(|(flags, _)| flags).unwrap_or_default();
@@ -72,10 +77,39 @@ impl Line<'_> {
         Some(Line { first, second, flags: flags.collect() })
     }
 
-    fn has(&self, names: &[&str]) -> bool {
+    /// Whether it has one of these flags.
+    pub fn has(&self, names: &[&str]) -> bool {
         let name_of =
             |flag: &String| flag.split('=').next().unwrap_or_default().to_ascii_uppercase();
         self.flags.iter().any(|flag| names.contains(&name_of(flag).as_str()))
+    }
+
+    /// The text with which all paths of the pattern begin, and the rest of the pattern. `None` if
+    /// it may match anywhere, or in either case.
+    pub fn literal(&self) -> Option<(String, &str)> {
+        let pattern = self.first.strip_prefix('^')?;
+        if pattern.contains('|') || self.has(&["NC", "NOCASE"]) {
+            return None;
+        }
+        let mut literal = String::new();
+        let mut rest = pattern;
+        while let Some(first) = rest.chars().next() {
+            let (letter, after) = match first {
+                '\\' => {
+                    let letter = rest.chars().nth(1).filter(char::is_ascii_punctuation);
+                    let Some(letter) = letter else { break };
+                    (letter, rest.get(2..).unwrap_or_default())
+                }
+                '.' | '[' | '(' | '^' | '$' | '*' | '+' | '?' | '{' => break,
+                letter => (letter, rest.get(letter.len_utf8()..).unwrap_or_default()),
+            };
+            if after.starts_with(['?', '*', '{', '+']) {
+                break;
+            }
+            literal.push(letter);
+            rest = after;
+        }
+        (!literal.is_empty()).then_some((literal, rest))
     }
 
     /// Whether no rule after this one is reached.
@@ -191,7 +225,9 @@ fn rule(one: &Directive, line: &Line<'_>, scope: Scope, has_base: bool, found: &
             "begin the target with a slash, or add RewriteBase",
         );
     }
-    if scope == Scope::Folder && line.first.starts_with("^/") {
+    let after_slash = line.first.strip_prefix("^/");
+    if scope == Scope::Folder && after_slash.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
+    {
         hint(
             format!(
                 "'{}' can't match here: in a folder, the path has no leading slash",
@@ -226,5 +262,17 @@ mod tests {
         assert!(line.has(&["R"]) && line.has(&["NC"]) && !line.has(&["L"]));
         assert!(Line::of("^ - [F]").unwrap().ends_all());
         assert!(!Line::of("^a - [F]").unwrap().ends_all());
+    }
+
+    #[test]
+    fn literals_end_before_the_first_choice() {
+        let literal = |args: &str| Line::of(args).unwrap().literal().map(|(text, _)| text);
+        assert_eq!(literal(r"^old/a\.html$ /b").as_deref(), Some("old/a.html"));
+        assert_eq!(literal("^items?/ /b").as_deref(), Some("item"));
+        assert_eq!(literal(r"^a\d /b").as_deref(), Some("a"));
+        assert_eq!(
+            (literal("old /b"), literal("^a|b /b"), literal("^a /b [NC]")),
+            (None, None, None)
+        );
     }
 }

@@ -17,7 +17,8 @@ pub fn check(all: &[Directive], found: &mut Vec<Finding>) {
             "location" => location(one, &roots),
             _ => None,
         };
-        found.extend(finding.map(|finding| finding.severe_if(denies)));
+        let path = bare(&one.args);
+        found.extend(finding.map(|finding| finding.severe_if(denies).about(path)));
     });
     proxy(all, found);
 }
@@ -58,7 +59,7 @@ fn restricts(inside: &[Directive]) -> bool {
 }
 
 /// An argument without quotes.
-fn bare(args: &str) -> &str {
+pub fn bare(args: &str) -> &str {
     let args = args.trim();
     let unquoted = args.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     unquoted.unwrap_or(args)

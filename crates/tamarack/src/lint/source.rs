@@ -1,13 +1,15 @@
-//! Source code that would be sent as text, as responses of the server's own code show.
+//! What responses of the server's own code show: source code that would be sent as text, and
+//! `.htaccess` files that are not read or have errors.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use server::explain::Kind;
 use server::host::{Host, Server};
 
-use super::{Finding, Severity};
+use super::{Finding, Severity, files};
 use crate::explain::{Session, target_of};
 use crate::load::Loaded;
 
@@ -23,33 +25,30 @@ const FOLDERS_LIMIT: usize = 2_000;
 /// The number of files after which the search in a document root ends.
 const ASKED_LIMIT: usize = 64;
 
-/// Requests one file per extension in each folder.
+/// Requests one file per extension in each folder, and each folder with an `.htaccess`.
 pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
     let asked = Session::run(loaded, server.clone(), None, async |mut session| {
         let mut sent: Vec<(PathBuf, String)> = Vec::new();
         for host in &server.hosts {
             for (file, path) in files_of(host) {
-                let Some(target) = target_of(server, host, &path) else { continue };
-                let Some(mut answer) = session.ask(&target).await else { continue };
-                let request = &answer.explained.request;
-                let own = request.resource.filename == file.as_os_str().as_encoded_bytes();
-                let is_file = own && request.response.status == 200 && request.prev.is_none();
-                let length = request.resource.file.size;
-                let body = answer.explained.body(64 * 1024 * 1024).await;
-                let is_whole = body.is_some_and(|body| body.len() as u64 == length);
-                if is_file && is_whole && length > 0 {
-                    sent.push((file, target.url.clone()));
-                }
+                sent.extend(is_sent(&mut session, host, &file, &path).await.map(|url| (file, url)));
             }
         }
-        sent
+        let mut about_files = Vec::new();
+        for file in files::all(server).iter().take(ASKED_LIMIT) {
+            about_files.extend(htaccess(&mut session, file).await);
+        }
+        (sent, about_files)
     });
+    let Ok((sent, about_files)) = asked else { return };
+    found.extend(about_files);
     let mut seen = HashSet::new();
-    for (file, url) in asked.unwrap_or_default() {
+    for (file, url) in sent {
         if seen.insert(file.clone()) {
             found.push(Finding {
                 severity: Severity::Severe,
                 span: None,
+                about: None,
                 message: format!("{} is sent as text: {url}", file.display()),
                 remedy:
                     "give it a handler (SetHandler in a <FilesMatch>), deny access, or move it out \
@@ -58,6 +57,49 @@ pub fn check(loaded: &Loaded, server: &Arc<Server>, found: &mut Vec<Finding>) {
             });
         }
     }
+}
+
+/// The URL of a file, if its contents are sent as they are.
+async fn is_sent(session: &mut Session, host: &Host, file: &Path, path: &str) -> Option<String> {
+    let target = target_of(&session.server, host, path)?;
+    let mut answer = session.ask(&target).await?;
+    let request = &answer.explained.request;
+    let own = request.resource.filename == file.as_os_str().as_encoded_bytes();
+    let is_file = own && request.response.status == 200 && request.prev.is_none();
+    let length = request.resource.file.size;
+    let body = answer.explained.body(64 * 1024 * 1024).await?;
+    (is_file && body.len() as u64 == length && length > 0).then_some(target.url)
+}
+
+/// What a request to the folder of an `.htaccess` shows of that file.
+async fn htaccess(session: &mut Session, file: &Path) -> Option<Finding> {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = file.parent()?;
+    let root_of = |host: &Host| {
+        let root = Path::new(std::ffi::OsStr::from_bytes(host.core.document_root.get()?));
+        folder.starts_with(root).then(|| root.to_path_buf())
+    };
+    let server = session.server.clone();
+    let (host, root) = server.hosts.iter().find_map(|host| Some((host, root_of(host)?)))?;
+    let below = folder.strip_prefix(&root).ok()?.to_string_lossy();
+    let path = if below.is_empty() { "/".to_owned() } else { format!("/{below}/") };
+    let answer = session.ask(&target_of(&server, host, &path)?).await?;
+    let (name, folder) = (file.to_string_lossy(), format!("{}/", folder.to_string_lossy()));
+    let mut found = None;
+    answer.event.each(&mut |event| {
+        let is_unread = event.kind == Kind::NoHtaccess && event.outcome == "not read";
+        let text = event.name.strip_prefix(&*name).filter(|_| event.kind == Kind::Log);
+        if is_unread && event.name == folder {
+            found = Some(("is not read: AllowOverride None".to_owned(), "allow what it needs"));
+        } else if let Some(text) = text {
+            let text = text.trim_start_matches([':', ' ']);
+            found = Some((format!("makes all responses below it errors: {text}"), "correct it"));
+        }
+    });
+    let (text, remedy) = found?;
+    let (severity, message) = (Severity::Hint, format!("{} {text}", session.places.short(&name)));
+    let remedy = format!("{remedy}, or change AllowOverride or the rights of the file");
+    Some(Finding { severity, span: None, about: None, message, remedy })
 }
 
 /// One file per extension in each folder, with its path below the document root.
