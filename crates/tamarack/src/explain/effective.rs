@@ -72,7 +72,7 @@ const ADDING: &[&str] = &[
     "unsetenv",
 ];
 
-/// A directive that several places set.
+/// A directive that applies, of the innermost place that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Winner {
     /// The directive's name.
@@ -81,7 +81,8 @@ pub struct Winner {
     pub value: String,
     /// Their place.
     pub place: Place,
-    /// The places that it overrode, the last one first, with their arguments.
+    /// The places that it overrode, the last one first, with their arguments. Empty for lines that
+    /// add to those of other places.
     pub over: Vec<(Place, String)>,
 }
 
@@ -107,7 +108,7 @@ pub fn lines(places: &Places, levels: &[Level]) -> Vec<Line> {
 }
 
 /// A place of the configuration, with its directives.
-type Level = Rc<[Directive]>;
+pub type Level = Rc<[Directive]>;
 
 /// The places that apply to an answer, the outermost first.
 pub fn levels(places: &Places, host: &Host, parts: &[u64], events: &Event) -> Vec<Level> {
@@ -134,15 +135,21 @@ pub fn levels(places: &Places, host: &Host, parts: &[u64], events: &Event) -> Ve
     levels
 }
 
-/// The directives that more than one place sets.
+/// The directives that apply to requests, those that add to others after them.
 pub fn winners(places: &Places, levels: &[Level], registry: &Registry) -> Vec<Winner> {
+    let mut adding = Vec::new();
     let mut order: Vec<String> = Vec::new();
     let mut set: HashMap<String, Vec<Vec<&Directive>>> = HashMap::new();
     for level in levels {
         let mut here: HashMap<String, Vec<&Directive>> = HashMap::new();
         for one in level.iter().filter(|one| one.inside.is_none()) {
             let name = one.name.to_ascii_lowercase();
-            if !ADDING.contains(&&*name) && concerns_requests(registry, &name) {
+            if !concerns_requests(registry, &name) {
+                continue;
+            }
+            if ADDING.contains(&&*name) {
+                adding.push(one);
+            } else {
                 if !order.contains(&name) {
                     order.push(name.clone());
                 }
@@ -158,18 +165,21 @@ pub fn winners(places: &Places, levels: &[Level], registry: &Registry) -> Vec<Wi
         let Some((last, before)) = set.get(&name).and_then(|all| all.split_last()) else {
             continue;
         };
-        if before.is_empty() || is_relative(&name, last) {
-            continue;
-        }
         let shown = |lines: &[&Directive]| {
             let texts: Vec<&str> = lines.iter().map(|line| line.args.as_str()).collect();
             Some((places.of(lines.first()?.span)?, texts.join("; ")))
         };
         let Some((place, value)) = shown(last) else { continue };
+        let over = before.iter().rev().filter(|_| !is_relative(&name, last));
+        let over = over.filter_map(|lines| shown(lines)).collect();
         let name = last.first().map(|line| line.name.clone()).unwrap_or_default();
-        let over = before.iter().rev().filter_map(|lines| shown(lines)).collect();
         found.push(Winner { name, value, place, over });
     }
+    let added = |line: &&Directive| {
+        let (name, value) = (line.name.clone(), line.args.clone());
+        Some(Winner { name, value, place: places.of(line.span)?, over: Vec::new() })
+    };
+    found.extend(adding.iter().filter_map(added));
     found
 }
 

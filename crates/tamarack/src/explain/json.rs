@@ -1,10 +1,14 @@
 //! A report as one JSON object.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use server::explain::Event;
 
+use super::cost::Cost;
 use super::places::{Place, Places};
 use super::report::{Report, place};
+use crate::lint::{Finding, Severity};
 
 /// The version of the schema, which increases when a name changes its meaning or is removed.
 const SCHEMA: u32 = 1;
@@ -31,8 +35,10 @@ pub fn write(report: &Report, places: &Places) -> String {
             "rule": host.rule,
             "others": host.others,
         },
-        "remembered": report.remembered.is_ok(),
-        "not_remembered_because": report.remembered.as_ref().err(),
+        "cached": report.cached.is_ok(),
+        "not_cached_because": report.cached.as_ref().err(),
+        "cost": report.cost.as_ref().map(cost),
+        "hints": hints(report, places),
         "winners": winners(report),
         "headers": headers(report),
         "idle_phases": report.idle,
@@ -56,7 +62,33 @@ fn winners(report: &Report) -> Vec<Value> {
             "over": winner.over.iter().map(over).collect::<Vec<_>>(),
         })
     };
-    report.winners.iter().map(winner).collect()
+    report.winners.iter().filter(|one| !one.over.is_empty()).map(winner).collect()
+}
+
+/// Times in nanoseconds.
+fn cost(cost: &Cost) -> Value {
+    let phase = |(name, took): &(&str, Duration)| json!({ "phase": name, "ns": nanos(*took) });
+    json!({
+        "runs": cost.runs,
+        "response_ns": nanos(cost.response),
+        "phases": cost.phases.iter().map(phase).collect::<Vec<_>>(),
+    })
+}
+
+fn nanos(took: Duration) -> u64 {
+    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn hints(report: &Report, places: &Places) -> Vec<Value> {
+    let hint = |one: &Finding| {
+        json!({
+            "severe": one.severity == Severity::Severe,
+            "message": one.message,
+            "remedy": one.remedy,
+            "place": one.span.and_then(|span| places.of(span)).as_ref().map(of_place),
+        })
+    };
+    report.hints.iter().map(hint).collect()
 }
 
 fn headers(report: &Report) -> Vec<Value> {

@@ -1,10 +1,13 @@
 //! `tamarack explain URL`: what the server would answer, and why.
 
+mod apache;
+mod cost;
 mod diff;
 mod effective;
 mod expect;
 mod headers;
 mod json;
+mod markdown;
 mod options;
 pub mod places;
 mod report;
@@ -37,6 +40,9 @@ const NAME: &str = "tamarack explain";
 
 /// The longest file of expectations, in bytes.
 const EXPECTED_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The longest request body, in bytes.
+const BODY_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The exit status for a wrong command line.
 const WRONG_USE: i32 = 2;
@@ -94,6 +100,9 @@ fn work(options: &Options) -> Result<(String, bool), Failure> {
     // Open the caller's files before giving up the caller's rights.
     let open = |file: &PathBuf| append_to(file).map_err(|error| of_file(file, error));
     let record = options.record.as_ref().map(open).transpose()?;
+    let read_body =
+        |file: &PathBuf| regular::read(file, BODY_BYTES).map_err(|error| of_file(file, error));
+    let body = options.body.as_ref().map(read_body).transpose()?;
     let (loaded, server) = configuration(options, options.config.clone())?;
     let before = options.diff.clone().map(|old| configuration(options, Some(old))).transpose()?;
     become_child(&server)?;
@@ -102,25 +111,32 @@ fn work(options: &Options) -> Result<(String, bool), Failure> {
     }
     let text = match before {
         Some((old, old_server)) => {
-            let old = ask(options, &old, old_server, async |_, session, report| {
+            let body = body.as_deref();
+            let old = ask(options, body, &old, old_server, async |_, session, report| {
                 text::lines(report, &session.places)
             })?;
-            let new = ask(options, &loaded, server, async |_, session, report| {
+            let new = ask(options, body, &loaded, server, async |_, session, report| {
                 text::lines(report, &session.places)
             })?;
             text::write_differences(&diff::between(&old, &new), style(options).colour)
         }
-        None => ask(options, &loaded, server, async |options, session, report| {
-            if let Some(mut file) = record {
-                let line = expect::line(report);
-                writeln!(file, "{line}").map_err(|error| error.to_string())?;
-            }
-            Ok::<_, String>(match &options.why {
-                Some(name) => why::write(report, &session.places, name)?,
-                None if options.json => json::write(report, &session.places),
-                None => text::write(report, &session.places, style(options)),
-            })
-        })??,
+        None => {
+            ask(options, body.as_deref(), &loaded, server, async |options, session, report| {
+                if let Some(mut file) = record {
+                    let line = expect::line(report);
+                    writeln!(file, "{line}").map_err(|error| error.to_string())?;
+                }
+                Ok::<_, String>(match &options.why {
+                    Some(name) => {
+                        let registry = &session.server.registry;
+                        why::write(report, &session.places, registry, name)?
+                    }
+                    None if options.json => json::write(report, &session.places),
+                    None if options.md => markdown::write(report, &session.places, style(options)),
+                    None => text::write(report, &session.places, style(options)),
+                })
+            })??
+        }
     };
     Ok((text, true))
 }
@@ -166,16 +182,25 @@ pub fn become_child(server: &Arc<Server>) -> Result<(), String> {
 /// Makes the report on the command line's request, and passes it to `show`.
 fn ask<T>(
     options: &Options,
+    body: Option<&[u8]>,
     loaded: &Loaded,
     server: Arc<Server>,
     show: impl AsyncFnOnce(&Options, &Session, &Report) -> T,
 ) -> Result<T, String> {
     let url = options.url.as_deref().unwrap_or_default();
-    let target = Target::new(url, &options.method, options, &server)?;
+    let target = Target::new(url, options.method(), options, &server)?;
+    let target = match body {
+        Some(body) => target.with_body(body),
+        None => target,
+    };
     let user = options.user.clone().map(String::into_bytes);
     let shown = Session::run(loaded, server, user, async |mut session| {
         let answer = session.explain(&target).await?;
-        let report = Report::new(&session, &target, &options.method, answer);
+        let mut report = Report::new(&session, &target, options.method(), answer);
+        // Times would differ from run to run.
+        if options.why.is_none() && options.diff.is_none() && !options.quiet {
+            report.cost = session.measure(&target).await;
+        }
         Ok(show(options, &session, &report).await)
     });
     shown.map_err(|error| error.to_string())?
@@ -215,5 +240,11 @@ fn compare(
 fn style(options: &Options) -> text::Style {
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colour = !is_plain && std::io::stdout().is_terminal();
-    text::Style { colour, verbose: options.verbose, quiet: options.quiet }
+    text::Style {
+        colour,
+        verbose: options.verbose,
+        quiet: options.quiet,
+        all: options.all,
+        as_apache: options.as_server.is_some(),
+    }
 }

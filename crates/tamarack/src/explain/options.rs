@@ -24,14 +24,17 @@ pub struct Options {
     /// Add a header field to the request.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
-    /// The method.
-    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
-    pub method: String,
+    /// The method; by default GET, or POST with a body.
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// Send this file as the request body.
+    #[arg(long, value_name = "FILE", conflicts_with = "expect")]
+    pub body: Option<PathBuf>,
     /// The client's address.
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1", value_parser = address)]
     pub from: IpAddr,
     /// The server's address, if the URL and the configuration do not determine it.
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = address_with_port)]
     pub to: Option<SocketAddr>,
     /// The connection uses TLS of this version, as with https.
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "1.3",
@@ -67,6 +70,16 @@ pub struct Options {
     /// Print one JSON object.
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
+    /// Print Markdown, for tickets.
+    #[arg(long, conflicts_with_all = ["json", "quiet", "why", "diff", "expect"])]
+    pub md: bool,
+    /// Show all directives that apply to the request, not only those that several places set.
+    #[arg(long, conflicts_with_all = ["json", "quiet", "why", "expect"])]
+    pub all: bool,
+    /// Also show where the response may differ from that of another server: apache.
+    #[arg(long = "as", value_name = "SERVER", value_parser = ["apache"],
+          conflicts_with_all = ["json", "quiet", "why", "diff", "expect"])]
+    pub as_server: Option<String>,
     /// Print only the first line.
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -81,6 +94,7 @@ Examples:
   tamarack explain -H 'Accept-Encoding: gzip' http://localhost/style.css
   tamarack explain --from 203.0.113.9 --user alice http://localhost/admin/
 
+  tamarack explain --body form.txt -H 'Content-Type: text/plain' http://localhost/form
   tamarack explain --why X-Frame-Options http://localhost/
   tamarack explain --diff /etc/apache2.old/apache2.conf http://localhost/
 
@@ -88,6 +102,15 @@ Exit status: 0 if there is an answer, whatever its status; 1 if the configuratio
 expectation is not fulfilled; 2 if the command line is wrong.";
 
 impl Options {
+    /// The method.
+    pub fn method(&self) -> &str {
+        match (&self.method, &self.body) {
+            (Some(method), _) => method,
+            (None, Some(_)) => "POST",
+            (None, None) => "GET",
+        }
+    }
+
     /// The arguments of the server that name a configuration file, or the installed one.
     pub fn arguments(&self, file: Option<PathBuf>) -> Arguments {
         Arguments {
@@ -99,4 +122,14 @@ impl Options {
             ..Arguments::default()
         }
     }
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    let wrong = |_| "expected an address such as 203.0.113.9 or 2001:db8::1".to_owned();
+    text.parse().map_err(wrong)
+}
+
+fn address_with_port(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |_| "expected address and port, such as 192.0.2.1:443 or [2001:db8::1]:443";
+    text.parse().map_err(wrong).map_err(str::to_owned)
 }

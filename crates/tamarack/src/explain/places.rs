@@ -121,6 +121,14 @@ impl Places {
         below.unwrap_or(name).to_owned()
     }
 
+    /// All directives and sections with their places, in order.
+    pub fn all(&self) -> Vec<(&Directive, Place)> {
+        let all = self.directives.values();
+        let mut all: Vec<_> = all.filter_map(|one| Some((one, self.of(one.span)?))).collect();
+        all.sort_by_key(|(one, _)| one.span);
+        all
+    }
+
     /// The directive or section at a position.
     pub fn directive(&self, span: Span) -> Option<&Directive> {
         self.directives.get(&span)

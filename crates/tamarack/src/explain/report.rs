@@ -4,11 +4,14 @@ use server::explain::{Event, Kind};
 use server::hooks::Phase;
 use server::request::{FileKind, Request};
 
+use super::apache::{self, Deviation};
+use super::cost::Cost;
 use super::effective::{self, Line, Winner};
 use super::headers::{self, Field};
 use super::places::{Place, Places};
 use super::session::{Answer, Session};
 use super::target::Target;
+use crate::lint::{self, Finding};
 
 /// A report.
 pub struct Report {
@@ -30,13 +33,13 @@ pub struct Report {
     pub media_type: Option<String>,
     /// The length of the body in bytes, if it is known before it is made.
     pub length: Option<u64>,
-    /// The handler's name, or the module that answered.
+    /// The name of the handler that responded, or its module; `None` without one.
     pub handler: Option<String>,
     /// The virtual host.
     pub host: HostReport,
-    /// Whether the answer is remembered; if not, why.
-    pub remembered: Result<(), String>,
-    /// The directives that several places set.
+    /// Whether the response is cached; if not, why.
+    pub cached: Result<(), String>,
+    /// The directives that apply, by name, with the places that they overrode.
     pub winners: Vec<Winner>,
     /// The directives that apply, the outermost first.
     pub lines: Vec<Line>,
@@ -44,6 +47,12 @@ pub struct Report {
     pub fields: Vec<Field>,
     /// The phases in which nothing is configured.
     pub idle: Vec<&'static str>,
+    /// Lines for this request that do not do what they seem to do.
+    pub hints: Vec<Finding>,
+    /// Where the response may differ from that of Apache httpd.
+    pub deviations: Vec<Deviation>,
+    /// What the response costs, if that was measured.
+    pub cost: Option<Cost>,
     /// The recording.
     pub event: Event,
 }
@@ -78,21 +87,33 @@ impl Report {
         let line = String::from_utf8_lossy(&explained.head);
         let line = line.split("\r\n").next().unwrap_or_default();
         let phrase = line.splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
+        let (file, registry) = (file_of(request), &session.server.registry);
+        let lines = effective::lines(places, &levels);
+        let subject = lint::Subject {
+            levels: &levels,
+            event: &event,
+            is_of_main: request.host.defined_at.is_none(),
+            paths: [target.path(), file.as_deref().unwrap_or_default()],
+        };
+        let hints = lint::of_request(places, &subject);
         Report {
             url: target.url.clone(),
             method: method.to_owned(),
             status: request.response.status,
             phrase,
             location: field("Location"),
-            file: file_of(request),
+            file,
             found: found(request),
             media_type: field("Content-Type"),
             length: field("Content-Length").and_then(|length| length.parse().ok()),
             handler: handler(request, &event),
             host: host_report(session, target, request),
-            remembered: remembered(&event),
-            winners: effective::winners(places, &levels, &session.server.registry),
-            lines: effective::lines(places, &levels),
+            cached: cached(&event, field("ETag").as_deref()),
+            winners: effective::winners(places, &levels, registry),
+            hints,
+            deviations: apache::deviations(registry, &lines, &event, places),
+            cost: None,
+            lines,
             idle: idle(request),
             fields,
             event,
@@ -119,12 +140,8 @@ fn found(request: &Request) -> &'static str {
     }
 }
 
-/// The handler's name, or else the module whose handler answered.
+/// The name of the handler that responded, or else its module.
 fn handler(request: &Request, event: &Event) -> Option<String> {
-    let named = request.handler.as_deref().filter(|_| !request.handler_of_type);
-    if let Some(name) = named.filter(|name| !name.is_empty()) {
-        return Some(text(name));
-    }
     let mut last = None;
     event.each(&mut |event| {
         let answers = event.kind == Kind::Hook && event.fact("phase") == Some("handler");
@@ -132,7 +149,12 @@ fn handler(request: &Request, event: &Event) -> Option<String> {
             last = Some(headers::module_name(&event.name));
         }
     });
-    last.map(|module| if module == "core" { "default-handler".to_owned() } else { module })
+    let named = request.handler.as_deref().filter(|_| !request.handler_of_type);
+    match (last?, named.filter(|name| !name.is_empty())) {
+        (_, Some(name)) => Some(text(name)),
+        (module, None) if module == "core" => Some("default-handler".to_owned()),
+        (module, None) => Some(module),
+    }
 }
 
 fn host_report(session: &Session, target: &Target, request: &Request) -> HostReport {
@@ -152,15 +174,15 @@ fn host_report(session: &Session, target: &Target, request: &Request) -> HostRep
     }
 }
 
-/// Whether the answer is remembered, or else the reason and the hooks that caused it.
-fn remembered(event: &Event) -> Result<(), String> {
+/// Whether the response is cached, or else the reason and the hooks that caused it.
+fn cached(event: &Event, entity_tag: Option<&str>) -> Result<(), String> {
     let mut said = None;
     let mut by: Vec<String> = Vec::new();
     event.each(&mut |event| {
-        if event.kind == Kind::Note && event.name == "remembered" {
+        if event.kind == Kind::Note && event.name == "cached" {
             said = Some(event);
         }
-        let is_impure = |inner: &Event| inner.kind == Kind::Change && inner.name == "remembered";
+        let is_impure = |inner: &Event| inner.kind == Kind::Change && inner.name == "cached";
         let is_hook = matches!(event.kind, Kind::Hook | Kind::Filter);
         if is_hook && (event.fact("pure").is_some() || event.events.iter().any(is_impure)) {
             let module = headers::module_name(&event.name);
@@ -174,8 +196,13 @@ fn remembered(event: &Event) -> Result<(), String> {
     };
     match said.fact("why") {
         None => Ok(()),
-        Some(why) if why.starts_with("something") && !by.is_empty() => {
-            Err(format!("{} looks at the request itself", by.join(", ")))
+        // A file that may still change within the resolution of its time.
+        Some(_) if by == ["core"] && entity_tag.is_some_and(|tag| tag.starts_with("W/")) => {
+            Err("the file changed a moment ago".to_owned())
+        }
+        Some(why) if why.contains("more than its path") && !by.is_empty() => {
+            let verb = if by.len() == 1 { "looks" } else { "look" };
+            Err(format!("{} {verb} at the request itself", by.join(", ")))
         }
         Some(why) => Err(why.to_owned()),
     }
@@ -193,7 +220,7 @@ pub fn is_dull(event: &Event) -> bool {
         Kind::Hook => event.outcome == "declined" && event.events.iter().all(is_dull),
         Kind::Filter => event.outcome == "no change",
         Kind::Change => is_dull_change(event),
-        Kind::Note => event.name == "remembered" || is_dull_line(event),
+        Kind::Note => event.name == "cached" || is_dull_line(event),
         Kind::NoHtaccess => true,
         _ => false,
     }
@@ -211,7 +238,7 @@ fn is_dull_line(event: &Event) -> bool {
 
 fn is_dull_change(event: &Event) -> bool {
     match event.name.as_str() {
-        "header" | "header (always)" | "variable" | "remembered" | "body" | "method" => true,
+        "header" | "header (always)" | "variable" | "cached" | "body" | "method" => true,
         "found" => event.outcome == "file",
         "filters" => event.outcome.is_empty(),
         _ => false,

@@ -9,6 +9,9 @@ use super::report::{is_dull, place};
 /// The number of sections of a walk that are shown although they did not match.
 const NO_MATCH_SHOWN: usize = 4;
 
+/// The number of rules in succession that are shown although they do not match.
+const RULES_SHOWN: usize = 12;
+
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
@@ -96,7 +99,25 @@ impl Writer<'_> {
     }
 
     fn inside(self, event: &Event, depth: usize) -> Vec<Row> {
-        event.events.iter().flat_map(|inner| self.rows(inner, depth)).collect()
+        let is_shown = |inner: &&Event| self.verbose || !is_dull(inner);
+        let all: Vec<&Event> = event.events.iter().filter(is_shown).collect();
+        let is_miss = |inner: &&&Event| inner.kind == Kind::Rule && inner.outcome == "no match";
+        let (mut rest, mut rows) = (all.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let misses = rest.iter().take_while(is_miss).count();
+            let (now, later) = rest.split_at(misses.max(1));
+            match now {
+                [first, .., last] if !self.verbose && misses > RULES_SHOWN => {
+                    let end = place(self.places, last).map(|end| format!(", up to {end}"));
+                    let text = format!("{misses} rules{}", end.unwrap_or_default());
+                    let place = place(self.places, first);
+                    rows.push(Row { place, ..Row::new(depth, "…", text).came_to("no match") });
+                }
+                now => rows.extend(now.iter().flat_map(|inner| self.rows(inner, depth))),
+            }
+            rest = later;
+        }
+        rows
     }
 
     fn hook(self, event: &Event, depth: usize) -> Vec<Row> {
@@ -266,21 +287,25 @@ fn kind_of_walk(name: &str) -> &'static str {
 /// The stage of an event; `None` if it belongs to the stage of the event before it.
 fn stage_of(event: &Event) -> Option<&'static str> {
     match (event.kind, event.fact("phase")) {
-        (Kind::Hook, Some(phase)) => Some(match phase {
-            "post_read_request" | "quick_handler" | "pre_translate_name" | "translate_name" => {
-                "name"
-            }
-            "map_to_storage" | "post_perdir_config" | "header_parser" => "storage",
-            "access_checker" | "access_checker_ex" | "force_authn" | "check_user_id"
-            | "auth_checker" => "access",
-            "type_checker" => "type",
-            "fixups" => "fixups",
-            "insert_filter" | "handler" => "handler",
-            _ => "error page",
-        }),
+        (Kind::Hook, Some(phase)) => Some(stage_of_phase(phase)),
         (Kind::Filter, _) => Some("filters"),
         (Kind::Request, _) => Some("error document"),
         _ => None,
+    }
+}
+
+/// The stage of a phase.
+pub fn stage_of_phase(phase: &str) -> &'static str {
+    match phase {
+        "post_read_request" | "quick_handler" | "pre_translate_name" | "translate_name" => "name",
+        "map_to_storage" | "post_perdir_config" | "header_parser" => "storage",
+        "access_checker" | "access_checker_ex" | "force_authn" | "check_user_id"
+        | "auth_checker" => "access",
+        "type_checker" => "type",
+        "fixups" => "fixups",
+        "insert_filter" | "handler" => "handler",
+        "filters" => "filters",
+        _ => "error page",
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::connection::{self, Explained};
 use http::service::Service;
@@ -14,6 +15,7 @@ use server::engine::Engine;
 use server::explain::{Event, Kind, Recorder};
 use server::host::Server;
 
+use super::cost::{Cost, Samples};
 use super::places::Places;
 use super::target::Target;
 use crate::load::Loaded;
@@ -79,11 +81,27 @@ impl Session {
     pub async fn ask(&mut self, target: &Target) -> Option<Answer> {
         let client = self.client(target);
         let begun = self.recorder.begin(Event::new(Kind::Request, target.url.clone()));
-        let explained = connection::explain(&self.service, client, &target.head).await?;
+        let explained = connection::explain(&self.service, client, &target.sent).await?;
         let mut event = begun.into_event()?;
         event.outcome = explained.request.response.status.to_string();
         self.places.learn(&self.recorder.files());
         Some(Answer { explained, event })
+    }
+
+    /// Measures the response to a request. `None` if its head is incomplete.
+    pub async fn measure(&self, target: &Target) -> Option<Cost> {
+        let mut samples = Samples::new();
+        while samples.wants_more() {
+            let client = self.client(target);
+            self.recorder.begin_to_measure();
+            let began = Instant::now();
+            let made = connection::explain(&self.service, client, &target.sent).await;
+            let took = began.elapsed();
+            let phases = self.recorder.end_measuring();
+            drop(made?);
+            samples.add(took, phases);
+        }
+        Some(samples.medians())
     }
 
     /// The sections that the configuration of the answer was merged from.

@@ -20,8 +20,8 @@ pub struct Target {
     pub tls: Option<&'static str>,
     /// The host's name, without port.
     pub host: String,
-    /// Request line and fields.
-    pub head: Vec<u8>,
+    /// Request line, fields and body.
+    pub sent: Vec<u8>,
 }
 
 /// The parts of a URL.
@@ -62,9 +62,32 @@ impl Target {
         let port = parts.port.unwrap_or(if parts.is_tls { 443 } else { 80 });
         let local = options.to.unwrap_or_else(|| local_address(server, parts.host, port));
         let peer = SocketAddr::new(options.from, CLIENT_PORT);
-        let head = head(&parts, method, options)?;
+        let sent = head(&parts, method, options)?;
         let host = parts.host.to_owned();
-        Ok(Target { url: whole, peer, local, tls, host, head })
+        Ok(Target { url: whole, peer, local, tls, host, sent })
+    }
+
+    /// The path of the URL.
+    pub fn path(&self) -> &str {
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
+        path.split(['?', '#']).next().unwrap_or("/")
+    }
+
+    /// The same request with a body, and with its length unless a field has it.
+    #[must_use]
+    pub fn with_body(mut self, body: &[u8]) -> Target {
+        let head = String::from_utf8_lossy(&self.sent).to_ascii_lowercase();
+        let is_framed = |line: &str| {
+            line.starts_with("content-length:") || line.starts_with("transfer-encoding:")
+        };
+        if !head.lines().any(is_framed) {
+            self.sent.truncate(self.sent.len().saturating_sub(2));
+            let field = format!("Content-Length: {}\r\n\r\n", body.len());
+            self.sent.extend_from_slice(field.as_bytes());
+        }
+        self.sent.extend_from_slice(body);
+        self
     }
 }
 

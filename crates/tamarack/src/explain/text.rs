@@ -2,15 +2,23 @@
 
 use std::fmt::Write as _;
 
+use server::explain::Kind;
+
+use super::apache::Deviation;
+use super::cost::{self, Cost};
 use super::diff::{Difference, Line};
+use super::effective::Winner;
 use super::places::{Place, Places};
 use super::report::Report;
-use super::rows::{Group, Row, Writer};
+use super::rows::{self, Group, Row, Writer};
+use crate::lint::Severity;
 
 /// The widest line, in characters.
 pub const WIDTH: usize = 100;
 /// The column in which places begin, if there is room.
 const PLACE_COLUMN: usize = 58;
+/// The heading of phases without a hook.
+const NOTHING_CONFIGURED: &str = "nothing configured";
 /// The width of labels.
 const LABEL: usize = 14;
 
@@ -23,6 +31,10 @@ pub struct Style {
     pub verbose: bool,
     /// Whether to write only the verdict.
     pub quiet: bool,
+    /// Whether to show all directives that apply.
+    pub all: bool,
+    /// Whether to show differences from Apache httpd.
+    pub as_apache: bool,
 }
 
 /// Writes a report.
@@ -32,7 +44,12 @@ pub fn write(report: &Report, places: &Places, style: Style) -> String {
     if style.quiet {
         return page.out;
     }
-    let groups = groups(report, places, style.verbose);
+    let mut groups = groups(report, places, style);
+    if let Some(cost) = &report.cost {
+        groups.iter_mut().for_each(|group| group.about = time_of(group, cost));
+        groups.push(costs(report, cost));
+    }
+    groups.extend(hints(report, places));
     let last = groups.len().saturating_sub(1);
     for (at, group) in groups.iter().enumerate() {
         page.group(group, at == last);
@@ -40,15 +57,18 @@ pub fn write(report: &Report, places: &Places, style: Style) -> String {
     page.out
 }
 
-fn groups(report: &Report, places: &Places, verbose: bool) -> Vec<Group> {
+fn groups(report: &Report, places: &Places, style: Style) -> Vec<Group> {
+    let verbose = style.verbose;
     let mut groups = Writer { places, verbose }.groups(&report.event);
-    groups.extend(winners(report, verbose));
+    groups.extend(winners(report, style));
+    groups.extend(deviations(report).filter(|_| style.as_apache));
     groups.push(fields(report));
     groups.extend(idle(report).filter(|_| verbose));
     groups
 }
 
-/// The rows of a report with their headings, the verdict first.
+/// The rows of a report with their headings, the verdict first; the phases without a hook are left
+/// out.
 pub fn lines(report: &Report, places: &Places) -> Vec<Line> {
     let target = report.location.as_deref().or(report.file.as_deref()).unwrap_or_default();
     let text = format!("{} {}  {target}", report.status, report.phrase);
@@ -57,7 +77,10 @@ pub fn lines(report: &Report, places: &Places) -> Vec<Line> {
         let name = group.name;
         group.rows.into_iter().map(move |row| (name.clone(), row))
     };
-    let rest = groups(report, places, true).into_iter().flat_map(of_group);
+    let style = Style { verbose: true, ..Style::default() };
+    let mut groups = groups(report, places, style);
+    groups.retain(|group| group.name != NOTHING_CONFIGURED);
+    let rest = groups.into_iter().flat_map(of_group);
     std::iter::once(("verdict".to_owned(), verdict)).chain(rest).collect()
 }
 
@@ -75,25 +98,99 @@ pub fn write_differences(found: &[Difference], colour: bool) -> String {
     page.out
 }
 
-fn winners(report: &Report, verbose: bool) -> Option<Group> {
-    let mut rows = Vec::new();
-    for winner in &report.winners {
+/// The directives that several places set, or all.
+fn winners(report: &Report, style: Style) -> Option<Group> {
+    let row = |winner: &Winner| {
         let over: Vec<String> = winner.over.iter().map(|(place, _)| place.to_string()).collect();
         let over = match over.as_slice() {
-            [first, rest @ ..] if !verbose && rest.len() > 1 => {
+            [] => String::new(),
+            [first, rest @ ..] if !style.verbose && rest.len() > 1 => {
                 format!("over {first} and {} others", rest.len())
             }
             all => format!("over {}", all.join(", ")),
         };
-        rows.push(Row {
-            depth: 0,
-            label: winner.name.clone(),
-            text: winner.value.clone(),
-            place: Some(winner.place.clone()),
-            outcome: over,
-        });
+        let (label, text) = (winner.name.clone(), winner.value.clone());
+        Row { depth: 0, label, text, place: Some(winner.place.clone()), outcome: over }
+    };
+    let shown = report.winners.iter().filter(|winner| style.all || !winner.over.is_empty());
+    let rows: Vec<Row> = shown.map(row).collect();
+    let name = if style.all { "directives" } else { "who won" };
+    (!rows.is_empty()).then(|| Group { name: name.to_owned(), rows, ..Group::default() })
+}
+
+fn deviations(report: &Report) -> impl Iterator<Item = Group> {
+    let row = |one: &Deviation| Row {
+        text: one.text.clone(),
+        place: one.place.clone(),
+        ..Row::default()
+    };
+    let mut rows: Vec<Row> = report.deviations.iter().map(row).collect();
+    if rows.is_empty() {
+        let text = "nothing that concerns this request; docs/refused.md lists all differences";
+        rows.push(Row { text: text.to_owned(), ..Row::default() });
     }
-    (!rows.is_empty()).then(|| Group { name: "who won".to_owned(), about: String::new(), rows })
+    let name = "differences from Apache httpd".to_owned();
+    std::iter::once(Group { name, rows, ..Group::default() })
+}
+
+fn hints(report: &Report, places: &Places) -> Option<Group> {
+    let mut rows = Vec::new();
+    for one in &report.hints {
+        let label = if one.severity == Severity::Severe { "severe" } else { "hint" };
+        let place = one.span.and_then(|span| places.of(span));
+        let (label, text) = (label.to_owned(), one.message.clone());
+        rows.push(Row { label, text, place, ..Row::default() });
+        let (label, text) = ("remedy".to_owned(), one.remedy.clone());
+        rows.push(Row { depth: 1, label, text, ..Row::default() });
+    }
+    let name = "hints".to_owned();
+    (!rows.is_empty()).then(|| Group { name, rows, ..Group::default() })
+}
+
+/// The time of a group's phases; empty if it has none.
+fn time_of(group: &Group, cost: &Cost) -> String {
+    let is_of_group = |phase: &str| rows::stage_of_phase(phase) == group.name;
+    cost.of_phases(is_of_group).map(cost::shown).unwrap_or_default()
+}
+
+/// What the whole response costs, and the work in it.
+fn costs(report: &Report, cost: &Cost) -> Group {
+    let row = |label: &str, text: String| Row { label: label.to_owned(), text, ..Row::default() };
+    let runs = cost.runs;
+    let took = cost::shown(cost.response);
+    let mut rows = vec![row("response", format!("{took}, median of {runs} runs without a client"))];
+    if report.cached.is_ok() {
+        rows.push(row("cached", "these phases run once; later requests skip them".to_owned()));
+    }
+    let (mut rules, mut conditions, mut files) = (0, 0, Vec::new());
+    report.event.each(&mut |event| match event.kind {
+        Kind::Rule => rules += 1,
+        Kind::Condition => conditions += 1,
+        Kind::Section if event.fact("htaccess").is_some() => files.push(event.name.as_str()),
+        _ => {}
+    });
+    if rules > 0 {
+        let conditions = match conditions {
+            0 => String::new(),
+            count => format!(", {}", many(count, "condition")),
+        };
+        let text = format!("{} tried{conditions}", many(rules, "rule"));
+        rows.push(row("mod_rewrite", text));
+    }
+    files.sort_unstable();
+    files.dedup();
+    if !files.is_empty() {
+        let object = if files.len() == 1 { "it" } else { "them" };
+        let count = many(files.len(), "file");
+        let text = format!("{count} parsed once; Apache httpd parses {object} for each request");
+        rows.push(row(".htaccess", text));
+    }
+    Group { name: "cost".to_owned(), about: String::new(), rows }
+}
+
+fn many(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 fn fields(report: &Report) -> Group {
@@ -111,7 +208,7 @@ fn fields(report: &Report) -> Group {
 fn idle(report: &Report) -> impl Iterator<Item = Group> {
     let row = Row { text: report.idle.join(", "), ..Row::default() };
     let group =
-        Group { name: "nothing configured".to_owned(), about: String::new(), rows: vec![row] };
+        Group { name: NOTHING_CONFIGURED.to_owned(), about: String::new(), rows: vec![row] };
     (!report.idle.is_empty()).then_some(group).into_iter()
 }
 
@@ -127,6 +224,8 @@ impl Page {
             (Some(location), _) => format!("→ {location}"),
             (None, Some(file)) => match report.found {
                 "file" => printable(file),
+                // Before the walk has reached the file, nothing is known of it.
+                "does not exist" if report.status != 404 => printable(file),
                 found => format!("{} ({found})", printable(file)),
             },
             (None, None) => String::new(),
@@ -161,16 +260,22 @@ impl Page {
                 ..Row::default()
             },
         );
-        let remembered = match &report.remembered {
+        let cached = match &report.cached {
             Ok(()) => "yes".to_owned(),
             Err(why) => format!("no: {why}"),
         };
-        self.row("", &Row { label: "remembered".into(), text: remembered, ..Row::default() });
+        self.row("", &Row { label: "cached".into(), text: cached, ..Row::default() });
     }
 
     fn group(&mut self, group: &Group, is_last: bool) {
         let (branch, stem) = if is_last { ("└ ", "    ") } else { ("├ ", "│   ") };
-        let _ = writeln!(self.out, "{branch}{}", self.painted(BOLD, &group.name));
+        let name = self.painted(BOLD, &group.name);
+        let pad = LABEL.saturating_sub(group.name.chars().count()) + 3;
+        let line = match group.about.as_str() {
+            "" => format!("{branch}{name}"),
+            about => format!("{branch}{name}{:pad$}{}", "", self.painted(DIM, about)),
+        };
+        let _ = writeln!(self.out, "{line}");
         for row in &group.rows {
             self.row(stem, row);
         }

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use server::explain::{Event, Kind};
+use server::registry::Registry;
 
-use super::headers::module_name;
+use super::effective::Line;
+use super::headers::{Field, module_name};
 use super::places::Places;
 use super::report::{Report, place};
 
@@ -12,7 +14,12 @@ use super::report::{Report, place};
 ///
 /// # Errors
 /// The report has none of that name.
-pub fn write(report: &Report, places: &Places, name: &str) -> Result<String, String> {
+pub fn write(
+    report: &Report,
+    places: &Places,
+    registry: &Registry,
+    name: &str,
+) -> Result<String, String> {
     if name.eq_ignore_ascii_case("status") {
         return Ok(status(report, places));
     }
@@ -24,6 +31,9 @@ pub fn write(report: &Report, places: &Places, name: &str) -> Result<String, Str
             let _ = write!(out, ", {place}");
         }
         out.push('\n');
+        for line in type_lines(report, field) {
+            let _ = writeln!(out, "    {} {}  {}", line.name, line.args, line.place);
+        }
     }
     let lines = report.lines.iter().filter(|line| line.name.eq_ignore_ascii_case(name));
     let lines: Vec<_> = lines.collect();
@@ -33,43 +43,86 @@ pub fn write(report: &Report, places: &Places, name: &str) -> Result<String, Str
         let _ = writeln!(out, "{} {}\n    {}{note}", line.name, line.args, line.place);
     }
     if out.is_empty() {
-        out = missing_field(report, name);
+        out = missing_field(report, places, name);
+    }
+    if let Some(row) = registry.row(name).filter(|_| out.is_empty()) {
+        out = format!("no line that applies to this request has {}\n", row.name);
     }
     if out.is_empty() {
         return Err(format!(
-            "'{name}' is neither 'status', nor a field of this response, nor a directive that \
-             applies to it"
+            "the response has no field '{name}', and no line mentions it; --all shows the \
+             directives that apply"
         ));
     }
     Ok(out)
 }
 
+/// The lines that give a file its type, for the field that contains it.
+fn type_lines<'r>(report: &'r Report, field: &'r Field) -> impl Iterator<Item = &'r Line> {
+    const NAMES: [&str; 4] = ["AddType", "ForceType", "AddCharset", "AddDefaultCharset"];
+    let parts: Vec<&str> = field.value.split("; charset=").collect();
+    let is_type = field.name.eq_ignore_ascii_case("content-type");
+    let is_one = move |line: &&Line| {
+        let is_named = NAMES.iter().any(|name| line.name.eq_ignore_ascii_case(name));
+        let mut words = line.args.split_ascii_whitespace();
+        is_type && is_named && words.any(|word| parts.contains(&word))
+    };
+    report.lines.iter().filter(is_one)
+}
+
 /// The filters and directives that could have set a field that the response does not have.
-fn missing_field(report: &Report, name: &str) -> String {
+fn missing_field(report: &Report, places: &Places, name: &str) -> String {
     let mut out = String::new();
     if name.eq_ignore_ascii_case("content-encoding") {
-        report.event.each(&mut |event| {
-            if event.kind == Kind::Filter {
-                let _ = writeln!(out, "    filter {}: {}", event.name, event.outcome);
-            }
-        });
-        let adds = |line: &&super::effective::Line| line.name.starts_with("AddOutputFilter");
-        for line in report.lines.iter().filter(adds) {
-            let _ = writeln!(out, "    {} {}  {}", line.name, line.args, line.place);
-        }
-        let media_type = report.media_type.as_deref().unwrap_or("none");
-        out.insert_str(0, &format!("the type is {media_type}\n"));
+        out = filters(report);
     }
-    let names_it = |line: &&super::effective::Line| {
-        line.args.to_ascii_lowercase().contains(&name.to_ascii_lowercase())
-    };
-    for line in report.lines.iter().filter(names_it) {
-        let _ = writeln!(out, "    {} {}  {}: no effect", line.name, line.args, line.place);
+    let mentions = |args: &str| args.to_ascii_lowercase().contains(&name.to_ascii_lowercase());
+    let mut applied = Vec::new();
+    report.event.each(&mut |event| {
+        if event.kind == Kind::Directive && event.name.eq_ignore_ascii_case(name) {
+            applied.extend(place(places, event));
+        }
+    });
+    for line in report.lines.iter().filter(|line| mentions(&line.args)) {
+        let args = line.args.to_ascii_lowercase();
+        let is_plain_header = line.name.eq_ignore_ascii_case("Header") && !args.contains("always");
+        let why = match applied.contains(&line.place) {
+            true if args.contains("unset") => "removed it",
+            true => "set it, and a later line removed it",
+            false if is_plain_header && report.status >= 400 => {
+                "no effect: without 'always' it does not apply to errors"
+            }
+            false => "no effect",
+        };
+        let _ = writeln!(out, "    {} {}  {}: {why}", line.name, line.args, line.place);
+    }
+    for (one, place) in places.all() {
+        let line = Line { name: one.name.clone(), args: one.args.clone(), place };
+        if one.inside.is_none() && mentions(&one.args) && !report.lines.contains(&line) {
+            let why = "does not apply to this request";
+            let _ = writeln!(out, "    {} {}  {}: {why}", line.name, line.args, line.place);
+        }
     }
     match out.is_empty() {
         true => out,
         false => format!("the response has no {name}\n{out}"),
     }
+}
+
+/// The type of the response, its filters, and the lines that could have added others.
+fn filters(report: &Report) -> String {
+    let media_type = report.media_type.as_deref().unwrap_or("none");
+    let mut out = format!("the type is {media_type}\n");
+    report.event.each(&mut |event| {
+        if event.kind == Kind::Filter {
+            let _ = writeln!(out, "    filter {}: {}", event.name, event.outcome);
+        }
+    });
+    let adds = |line: &&Line| line.name.starts_with("AddOutputFilter");
+    for line in report.lines.iter().filter(adds) {
+        let _ = writeln!(out, "    {} {}  {}", line.name, line.args, line.place);
+    }
+    out
 }
 
 /// The hook that decided the status, with the directives and log lines in it.
@@ -86,18 +139,43 @@ fn status(report: &Report, places: &Places) -> String {
     let Some(hook) = deciding else { return out };
     let phase = hook.fact("phase").unwrap_or_default();
     let _ = writeln!(out, "    by {} in {phase}", module_name(&hook.name));
-    hook.each(&mut |event| {
+    reasons(hook, 2, places, &mut out);
+    let mut has_log = false;
+    hook.each(&mut |event| has_log |= event.kind == Kind::Log);
+    if report.status == 401 && phase == "check_user_id" && !has_log {
+        out.push_str("    the client sent no credentials; --user NAME treats it as that user\n");
+    }
+    if report.status == 404 && phase == "handler" && !has_log {
+        let is_file = |event: &&Event| event.kind == Kind::Change && event.name == "file";
+        let hooks = report.event.events.iter().filter(|event| event.kind == Kind::Hook);
+        let file = hooks.flat_map(|hook| &hook.events).filter(is_file).last();
+        if let Some(file) = file {
+            let _ = writeln!(out, "    {} does not exist", file.outcome);
+        }
+    }
+    out
+}
+
+/// The directives and log lines in an event, each inside those that contain it.
+fn reasons(of: &Event, depth: usize, places: &Places, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    for event in &of.events {
         let is_reason = matches!(event.kind, Kind::Require | Kind::Directive | Kind::Rule);
-        if is_reason && event.outcome != "no match" {
+        let is_shown = is_reason && event.outcome != "no match";
+        if is_shown {
             let directive = event.span.and_then(|span| places.directive(span));
             let text = directive.map(|one| format!("{} {}", one.name, one.args));
             let text = text.unwrap_or_else(|| event.name.clone());
             let place = place(places, event).map(|place| format!("  {place}")).unwrap_or_default();
-            let _ = writeln!(out, "    {text}{place}  {}", event.outcome);
+            let line = format!("{indent}{text}{place}  {}", event.outcome);
+            let _ = writeln!(out, "{}", line.trim_end());
         } else if event.kind == Kind::Log {
-            let number = event.fact("number").unwrap_or_default();
-            let _ = writeln!(out, "    log: {number}: {}", event.name);
+            let number = event.fact("number").filter(|number| !number.is_empty());
+            let number = number.map(|number| format!("{number}: ")).unwrap_or_default();
+            let _ = writeln!(out, "{indent}log: {number}{}", event.name);
+        } else if event.outcome == "not asked" {
+            let _ = writeln!(out, "{indent}{}: not asked", event.name);
         }
-    });
-    out
+        reasons(event, depth + usize::from(is_shown), places, out);
+    }
 }

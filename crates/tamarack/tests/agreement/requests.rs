@@ -1,5 +1,6 @@
 //! The requests of a test file, and what is compared.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use blackbox::answer::{Answer, Head};
@@ -9,7 +10,7 @@ use blackbox::render::Renderer;
 use blackbox::testfile::{Block, Connection, Item, Step, TestFile};
 
 use crate::explain::{Session, Target};
-use crate::user;
+use crate::{is_left_out, user};
 
 /// The longest body that is compared, in bytes.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;
@@ -18,14 +19,14 @@ const BODY_LIMIT: usize = 16 * 1024 * 1024;
 const CLIENT_PORT: u16 = 50_000;
 
 /// The results of requests.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Those that agree.
     pub passed: usize,
     /// Those that do not.
     pub failed: usize,
-    /// Those that are not explained.
-    pub skipped: usize,
+    /// Those that are not explained, by reason.
+    pub skipped: BTreeMap<&'static str, usize>,
 }
 
 impl Counts {
@@ -33,7 +34,14 @@ impl Counts {
     pub fn add(&mut self, other: Counts) {
         self.passed += other.passed;
         self.failed += other.failed;
-        self.skipped += other.skipped;
+        for (why, count) in other.skipped {
+            *self.skipped.entry(why).or_default() += count;
+        }
+    }
+
+    /// Counts requests that are not explained.
+    pub fn skip(&mut self, why: &'static str, count: usize) {
+        *self.skipped.entry(why).or_default() += count;
     }
 }
 
@@ -52,18 +60,25 @@ pub async fn all(file: &TestFile, place: &Place, session: &mut Session) -> Count
     for item in &file.items {
         let Item::Connection(connection) = item else { continue };
         if is_proxied(connection) {
-            counts.skipped += connection.requests.len();
+            counts.skip("the PROXY protocol", connection.requests.len());
             continue;
         }
         for (at, block) in connection.requests.iter().enumerate() {
             change(block, place);
-            let Some(target) = target(connection, block, place) else {
-                counts.skipped += 1;
+            if is_left_out(&format!("{}: {}", file.name, connection.title)) {
+                counts.skip("the state of a process or connection", 1);
                 continue;
+            }
+            let target = match target(connection, block, place) {
+                Ok(target) => target,
+                Err(why) => {
+                    counts.skip(why, 1);
+                    continue;
+                }
             };
             match compare(&target, block, at > 0, &renderer, session).await {
                 Compared::Agrees => counts.passed += 1,
-                Compared::NotAsked => counts.skipped += 1,
+                Compared::NotAsked => counts.skip("a name server or a program", 1),
                 Compared::Differs(why) => {
                     counts.failed += 1;
                     println!("{}: {}: request {}\n{why}", file.name, connection.title, at + 1);
@@ -93,32 +108,30 @@ fn change(block: &Block, place: &Place) {
     }
 }
 
-/// The request of a block, if it can be explained.
-fn target(connection: &Connection, block: &Block, place: &Place) -> Option<Target> {
-    const KNOWN: [&str; 4] = ["tls", "sni", "to", "from"];
-    let key = |word: &&String| word.split('=').next().unwrap_or_default().to_owned();
-    if !connection.options.iter().all(|word| KNOWN.contains(&key(&word).as_str())) {
-        return None;
+/// The request of a block.
+///
+/// # Errors
+/// The reason why it can't be explained.
+fn target(connection: &Connection, block: &Block, place: &Place) -> Result<Target, &'static str> {
+    const KNOWN: [&str; 7] = ["tls", "sni", "to", "from", "only", "alpn", "show"];
+    let key = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
+    if !connection.options.iter().all(|word| KNOWN.contains(&key(word).as_str())) {
+        return Err("options of the TLS session");
     }
-    let mut head = Vec::new();
-    for step in &block.steps {
-        match step {
-            Step::Send(bytes) => head.extend(place.fill_bytes(bytes)),
-            Step::Change(_) => {}
-            Step::Pause(_) | Step::HalfClose | Step::WaitInterim => return None,
-        }
+    let sent = sent(block, place)?;
+    let first = expected(block).first().map(String::as_str).unwrap_or_default();
+    if !first.starts_with("< HTTP/1.") {
+        return Err("no response of HTTP/1");
     }
-    let expected = expected(block);
-    let is_answer = expected.first().is_some_and(|line| line.starts_with("< HTTP/1."));
-    let has_interim = expected.first().is_some_and(|line| line.starts_with("< HTTP/1.1 1"));
-    let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
-    let has_body = ["content-length:", "transfer-encoding:", "expect:"];
-    let has_body = has_body.iter().any(|field| text.contains(field));
+    if expected(block).iter().any(|line| line.starts_with("= broken")) {
+        return Err("a response that breaks off");
+    }
     // Blank lines before a request count only behind another.
-    let is_behind = text.starts_with(['\r', '\n']);
-    let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
-    if !is_answer || has_interim || has_body || is_behind || end + 4 != head.len() {
-        return None;
+    if sent.starts_with(b"\r") || sent.starts_with(b"\n") {
+        return Err("blank lines before the request");
+    }
+    if !sent.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+        return Err("an incomplete head");
     }
     let value = |key: &str| {
         let found =
@@ -126,18 +139,36 @@ fn target(connection: &Connection, block: &Block, place: &Place) -> Option<Targe
         found.map(str::to_owned)
     };
     let local = place.fill_text(&value("to").unwrap_or_else(|| "127.0.0.1:@PORT@".to_owned()));
-    let local: SocketAddr = local.parse().ok()?;
+    let local: SocketAddr = local.parse().map_err(|_| "an address")?;
     let from = value("from")
         .unwrap_or_else(|| if local.is_ipv6() { "::1" } else { "127.0.0.1" }.to_owned());
     let is_tls = connection.options.iter().any(|word| word == "tls");
-    Some(Target {
+    let protocol = match value("only").as_deref() {
+        Some("1.2") => "TLSv1.2",
+        _ => "TLSv1.3",
+    };
+    Ok(Target {
         url: connection.title.clone(),
-        peer: SocketAddr::new(from.parse().ok()?, CLIENT_PORT),
+        peer: SocketAddr::new(from.parse().map_err(|_| "an address")?, CLIENT_PORT),
         local,
-        tls: is_tls.then_some("TLSv1.3"),
+        tls: is_tls.then_some(protocol),
         host: value("sni").filter(|name| name != "none").unwrap_or_default(),
-        head,
+        sent,
     })
+}
+
+/// The bytes of a request that needs nothing but them.
+fn sent(block: &Block, place: &Place) -> Result<Vec<u8>, &'static str> {
+    let mut sent = Vec::new();
+    for step in &block.steps {
+        match step {
+            Step::Send(bytes) => sent.extend(place.fill_bytes(bytes)),
+            Step::Change(_) | Step::WaitInterim => {}
+            Step::Pause(_) => return Err("a pause"),
+            Step::HalfClose => return Err("a connection that the client closes"),
+        }
+    }
+    Ok(sent)
 }
 
 fn expected(block: &Block) -> &[String] {
@@ -145,6 +176,14 @@ fn expected(block: &Block) -> &[String] {
         Some((_, ours)) => ours,
         None => &block.recorded,
     }
+}
+
+/// The lines of the last response of a recording.
+fn without_interim(lines: &[String]) -> &[String] {
+    let is_interim = lines.first().is_some_and(|line| line.starts_with("< HTTP/1.1 1"));
+    let is_head = |line: &String| line.starts_with("< HTTP/1.1 ");
+    let last = lines.iter().rposition(is_head).filter(|_| is_interim).unwrap_or(0);
+    lines.get(last..).unwrap_or_default()
 }
 
 /// How a request's answer compares with its recording.
@@ -175,7 +214,7 @@ async fn compare(
         None => return Compared::Differs("      the request is not complete\n".to_owned()),
     };
     // A client does not wait for a body after HEAD, whatever the server took the request for.
-    let body = if target.head.starts_with(b"HEAD ") { Vec::new() } else { body };
+    let body = if target.sent.starts_with(b"HEAD ") { Vec::new() } else { body };
     let mut lines = renderer.answer(&answer(&head, body));
     if block.ignore_body {
         ignore_body(&mut lines);
@@ -187,7 +226,7 @@ async fn compare(
                 && (line.starts_with("< Keep-Alive: ") || line.starts_with("< Connection: "))
     };
     lines.retain(|line| !of_connection(line));
-    let recorded = expected(block).iter().filter(|line| !of_connection(line));
+    let recorded = without_interim(expected(block)).iter().filter(|line| !of_connection(line));
     let recorded: Vec<String> = recorded.cloned().collect();
     match difference(&recorded, &lines, Rule::Answer) {
         None => Compared::Agrees,
