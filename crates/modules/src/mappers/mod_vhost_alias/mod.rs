@@ -123,7 +123,8 @@ const SCRIPT: &str = "cgi-script";
 /// Source: `mva_translate`
 fn translate<'r>(bound: Bound<'r, VhostAlias>, request: &'r mut Request) -> Step<'r> {
     let uri = &request.resource.uri;
-    let program = program(uri);
+    let has_programs = matches!(bound.server.programs.get(), Some(Some(_)));
+    let program = has_programs.then(|| program(uri)).flatten();
     let (root, rest) = match program {
         Some(rest) => (&bound.server.programs, rest.to_vec()),
         None if uri.first() == Some(&b'/') => (&bound.server.documents, uri.clone()),
