@@ -225,7 +225,7 @@ fn log(entry: &Entry, phase: usize, request: &mut Request) -> Result<(), Stop> {
             }
         }
     }
-    let message = match expr::string(&entry.message, request) {
+    let mut message = match expr::string(&entry.message, request) {
         Ok(message) => message,
         Err(EvalError::Later) => return Err(Stop::Later),
         Err(why) => {
@@ -234,17 +234,14 @@ fn log(entry: &Entry, phase: usize, request: &mut Request) -> Result<(), Stop> {
             b"(null)".to_vec()
         }
     };
-    let message = bstr::BStr::new(&message);
     if request.logs::<LogDebug>(Level::Debug) {
         let hook = HOOKS
             .iter()
             .find(|hook| hook.0 as usize == phase)
             .map_or(LOG_TRANSACTION, |hook| hook.1);
         let (file, line) = &*entry.place;
-        let text = format_args!("{message} ({hook} hook, {file}:{line})");
-        request.log::<LogDebug>(Level::Info, 0, text);
-    } else {
-        request.log::<LogDebug>(Level::Info, 0, format_args!("{message}"));
+        message.extend(format!(" ({hook} hook, {file}:{line})").into_bytes());
     }
+    request.log_bytes::<LogDebug>(Level::Info, 0, &message);
     Ok(())
 }

@@ -30,7 +30,13 @@ impl Request {
         self.log_as(M::FILE, level, number, message);
     }
 
-    /// The same for a failed system call.
+    /// The same for a message that may not be UTF-8.
+    #[track_caller]
+    pub fn log_bytes<M: Module>(&self, level: Level, number: u32, message: &[u8]) {
+        self.write_log(M::FILE, level, number, None, || message.to_vec());
+    }
+
+    /// [`Request::log`] for a failed system call.
     #[track_caller]
     pub fn log_error<M: Module>(
         &self,
@@ -39,7 +45,7 @@ impl Request {
         error: rustix::io::Errno,
         message: fmt::Arguments<'_>,
     ) {
-        self.write_log(M::FILE, level, number, Some(error), message);
+        self.write_log(M::FILE, level, number, Some(error), || composed(message));
     }
 
     /// Whether [`Request::log`] would write at this level.
@@ -103,7 +109,7 @@ impl Request {
     /// Like [`Request::log`], for a module by its `FILE`.
     #[track_caller]
     pub fn log_as(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {
-        self.write_log(module, level, number, None, message);
+        self.write_log(module, level, number, None, || composed(message));
     }
 
     #[track_caller]
@@ -113,7 +119,7 @@ impl Request {
         level: Level,
         number: u32,
         error: Option<rustix::io::Errno>,
-        message: fmt::Arguments<'_>,
+        message: impl FnOnce() -> Vec<u8>,
     ) {
         if !self.logs_as(module, level) {
             return;
@@ -123,9 +129,11 @@ impl Request {
             if recorder.is_measuring() {
                 return;
             }
+            let message = message();
+            let message = String::from_utf8_lossy(&message);
             let text = match error {
                 Some(error) => format!("{error}: {message}"),
-                None => message.to_string(),
+                None => message.into_owned(),
             };
             let number = if number > 0 { format!("AH{number:05}") } else { String::new() };
             let line = Event::new(Kind::Log, text).came_to(level.name()).with("number", number);
@@ -135,7 +143,7 @@ impl Request {
         self.looks_at(Inputs::ONCE);
         let server = &self.engine.server;
         let about = About { host: &self.host, client: Some(&self.connection), request: Some(self) };
-        emit(server, &about, module, level, number, error, message);
+        emit(server, &about, module, level, number, error, &message());
     }
 }
 
@@ -153,7 +161,7 @@ impl Server {
         let host = &client.base_host;
         if level <= host.core.log.of(module) {
             let about = About { host, client: Some(client), request: None };
-            emit(self, &about, module, level, number, None, message);
+            emit(self, &about, module, level, number, None, &composed(message));
         }
     }
 
@@ -190,7 +198,7 @@ impl Server {
         // As in Apache, messages of startup and shutdown are logged whatever the level.
         if level <= host.core.log.of(module) || level == Level::Notice {
             let about = About { host, client: None, request: None };
-            emit(self, &about, module, level, number, error, message);
+            emit(self, &about, module, level, number, error, &composed(message));
         }
     }
 }
@@ -244,15 +252,19 @@ fn emit(
     level: Level,
     number: u32,
     error: Option<rustix::io::Errno>,
-    message: fmt::Arguments<'_>,
+    message: &[u8],
 ) {
-    let mut text = Vec::new();
-    let _ = text.write_fmt(message);
     let known = server.registry.modules().iter().find(|known| known.file() == module);
     let name = known.map_or(module, |known| known.name());
     let module = name.strip_suffix("_module").unwrap_or(name);
     let caller = std::panic::Location::caller();
     let source = Some((caller.file(), caller.line()));
-    let entry = Entry { level, module, number, error, source, message: &text };
+    let entry = Entry { level, module, number, error, source, message };
     line::write(server, about, &entry);
+}
+
+fn composed(message: fmt::Arguments<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    let _ = text.write_fmt(message);
+    text
 }
