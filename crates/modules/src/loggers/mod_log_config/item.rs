@@ -225,7 +225,8 @@ impl Item {
             Item::Path => borrowed(&request.resource.uri).filter(|path| !path.is_empty()),
             Item::Method => borrowed(&request.head.method_name).filter(|name| !name.is_empty()),
             Item::User => match request.user.as_deref() {
-                Some(b"") => borrowed(b"\"\""),
+                // The marks of an empty name are not escaped.
+                Some(b"") => return None,
                 Some(user) => borrowed(user),
                 None => None,
             },
@@ -254,6 +255,7 @@ impl Item {
                 let connection = &request.connection;
                 address(if *of_connection { connection.peer } else { request.useragent_addr }, out);
             }
+            Item::User => out.extend_from_slice(b"\"\""),
             Item::LocalAddress => address(request.connection.local, out),
             Item::BodyBytes { dash: true } if request.response.bytes_sent == 0 => {
                 return Value::None;
