@@ -172,7 +172,8 @@ pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     let directory = parent(&request.resource.filename);
     if name.first() == Some(&b'/') {
         // Only what lies in the request's directory itself has a URI beside the request's own.
-        let is_beside = |rest: &&[u8]| !directory.is_empty() && !rest.contains(&b'/');
+        let is_beside =
+            |rest: &&[u8]| !directory.is_empty() && !rest.is_empty() && !rest.contains(&b'/');
         let inside = name.strip_prefix(directory).filter(is_beside);
         sub.resource.uri = inside.map_or_else(Vec::new, |rest| join(&request.resource.uri, rest));
         sub.resource.filename = name.to_vec();
