@@ -40,8 +40,9 @@ pub async fn explain(
 ) -> Option<Explained> {
     let connection = &mut Connection::without_stream(service.clone(), info);
     let active = &mut Active::new();
+    let is_plain = lacks_tls(connection);
     let mut refused = match connection.parse(active, sent) {
-        _ if lacks_tls(connection) => {
+        _ if is_plain => {
             *active = Active::new();
             Some(tls::plain_http(connection, active))
         }
@@ -64,6 +65,10 @@ pub async fn explain(
     };
     let mut may_keep = false;
     match refused {
+        Some(error) if is_plain => {
+            let _ = process::run_all(&mut request, Phase::PostReadRequest).await;
+            requests::make_refusal(connection, active, &mut request, &error).await;
+        }
         Some(error) => requests::make_refusal(connection, active, &mut request, &error).await,
         None => {
             let verdict = process::run_all(&mut request, Phase::PostReadRequest).await;

@@ -147,6 +147,8 @@ pub(super) async fn refuse_plain(
     if let Some(proxied) = &connection.info.proxied {
         request.useragent_addr = proxied.client;
     }
+    // The hooks before that of mod_ssl, which refuses the request.
+    let _ = process::run_all(&mut request, Phase::PostReadRequest).await;
     refuse_with(connection, active, request, error).await;
 }
 
