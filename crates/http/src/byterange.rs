@@ -8,8 +8,8 @@ use server::body::{Body, FileSlice};
 use server::core::{CoreDir, RangeLimit};
 use server::errors;
 use server::filter::{OutputFilter, Stage};
-use server::request::{OwnValidators, Request};
-use wire::conditional::{Condition, if_range};
+use server::request::Request;
+use wire::conditional::{Condition, Validators, if_range};
 use wire::range::{self, ByteRange, RangeLimits, Selection};
 
 /// Attaches the filter if the client requests ranges, for any handler.
@@ -53,6 +53,7 @@ impl OutputFilter for RangeFilter {
             return body;
         }
         let (sent, mut ranges) = (request.sent_validators(), Vec::new());
+        let sent = sent.for_request(request);
         match select(request, &sent, &request.plan.core, length, &mut ranges) {
             Selection::Whole => body,
             Selection::Unsatisfiable => {
@@ -68,7 +69,7 @@ impl OutputFilter for RangeFilter {
 /// compared with `If-Range`.
 pub fn select(
     request: &Request,
-    sent: &OwnValidators,
+    sent: &Validators<'_>,
     core: &CoreDir,
     length: u64,
     ranges: &mut Vec<ByteRange>,
@@ -76,7 +77,7 @@ pub fn select(
     ranges.clear();
     let fields = &request.head.headers_in;
     let Some(value) = fields.get(b"Range") else { return Selection::Whole };
-    let judged = if_range(fields, &sent.for_request(request));
+    let judged = if_range(fields, sent);
     if matches!(judged, Condition::NoMatch | Condition::Weak) {
         return Selection::Whole;
     }

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::service::Service;
 use mpm::Scoreboard;
-use rt::{Acceptor, Loop, Watcher};
+use rt::{Acceptor, Loop, SharedCache, Watcher};
 use server::engine::Engine;
 use server::host::Server;
 
@@ -252,7 +252,7 @@ fn quiet() -> u64 {
 }
 
 fn allocations(name: &str, path: &'static str, more: &str) -> u64 {
-    run(name, more, 2, move |address, documents| warm_allocations(address, documents, path))
+    run(name, more, 2, |_| {}, move |address, documents| warm_allocations(address, documents, path))
 }
 
 /// Runs `client` against a loop of this process that serves `connections` connections.
@@ -260,10 +260,12 @@ fn run(
     name: &str,
     more: &str,
     connections: usize,
+    prepare: impl FnOnce(&Server),
     client: impl FnOnce(SocketAddr, &Path) -> u64 + Send + 'static,
 ) -> u64 {
     let root = folder(name);
     let server = server(&root, &more.replace("@ROOT@", &root.display().to_string()));
+    prepare(&server);
     let (board, slot) = Scoreboard::of_one_loop().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -308,10 +310,22 @@ fn a_warm_connection_allocates_nothing() {
     assert_eq!(allocations("plain", "/a.txt", ""), 0, "nothing configured");
     let more = "<Directory @ROOT@/htdocs>\n  AllowOverride All\n</Directory>\n";
     assert_eq!(allocations("overrides", "/a/b/c/d/a.txt", more), 0, "AllowOverride All");
-    let all = IDLE_BEFORE + usize::try_from(IDLE).unwrap();
-    let each = run("idle", "KeepAliveTimeout 300", all, |address, documents| {
-        idle_bytes(address, documents, "/a.txt")
+    // As in worker and prefork: what is shared is copied to where the response before it was.
+    let share = |server: &Server| {
+        assert!(server.shared_responses.set(SharedCache::new().unwrap()).is_ok());
+    };
+    let shared = run("shared", "", 2, share, |address, documents| {
+        warm_allocations(address, documents, "/a.txt")
     });
+    assert_eq!(shared, 0, "responses of the shared cache");
+    let all = IDLE_BEFORE + usize::try_from(IDLE).unwrap();
+    let each = run(
+        "idle",
+        "KeepAliveTimeout 300",
+        all,
+        |_| {},
+        |address, documents| idle_bytes(address, documents, "/a.txt"),
+    );
     println!("an idle connection has {each} bytes");
     assert!(each <= IDLE_BYTES_MAX, "{each}");
 }

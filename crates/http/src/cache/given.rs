@@ -5,18 +5,23 @@ use std::rc::Rc;
 use server::request::{CachedHead, Request};
 
 use super::response::CachedResponse;
+use super::texts::Text;
 
 impl CachedResponse {
     /// Fills in the properties of a request that this response was sent for, for the log.
     pub fn give_to(self: &Rc<Self>, request: &mut Request) {
         request.layer = self.layer.clone();
         request.plan = self.plan.clone();
-        request.resource.filename.clone_from(&self.filename);
-        request.resource.uri.clone_from(&self.uri);
-        request.response.content_type.clone_from(&self.content_type);
-        request.handler.clone_from(&self.handler);
+        let copy = |text, to: &mut Vec<u8>| {
+            to.clear();
+            to.extend_from_slice(self.texts.get(text));
+        };
+        copy(Text::Filename, &mut request.resource.filename);
+        copy(Text::Uri, &mut request.resource.uri);
+        copy(Text::PathInfo, &mut request.resource.path_info);
+        request.response.content_type = self.texts.find(Text::ContentType).map(Into::into);
+        request.handler = self.texts.find(Text::Handler).map(|text| text.to_vec().into());
         request.resource.file = self.file;
-        request.resource.path_info.clone_from(&self.path_info);
         request.tell_tls();
         self.give_timed(request);
         request.give(self.clone());
@@ -25,7 +30,8 @@ impl CachedResponse {
 
 impl CachedHead for CachedResponse {
     fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        field_of(&self.before, name).or_else(|| field_in(self.after.split(is_end), name))
+        let before = field_of(self.texts.get(Text::Before), name);
+        before.or_else(|| field_in(self.after().split(is_end), name))
     }
 }
 

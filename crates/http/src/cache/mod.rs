@@ -5,4 +5,5 @@ mod recent;
 pub mod response;
 mod shared;
 mod store;
+mod texts;
 mod timed;

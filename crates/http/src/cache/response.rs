@@ -8,25 +8,24 @@
 //! are all made from the same entry. If the responses depend on
 //! [variant keys](server::variant_key::VariantKey) of the request, each variant is cached.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use rt::ChangeSource;
-use wire::conditional::meets_conditions;
-use wire::range::ByteRange;
+use wire::conditional::{Validators, meets_conditions};
 
 use crate::respond::ReusableHead;
 use server::body::FileSlice;
 use server::files::mirror::Files;
 use server::files::validity::Validity;
 use server::plan::{Layer, Plan};
-use server::request::{CachedHead, FileInfo, OwnValidators, Request};
+use server::request::{CachedHead, FileInfo, Request};
 use server::variant_key::Inputs;
 
 pub use super::store::{Fill, Limits, Lookup, PATH_LIMIT, RESPONSE_LIMIT, ResponseCache};
+use super::texts::{TEXTS, Text, Texts};
 use super::timed::TimedFields;
 
 /// Most bytes of a loop's cache: content, heads, and names.
@@ -50,6 +49,8 @@ pub const MADE_FROM_BYTES: u64 = 1024 * 1024;
 pub enum Content {
     /// Memory; including the chunk heads if the response is chunked.
     Memory(Bytes),
+    /// The same, among the response's own texts.
+    Own,
     /// An open file.
     File(FileSlice),
 }
@@ -57,22 +58,6 @@ pub enum Content {
 impl Content {
     /// Nothing.
     pub const EMPTY: Content = Content::Memory(Bytes::new());
-
-    /// A range that lies within the content.
-    pub fn part(&self, range: ByteRange) -> Option<Content> {
-        match self {
-            Content::Memory(bytes) => {
-                let first = usize::try_from(range.first).ok()?;
-                let end = first.checked_add(usize::try_from(range.len()).ok()?)?;
-                (end <= bytes.len()).then(|| Content::Memory(bytes.slice(first..end)))
-            }
-            Content::File(slice) => Some(Content::File(FileSlice {
-                file: slice.file.clone(),
-                offset: slice.offset + range.first,
-                length: range.len(),
-            })),
-        }
-    }
 }
 
 /// How a client addressed the server: a response that names the server depends on it.
@@ -113,27 +98,13 @@ pub struct CachedResponse {
     pub layer: Rc<Layer>,
     /// That configuration's plan.
     pub plan: Rc<Plan>,
-    /// The file's name, for logs.
-    pub filename: Vec<u8>,
-    /// The path after redirects to an index file, for logs.
-    pub uri: Vec<u8>,
-    /// What follows the file's path, for logs.
-    pub path_info: Vec<u8>,
-    /// The media type, for logs.
-    pub content_type: Option<Vec<u8>>,
-    /// The handler, for logs.
-    pub handler: Option<Cow<'static, [u8]>>,
-    /// The entry at `filename`.
+    /// The entry at the file's name.
     pub file: FileInfo,
     /// The status.
     pub status: u16,
-    /// Header lines from behind `Date` to the connection's own.
-    pub before: Vec<u8>,
-    /// Header lines after the connection's own, and the empty line.
-    pub after: Vec<u8>,
-    /// The value of `Content-Length` within `before`.
+    /// The value of `Content-Length` within the lines before the connection's own.
     pub length_at: Option<Range<usize>>,
-    /// The fields in `before` that depend on the time of the request.
+    /// The fields in those lines that depend on the time of the request.
     pub(super) timed: Option<TimedFields>,
     /// The content.
     pub content: Content,
@@ -141,10 +112,12 @@ pub struct CachedResponse {
     pub body_bytes: u64,
     /// Whether it is chunked, which HTTP/1.0 does not have.
     pub chunked: bool,
-    /// The validators as they are sent, for `If-Range`.
-    pub sent: OwnValidators,
-    /// The validators that the handler evaluated conditions with.
-    pub(super) validators: Option<OwnValidators>,
+    /// The time of the last modification as it is sent, in seconds since the epoch, for `If-Range`.
+    pub(super) sent_modified: Option<i64>,
+    /// Whether the handler evaluated conditions, and with which such time.
+    pub(super) has_conditions: bool,
+    pub(super) modified: Option<i64>,
+    pub(super) texts: Texts,
     /// Whether it is for HEAD.
     pub(super) header_only: bool,
     /// The parts of the request that it depends on.
@@ -166,31 +139,26 @@ impl CachedResponse {
     ) -> Result<CachedResponse, NeedsPhases> {
         let inputs = request.depends.variant_keys.inputs();
         let names = Inputs::AUTHORITY.with(Inputs::OWN_ADDRESS);
-        let body_bytes = match &content {
-            _ if request.head.header_only => 0,
-            Content::Memory(_) | Content::File(_) => {
-                request.response.body.length().unwrap_or_default()
-            }
+        let body_bytes = match request.head.header_only {
+            true => 0,
+            false => request.response.body.length().unwrap_or_default(),
         };
+        let (sent, evaluated) = (request.sent_validators(), request.depends.validators.as_ref());
+        let tag = evaluated.and_then(|evaluated| evaluated.etag.as_deref());
         Ok(CachedResponse {
             layer: request.layer.clone(),
             plan: request.plan.clone(),
-            filename: request.resource.filename.clone(),
-            uri: request.resource.uri.clone(),
-            path_info: request.resource.path_info.clone(),
-            content_type: request.response.content_type.clone(),
-            handler: request.handler.clone().filter(|_| !request.handler_of_type),
+            texts: texts(request, &head, [sent.etag.as_deref(), tag]),
             file: request.resource.file,
             status: request.response.status,
             length_at: length_at(&head.before),
             timed: TimedFields::find(request, &head.before)?,
-            before: head.before,
-            after: head.after,
             body_bytes,
             chunked: head.chunked,
             content,
-            sent: request.sent_validators(),
-            validators: request.depends.validators.clone(),
+            sent_modified: sent.modified,
+            has_conditions: evaluated.is_some(),
+            modified: evaluated.and_then(|evaluated| evaluated.modified),
             header_only: request.head.header_only,
             inputs,
             authority: inputs.any(names).then(|| Authority::of(request, inputs)),
@@ -210,8 +178,30 @@ impl CachedResponse {
 
     /// The status that the request's conditions result in, if any.
     pub fn condition(&self, request: &Request) -> Result<Option<u16>, NeedsPhases> {
-        let validators = self.validators.as_ref().ok_or(NeedsPhases)?;
-        Ok(meets_conditions(&request.head.headers_in, &validators.for_request(request)).status())
+        if !self.has_conditions {
+            return Err(NeedsPhases);
+        }
+        let validators = request.validators(self.texts.find(Text::Tag), self.modified);
+        Ok(meets_conditions(&request.head.headers_in, &validators).status())
+    }
+
+    /// The validators that were sent, for `If-Range`.
+    pub fn sent_validators(&self, request: &Request) -> Validators<'_> {
+        request.validators(self.texts.find(Text::SentTag), self.sent_modified)
+    }
+
+    /// The content, if it is in memory.
+    pub fn in_memory(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Memory(bytes) => Some(bytes),
+            Content::Own => Some(self.texts.get(Text::Content)),
+            Content::File(_) => None,
+        }
+    }
+
+    /// Header lines after the connection's own, and the empty line.
+    pub fn after(&self) -> &[u8] {
+        self.texts.get(Text::After)
     }
 
     /// Whether ranges may be cut from it.
@@ -250,16 +240,30 @@ impl CachedResponse {
     pub(super) fn bytes(&self) -> usize {
         let content = match &self.content {
             Content::Memory(bytes) => bytes.len(),
-            Content::File(_) => 0,
+            Content::Own | Content::File(_) => 0,
         };
-        let names = self.filename.len() + self.uri.len() + self.path_info.len();
         let validity = self.validity.as_ref().map_or(0, Validity::bytes);
-        let validators = self.validators.as_ref().map_or(0, OwnValidators::bytes);
         // Its configuration may no longer be in any loop's cache.
         let layer = self.layer.foreign_bytes();
-        let head = self.before.len() + self.after.len() + self.sent.bytes() + validators;
-        content + head + names + validity + layer
+        content + self.texts.block.len() + validity + layer
     }
+}
+
+fn texts(request: &Request, head: &ReusableHead, [sent_tag, tag]: [Option<&[u8]>; 2]) -> Texts {
+    let resource = &request.resource;
+    let handler = request.handler.as_deref().filter(|_| !request.handler_of_type);
+    let mut texts = [None; TEXTS];
+    let mut set = |text: Text, value| texts[text as usize] = value;
+    set(Text::Before, Some(&*head.before));
+    set(Text::After, Some(&head.after));
+    set(Text::SentTag, sent_tag);
+    set(Text::Tag, tag);
+    set(Text::Filename, Some(&resource.filename));
+    set(Text::Uri, Some(&resource.uri));
+    set(Text::PathInfo, Some(&resource.path_info));
+    set(Text::ContentType, request.response.content_type.as_deref());
+    set(Text::Handler, handler);
+    Texts::of(texts)
 }
 
 /// The cached response does not determine the response to this request: the phases have to run.
@@ -281,14 +285,5 @@ mod tests {
         let lines = b"\r\nServer: x\r\nContent-Length: 1024\r\nETag: \"1\"\r\n";
         assert_eq!(length_at(lines).map(|at| &lines[at]), Some(&b"1024"[..]));
         assert_eq!(length_at(b"\r\nServer: Content-Length: 3\r\n"), None);
-    }
-
-    #[test]
-    fn a_part_never_reaches_over_its_content() {
-        let content = Content::Memory(Bytes::from_static(b"hello"));
-        let part = content.part(ByteRange { first: 1, last: 2 });
-        assert!(matches!(part, Some(Content::Memory(bytes)) if &bytes[..] == b"el"));
-        assert!(content.part(ByteRange { first: 4, last: 5 }).is_none());
-        assert!(Content::EMPTY.part(ByteRange { first: 0, last: 0 }).is_none());
     }
 }

@@ -6,17 +6,17 @@
 //! runs the phases once. The dependencies are generations of the watch, which is shared as well.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use bytes::Bytes;
-use rt::{SharedCache, WatchId};
+use rt::{ChangeSource, SharedCache, WatchId};
 use server::engine::Engine;
-use server::files::mirror::Seen;
-use server::files::validity::Validity;
-use server::request::{FileInfo, FileKind, OwnValidators, Request};
+use server::plan::Place;
+use server::request::{FileInfo, FileKind, Request};
 use server::variant_key::Inputs;
 
-use super::response::{Authority, CachedResponse, Content, length_at};
-use super::store::{Lookup, PATH_LIMIT, ResponseCache, Sought};
+use super::response::{Authority, CachedResponse, Content};
+use super::store::{Lookup, PATH_LIMIT, ResponseCache};
+use super::texts::{Places, TEXTS, Text, Texts};
 
 /// Responses of one path that are stored beside each other.
 #[derive(Clone, Copy)]
@@ -43,16 +43,15 @@ fn write_key(host: u32, path: &[u8], kind: Kind, out: &mut Vec<u8>) {
 }
 
 impl CachedResponse {
-    /// Stores the response for the others, unless it depends on state of this loop alone.
-    fn share(&self, cache: &SharedCache, key: &[u8], now_s: u64) {
+    /// Stores the response for the others, unless it depends on state of this loop alone. Returns
+    /// whether it did.
+    fn share(&self, cache: &SharedCache, key: &[u8]) -> bool {
         let mut out = Writer(Vec::new());
-        if self.write(&mut out).is_some() {
-            cache.put(key, now_s, &out.0);
-        }
+        self.write(&mut out).is_some() && cache.put(key, &out.0)
     }
 
     fn write(&self, out: &mut Writer) -> Option<()> {
-        let Content::Memory(content) = &self.content else { return None };
+        let content = self.in_memory()?;
         let dependencies = self.validity.as_ref()?.dependencies()?;
         if self.timed.is_some() {
             return None;
@@ -67,68 +66,90 @@ impl CachedResponse {
         out.number(self.inputs.bits().into());
         out.number(self.body_bytes);
         out.number(self.chunked.into());
-        for text in [&self.filename, &self.uri, &self.path_info, &self.before, &self.after] {
-            out.text(text);
-        }
-        out.text(content);
-        out.option(self.content_type.as_deref(), Writer::text);
-        out.option(self.handler.as_deref(), Writer::text);
-        out.validators(&self.sent);
-        out.option(self.validators.as_ref(), Writer::validators);
-        out.file(&self.file);
         out.option(self.authority.as_ref(), Writer::authority);
+        out.number(self.has_conditions.into());
+        for modified in [self.modified, self.sent_modified] {
+            out.option(modified, |out, modified| out.number(modified.cast_unsigned()));
+        }
+        out.file(&self.file);
+        out.option(self.length_at.as_ref(), |out, at| {
+            out.number(at.start as u64);
+            out.number(at.end as u64);
+        });
+        out.texts(&self.texts.with(Text::Content, content));
         Some(())
     }
 
-    /// Makes the representation of a stored value for a request of this loop. `None` if its
-    /// configuration is not merged here yet.
-    fn read(request: &Request, kind: Kind, value: &[u8]) -> Option<CachedResponse> {
+    /// Makes the response of a stored value for a request of this loop, without its block of texts:
+    /// `value`, and `before` bytes in front of it. `None` if its configuration is not merged here
+    /// yet, or if it is no longer fresh.
+    fn read(
+        request: &Request,
+        kind: Kind,
+        value: &[u8],
+        before: usize,
+        place: &mut Option<Place>,
+    ) -> Option<CachedResponse> {
         let engine: &Engine = &request.engine;
+        let ChangeSource::Watcher(watcher) = engine.handle.change_source() else { return None };
         let mut from = Reader(value);
-        let layer = engine.plans.common(from.number()?)?;
-        let count = from.number()?;
-        let seen = |_| Some((WatchId::numbered(from.small()?), from.number()?));
-        let dependencies: Option<Box<[Seen]>> = (0..count).map(seen).collect();
-        let validity = Validity::from_dependencies(dependencies?);
-        if !validity.is_fresh(&engine.files, engine.handle.change_source()) {
-            return None;
+        let Place { layer, plan, .. } = find_place(request, from.number()?, place)?;
+        for _ in 0..from.number()? {
+            let (id, generation) = (WatchId::numbered(from.small()?), from.number()?);
+            if watcher.generation(id) != generation {
+                return None;
+            }
         }
         let status = from.small()?;
         let inputs = Inputs::of_bits(from.small()?);
         let (body_bytes, chunked) = (from.number()?, from.number()? != 0);
-        let [filename, uri, path_info] = [from.text()?, from.text()?, from.text()?];
-        let [before, after] = [from.text()?, from.text()?];
+        let authority = from.option(Reader::authority)?;
+        let has_conditions = from.number()? != 0;
+        let mut modified = || Some(from.option(Reader::number)?.map(u64::cast_signed));
+        let (modified, sent_modified) = (modified()?, modified()?);
+        let file = from.file()?;
+        let length_at = from.option(|from| Some(from.small()?..from.small()?))?;
+        let places = from.places(before + value.len())?;
         let response = CachedResponse {
-            filename: filename.into(),
-            uri: uri.into(),
-            path_info: path_info.into(),
-            length_at: length_at(before),
-            before: before.into(),
-            after: after.into(),
-            content: Content::Memory(Bytes::copy_from_slice(from.text()?)),
-            content_type: from.option(Reader::text)?.map(Into::into),
-            handler: from.option(Reader::text)?.map(|text| text.to_vec().into()),
-            sent: from.validators()?,
-            validators: from.option(Reader::validators)?,
-            file: from.file()?,
-            authority: from.option(Reader::authority)?,
-            plan: engine.plans.plan(&request.host, &layer),
-            layer,
+            plan: plan.clone(),
+            layer: layer.clone(),
+            file,
             status,
+            length_at,
             timed: None,
+            content: Content::Own,
             body_bytes,
             chunked,
+            sent_modified,
+            has_conditions,
+            modified,
+            texts: Texts { block: Vec::new(), places },
             header_only: kind.header_only,
             inputs,
-            validity: Some(validity),
+            authority,
+            validity: None,
         };
         response.is_for(request).then_some(response)
     }
 }
 
+/// The configuration with this common id for the request's host. `last` is the one that was found
+/// before, which most requests have.
+fn find_place<'l>(request: &Request, id: u64, last: &'l mut Option<Place>) -> Option<&'l Place> {
+    let is_it = |place: &Place| {
+        place.layer.common_id() == Some(id) && Arc::ptr_eq(&place.host, &request.host)
+    };
+    if !last.as_ref().is_some_and(is_it) {
+        let plans = &request.engine.plans;
+        let layer = plans.common(id)?;
+        let plan = plans.plan(&request.host, &layer);
+        *last = Some(Place { host: request.host.clone(), layer, plan });
+    }
+    last.as_ref()
+}
+
 impl ResponseCache {
-    /// The response that another thread or process has made. It is kept here as well if the path
-    /// is requested often.
+    /// The response that some thread or process has made.
     pub(super) fn get_shared(&self, request: &Request, path: &[u8], not_modified: bool) -> Lookup {
         let Some(cache) = request.engine.server.shared_responses.get() else {
             return Lookup::Miss;
@@ -137,40 +158,57 @@ impl ResponseCache {
             return Lookup::Miss;
         }
         let kind = Kind { not_modified, ..Kind::of(request) };
-        let [key, buffer] = &mut *self.buffers.borrow_mut();
+        let Shared { key, block, last, place } = &mut *self.shared.borrow_mut();
         write_key(request.host.id, path, kind, key);
-        let read = |value: &[u8]| CachedResponse::read(request, kind, value).map(Rc::new);
-        match cache.get(key, request.time_us / 1_000_000, buffer, read) {
-            None => Lookup::Miss,
-            Some(response) if !response.suits(request) => Lookup::Unsuitable,
-            Some(response) => {
-                if self.is_again(&Sought { host: request.host.id, path }) {
-                    self.insert_only(request, path, response.clone());
-                }
-                Lookup::Hit(response)
+        if let Some(last) = last.as_mut().and_then(Rc::get_mut) {
+            *block = std::mem::take(&mut last.texts.block);
+        }
+        let read = |value: &[u8]| CachedResponse::read(request, kind, value, key.len(), place);
+        let Some(mut response) = cache.get(key, block, read) else { return Lookup::Miss };
+        response.texts.block = std::mem::take(block);
+        let response = match last.as_mut().and_then(Rc::get_mut) {
+            Some(place) => {
+                *place = response;
+                last.clone()
             }
+            None => last.insert(Rc::new(response)).clone().into(),
+        };
+        match response {
+            Some(response) if response.suits(request) => Lookup::Hit(response),
+            _ => Lookup::Unsuitable,
         }
     }
 
-    /// Stores a response for the others, unless variant keys distinguish it.
-    pub(super) fn share(&self, request: &Request, path: &[u8], response: &CachedResponse) {
-        let Some(cache) = request.engine.server.shared_responses.get() else { return };
-        if request.depends.variant_keys.is_empty() {
-            let kind = Kind { not_modified: response.is_not_modified(), ..Kind::of(request) };
-            let key = &mut self.buffers.borrow_mut()[0];
-            write_key(request.host.id, path, kind, key);
-            response.share(cache, key, request.time_us / 1_000_000);
-        }
+    /// Stores a response for the others, unless variant keys distinguish it. Returns whether it
+    /// did.
+    pub(super) fn share(&self, request: &Request, path: &[u8], response: &CachedResponse) -> bool {
+        let Some(cache) = request.engine.server.shared_responses.get() else { return false };
+        let kind = Kind { not_modified: response.is_not_modified(), ..Kind::of(request) };
+        let key = &mut self.shared.borrow_mut().key;
+        write_key(request.host.id, path, kind, key);
+        request.depends.variant_keys.is_empty() && response.share(cache, key)
     }
 
     /// Whether any thread or process received a request for the path recently; records this one.
     /// `None` if nothing is shared.
     pub(super) fn is_again_anywhere(&self, request: &Request, path: &[u8]) -> Option<bool> {
         let cache = request.engine.server.shared_responses.get()?;
-        let key = &mut self.buffers.borrow_mut()[0];
+        let key = &mut self.shared.borrow_mut().key;
         write_key(request.host.id, path, Kind::of(request), key);
         Some(cache.is_again(key))
     }
+}
+
+/// Memory for look-ups of shared responses. A thread serves one request at a time, so it makes them
+/// all in the same place.
+#[derive(Default)]
+pub(super) struct Shared {
+    key: Vec<u8>,
+    block: Vec<u8>,
+    /// The response of the last look-up; its memory is used again once the request is done.
+    last: Option<Rc<CachedResponse>>,
+    /// The configuration of the last one.
+    place: Option<Place>,
 }
 
 struct Writer(Vec<u8>);
@@ -192,9 +230,11 @@ impl Writer {
         }
     }
 
-    fn validators(&mut self, OwnValidators { etag, modified }: &OwnValidators) {
-        self.option(etag.as_deref(), Writer::text);
-        self.option(*modified, |out, modified| out.number(modified.cast_unsigned()));
+    fn texts(&mut self, texts: &Texts) {
+        let Places { present, ends, .. } = texts.places;
+        self.number(present.into());
+        ends.iter().for_each(|end| self.0.extend_from_slice(&end.to_ne_bytes()));
+        self.0.extend_from_slice(texts.all());
     }
 
     fn file(&mut self, file: &FileInfo) {
@@ -252,10 +292,14 @@ impl<'v> Reader<'v> {
         }
     }
 
-    fn validators(&mut self) -> Option<OwnValidators> {
-        let etag = self.option(Reader::text)?.map(Into::into);
-        let modified = self.option(Reader::number)?.map(u64::cast_signed);
-        Some(OwnValidators { etag, modified })
+    /// The places of texts, which end with a block of `length` bytes.
+    fn places(&mut self, length: usize) -> Option<Places> {
+        let present = self.small()?;
+        let mut ends = [0; TEXTS];
+        for end in &mut ends {
+            *end = u32::from_ne_bytes(self.take(size_of::<u32>())?.try_into().ok()?);
+        }
+        Places::new(length - self.0.len(), ends, present)
     }
 
     fn file(&mut self) -> Option<FileInfo> {
@@ -289,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_nothing_behind_the_end() {
-        let validators = OwnValidators { etag: Some((*b"\"1\"").into()), modified: Some(-5) };
+        let texts = Texts::of([Some(b"text"); TEXTS]).with(Text::Content, b"content");
         let file = FileInfo {
             kind: FileKind::Directory,
             size: 1,
@@ -310,16 +354,26 @@ mod tests {
             address: Some([127, 0, 0, 1].into()),
         };
         let mut out = Writer(Vec::new());
-        out.validators(&validators);
         out.file(&file);
         out.authority(&authority);
+        let end = out.0.len();
+        out.texts(&texts);
         let read = |bytes: &[u8]| {
             let mut from = Reader(bytes);
-            Some((from.validators()?, from.file()?, from.authority()?))
+            let (file, authority) = (from.file()?, from.authority()?);
+            let places = from.places(bytes.len())?;
+            Some((file, authority, Texts { block: bytes.to_vec(), places }))
         };
-        assert!(read(&out.0) == Some((validators, file, authority)));
-        for end in 0..out.0.len() {
+        let (file_read, authority_read, texts_read) = read(&out.0).unwrap();
+        assert!((file_read, authority_read) == (file, authority));
+        assert_eq!(texts_read.get(Text::Content), b"content");
+        assert_eq!(texts_read.all(), texts.all());
+        for end in 0..=end {
             assert!(read(&out.0[..end]).is_none(), "{end}");
+        }
+        for end in end..out.0.len() {
+            let cut = read(&out.0[..end]);
+            assert!(cut.is_none_or(|(.., texts)| texts.get(Text::Handler).is_empty()), "{end}");
         }
         let mut long = Writer(Vec::new());
         long.number(u64::MAX);

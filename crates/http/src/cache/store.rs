@@ -9,6 +9,7 @@ use rt::ChangeSource;
 
 use super::recent::Recent;
 use super::response::{CONTENT_LIMIT, CachedResponse, Content, OPEN_LIMIT};
+use super::shared::Shared;
 use server::engine::Engine;
 use server::files::validity::{Trace, Validity};
 use server::request::Request;
@@ -45,7 +46,7 @@ pub enum Fill {
 
 /// The result of a look-up.
 pub enum Lookup {
-    /// A response, which may be stale.
+    /// A response.
     Hit(Rc<CachedResponse>),
     /// A response that does not suit the request, and whose place the request's own would take.
     Unsuitable,
@@ -88,8 +89,8 @@ pub struct ResponseCache {
     limits: Limits,
     hasher: DefaultHashBuilder,
     recent: RefCell<Recent>,
-    /// The key and the bytes of a shared response that is looked up.
-    pub(super) buffers: RefCell<[Vec<u8>; 2]>,
+    /// For look-ups of shared responses.
+    pub(super) shared: RefCell<Shared>,
 }
 
 #[derive(Default)]
@@ -134,13 +135,19 @@ impl ResponseCache {
             limits,
             hasher: DefaultHashBuilder::default(),
             recent: RefCell::new(Recent::new(limits.entries)),
-            buffers: RefCell::default(),
+            shared: RefCell::default(),
         }
     }
 
     /// Looks up the response to a request for `path`: its 304, or the response without conditions.
+    /// It is fresh as of the last drain.
     pub fn get(&self, request: &Request, path: &[u8], not_modified: bool) -> Lookup {
+        let engine = &request.engine;
         match self.get_own(request, path, not_modified) {
+            Lookup::Hit(found) if !found.is_fresh(&engine.files, engine.handle.change_source()) => {
+                self.remove(request.host.id, path);
+                Lookup::Miss
+            }
             Lookup::Miss => self.get_shared(request, path, not_modified),
             found => found,
         }
@@ -234,33 +241,31 @@ impl ResponseCache {
             watcher.drain();
         }
         if validity.is_fresh(&engine.files, engine.handle.change_source()) {
-            let response = Rc::new(response.valid_while(validity));
-            self.share(request, path, &response);
+            let response = response.valid_while(validity);
+            // What is shared is not kept here as well: in many threads and processes, copies of
+            // their own would leave the processor's cache sooner.
+            if self.share(request, path, &response) {
+                return;
+            }
             let code = |keys: &VariantKeys| keys.of(request);
             self.insert(
                 request.host.id,
                 path,
                 &request.depends.variant_keys,
                 code,
-                New::Response(response),
+                New::Response(Rc::new(response)),
             );
         }
     }
 
     /// Removes a path of which a response is stale.
-    pub fn remove(&self, host: u32, path: &[u8]) {
+    fn remove(&self, host: u32, path: &[u8]) {
         let generations = &mut *self.generations.borrow_mut();
         let sought = Sought { host, path };
         if let Some(removed) = generations.young.remove(&sought) {
             generations.load.take_off(removed.weight(path));
         }
         generations.old.remove(&sought);
-    }
-
-    /// Caches a response that no variant key distinguishes.
-    pub(super) fn insert_only(&self, request: &Request, path: &[u8], response: Rc<CachedResponse>) {
-        let (keys, new) = (VariantKeys::default(), New::Response(response));
-        self.insert(request.host.id, path, &keys, |keys| keys.of(request), new);
     }
 
     /// `code` returns the values of variant keys in the request.

@@ -7,6 +7,7 @@ use wire::date;
 
 use super::given::field_of;
 use super::response::{CachedResponse, NeedsPhases};
+use super::texts::Text;
 
 /// Their places in the lines before the connection's own.
 #[derive(Debug, PartialEq)]
@@ -77,10 +78,10 @@ impl CachedResponse {
         let length = length.and_then(|length| Some((self.length_at.as_ref()?, length)));
         let length = length.map(|(at, length)| (at, Value::Number(length)));
         if length.is_none() && self.timed.is_none() {
-            return out.extend_from_slice(&self.before);
+            return out.extend_from_slice(self.texts.get(Text::Before));
         }
         let [date, age] = self.timed.as_ref().map_or([None, None], |timed| timed.edits(now_us));
-        write_edited(&self.before, [length, date, age], out);
+        write_edited(self.texts.get(Text::Before), [length, date, age], out);
     }
 
     /// Copies them into a request that this response was sent for, for the log.

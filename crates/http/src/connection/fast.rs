@@ -44,12 +44,14 @@ pub(super) enum FastPath {
 pub(super) struct Reply {
     cached: Rc<CachedResponse>,
     /// The requested range of the content.
-    part: Option<(ByteRange, Content)>,
+    part: Option<ByteRange>,
 }
 
 impl Reply {
-    fn content(&self) -> &Content {
-        self.part.as_ref().map_or(&self.cached.content, |(_, content)| content)
+    /// The content, if it is in memory.
+    fn in_memory(&self) -> Option<&[u8]> {
+        let all = self.cached.in_memory()?;
+        self.part.map_or(Some(all), |part| cut(all, part))
     }
 
     fn status(&self) -> u16 {
@@ -57,7 +59,7 @@ impl Reply {
     }
 
     fn body_bytes(&self) -> u64 {
-        self.part.as_ref().map_or(self.cached.body_bytes, |(range, _)| range.len())
+        self.part.map_or(self.cached.body_bytes, ByteRange::len)
     }
 }
 
@@ -100,13 +102,7 @@ fn look_up(
 ) -> Result<Rc<CachedResponse>, FastPath> {
     let (engine, path) = (&connection.engine, active.head.path());
     match engine.responses.get(request, path, not_modified) {
-        Lookup::Hit(cached) if cached.is_fresh(&engine.files, engine.handle.change_source()) => {
-            Ok(cached)
-        }
-        Lookup::Hit(_) => {
-            engine.responses.remove(request.host.id, path);
-            Err(FastPath::Miss)
-        }
+        Lookup::Hit(cached) => Ok(cached),
         Lookup::Unsuitable => Err(FastPath::Unsuitable),
         Lookup::Miss => Err(FastPath::Miss),
     }
@@ -130,16 +126,21 @@ fn part(active: &mut Active, request: &Request, cached: Rc<CachedResponse>) -> F
         return FastPath::Unsuitable;
     }
     let (core, length) = (&cached.plan.core, cached.body_bytes);
-    let selection = byterange::select(request, &cached.sent, core, length, &mut active.ranges);
+    let sent = cached.sent_validators(request);
+    let selection = byterange::select(request, &sent, core, length, &mut active.ranges);
+    let is_within = |part| cached.in_memory().is_none_or(|all| cut(all, part).is_some());
     let part = match (selection, active.ranges.as_slice()) {
         (Selection::Whole, _) => None,
-        (Selection::Parts, [only]) => match cached.content.part(*only) {
-            Some(content) => Some((*only, content)),
-            None => return FastPath::Unsuitable,
-        },
+        (Selection::Parts, [only]) if is_within(*only) => Some(*only),
+        (Selection::Parts, [_]) => return FastPath::Unsuitable,
         (Selection::Parts | Selection::Unsatisfiable, _) => return FastPath::Unsuitable,
     };
     FastPath::Ready(Reply { cached, part })
+}
+
+fn cut(bytes: &[u8], part: ByteRange) -> Option<&[u8]> {
+    let first = usize::try_from(part.first).ok()?;
+    bytes.get(first..first.checked_add(usize::try_from(part.len()).ok()?)?)
 }
 
 /// Sends the response, assembled in the loop's own buffer. `None` if there is no socket.
@@ -156,10 +157,8 @@ pub(super) fn send(
     let mut output = engine.output.borrow_mut();
     output.clear();
     write_head(request, &reply, connection.responses, keep, &mut output);
-    let body = match reply.content() {
-        Content::Memory(bytes) if bytes.len() as u64 <= IN_MEMORY_BYTES => &**bytes,
-        Content::Memory(_) | Content::File(_) => &[],
-    };
+    let is_short = |body: &&[u8]| body.len() as u64 <= IN_MEMORY_BYTES;
+    let body = reply.in_memory().filter(is_short).unwrap_or_default();
     // A thread with one connection finds its buffer cold: a copy costs more than a second slice.
     let apart = engine.handle.works_in_place() && connection.info.tls.is_none();
     let has_more = body.is_empty() && reply.body_bytes() > 0;
@@ -195,15 +194,15 @@ fn write_head(request: &Request, reply: &Reply, responses: u32, keep: bool, out:
     out.extend_from_slice(wire::status::line(reply.status()).as_bytes());
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
-    let length = reply.part.as_ref().map(|(range, _)| range.len());
+    let length = reply.part.map(ByteRange::len);
     cached.write_before(request.time_us, length, out);
-    if let Some((range, _)) = &reply.part {
+    if let Some(range) = reply.part {
         out.extend_from_slice(b"Content-Range: ");
-        wire::range::write_content_range(out, *range, cached.body_bytes);
+        wire::range::write_content_range(out, range, cached.body_bytes);
         out.extend_from_slice(b"\r\n");
     }
     respond::write_connection(request, responses, keep, out);
-    out.extend_from_slice(&cached.after);
+    out.extend_from_slice(cached.after());
 }
 
 /// Sends the rest and logs the request. Returns whether the connection stays open.
@@ -240,26 +239,28 @@ async fn send_rest(
         return Ok(());
     }
     let timeout = request.host.core.timeout();
-    match reply.content() {
-        Content::Memory(_) if active.output.is_empty() => stream.flush(timeout).await,
-        Content::Memory(bytes) if bytes.len() as u64 > IN_MEMORY_BYTES => {
-            let mut parts = [io::IoSlice::new(&active.output), io::IoSlice::new(bytes)];
+    if let Content::File(slice) = &reply.cached.content {
+        let first = reply.part.map_or(0, |part| part.first);
+        let (offset, length) =
+            (slice.offset + first, reply.part.map_or(slice.length, ByteRange::len));
+        return stream.send_file(&active.output, &slice.file, offset, length, timeout).await;
+    }
+    match reply.in_memory().unwrap_or_default() {
+        _ if active.output.is_empty() => stream.flush(timeout).await,
+        body if body.len() as u64 > IN_MEMORY_BYTES => {
+            let mut parts = [io::IoSlice::new(&active.output), io::IoSlice::new(body)];
             stream.write_vectored(&mut parts, timeout).await
         }
-        Content::Memory(_) => stream.write_all(&active.output, timeout).await,
-        Content::File(slice) => {
-            let (offset, length) = (slice.offset, slice.length);
-            stream.send_file(&active.output, &slice.file, offset, length, timeout).await
-        }
+        _ => stream.write_all(&active.output, timeout).await,
     }
 }
 
 /// Fills in the response's properties, for the log.
 fn give(request: &mut Request, reply: &Reply) {
     reply.cached.give_to(request);
-    if let Some((range, _)) = &reply.part {
+    if let Some(range) = reply.part {
         let mut value = Vec::new();
-        wire::range::write_content_range(&mut value, *range, reply.cached.body_bytes);
+        wire::range::write_content_range(&mut value, range, reply.cached.body_bytes);
         request.response.headers_out.set(b"Content-Range", &value);
         let mut digits = itoa::Buffer::new();
         request.response.headers_out.set(b"Content-Length", digits.format(range.len()).as_bytes());

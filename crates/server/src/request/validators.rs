@@ -16,21 +16,21 @@ pub struct OwnValidators {
 impl OwnValidators {
     /// In the form that `wire` expects, for a request.
     pub fn for_request(&self, request: &Request) -> Validators<'_> {
-        Validators {
-            method: request.head.method,
-            etag: self.etag.as_deref(),
-            last_modified: self.modified,
-            now: i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX),
-        }
-    }
-
-    /// The bytes that it takes beside itself.
-    pub fn bytes(&self) -> usize {
-        self.etag.as_ref().map_or(0, |etag| etag.len())
+        request.validators(self.etag.as_deref(), self.modified)
     }
 }
 
 impl Request {
+    /// Validators of a response to this request, in the form that `wire` expects.
+    pub fn validators<'v>(&self, etag: Option<&'v [u8]>, modified: Option<i64>) -> Validators<'v> {
+        Validators {
+            method: self.head.method,
+            etag,
+            last_modified: modified,
+            now: i64::try_from(self.time_us / 1_000_000).unwrap_or(i64::MAX),
+        }
+    }
+
     /// The validators that `If-Range` is evaluated with. If the field is not a date, or is the date
     /// that Apache ignores, the modification time that it was made from counts.
     pub fn sent_validators(&self) -> OwnValidators {
