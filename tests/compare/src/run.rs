@@ -82,6 +82,8 @@ struct Kind {
 /// A difference in its case, whose last request shows it.
 struct Found {
     round: u64,
+    /// The number of its host in the round.
+    host: usize,
     case: Case,
     signature: Signature,
     /// The lines that differ, if it is not seen again.
@@ -187,7 +189,7 @@ impl Run {
             cases.iter_mut().for_each(|case| case.site.without_owners());
         }
         let verdicts = pair.ask(&cases);
-        for (case, verdict) in cases.iter().zip(&verdicts) {
+        for (host, (case, verdict)) in cases.iter().zip(&verdicts).enumerate() {
             self.count(verdict);
             let mut seen = BTreeSet::new();
             for at in 0..case.requests.len() {
@@ -198,7 +200,10 @@ impl Run {
                     let lines = exchange.and_then(|exchange| {
                         difference(&exchange.apache, &exchange.tamarack, Rule::Answer)
                     });
-                    self.keep(number, case, at, signature, lines.unwrap_or_default());
+                    let mut case = case.clone();
+                    case.requests.truncate(at + 1);
+                    let lines = lines.unwrap_or_default();
+                    self.keep(Found { round: number, host, case, signature, lines });
                 }
                 if verdict.refused.is_some() || verdict.end.is_some() {
                     break;
@@ -229,16 +234,14 @@ impl Run {
     }
 
     /// Keeps a difference for later, if there are not many of its kind.
-    fn keep(&self, round: u64, case: &Case, at: usize, signature: Signature, lines: String) {
+    fn keep(&self, found: Found) {
         let after = self.began.elapsed();
         let _ = self.locked(|results| {
-            let kind = Kind { count: 0, round, after };
-            let kind = results.kinds.entry(signature.clone()).or_insert(kind);
+            let kind = Kind { count: 0, round: found.round, after };
+            let kind = results.kinds.entry(found.signature.clone()).or_insert(kind);
             kind.count += 1;
             if kind.count <= KIND_MAX {
-                let mut case = case.clone();
-                case.requests.truncate(at + 1);
-                results.found.push(Found { round, case, signature, lines });
+                results.found.push(found);
             }
         });
     }
@@ -264,11 +267,11 @@ impl Run {
     }
 
     fn pursue(&self, found: &Found, pair: &mut Pair, end: Instant) {
-        let Found { round, case, signature, lines } = found;
+        let Found { round, host, case, signature, lines } = found;
         let end = end.min(Instant::now() + PURSUIT_LIMIT);
         let Some(small) = shrink(case, signature, pair, end) else {
             // It may depend on what another site of the round did to the server.
-            println!("round {round}: a difference that shows not again alone: {signature}");
+            println!("round {round}, s{host:02}: does not show again alone: {signature}");
             if let Some(request) = case.requests.last() {
                 println!("{}\n{lines}", escape(&request.bytes(Seat::Main)));
             }

@@ -12,7 +12,7 @@ use blackbox::stall::Deadline;
 use blackbox::tls::Tls;
 
 use crate::pair::Side;
-use crate::site::{Case, Request, Seat};
+use crate::site::{Case, Request, Seat, Site};
 use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
@@ -44,10 +44,14 @@ pub fn talk_all(
         sides.extend(Renderer::new(&side.place, &[]).map(|renderer| (side, renderer)));
     }
     let mut log_limit = LOG_LIMIT;
+    let first = cases.iter().find(|(_, case)| case.site.is_tls).map(|(_, case)| &case.site);
     let talk = |&(at, case): &(usize, &Case)| {
         let clients = sides.iter().map(|_| None).collect();
         let (seat, via) = (Seat::Host(at), String::new());
-        let verdict = Talk { seat, sides: &sides, tls, clients, via, log_limit }.all(case);
+        let default = first.filter(|_| case.site.is_tls);
+        let allowed = Vec::new();
+        let talk = Talk { seat, sides: &sides, tls, clients, via, default, log_limit, allowed };
+        let verdict = talk.all(case);
         if verdict.logs.is_some() {
             log_limit = LOG_LIMIT_NEXT;
         }
@@ -64,7 +68,11 @@ struct Talk<'a> {
     clients: Vec<Option<Client>>,
     /// How the connections were made.
     via: String,
+    /// The first site of a TLS port, if this is on one.
+    default: Option<&'a Site>,
     log_limit: Duration,
+    /// The request lines whose responses differ as a rule allows: so do their lines in the log.
+    allowed: Vec<String>,
 }
 
 impl Talk<'_> {
@@ -86,10 +94,14 @@ impl Talk<'_> {
             let tamarack = lines.next().unwrap_or_else(|| apache.clone());
             let mut found = None;
             for ((request, apache), tamarack) in group.iter().zip(apache).zip(tamarack) {
-                let differs = difference(&apache, &tamarack, Rule::Answer).is_some()
-                    && wanted::rule(&case.site, request, &apache, &tamarack).is_none();
-                let signature = differs.then(|| Signature::new(&apache, &tamarack));
-                found = found.or(signature);
+                if difference(&apache, &tamarack, Rule::Answer).is_some() {
+                    let rule = wanted::rule(&case.site, request, &apache, &tamarack);
+                    let of_default = |default| wanted::rule_of_default(default, &apache, &tamarack);
+                    match rule.or_else(|| self.default.and_then(of_default)) {
+                        Some(_) => self.allowed.push(line(&request.bytes(self.seat))),
+                        None => found = found.or(Some(Signature::new(&apache, &tamarack))),
+                    }
+                }
                 verdict.exchanges.push(Exchange { apache, tamarack, signature: None });
             }
             // What the first does may hang on those that came with it.
@@ -175,8 +187,9 @@ impl Talk<'_> {
                 let text = std::fs::read(side.place.root.join(&name)).unwrap_or_default();
                 let mut lines = Vec::new();
                 renderer.text(&text, &mut lines);
+                let is_compared = |line: &String| !self.allowed.iter().any(|of| line.contains(of));
                 let lines = lines.into_iter().map(|line| line.replace(&root, "@ROOT@"));
-                lines.collect::<Vec<_>>()
+                lines.filter(is_compared).collect::<Vec<_>>()
             };
             // A line is written after its response has left.
             let logs: Vec<Vec<String>> = self.sides.iter().map(read).collect();
@@ -190,6 +203,12 @@ impl Talk<'_> {
             std::thread::sleep(LOG_LOOKS);
         }
     }
+}
+
+/// The request line.
+fn line(request: &[u8]) -> String {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    String::from_utf8_lossy(line).into_owned()
 }
 
 /// Reads a response, and returns whether it is the connection's last.

@@ -38,6 +38,25 @@ const WANTED: [Wanted; 6] = [
     },
 ];
 
+/// The line that allows a difference because of the host that serves what names no host.
+const OF_DEFAULT: &str = "Asking for a client certificate within a connection";
+
+/// A request that can't be read belongs to the first host of the port, not to that of the handshake.
+/// If the first host wants a certificate, Apache asks for one before it serves its error document,
+/// and refuses clients that can't be asked again.
+pub fn rule_of_default(
+    default: &Site,
+    apache: &[String],
+    tamarack: &[String],
+) -> Option<&'static str> {
+    let mut asks = false;
+    default.walk(&mut |node| asks |= node.name == "SSLVerifyClient" && node.words != "none");
+    let is_unread = |lines: &[String]| {
+        lines.first().and_then(|line| line.split(' ').nth(2)).is_some_and(|status| status == "400")
+    };
+    (asks && is_unread(apache) && is_unread(tamarack)).then_some(OF_DEFAULT)
+}
+
 /// Apache evaluates some expressions once more, and names a field without a name each time.
 fn differ_in_empty_names(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
     let named = |line: &String| match line.strip_prefix("< Vary: ") {
@@ -151,7 +170,7 @@ pub fn rule(
 
 #[cfg(test)]
 mod tests {
-    use super::{WANTED, rule};
+    use super::{OF_DEFAULT, WANTED, rule, rule_of_default};
     use crate::site::{Content, File, Node, Request, Site};
 
     #[test]
@@ -249,10 +268,23 @@ mod tests {
     }
 
     #[test]
+    fn the_first_host_may_want_a_certificate_for_its_error_document() {
+        let asks = |words: &str| Site {
+            config: vec![Node::directive("SSLVerifyClient", words)],
+            ..Site::default()
+        };
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        let (bad, found) = (lines("400 Bad Request"), lines("200 OK"));
+        assert!(rule_of_default(&asks("optional"), &bad, &bad).is_some());
+        assert!(rule_of_default(&asks("none"), &bad, &bad).is_none());
+        assert!(rule_of_default(&asks("optional"), &bad, &found).is_none());
+    }
+
+    #[test]
     fn every_rule_cites_a_line_that_is_there() {
         let texts = [include_str!("../../../docs/refused.md"), include_str!("../../README.md")];
-        for wanted in WANTED {
-            assert!(texts.iter().any(|text| text.contains(wanted.cites)), "{}", wanted.cites);
+        for cites in WANTED.map(|wanted| wanted.cites).into_iter().chain([OF_DEFAULT]) {
+            assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
         }
     }
 }
