@@ -71,7 +71,8 @@ struct Talk<'a> {
     /// The first site of a TLS port, if this is on one.
     default: Option<&'a Site>,
     log_limit: Duration,
-    /// The request lines whose responses differ as a rule allows: so do their lines in the log.
+    /// The request lines whose responses differ, or may, as a rule allows: so do their lines in the
+    /// log.
     allowed: Vec<String>,
 }
 
@@ -94,6 +95,10 @@ impl Talk<'_> {
             let tamarack = lines.next().unwrap_or_else(|| apache.clone());
             let mut found = None;
             for ((request, apache), tamarack) in group.iter().zip(apache).zip(tamarack) {
+                if wanted::is_undecided(&case.site, request, &tamarack) {
+                    // Even where both respond alike, they do so for other reasons.
+                    self.allowed.push(line(&request.bytes(self.seat)));
+                }
                 if difference(&apache, &tamarack, Rule::Answer).is_some() {
                     let rule = wanted::rule(&case.site, request, &apache, &tamarack);
                     let of_default = |default| wanted::rule_of_default(default, &apache, &tamarack);

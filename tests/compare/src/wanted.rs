@@ -34,7 +34,7 @@ const WANTED: [Wanted; 6] = [
     },
     Wanted {
         cites: "A match is undecided if it takes more than 10,000,000 steps",
-        applies: differ_in_undecided,
+        applies: |site, request, _, tamarack| is_undecided(site, request, tamarack),
     },
 ];
 
@@ -144,7 +144,7 @@ fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String
 }
 
 /// A pattern whose steps double with each letter of the client's text: to Apache it does not match.
-fn differ_in_undecided(site: &Site, request: &Request, _: &[String], tamarack: &[String]) -> bool {
+pub fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool {
     const DOUBLING: &str = "(a+)+";
     /// The number of letters that takes more steps than the limit.
     const LETTERS: usize = 20;
