@@ -3,6 +3,7 @@
 //! Source: `ap_internal_redirect` (modules/http/http_request.c), `ap_sub_req_method_uri`,
 //! `ap_sub_req_lookup_file` (server/request.c).
 
+use std::any::TypeId;
 use std::borrow::Cow;
 
 use messages::Message;
@@ -17,6 +18,7 @@ use crate::phases::errors;
 use crate::phases::process;
 use crate::phases::walk;
 use crate::request::etag::VariantsTag;
+use crate::request::filters::InputFilters;
 use crate::request::{FileKind, MainRequest, Request};
 
 /// Most look-ups of a request's expressions (`-U`, `-F`), and of a subrequest including all within
@@ -84,6 +86,7 @@ fn record(request: &Request, kind: Kind, name: &[u8]) -> Option<Begun> {
 /// Takes over the results of a subrequest without running anything again
 /// (`ap_internal_fast_redirect`).
 pub fn fast_redirect(request: &mut Request, sub: Request) {
+    let of_input = sub.kept::<InputFilters>().cloned().unwrap_or_default();
     request.resource.uri = sub.resource.uri;
     request.resource.filename = sub.resource.filename;
     request.resource.canonical_filename = sub.resource.canonical_filename;
@@ -103,12 +106,12 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.depends_as(&sub.depends.variant_keys);
     overlay(&mut request.response.headers_out, sub.response.headers_out);
     overlay(&mut request.response.err_headers_out, sub.response.err_headers_out);
-    request.adopt_filters(sub.response.filters);
+    request.adopt_filters(sub.response.filters, of_input);
     overlay(&mut request.env, sub.env);
     overlay(&mut request.notes, sub.notes);
     request.take_trace(sub.depends.trace);
-    let of_list = std::any::TypeId::of::<VariantsTag>();
-    let kept = sub.extensions.into_iter().filter(|(of, _)| *of != of_list);
+    let own = [TypeId::of::<VariantsTag>(), TypeId::of::<InputFilters>()];
+    let kept = sub.extensions.into_iter().filter(|(of, _)| !own.contains(of));
     request.adopt_kept(kept.collect());
 }
 

@@ -6,6 +6,10 @@ use super::Request;
 use crate::api::filter::{Attached, OutputFilter, Stage};
 use crate::log::Level;
 
+/// The names of a subrequest's input filters.
+#[derive(Clone, Default)]
+pub(crate) struct InputFilters(Vec<Vec<u8>>);
+
 impl Request {
     /// Attaches an output filter after those of its stage.
     pub fn add_filter(
@@ -28,11 +32,17 @@ impl Request {
         }
     }
 
-    /// Wraps the body in a registered input filter; an unknown name is logged.
+    /// Wraps the body in a registered input filter; an unknown name is logged. A subrequest has no
+    /// body: its filters are those of a request that takes over its results.
     pub fn add_input_filter_named(&mut self, name: &[u8]) {
         let Some(def) = self.engine.server.registry.hooks.input_filter(name).cloned() else {
             return self.log_unknown_filter(name);
         };
+        if self.main.is_some() {
+            let mut names = self.kept::<InputFilters>().cloned().unwrap_or_default();
+            names.0.push(name.to_vec());
+            return self.keep(names);
+        }
         if !self.body_in.is_empty()
             && let Some(filter) = (def.make)(self)
         {
@@ -45,8 +55,11 @@ impl Request {
         self.log_core(Level::Error, 82, "an unknown filter was not added", Some(name));
     }
 
-    /// Takes over the output filters of a subrequest, ahead of its own in each stage.
-    pub(crate) fn adopt_filters(&mut self, mut filters: Vec<Attached>) {
+    /// Takes over the filters of a subrequest, ahead of its own in each stage.
+    pub(crate) fn adopt_filters(&mut self, mut filters: Vec<Attached>, of_input: InputFilters) {
+        for name in of_input.0 {
+            self.add_input_filter_named(&name);
+        }
         if filters.is_empty() {
             return;
         }

@@ -9,7 +9,7 @@ mod document_root;
 pub mod etag;
 mod expiry;
 mod file;
-mod filters;
+pub(crate) mod filters;
 mod head;
 mod kept;
 mod origin;
