@@ -354,6 +354,8 @@ impl Entry {
                 if self.variants.len() >= VARIANT_LIMIT {
                     self.variants.clear();
                 }
+                // Almost all paths have one.
+                self.variants.reserve_exact(1);
                 self.variants.push((code, response));
             }
         }

@@ -106,9 +106,9 @@ impl Plan {
         let slot = registry.core;
         let mut hooks = Vec::new();
         let ends = Phase::ALL.map(|phase| {
-            let defs = registry.hooks.phase(phase).iter().enumerate();
-            let bind = |(place, def)| bound.bind(def, (phase, place), &host.server, dir);
-            hooks.extend(defs.filter_map(bind));
+            let table = &registry.hooks;
+            let bind = |def| bound.bind(table, def, &host.server, dir);
+            hooks.extend(table.phase(phase).iter().filter_map(bind));
             u16::try_from(hooks.len()).unwrap_or(u16::MAX)
         });
         Plan {

@@ -1,38 +1,34 @@
 //! Hooks that plans share.
 
+use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::api::hooks::{HookDef, Phase, Run};
+use crate::api::hooks::{HookDef, HookTable, Phase};
 use crate::api::module::AnyConfig;
 use crate::config::registry::Slots;
 use crate::engine::plan::PlannedHook;
 use crate::explain::RecordedHook;
 
-/// A hook with its server and directory configurations: where these are the same, so is what it
-/// wants and does.
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    hook: *const HookDef,
-    server: *const (),
-    dir: *const (),
-}
-
-/// What came of binding a hook.
-struct Bound {
-    /// `None` where the hook has no work.
-    hook: Option<Rc<PlannedHook>>,
-    /// Held, so that no other configuration comes to lie at their addresses.
-    _server: Arc<AnyConfig>,
-    _dir: Arc<AnyConfig>,
+/// The hooks of a module under a server and a directory configuration: where these are the same, so
+/// is what the hooks want and do. They are bound together, since thousands of hosts and places
+/// have configurations of their own, and most hooks have no work under them.
+struct Group {
+    slot: usize,
+    /// The configurations. They are held, so that no others come to lie at their addresses.
+    server: Arc<AnyConfig>,
+    dir: Arc<AnyConfig>,
+    /// The hooks with work to do.
+    hooks: Box<[(*const HookDef, Rc<PlannedHook>)]>,
 }
 
 /// The hooks that a loop has bound.
 #[derive(Default)]
 pub(super) struct BoundHooks {
-    known: HashMap<Key, Bound>,
+    groups: HashTable<Group>,
+    hasher: DefaultHashBuilder,
     /// Whether each hook is bound inside one that records it.
     are_recorded: bool,
 }
@@ -40,44 +36,66 @@ pub(super) struct BoundHooks {
 impl BoundHooks {
     /// Returns an empty set whose future hooks are recorded.
     pub fn recorded() -> BoundHooks {
-        BoundHooks { known: HashMap::new(), are_recorded: true }
+        BoundHooks { are_recorded: true, ..BoundHooks::default() }
     }
 
-    /// A hook, which has this place in its phase, with a host's and a layer's configurations, if it
-    /// has work under them.
+    /// A hook of `table` with a host's and a layer's configurations, if it has work under them.
     pub fn bind(
         &mut self,
+        table: &HookTable,
         def: &HookDef,
-        (phase, place): (Phase, usize),
         server: &Slots,
         dir: &Slots,
     ) -> Option<Rc<PlannedHook>> {
         let (of_server, of_dir) = (server.any(def.slot)?, dir.any(def.slot)?);
-        let key = Key {
-            hook: def,
-            server: Arc::as_ptr(of_server).cast(),
-            dir: Arc::as_ptr(of_dir).cast(),
+        let hasher = &self.hasher;
+        let address = |value: &Arc<AnyConfig>| Arc::as_ptr(value).cast::<()>();
+        let hash = |slot: usize, server: &Arc<AnyConfig>, dir: &Arc<AnyConfig>| {
+            hasher.hash_one((slot, address(server), address(dir)))
+        };
+        let is_it = |group: &Group| {
+            group.slot == def.slot
+                && Arc::ptr_eq(&group.server, of_server)
+                && Arc::ptr_eq(&group.dir, of_dir)
         };
         let are_recorded = self.are_recorded;
-        let bind = || {
-            let planned = |mut hook: Box<dyn Run>| {
-                let (module, pure, handler) = (def.module, def.pure, def.handler);
-                if are_recorded {
-                    hook = Box::new(RecordedHook { hook, phase, module, pure });
-                }
-                Rc::new(PlannedHook { hook, place, module, pure, handler })
-            };
-            Bound {
-                hook: def.bind(server, dir).map(planned),
-                _server: of_server.clone(),
-                _dir: of_dir.clone(),
-            }
-        };
-        self.known.entry(key).or_insert_with(bind).hook.clone()
+        let rehash = |group: &Group| hash(group.slot, &group.server, &group.dir);
+        let entry = self.groups.entry(hash(def.slot, of_server, of_dir), is_it, rehash);
+        let group = entry.or_insert_with(|| Group {
+            slot: def.slot,
+            server: of_server.clone(),
+            dir: of_dir.clone(),
+            hooks: bind_all(table, def.slot, (server, dir), are_recorded),
+        });
+        let hooks = &group.get().hooks;
+        let found = hooks.iter().find(|(of, _)| std::ptr::eq(*of, def));
+        found.map(|(_, hook)| hook.clone())
     }
 
     /// Starts over. Plans keep what they have.
     pub fn forget_all(&mut self) {
-        self.known.clear();
+        self.groups.clear();
     }
+}
+
+/// The hooks of a slot that have work under a host's and a layer's configurations.
+fn bind_all(
+    table: &HookTable,
+    slot: usize,
+    (server, dir): (&Slots, &Slots),
+    are_recorded: bool,
+) -> Box<[(*const HookDef, Rc<PlannedHook>)]> {
+    let of_phase = |phase: Phase| {
+        let defs = table.phase(phase).iter().enumerate();
+        defs.filter(move |(_, def)| def.slot == slot).filter_map(move |(place, def)| {
+            let mut hook = def.bind(server, dir)?;
+            let (module, pure, handler) = (def.module, def.pure, def.handler);
+            if are_recorded {
+                hook = Box::new(RecordedHook { hook, phase, module, pure });
+            }
+            let hook = Rc::new(PlannedHook { hook, place, module, pure, handler });
+            Some((std::ptr::from_ref(def), hook))
+        })
+    };
+    Phase::ALL.into_iter().flat_map(of_phase).collect()
 }
