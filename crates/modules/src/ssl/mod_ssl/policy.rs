@@ -55,7 +55,7 @@ impl Rules {
     /// The rules of a host.
     pub fn of(server: &Server) -> Rules {
         let connection = format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             server.certificates,
             server.keys,
             server.chain_file,
@@ -63,7 +63,6 @@ impl Rules {
             server.cipher_suite,
             server.cipher_suite_tls13,
             server.groups.get(),
-            server.honor_cipher_order.or(false),
         );
         let clients = format!(
             "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
