@@ -203,13 +203,11 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     let are_too_many = lookups.made.get() > LOOKUP_LIMIT;
     if are_too_many || sub.depth.subrequests > most {
         // Once for all that share the limit, so that the log is not flooded.
-        if !lookups.have_logged.replace(true) {
-            if are_too_many {
-                let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
-                request.log_core(Level::Error, Message::TooManyLookups.number(), &why, None);
-            } else {
-                log_limit(request, 125, most, "subrequest nesting levels");
-            }
+        if !are_too_many && !lookups.have_logged_depth.replace(true) {
+            log_limit(request, 125, most, "subrequest nesting levels");
+        } else if are_too_many && !lookups.have_logged.replace(true) {
+            let why = format!("Request exceeded the limit of {LOOKUP_LIMIT} look-ups");
+            request.log_core(Level::Error, Message::TooManyLookups.number(), &why, None);
         }
         sub.response.status = 500;
         return;

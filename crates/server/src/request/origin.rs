@@ -47,8 +47,10 @@ pub struct Depth {
 pub struct Lookups {
     /// The number of look-ups made.
     pub made: Cell<u32>,
-    /// Whether a refusal has been logged.
+    /// Whether it has been logged that they were too many.
     pub have_logged: Cell<bool>,
+    /// Whether it has been logged that they were nested too deeply.
+    pub have_logged_depth: Cell<bool>,
 }
 
 impl Request {
