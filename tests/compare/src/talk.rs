@@ -1,5 +1,6 @@
 //! Sends requests to both servers and reads their responses.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use blackbox::answer::{self, Answer};
@@ -81,6 +82,7 @@ impl Talk<'_> {
         let mut verdict = Verdict::default();
         for group in case.requests.chunk_by(|_, next| next.is_pipelined) {
             self.change(group);
+            let log = ErrorLog::of(self.sides);
             let mut lines = self.exchange(group);
             // The connection may have ended silently after the previous response.
             let is_unheard = |side: &Vec<Vec<String>>| {
@@ -100,7 +102,8 @@ impl Talk<'_> {
                     self.allowed.push(line(&request.bytes(self.seat)));
                 }
                 if difference(&apache, &tamarack, Rule::Answer).is_some() {
-                    let rule = wanted::rule(&case.site, request, &apache, &tamarack);
+                    let errors = log.more();
+                    let rule = wanted::rule(&case.site, request, &apache, &tamarack, &errors);
                     let of_default = |default| wanted::rule_of_default(default, &apache, &tamarack);
                     match rule.or_else(|| self.default.and_then(of_default)) {
                         Some(_) => self.allowed.push(line(&request.bytes(self.seat))),
@@ -214,6 +217,28 @@ impl Talk<'_> {
 fn line(request: &[u8]) -> String {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
     String::from_utf8_lossy(line).into_owned()
+}
+
+/// The error log of the side under test, from its present end on.
+struct ErrorLog {
+    path: PathBuf,
+    begin: u64,
+}
+
+impl ErrorLog {
+    fn of(sides: &[(&Side, Renderer<'_>)]) -> ErrorLog {
+        let root = sides.last().map(|(side, _)| side.place.root.clone()).unwrap_or_default();
+        let path = root.join("logs/error.log");
+        let begin = std::fs::metadata(&path).map_or(0, |log| log.len());
+        ErrorLog { path, begin }
+    }
+
+    /// What has been written since.
+    fn more(&self) -> String {
+        let text = std::fs::read(&self.path).unwrap_or_default();
+        let begin = usize::try_from(self.begin).unwrap_or(usize::MAX);
+        String::from_utf8_lossy(text.get(begin..).unwrap_or_default()).into_owned()
+    }
 }
 
 /// Reads a response, and returns whether it is the connection's last.

@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 6] = [
+const WANTED: [Wanted; 7] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -27,6 +27,7 @@ const WANTED: [Wanted; 6] = [
         applies: differ_in_unsent_page,
     },
     Wanted { cites: "the boundary of multipart bodies", applies: differ_in_boundary },
+    Wanted { cites: "such as a `Last-Modified` that does not change", applies: differ_in_present },
     Wanted { cites: "Empty names in `Vary`, from `http('')`", applies: differ_in_empty_names },
     Wanted {
         cites: "Index files, variants and listed files behind links of another owner",
@@ -56,6 +57,10 @@ pub fn rule_of_default(
     };
     (asks && is_unread(apache) && is_unread(tamarack)).then_some(OF_DEFAULT)
 }
+
+/// Limits that Apache does not have: messages of Tamarack's error log that excuse a response, with
+/// the line that allows it.
+const LIMITS: [(&str, &str); 1] = [("AH20200:", "More than 500 look-ups for one request")];
 
 /// Apache evaluates some expressions once more, and names a field without a name each time.
 fn differ_in_empty_names(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
@@ -102,8 +107,8 @@ fn differ_in_unsent_page(
         && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
 }
 
-/// Apache's boundary is a number without leading zeros, chosen when it starts. Without a body it can
-/// only be told by the length: that of each part is shorter, and of the end.
+/// Apache's boundary is a number without leading zeros, chosen when it starts. Without a body it
+/// can only be told by the length: that of each part is shorter, and of the end.
 fn differ_in_boundary(_: &Site, request: &Request, apache: &[String], tamarack: &[String]) -> bool {
     let kind = "< Content-Type: multipart/byteranges; boundary=BOUNDARY".to_owned();
     let ranges = request.fields.iter().find(|(name, _)| name == "Range");
@@ -115,6 +120,24 @@ fn differ_in_boundary(_: &Site, request: &Request, apache: &[String], tamarack: 
         && less > 0
         && (2..=most).any(|parts| less % (parts + 1) == 0)
         && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
+}
+
+/// A file of the future was modified at the time of the request, which are two.
+fn differ_in_present(site: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
+    const NAME: &str = "< Last-Modified: ";
+    /// The characters of a date with its hour.
+    const HOUR: usize = "Sun, 22 Nov 2026 22".len();
+    let is_future = |(key, value): &(String, String)| key == "mtime" && value.starts_with("2038");
+    let date = |lines: &[String]| {
+        lines.iter().find_map(|line| line.strip_prefix(NAME)?.get(..HOUR).map(str::to_owned))
+    };
+    let others = |lines: &[String]| {
+        lines.iter().filter(|line| !line.starts_with(NAME)).cloned().collect::<Vec<_>>()
+    };
+    site.files.iter().any(|file| file.options.iter().any(is_future))
+        && date(apache).is_some()
+        && date(apache) == date(tamarack)
+        && difference(&others(apache), &others(tamarack), Rule::Answer).is_none()
 }
 
 const LENGTH: &str = "< Content-Length: ";
@@ -131,8 +154,13 @@ fn without_length(lines: &[String]) -> Vec<String> {
 fn differ_behind_links(site: &Site, request: &Request, _: &[String], _: &[String]) -> bool {
     let mut compares_owners = false;
     site.walk(&mut |node| compares_owners |= node.words.contains("SymLinksIfOwnerMatch"));
-    let is_foreign = |file: &&File| {
-        matches!(file.content, Content::Link(_)) && file.options.iter().any(|(key, _)| key == "uid")
+    let has_owner = |file: &File| file.options.iter().any(|(key, _)| key == "uid");
+    let is_of_other = |target: &str| {
+        site.files.iter().any(|file| has_owner(file) && target.ends_with(&file.path))
+    };
+    let is_foreign = |file: &&File| match &file.content {
+        Content::Link(target) => has_owner(file) || is_of_other(target),
+        _ => false,
     };
     let mut links =
         site.files.iter().filter(is_foreign).filter_map(|file| file.path.rsplit('/').next());
@@ -157,21 +185,44 @@ pub fn is_undecided(site: &Site, request: &Request, tamarack: &[String]) -> bool
     doubles && asks && matches!(status, Some("403" | "500"))
 }
 
-/// The line that allows this difference.
+/// The line that allows this difference. `errors` is what Tamarack's error log says of the request.
 pub fn rule(
     site: &Site,
     request: &Request,
     apache: &[String],
     tamarack: &[String],
+    errors: &str,
 ) -> Option<&'static str> {
+    if let Some((_, cites)) = LIMITS.iter().find(|(message, _)| errors.contains(message)) {
+        return Some(cites);
+    }
     let wanted = WANTED.iter().find(|wanted| (wanted.applies)(site, request, apache, tamarack));
     wanted.map(|wanted| wanted.cites)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{OF_DEFAULT, WANTED, rule, rule_of_default};
+    use super::{LIMITS, OF_DEFAULT, WANTED, rule_of_default};
     use crate::site::{Content, File, Node, Request, Site};
+
+    fn rule(
+        site: &Site,
+        request: &Request,
+        apache: &[String],
+        tamarack: &[String],
+    ) -> Option<&'static str> {
+        super::rule(site, request, apache, tamarack, "")
+    }
+
+    #[test]
+    fn a_message_of_a_limit_excuses_a_response() {
+        let (site, request) = (Site::default(), Request::default());
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        let (apache, tamarack) = (lines("403 Forbidden"), lines("200 OK"));
+        let is_wanted = |errors| super::rule(&site, &request, &apache, &tamarack, errors).is_some();
+        assert!(is_wanted("[core:error] AH20200: Request exceeded the limit of 500 look-ups"));
+        assert!(!is_wanted("[core:error] AH00124: Request exceeded the limit"));
+    }
 
     #[test]
     fn a_signature_alone_is_wanted() {
@@ -254,6 +305,37 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_a_file_of_another_owner_is_one_of_others() {
+        let options = vec![("uid".to_owned(), "33".to_owned())];
+        let (path, content) = ("out/a.txt".to_owned(), Content::Text("x".into()));
+        let target = File { path, content, options };
+        let link = File {
+            path: "htdocs/index.html".to_owned(),
+            content: Content::Link("@SITE@/out/a.txt".to_owned()),
+            options: Vec::new(),
+        };
+        let config = vec![Node::directive("Options", "+SymLinksIfOwnerMatch")];
+        let site = Site { config, files: vec![link, target], ..Site::default() };
+        let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
+        let request = Request { target: b"/".to_vec(), ..Request::default() };
+        assert!(rule(&site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_some());
+    }
+
+    #[test]
+    fn a_file_of_the_future_is_modified_now() {
+        let options = vec![("mtime".to_owned(), "2038-05-06T07:08:09".to_owned())];
+        let (path, content) = ("htdocs/a.txt".to_owned(), Content::Text("x".into()));
+        let site = Site { files: vec![File { path, content, options }], ..Site::default() };
+        let lines = |date: &str| [format!("< Last-Modified: {date}"), "<".to_owned()];
+        let differs = |dates: [&str; 2]| {
+            let [apache, tamarack] = dates.map(lines);
+            rule(&site, &Request::default(), &apache, &tamarack).is_none()
+        };
+        assert!(!differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sun, 22 Nov 2026 22:46:08 GMT"]));
+        assert!(differs(["Sun, 22 Nov 2026 22:46:07 GMT", "Sat, 01 Jan 2022 00:00:00 GMT"]));
+    }
+
+    #[test]
     fn a_doubling_pattern_may_end_a_long_request() {
         let section = Node::section("If", "\"%{QUERY_STRING} =~ m#^(a+)+$|evil#\"", Vec::new());
         let site = Site { config: vec![section], ..Site::default() };
@@ -283,7 +365,8 @@ mod tests {
     #[test]
     fn every_rule_cites_a_line_that_is_there() {
         let texts = [include_str!("../../../docs/refused.md"), include_str!("../../README.md")];
-        for cites in WANTED.map(|wanted| wanted.cites).into_iter().chain([OF_DEFAULT]) {
+        let limits = LIMITS.iter().map(|(_, cites)| *cites).chain([OF_DEFAULT]);
+        for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
             assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
         }
     }
