@@ -17,6 +17,9 @@ use crate::verdict::Verdict;
 const STARTS_MAX: usize = 5;
 /// The file that the sites' configurations stand in.
 const FILE: &str = "conf/test.conf";
+/// One server may take longer with a request than the other keeps a quiet connection by default: it
+/// would then be seen to close it, or to be asked twice.
+const PATIENT: &str = "KeepAliveTimeout 600\n";
 
 /// The servers: real ones, or those of a test of the shrinker.
 pub trait Servers {
@@ -59,8 +62,9 @@ impl Setup {
             file.modules.push("ssl".to_owned());
             file.ports = 2;
         }
+        PATIENT.clone_into(&mut file.config);
         if let Some((_, first)) = cases.first() {
-            file.config = Node::text(&first.site.global, 0);
+            file.config.push_str(&Node::text(&first.site.global, 0));
         }
         let mut lines = Vec::new();
         for &(number, case) in cases {

@@ -200,6 +200,7 @@ impl Run {
                     let lines = exchange.and_then(|exchange| {
                         difference(&exchange.apache, &exchange.tamarack, Rule::Answer)
                     });
+                    let lines = lines.or_else(|| verdict.difference_of_logs());
                     let mut case = case.clone();
                     case.requests.truncate(at + 1);
                     let lines = lines.unwrap_or_default();
@@ -319,9 +320,9 @@ fn print_difference(verdict: &Verdict) {
         let shown = difference(&last.apache, &last.tamarack, Rule::Answer);
         println!("{}", shown.unwrap_or_default());
     }
-    if let Some([apache, tamarack]) = verdict.logs.as_deref() {
+    if let Some(lines) = verdict.difference_of_logs() {
         println!("---- logs");
-        println!("{}", difference(apache, tamarack, Rule::Log).unwrap_or_default());
+        println!("{lines}");
     }
 }
 

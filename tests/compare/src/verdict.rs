@@ -1,5 +1,7 @@
 //! The outcome of a case: responses, logs, and where the servers differ.
 
+use blackbox::compare::{Rule, difference};
+
 /// The result of a case.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
@@ -83,6 +85,12 @@ fn part(line: &str) -> String {
 }
 
 impl Verdict {
+    /// What differs in the logs.
+    pub fn difference_of_logs(&self) -> Option<String> {
+        let [apache, tamarack] = self.logs.as_deref()? else { return None };
+        difference(apache, tamarack, Rule::Log)
+    }
+
     /// The difference at one request; that of the start or the end counts for each, that of the
     /// logs for the last.
     pub fn at(&self, request: usize) -> Option<Signature> {
