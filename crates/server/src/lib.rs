@@ -22,4 +22,4 @@ pub use engine::{digest, plan};
 pub use files::path;
 pub use log::sinks;
 pub use phases::{discard, errors, expr, handler, hostname, matching, process, subrequest, walk};
-pub use request::{body, connection_info, etag, read_policy, request_body, variant_key};
+pub use request::{body, connection_info, dump, etag, read_policy, request_body, variant_key};

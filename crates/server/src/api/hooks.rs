@@ -14,6 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use conf::Node;
 use wire::MethodSet;
 
 use crate::api::filter::{FilterDef, InputFilterDef};
@@ -24,6 +25,7 @@ use crate::config::registry::Slots;
 use crate::engine::Engine;
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
+use crate::request::dump::Dump;
 use crate::request::read_policy::ReadPolicy;
 
 pub use phase::Phase;
@@ -189,6 +191,20 @@ impl HookDef {
 /// diagnostics.
 pub type PostConfig = fn(&mut Build);
 
+/// Called with all directives as read, once they have been applied.
+pub type DirectivesRead = fn(&mut Build, &[Node]);
+
+/// A hook of the server's life that is listed by its module ([`HookTable::startup`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Startup {
+    /// `post_config`
+    PostConfig,
+    /// `open_logs`
+    OpenLogs,
+    /// `child_init`
+    ChildInit,
+}
+
 /// Creates the state that all children share, before the fork: ticket keys, session caches. An
 /// error ends startup with this message.
 pub type ShareHook = fn(&Server, &mpm::Shared) -> Result<(), String>;
@@ -272,6 +288,21 @@ impl<'t, M: Module> Hooks<'t, M> {
         }));
     }
 
+    /// Registers what is logged of the traffic of connections, by the host of their address
+    /// (mod_dumpio).
+    pub fn dumps(&mut self, ask: fn(&M::Server) -> Dump) {
+        let slot = self.slot;
+        self.table.dump = Some((
+            M::FILE,
+            Box::new(move |server| server.get::<M::Server>(slot).map(ask).unwrap_or_default()),
+        ));
+    }
+
+    /// Registers a function that is called with all directives as read.
+    pub fn directives_read(&mut self, hook: DirectivesRead) {
+        self.table.directives_read.push(hook);
+    }
+
     /// Registers a function that each loop calls every second, and at its end.
     pub fn every_second(&mut self, run: fn(&Engine)) {
         self.table.every_second.push(run);
@@ -299,11 +330,13 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// open (`ap_hook_open_logs`): for remarks about the configuration.
     pub fn logs_opened(&mut self, hook: ServerHook) {
         self.table.logs_opened.push(hook);
+        self.table.startup.push((Startup::OpenLogs, M::FILE));
     }
 
     /// Registers a function that every child calls before it serves (`ap_hook_child_init`).
     pub fn child_started(&mut self, hook: ServerHook) {
         self.table.child_started.push(hook);
+        self.table.startup.push((Startup::ChildInit, M::FILE));
     }
 
     /// Registers the source of the methods with `Satisfy Any` (`ap_satisfies`).
@@ -321,6 +354,7 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Registers a function that is called when the configuration is read.
     pub fn post_config(&mut self, run: PostConfig) {
         self.table.post_config.push(run);
+        self.table.startup.push((Startup::PostConfig, M::FILE));
     }
 
     /// Registers an output filter that the configuration can name.

@@ -116,6 +116,9 @@ impl Build {
         }
         if !self.has_errors() {
             let registry = self.registry.clone();
+            for hook in registry.hooks.directives_read() {
+                hook(&mut self, nodes);
+            }
             for hook in registry.hooks.post_config() {
                 hook(&mut self);
             }

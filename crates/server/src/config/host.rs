@@ -21,6 +21,7 @@ use crate::files::contents::Contents;
 use crate::files::mirror::Files;
 use crate::log::sinks::Sinks;
 use crate::phases::walk::DirectorySections;
+use crate::request::dump::Dump;
 use crate::request::read_policy::ReadPolicy;
 
 /// A host that is being built.
@@ -62,6 +63,8 @@ pub struct Host {
     pub core: Arc<CoreServer>,
     /// The limits on slow clients.
     pub read_policy: ReadPolicy,
+    /// What is logged of the traffic of its connections.
+    pub dump: Dump,
     /// `<Directory>` sections, sorted for the walk.
     pub directories: DirectorySections,
     /// The file name and line of `<VirtualHost>`; `None` for the main server.
@@ -85,6 +88,7 @@ impl Host {
         Host {
             id,
             read_policy: build.registry.hooks.read_policy(&draft.server),
+            dump: build.registry.hooks.dump(&draft.server, &core.log),
             dir_id: id,
             directories: DirectorySections::sort(&core.directories),
             server: draft.server.clone(),

@@ -165,6 +165,23 @@ impl Server {
         }
     }
 
+    /// The same with a message that need not be UTF-8.
+    #[track_caller]
+    pub fn log_connection_bytes(
+        &self,
+        client: &ConnectionInfo,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: &[u8],
+    ) {
+        let host = &client.base_host;
+        if level <= host.core.log.of(module) {
+            let about = About { host, client: Some(client), request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+
     /// Logs a line about the whole server to the main log.
     #[track_caller]
     pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {

@@ -6,6 +6,7 @@ mod coded;
 pub mod connection_info;
 mod dependencies;
 mod document_root;
+pub mod dump;
 pub mod etag;
 mod expiry;
 mod file;

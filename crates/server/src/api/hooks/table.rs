@@ -6,14 +6,22 @@ use std::sync::Arc;
 
 use wire::MethodSet;
 
-use super::{HookDef, MaintainHook, Phase, PostConfig, ServerHook, ShareHook, TlsHook};
+use super::{
+    DirectivesRead, HookDef, MaintainHook, Phase, PostConfig, ServerHook, ShareHook, Startup,
+    TlsHook,
+};
 use crate::api::filter::{FilterDef, InputFilterDef};
 use crate::config::host::Server;
 use crate::config::registry::Slots;
 use crate::engine::Engine;
+use crate::log::{Level, LogLevels};
 use crate::request::Request;
 use crate::request::connection_info::ConnectionInfo;
+use crate::request::dump::Dump;
 use crate::request::read_policy::ReadPolicy;
+
+/// Asks a module's configuration what to log of the traffic.
+pub(super) type AskDump = Box<dyn Fn(&Slots) -> Dump + Send + Sync>;
 
 /// The hooks, providers and filters of the active modules.
 #[derive(Default)]
@@ -33,6 +41,9 @@ pub struct HookTable {
     pub(super) answered: Vec<fn(&Request)>,
     pub(crate) log_id: Option<fn(&Request) -> Vec<u8>>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
+    pub(super) dump: Option<(&'static str, AskDump)>,
+    pub(super) directives_read: Vec<DirectivesRead>,
+    pub(super) startup: Vec<(Startup, &'static str)>,
     pub(super) satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
     /// Whether some hook decides access by URI instead of by configuration alone: then subrequests
     /// and internal redirects never inherit authorisation (`AP_AUTH_INTERNAL_PER_URI`).
@@ -104,6 +115,31 @@ impl HookTable {
     /// The limits on slow clients of a host.
     pub fn read_policy(&self, server: &Slots) -> ReadPolicy {
         self.read_policy.as_ref().map(|ask| ask(server)).unwrap_or_default()
+    }
+
+    /// What is logged of the traffic of a host's connections, at its log levels.
+    pub fn dump(&self, server: &Slots, levels: &LogLevels) -> Dump {
+        match &self.dump {
+            Some((module, ask)) if levels.of(module) >= Level::Trace7 => ask(server),
+            _ => Dump::default(),
+        }
+    }
+
+    /// The functions that are called with all directives as read.
+    pub fn directives_read(&self) -> &[DirectivesRead] {
+        &self.directives_read
+    }
+
+    /// The hooks of the server's life, with the `FILE`s of their modules.
+    pub fn startup(&self) -> &[(Startup, &'static str)] {
+        &self.startup
+    }
+
+    /// Group and name of each provider, sorted.
+    pub fn provider_names(&self) -> Vec<(&'static str, &'static str)> {
+        let mut names: Vec<_> = self.providers.keys().copied().collect();
+        names.sort_unstable();
+        names
     }
 
     /// Whether a connection begins with a header of the PROXY protocol.
