@@ -54,6 +54,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<filters::mod_request::KeptBody>(),
         module::<generators::mod_asis::Asis>(),
         module::<generators::mod_autoindex::Autoindex>(),
+        module::<generators::mod_info::Info>(),
         module::<generators::mod_status::Status>(),
         module::<http::mod_mime::Mime>(),
         module::<loggers::mod_log_debug::LogDebug>(),

@@ -2,4 +2,5 @@
 
 pub mod mod_asis;
 pub mod mod_autoindex;
+pub mod mod_info;
 pub mod mod_status;

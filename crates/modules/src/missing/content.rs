@@ -37,7 +37,6 @@ pub(super) const FAMILY: &[Missing] = &[
     .satisfied(&[("XBitHack", "off")])
     .handlers("server-parsed text/x-server-parsed-html")
     .filters(&[INCLUDES]),
-    missing!("info", "AddModuleInfo").handlers("server-info"),
     missing!(
         "lua",
         "<LuaHookAccessChecker <LuaHookAuthChecker <LuaHookCheckUserID <LuaHookFixups \

@@ -9,7 +9,7 @@ mod metrics;
 mod note;
 mod number;
 mod page;
-mod report;
+pub(crate) mod report;
 
 use server::body::Body;
 use server::hooks::{Bound, Hooks, Step};

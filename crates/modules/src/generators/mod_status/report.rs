@@ -191,12 +191,12 @@ fn load() -> [f64; 3] {
 }
 
 /// The product, and the version of Apache that it follows.
-pub(super) fn server_version() -> String {
+pub(crate) fn server_version() -> String {
     format!("{PRODUCT}/{VERSION} ({FOLLOWS})")
 }
 
 /// The time stamp of the executable.
-pub(super) fn built() -> &'static str {
+pub(crate) fn built() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
     BUILT.get_or_init(|| {
         let file = std::env::current_exe().and_then(std::fs::metadata);
