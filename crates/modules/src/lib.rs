@@ -5,6 +5,7 @@ pub mod arch;
 mod atoi;
 pub mod cache;
 pub mod core;
+pub mod debugging;
 pub mod filters;
 pub mod generators;
 pub mod http;
@@ -48,6 +49,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<aaa::mod_authz_groupfile::AuthzGroupfile>(),
         module::<aaa::mod_authz_host::AuthzHost>(),
         module::<aaa::mod_authz_user::AuthzUser>(),
+        module::<debugging::mod_dumpio::Dumpio>(),
         module::<filters::mod_filter::Filter>(),
         module::<filters::mod_deflate::Deflate>(),
         module::<filters::mod_reqtimeout::Reqtimeout>(),

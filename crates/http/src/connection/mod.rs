@@ -4,6 +4,7 @@
 //! first bytes bring in an [`Active`] (buffers, a head, a request) from the loop's pool, which a
 //! connection keeps as long as it is busy and returns after [`LINGER`] without a request.
 
+mod dump;
 mod explain;
 mod fast;
 mod fill;

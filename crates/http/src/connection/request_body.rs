@@ -10,6 +10,7 @@ use rt::{Deadline, Stream};
 use wire::chunked::{Decoder, Step};
 use wire::{Body, HeadFlags, Table, Version};
 
+use super::dump::Dumper;
 use super::{Active, Connection};
 use server::errors;
 use server::read_policy::Running;
@@ -39,6 +40,8 @@ pub(super) struct Pipe {
     deadline: Deadline,
     wants_continue: bool,
     continuing: Vec<u8>,
+    /// Logs what is received, if configured.
+    dump: Option<Dumper>,
 }
 
 enum State {
@@ -86,6 +89,7 @@ pub(super) fn attach(
         // A client of HTTP/1.0 does not know interim responses (RFC 9110 section 10.1.1).
         wants_continue: expects_continue && active.head.version >= Version::HTTP_11,
         continuing: Vec::new(),
+        dump: Dumper::of_input(connection),
     };
     let shared = Rc::new(RefCell::new(Some(pipe)));
     let announced = match active.head.body {
@@ -198,6 +202,9 @@ impl Pipe {
                     return Ok(None);
                 }
                 let bytes: Vec<u8> = self.input.drain(..count).collect();
+                if let Some(dump) = &self.dump {
+                    dump.body(*left, &bytes);
+                }
                 *left -= count as u64;
                 self.used += count as u64;
                 if *left == 0 {
@@ -207,7 +214,12 @@ impl Pipe {
             }
             State::Chunked(decoder) => {
                 let before = self.input.len();
+                let raw = self.dump.as_ref().map(|_| self.input.clone());
                 let bytes = chunks(decoder, &mut self.input)?;
+                if let (Some(dump), Some(raw)) = (&self.dump, raw) {
+                    let consumed = raw.get(..before - self.input.len()).unwrap_or_default();
+                    dump.chunk(consumed, bytes.as_ref().map_or(0, Bytes::len));
+                }
                 self.used += (before - self.input.len()) as u64;
                 if decoder.is_done() {
                     self.trailers = decoder.trailers().clone();

@@ -14,7 +14,7 @@ use wire::{HeadError, HeadOptions, Progress};
 
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
-use super::{Active, Connection, Ended, fill, request_body, send};
+use super::{Active, Connection, Ended, dump, fill, request_body, send};
 use crate::byterange;
 use crate::cache::response::Fill;
 use crate::respond;
@@ -79,7 +79,13 @@ impl Connection {
             allow_http09: core.allow_http09(),
             methods: &self.engine.server.methods,
         };
-        active.parser.parse(&mut active.head, input, &core.head_limits(), &options)
+        let limits = core.head_limits();
+        let progress = active.parser.parse(&mut active.head, input, &limits, &options);
+        if self.info.base_host.dump.input && !matches!(progress, Progress::NeedMore) {
+            let consumed = active.parser.consumed();
+            dump::head(self, input.get(..consumed).unwrap_or(input));
+        }
+        progress
     }
 
     /// Returns the bytes received for a request's head: its own, or those of its records on TLS. A
@@ -216,7 +222,8 @@ pub(super) async fn respond_to(
         request.depends.pure = request.is_untouched();
     }
     let mut fill = Fill::None;
-    if verdict == Verdict::Ok && request.depends.pure && fast::is_cacheable(active) {
+    let may_be_cached = fast::is_cacheable(active) && !connection.info.base_host.dump.output;
+    if verdict == Verdict::Ok && request.depends.pure && may_be_cached {
         match fast::find(connection, active, &request) {
             FastPath::Ready(reply) => {
                 let sent = fast::send(connection, active, &request, reply);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rt::Stream;
 
 use super::finish::Sent;
-use super::{Active, Connection};
+use super::{Active, Connection, dump};
 use crate::respond::{Framing, Length};
 use server::body::{Body, Chunk, FileSlice};
 use server::request::Request;
@@ -34,7 +34,12 @@ pub(super) async fn response(
     if !request.head.simple {
         crate::respond::write_head(request, framing, output);
     }
-    let body = std::mem::take(&mut request.response.body);
+    let mut body = std::mem::take(&mut request.response.body);
+    if connection.info.base_host.dump.output {
+        let has_body = !request.head.header_only && framing.length != Length::None;
+        let dumper = dump::Dumper::new(&connection.engine, &connection.info);
+        body = dump::response(dumper, output, body, has_body);
+    }
     let mut given = 0;
     let outcome = if request.head.header_only || framing.length == Length::None {
         stream.write_all(output, timeout).await

@@ -5,8 +5,6 @@ use server::missing::{Missing, missing};
 /// The modules of this family.
 pub(super) const FAMILY: &[Missing] = &[
     missing!("dialup", "ModemStandard"),
-    missing!("dumpio", "DumpIOInput DumpIOOutput")
-        .satisfied(&[("DumpIOInput", "off"), ("DumpIOOutput", "off")]),
     missing!("echo", "ProtocolEcho"),
     missing!("example_hooks", "Example"),
     missing!("example_ipc", ""),

@@ -1,0 +1,3 @@
+//! Apache's `modules/debugging`.
+
+pub mod mod_dumpio;
