@@ -1,6 +1,6 @@
 //! Header fields, the environment, compression.
 
-use super::Phase::{Filter, Fixup};
+use super::Phase::{Filter, Fixup, Type};
 use super::{ALL, DIRECTORY, HOST, Row, SECTION, SERVER, row};
 use crate::choice::Choice;
 
@@ -34,6 +34,7 @@ pub const ROWS: &[Row] = &[
     row("setenvif", "SetEnvIfExpr", Fixup, ALL, 5, |choice| {
         format!("\"{}\" {}", choice.expression(2), choice.one(&["V", "bad=1", "V=1", "!bad"]))
     }),
+    row("mime_magic", "MimeMagicFile", Type, SERVER, 1, |_| "/etc/apache2/magic".to_owned()),
     row("remoteip", "RemoteIPHeader", Fixup, SERVER, 3, |choice| {
         choice.word(&["X-Forwarded-For", "X-Forwarded-For", "X-Test"])
     }),
