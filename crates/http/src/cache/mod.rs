@@ -1,5 +1,6 @@
 //! The cache of responses.
 
+mod fields;
 mod given;
 mod recent;
 pub mod response;

@@ -12,11 +12,11 @@ use super::texts::Text;
 /// Their places in the lines before the connection's own.
 #[derive(Debug, PartialEq)]
 pub(super) struct TimedFields {
-    expiry: Expiry,
+    pub expiry: Expiry,
     /// The value of `Expires`.
-    date_at: Option<Range<usize>>,
+    pub date_at: Option<Range<usize>>,
     /// The number of `max-age` in `Cache-Control`.
-    age_at: Option<Range<usize>>,
+    pub age_at: Option<Range<usize>>,
 }
 
 /// A new text for a part of the lines.

@@ -92,6 +92,20 @@ impl VariantKeys {
         values.fold(0, |all, value| all << u16::BITS | value)
     }
 
+    /// The address of each, by which the processes of a generation know it: they were forked from
+    /// one.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
+        self.list.iter().map(|key| address(key))
+    }
+
+    /// The variant keys with these addresses, in their order. `None` if one of them is not among
+    /// these.
+    pub fn with_addresses(&self, addresses: impl Iterator<Item = u64>) -> Option<VariantKeys> {
+        let find = |wanted| self.list.iter().copied().find(|key| address(key) == wanted);
+        let list = addresses.map(find).collect::<Option<Vec<_>>>()?;
+        Some(VariantKeys { list, ..VariantKeys::default() })
+    }
+
     /// Whether there are none: every request gets the same.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -117,6 +131,10 @@ impl VariantKeys {
         self.list.clear();
         self.inputs.set(Inputs::default());
     }
+}
+
+fn address(key: &VariantKey) -> u64 {
+    std::ptr::from_ref(key).addr() as u64
 }
 
 impl Request {

@@ -19,6 +19,9 @@ use crate::tls::Tls;
 const REQUESTS: usize = 200;
 /// Requests before that: what is asked for again is cached.
 const BEFORE: usize = 20;
+/// Attempts, if something appeared beside the site's folder, in a directory that all tests use,
+/// under a name that shares its counter in the watch.
+const TRIES: usize = 3;
 /// A younger file may change again without a different time stamp.
 const SETTLED: Duration = Duration::from_millis(1500);
 /// Shapes with one process.
@@ -27,6 +30,10 @@ const SHAPES: [(&str, &str); 3] = [
     ("worker", "StartServers 1\nServerLimit 1\nThreadsPerChild 4\nMaxRequestWorkers 4\n"),
     ("prefork", "StartServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"),
 ];
+/// The field of a client that accepts gzip.
+const GZIP: &str = "Accept-Encoding: gzip\r\n";
+/// Prefork with two processes.
+const PAIR: &str = "StartServers 2\nServerLimit 2\nMaxRequestWorkers 2\n";
 /// What a request may make, each as often as it comes: receive, send, wait, look at the watch.
 const ALLOWED: [&str; 8] =
     ["recvfrom", "sendto", "sendmsg", "writev", "sendfile", "epoll_wait", "epoll_pwait", "ioctl"];
@@ -58,6 +65,10 @@ fn site(mpm: &str, more: &str) -> Site {
     site.write("htdocs/one/a.txt", "some text\n");
     site.write("htdocs/one/empty.txt", "");
     site.write("htdocs/one/index.html", "an index\n");
+    // Short ones are not compressed.
+    for name in ["long", "other"] {
+        site.write(&format!("htdocs/one/{name}.txt"), &"some text\n".repeat(500));
+    }
     site.write("htdocs/two/.htaccess", "ForceType text/x-two\n");
     site.write("htdocs/two/b.txt", "some text\n");
     // Until then each request compares the text of the `.htaccess`.
@@ -91,34 +102,88 @@ fn tls_adds_no_calls_but_those_of_the_socket() {
 /// at the file system, once that process has served anything under the same configuration.
 #[test]
 fn what_another_process_was_asked_for_needs_no_look_at_the_file_system() {
-    let site = site("prefork", "StartServers 2\nServerLimit 2\nMaxRequestWorkers 2\n");
+    let kinds = ["plain", "query", "range", "slash"];
+    let is_one = |kind: &&Kind| kinds.contains(&kind.0);
+    shares_all("", "", &KINDS.into_iter().filter(|kind| is_one(&kind)).collect::<Vec<_>>());
+}
+
+/// Nor if it is compressed for some clients, or says when it expires.
+#[test]
+fn what_another_process_compressed_needs_no_look_at_the_file_system() {
+    let module = |name| format!("LoadModule {name}_module modules/mod_{name}.so\n");
+    let more = ["deflate", "filter", "expires"].map(module).concat()
+        + "SetOutputFilter DEFLATE\nExpiresActive On\nExpiresDefault \"access plus 1 hour\"\n";
+    let kinds =
+        [("plain", "GET /one/long.txt", "", 200), ("query", "GET /one/long.txt?ver={n}", "", 200)];
+    let Some((site, mut clients)) = shares_all(&more, GZIP, &kinds) else { return };
+    // Clients that do not accept gzip get the other variant, and all of them see a change.
+    let mut ask = |fields| {
+        let mut number = 0;
+        clients.each_mut().map(|client| request(client, &kinds[0], &mut number, fields))
+    };
+    let before = ask(GZIP);
+    for _ in 0..BEFORE {
+        for plain in ask("") {
+            assert_eq!(plain.field("Content-Encoding"), None, "{plain:?}");
+        }
+    }
+    site.write("htdocs/one/long.txt", &"other text\n".repeat(500));
+    for (before, after) in before.iter().zip(ask(GZIP)) {
+        assert_eq!(after.field("Content-Encoding"), Some("gzip"), "{after:?}");
+        assert_ne!(before.body, after.body);
+    }
+    for plain in ask("") {
+        assert!(plain.body.starts_with(b"other text\n"));
+    }
+}
+
+/// Requests all kinds of one process, then once each of another one, which must not look at the
+/// file system. `None` if calls can't be traced here.
+fn shares_all(more: &str, fields: &str, kinds: &[Kind]) -> Option<(Site, [Client; 2])> {
+    let mut looks = Vec::new();
+    for _ in 0..TRIES {
+        let (site, clients, found) = share(more, fields, kinds)?;
+        if found.is_empty() {
+            return Some((site, clients));
+        }
+        looks = found;
+    }
+    panic!("{looks:?}");
+}
+
+/// Returns the site, its clients, and the second process's looks at the file system.
+fn share(more: &str, fields: &str, kinds: &[Kind]) -> Option<(Site, [Client; 2], Vec<String>)> {
+    let site = site("prefork", &format!("{PAIR}{more}"));
     let mut clients = [site.client(), site.client()];
     let mut number = 0;
-    let known: Vec<&Kind> = KINDS
-        .iter()
-        .filter(|kind| ["plain", "query", "range", "slash"].contains(&kind.0))
-        .collect();
     // Each connection has a process of its own.
     for client in &mut clients {
-        request(client, &("other", "GET /one/empty.txt", "", 200), &mut number, "");
-    }
-    for kind in &known {
         for _ in 0..BEFORE {
-            request(&mut clients[0], kind, &mut number, kind.2);
+            request(client, &("other", "GET /one/other.txt", "", 200), &mut number, fields);
+        }
+    }
+    let fields_of = |kind: &Kind| format!("{fields}{}", kind.2);
+    for kind in kinds {
+        for _ in 0..BEFORE {
+            request(&mut clients[0], kind, &mut number, &fields_of(kind));
         }
     }
     let children = site.children();
     let traces: Option<Vec<Trace>> =
         children.iter().map(|child| Trace::of(&site, &child.to_string())).collect();
-    let Some(traces) = traces else { return eprintln!("skipped: strace may not trace") };
-    for kind in known {
-        request(&mut clients[1], kind, &mut number, kind.2);
+    let Some(traces) = traces else {
+        eprintln!("skipped: strace may not trace");
+        return None;
+    };
+    for kind in kinds {
+        let answer = request(&mut clients[1], kind, &mut number, &fields_of(kind));
+        assert_eq!(answer.field("Content-Encoding").is_some(), !fields.is_empty(), "{answer:?}");
+        assert_eq!(answer.field("Expires").is_some(), !fields.is_empty(), "{answer:?}");
     }
-    for trace in traces {
-        let calls = trace.stop();
-        let looks = ["newfstatat", "openat", "open", "statx", "readlink", "readlinkat"];
-        assert!(!calls.keys().any(|name| looks.contains(&name.as_str())), "{calls:?}");
-    }
+    let looks = ["newfstatat", "openat", "open", "statx", "readlink", "readlinkat"];
+    let calls = traces.into_iter().flat_map(|trace| trace.stop().into_keys());
+    let found = calls.filter(|name| looks.contains(&name.as_str())).collect();
+    Some((site, clients, found))
 }
 
 /// Counts and judges the calls of all kinds. False if calls can't be counted here.
