@@ -220,10 +220,10 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     let asked = if sub.file_lookup { &sub.resource.filename } else { &sub.resource.uri };
     let recorded = record(sub, Kind::Subrequest, asked);
     let verdict = Box::pin(process::resolve(sub)).await;
-    sub.response.status = match verdict {
-        Verdict::Status(status) => status,
-        _ => 200,
-    };
+    // Else it is what a fixup may have set.
+    if let Verdict::Status(status) = verdict {
+        sub.response.status = status;
+    }
     if let Some(recorded) = recorded {
         recorded.end(|event| event.outcome = outcome(sub));
     }
