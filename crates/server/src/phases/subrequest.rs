@@ -55,15 +55,17 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
     }
     let mut next = request.successor(uri);
     next.depth.redirects = depth;
-    if let Some(given) = given {
-        next.keep(given);
-    }
     let prev = std::mem::replace(request, next);
     request.prev = Some(Box::new(prev));
     let recorded = record(request, Kind::Request, uri);
     let run = async {
         match process::run_all(request, Phase::PostReadRequest).await {
-            Verdict::Ok => process::process(request).await,
+            Verdict::Ok => {
+                if let Some(given) = given {
+                    request.keep(given);
+                }
+                process::process(request).await
+            }
             decided => decided,
         }
     };

@@ -10,6 +10,7 @@ use pcre::{Captures, Later, Matched, Regex};
 
 use super::extension::{Extension, Extensions};
 use crate::phases::lookup;
+use crate::phases::subrequest::GivenType;
 use crate::request::{FileKind, Request};
 
 /// The request side of an evaluation.
@@ -147,7 +148,10 @@ fn about_request(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bo
         Variable::TheRequest => append(Some(&request.head.request_line), out),
         Variable::ServerProtocol => append(Some(&request.protocol_name()), out),
         Variable::AuthType => append(request.auth_type.as_deref().map(str::as_bytes), out),
-        Variable::ContentType => append(request.response.content_type.as_deref(), out),
+        Variable::ContentType => {
+            let given = || request.kept().map(|GivenType(given)| &given[..]);
+            append(request.response.content_type.as_deref().or_else(given), out)
+        }
         Variable::Handler => append(request.handler.as_deref(), out),
         Variable::RequestStatus => put(out, format_args!("{}", request.response.status)),
         Variable::RequestLogId => append(request.log_id(), out),
