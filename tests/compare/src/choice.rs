@@ -102,7 +102,18 @@ impl Choice {
     /// A path as a client names it, of an existing file or folder, or nearly.
     pub fn path(&mut self) -> String {
         match self.random.below(12) {
-            0 => self.word(&["/", "/al/", "/al/a.txt", "/r", "/r/x", "/loc", "/nope", "/al2"]),
+            0 => self.word(&[
+                "/",
+                "/al/",
+                "/al/a.txt",
+                "/r",
+                "/r/x",
+                "/loc",
+                "/nope",
+                "/al2",
+                "/~anna/a.txt",
+                "/cgi-bin/a.txt",
+            ]),
             1..=3 => self.random.pick(&self.folders.clone()),
             4 => self.random.pick(&self.folders.clone()).trim_end_matches('/').to_owned(),
             _ => self.random.pick(&self.paths.clone()),

@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::requests;
 use crate::rows::{self, GLOBAL, HOST, HTACCESS, LOCATION, Row, SECTION, access};
 use crate::site::{Case, Content, File, Node, Site};
-use crate::{tree, usual};
+use crate::{features, tree, usual};
 
 /// Sites that are served at once.
 pub const SITES: u64 = 10;
@@ -75,6 +75,7 @@ fn case(mut random: Random, global: Vec<Node>, is_tls: bool) -> Case {
         site.config.extend(usual::rewriting(choice, &mut file));
         site.files.extend(file);
     }
+    site.config.extend(features::some(choice));
     let more = nodes(choice, HOST, DEPTH_MAX, 8);
     site.config.extend(more);
     if choice.random.percent(50) {

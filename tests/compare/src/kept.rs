@@ -10,6 +10,7 @@ use blackbox::program::Program;
 use blackbox::run::{Mode, run_file};
 use blackbox::testfile::{Change, Entry, TestFile};
 
+use crate::fresh;
 use crate::site::{Case, Content, Node, Request, Seat};
 use crate::verdict::Signature;
 
@@ -82,6 +83,13 @@ fn needed<'a>(case: &Case, modules: &[&'a str]) -> Vec<&'a str> {
         ("DEFLATE", "deflate"),
         ("DEFLATE", "filter"),
         ("All", "autoindex"),
+        ("UNIQUE_ID", "unique_id"),
+        ("ForensicLog", "unique_id"),
+        ("forensic-id", "log_forensic"),
+        ("{cookie}", "usertrack"),
+        ("send-as-is", "asis"),
+        ("imap", "imagemap"),
+        ("~", "userdir"),
     ];
     names.extend(by_word.iter().filter(|(word, _)| text.contains(word)).map(|(_, module)| *module));
     let is_needed = |module: &&&str| {
@@ -95,6 +103,9 @@ fn text(case: &Case, signature: &Signature, seat: Seat, modules: &[&str]) -> Str
     let mut text = format!("# Where both differed in: {parts}.\nmodules {}\n", modules.join(" "));
     if case.site.is_tls {
         text.push_str("ports 2\n");
+    }
+    for (pattern, with) in fresh::masks(std::iter::once(&case.site)) {
+        text.push_str(&format!("mask {pattern} => {with}\n"));
     }
     let has_owner = |file: &crate::site::File| file.options.iter().any(|(key, _)| key == "uid");
     if case.site.files.iter().any(has_owner) {
@@ -130,8 +141,8 @@ fn text(case: &Case, signature: &Signature, seat: Seat, modules: &[&str]) -> Str
         }
         text.push_str(&request_text(request, seat));
     }
-    if case.site.config.iter().any(|node| node.name == "CustomLog") {
-        text.push_str(&seat.fill("\nlog logs/@HOST@.log\n"));
+    for name in case.site.logs() {
+        text.push_str(&seat.fill(&format!("\nlog {name}\n")));
     }
     text
 }

@@ -11,6 +11,9 @@
 
 mod choice;
 mod expression;
+mod features;
+mod fields;
+mod fresh;
 mod generate;
 mod kept;
 mod pair;
@@ -22,6 +25,7 @@ mod sample;
 mod shrink;
 mod simplify;
 mod site;
+mod special;
 mod talk;
 mod tree;
 mod usual;

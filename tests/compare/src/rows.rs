@@ -3,8 +3,9 @@
 
 pub mod access;
 mod core;
-mod mappers;
-mod metadata;
+pub mod loggers;
+pub mod mappers;
+pub mod metadata;
 pub mod rewriting;
 mod tls;
 
@@ -33,6 +34,8 @@ pub enum Phase {
     Protocol,
     /// The server's own pages.
     Error,
+    /// What is written to logs: never a part of responses.
+    Log,
 }
 
 /// In the main server.
@@ -81,9 +84,12 @@ const fn row(
 }
 
 /// The modules of all sites.
-pub const MODULES: [&str; 22] = [
+pub const MODULES: [&str; 36] = [
     "access_compat",
+    "actions",
     "alias",
+    "allowmethods",
+    "asis",
     "auth_basic",
     "authn_core",
     "authn_file",
@@ -92,24 +98,35 @@ pub const MODULES: [&str; 22] = [
     "authz_host",
     "authz_user",
     "autoindex",
+    "cern_meta",
     "deflate",
     "dir",
     "env",
+    "expires",
     "filter",
     "headers",
+    "imagemap",
+    "log_debug",
+    "log_forensic",
     "macro",
     "mime",
     "negotiation",
     "remoteip",
+    "request",
     "rewrite",
     "setenvif",
+    "speling",
     "status",
+    "unique_id",
+    "userdir",
+    "usertrack",
+    "vhost_alias",
 ];
 
 /// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> + Clone {
     let rows = core::ROWS.iter().chain(access::ROWS).chain(mappers::ROWS);
-    rows.chain(metadata::ROWS).chain(rewriting::ROWS).chain(tls::ROWS)
+    rows.chain(metadata::ROWS).chain(rewriting::ROWS).chain(tls::ROWS).chain(loggers::ROWS)
 }
 
 /// The phase of a directive or a section.

@@ -78,7 +78,9 @@ impl Sample {
 
     /// Directives that never had an effect, although several sites contained them.
     pub fn idle(&self) -> Vec<&str> {
-        let idle = |&(_, &(sites, decided)): &(&String, &(usize, usize))| sites > 3 && decided == 0;
+        let idle = |&(name, &(sites, decided)): &(&String, &(usize, usize))| {
+            sites > 3 && decided == 0 && rows::phase(name) != Phase::Log
+        };
         self.directives.iter().filter(idle).map(|(name, _)| name.as_str()).collect()
     }
 }

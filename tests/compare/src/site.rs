@@ -48,6 +48,13 @@ const TLS: [(&str, &str); 3] = [
     ("SSLCertificateKeyFile", "tls/server.key"),
 ];
 
+/// Directives with a log of the site, and the file that they name.
+const LOGS: [(&str, &str); 3] = [
+    ("CustomLog", "logs/@HOST@.log"),
+    ("ForensicLog", "logs/@HOST@.forensic"),
+    ("ErrorLog", "logs/@HOST@.err"),
+];
+
 /// Files and configuration of one virtual host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
@@ -208,7 +215,7 @@ impl Site {
             tree.push(entry(format!("{prefix}htdocs/")));
         }
         for file in &self.files {
-            let mut made = entry(format!("{prefix}{}", file.path));
+            let mut made = entry(format!("{prefix}{}", seat.fill(&file.path)));
             made.options.clone_from(&file.options);
             match &file.content {
                 Content::Folder => {}
@@ -226,6 +233,14 @@ impl Site {
             tree.push(made);
         }
         tree
+    }
+
+    /// The names of the files that its directives log to.
+    pub fn logs(&self) -> impl Iterator<Item = &'static str> {
+        let names = LOGS
+            .iter()
+            .filter(|(directive, _)| self.config.iter().any(|node| node.name == *directive));
+        names.map(|(_, name)| *name)
     }
 
     /// Visits every directive and section, including those of `.htaccess` files.

@@ -12,6 +12,7 @@ use blackbox::render::Renderer;
 use blackbox::stall::Deadline;
 use blackbox::tls::Tls;
 
+use crate::fresh;
 use crate::pair::Side;
 use crate::site::{Case, Request, Seat, Site};
 use crate::verdict::{Exchange, Signature, Verdict};
@@ -40,9 +41,10 @@ pub fn talk_all(
     apache: &Side,
     tamarack: Option<&Side>,
 ) -> Vec<Verdict> {
+    let masks = fresh::masks(cases.iter().map(|(_, case)| &case.site));
     let mut sides = Vec::new();
     for side in std::iter::once(apache).chain(tamarack) {
-        sides.extend(Renderer::new(&side.place, &[]).map(|renderer| (side, renderer)));
+        sides.extend(Renderer::new(&side.place, &masks).map(|renderer| (side, renderer)));
     }
     let mut log_limit = LOG_LIMIT;
     let first = cases.iter().find(|(_, case)| case.site.is_tls).map(|(_, case)| &case.site);
@@ -80,6 +82,7 @@ struct Talk<'a> {
 impl Talk<'_> {
     fn all(mut self, case: &Case) -> Verdict {
         let mut verdict = Verdict::default();
+        let mut is_repeated = false;
         for group in case.requests.chunk_by(|_, next| next.is_pipelined) {
             self.change(group);
             let log = ErrorLog::of(self.sides);
@@ -91,6 +94,8 @@ impl Talk<'_> {
             if lines.iter().any(is_unheard) {
                 self.hang_up();
                 lines = self.exchange(group);
+                // One side has the requests in its logs twice.
+                is_repeated = true;
             }
             let mut lines = lines.into_iter();
             let apache = lines.next().unwrap_or_default();
@@ -118,7 +123,7 @@ impl Talk<'_> {
             }
         }
         self.hang_up();
-        verdict.logs = self.logs(case);
+        verdict.logs = if is_repeated { None } else { self.logs(case) };
         verdict
     }
 
@@ -182,19 +187,21 @@ impl Talk<'_> {
         all
     }
 
-    /// What the site's log says on each side, where it has one and they differ.
+    /// What the site's logs say on each side, where it has some and they differ.
     fn logs(&self, case: &Case) -> Option<Vec<Vec<String>>> {
-        if !case.site.config.iter().any(|node| node.name == "CustomLog") {
+        let names: Vec<String> = case.site.logs().map(|name| self.seat.fill(name)).collect();
+        if names.is_empty() {
             return None;
         }
-        let name = self.seat.fill("logs/@HOST@.log");
         let root = self.sides.first().map(|(side, _)| side.place.root.display().to_string())?;
         let limit = Deadline::after(self.log_limit);
         loop {
             let read = |(side, renderer): &(&Side, Renderer)| {
-                let text = std::fs::read(side.place.root.join(&name)).unwrap_or_default();
                 let mut lines = Vec::new();
-                renderer.text(&text, &mut lines);
+                for name in &names {
+                    let text = std::fs::read(side.place.root.join(name)).unwrap_or_default();
+                    renderer.text(&text, &mut lines);
+                }
                 let is_compared = |line: &String| !self.allowed.iter().any(|of| line.contains(of));
                 let lines = lines.into_iter().map(|line| line.replace(&root, "@ROOT@"));
                 lines.filter(is_compared).collect::<Vec<_>>()

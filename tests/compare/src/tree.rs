@@ -2,6 +2,7 @@
 
 use crate::random::Random;
 use crate::site::{Content, File};
+use crate::special;
 
 /// Names of files in many folders, with their contents.
 const NAMES: [&str; 40] = [
@@ -63,10 +64,24 @@ const GROUPS: &str = "staff: alice\nall: alice bob\n";
 /// A map of names to names, the same for all sites.
 const MAP: &str = "a.txt b.html\na index.html\nindex d/\nd docs/a.txt\n1 a.txt\nevil - no\n#x y\n";
 
+/// The same as SDBM.
+const DBM: [(&str, &str); 5] = [
+    ("a.txt", "b.html"),
+    ("a", "index.html"),
+    ("index", "d/"),
+    ("d", "docs/a.txt"),
+    ("1", "a.txt"),
+];
+
 /// Files, folders and links of a site; `.htaccess` files are added later.
 pub fn tree(random: &mut Random) -> Vec<File> {
-    let mut files =
-        vec![text("auth/users", USERS), text("auth/groups", GROUPS), text("map.txt", MAP)];
+    let mut files = vec![
+        text("auth/users", USERS),
+        text("auth/groups", GROUPS),
+        text("map.txt", MAP),
+        text("map.dir", ""),
+        text("map.pag", &special::sdbm(&DBM)),
+    ];
     let mut folders = vec![String::new()];
     for folder in FOLDERS {
         if random.percent(35) {
@@ -96,6 +111,7 @@ pub fn tree(random: &mut Random) -> Vec<File> {
     if random.percent(25) {
         files.push(text("htdocs/map.var", TYPE_MAP));
     }
+    special::add(&mut files, random, &folders);
     files
 }
 

@@ -45,7 +45,7 @@ pub fn links(choice: &mut Choice) -> Node {
 
 /// A log of its own. Lengths of bodies are not in it: those of error pages are the server's own.
 pub fn log(choice: &mut Choice) -> Node {
-    const WORDS: [&str; 18] = [
+    const WORDS: [&str; 21] = [
         "\\\"%r\\\"",
         "%>s",
         "%s",
@@ -64,6 +64,9 @@ pub fn log(choice: &mut Choice) -> Node {
         "%k",
         "%200,206B",
         "%!200,304{Range}i",
+        "%{UNIQUE_ID}e",
+        "%{cookie}n",
+        "%{forensic-id}n",
     ];
     let mut words = vec!["%h", "\\\"%r\\\"", "%>s"];
     words.extend((0..choice.random.below(5)).map(|_| choice.one(&WORDS)));
@@ -133,7 +136,15 @@ pub fn rewriting(choice: &mut Choice, file: &mut Option<File>) -> Vec<Node> {
         }
         rules.push(Node::directive("RewriteRule", rewriting::rule(choice)));
     }
-    let maps = ["low int:tolower", "t \"txt:@SITE@/map.txt\"", "up int:toupper"];
+    let maps = [
+        "low int:tolower",
+        "up int:toupper",
+        "esc int:escape",
+        "une int:unescape",
+        "t \"txt:@SITE@/map.txt\"",
+        "one \"rnd:@SITE@/map.txt\"",
+        "dbm \"dbm=sdbm:@SITE@/map\"",
+    ];
     let mut out: Vec<Node> = maps.map(|map| Node::directive("RewriteMap", map)).into();
     let mut section = |name: &str, words: String| {
         out.push(Node::section(name, words, std::mem::take(&mut rules)));

@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 7] = [
+const WANTED: [Wanted; 9] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -36,6 +36,11 @@ const WANTED: [Wanted; 7] = [
     Wanted {
         cites: "A match is undecided if it takes more than 10,000,000 steps",
         applies: |site, request, _, tamarack| is_undecided(site, request, tamarack),
+    },
+    Wanted { cites: "`Expires` and `max-age`, and identifiers", applies: differ_in_seconds },
+    Wanted {
+        cites: "A file whose **handler belongs to no active module** is a 500",
+        applies: differ_in_handlers,
     },
 ];
 
@@ -61,6 +66,60 @@ pub fn rule_of_default(
 /// Limits that Apache does not have: messages of Tamarack's error log that excuse a response, with
 /// the line that allows it.
 const LIMITS: [(&str, &str); 1] = [("AH20200:", "More than 500 look-ups for one request")];
+
+/// The servers respond one after the other: times from now differ by the seconds between them.
+fn differ_in_seconds(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
+    const SECONDS_MAX: u64 = 10;
+    let plain = |lines: &[String]| lines.iter().map(|line| without_time(line)).collect::<Vec<_>>();
+    let times = |lines: &[String]| lines.iter().filter_map(|line| time(line)).collect::<Vec<_>>();
+    let (one, other) = (times(apache), times(tamarack));
+    one.len() == other.len()
+        && one.iter().zip(&other).all(|(one, other)| one.abs_diff(*other) <= SECONDS_MAX)
+        && difference(&plain(apache), &plain(tamarack), Rule::Answer).is_none()
+}
+
+/// The seconds in `max-age`, or of an `Expires`.
+fn time(line: &str) -> Option<u64> {
+    if let Some(date) = line.strip_prefix("< Expires: ") {
+        return seconds(date);
+    }
+    let (_, age) = line.strip_prefix("< Cache-Control: ")?.split_once("max-age=")?;
+    age.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// A date in seconds, as if each month had 31 days: good for dates that are close to each other.
+fn seconds(date: &str) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let date = date.strip_suffix(" GMT")?.split_once(", ")?.1;
+    let [day, month, year, time] = date.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let days = (year.parse::<u64>().ok()? * 12 + MONTHS.find(month)? as u64 / 3) * 31;
+    let sixties = |sum: Option<u64>, part: &str| Some(sum? * 60 + part.parse::<u64>().ok()?);
+    let time = time.split(':').fold(Some(0), sixties)?;
+    Some((days + day.parse::<u64>().ok()?) * 24 * 60 * 60 + time)
+}
+
+fn without_time(line: &str) -> String {
+    if line.starts_with("< Expires: ") && time(line).is_some() {
+        return "< Expires: *".to_owned();
+    }
+    match time(line) {
+        Some(age) => line.replace(&format!("max-age={age}"), "max-age=*"),
+        None => line.to_owned(),
+    }
+}
+
+/// CGI programs and made-up handlers: no module here executes them, and Apache serves the files.
+fn differ_in_handlers(site: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
+    let mut names_handler = false;
+    site.walk(&mut |node| {
+        names_handler |=
+            node.name.starts_with("VirtualScriptAlias") || node.words.starts_with("x-act ");
+    });
+    let status =
+        |lines: &[String]| lines.first().and_then(|line| line.split(' ').nth(2)?.parse().ok());
+    let (apache, tamarack): (Option<u16>, Option<u16>) = (status(apache), status(tamarack));
+    names_handler && apache != Some(500) && tamarack == Some(500)
+}
 
 /// Apache evaluates some expressions once more, and names a field without a name each time.
 fn differ_in_empty_names(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
@@ -360,6 +419,24 @@ mod tests {
         assert!(rule_of_default(&asks("optional"), &bad, &bad).is_some());
         assert!(rule_of_default(&asks("none"), &bad, &bad).is_none());
         assert!(rule_of_default(&asks("optional"), &bad, &found).is_none());
+    }
+
+    #[test]
+    fn times_from_now_may_be_a_few_seconds_apart() {
+        let lines = |expires: &str, age: u64| {
+            let expires = format!("< Expires: {expires}");
+            ["< HTTP/1.1 200 OK", &expires, &format!("< Cache-Control: max-age={age}"), "<"]
+                .map(str::to_owned)
+        };
+        let is_allowed = |expires: &str, age: u64| {
+            let apache = lines("Fri, 31 Dec 2021 23:59:59 GMT", 60);
+            let tamarack = lines(expires, age);
+            rule(&Site::default(), &Request::default(), &apache, &tamarack).is_some()
+        };
+        assert!(is_allowed("Fri, 31 Dec 2021 23:59:57 GMT", 58));
+        assert!(!is_allowed("Fri, 31 Dec 2021 23:59:57 GMT", 3600));
+        assert!(!is_allowed("Fri, 31 Dec 2021 22:59:59 GMT", 60));
+        assert!(!is_allowed("0", 60));
     }
 
     #[test]

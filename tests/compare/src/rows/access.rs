@@ -37,6 +37,17 @@ pub const ROWS: &[Row] = &[
     }),
     row("access_compat", "Allow", Access, DIRECTORY, 6, from),
     row("access_compat", "Deny", Access, DIRECTORY, 6, from),
+    row("allowmethods", "AllowMethods", Access, SECTION, 3, |choice| {
+        choice.word(&[
+            "GET",
+            "GET POST OPTIONS",
+            "POST",
+            "reset",
+            "HEAD DELETE",
+            "GET PUT",
+            "TRACE PATCH",
+        ])
+    }),
 ];
 
 /// The arguments of a `Require`, inside containers too.

@@ -48,7 +48,15 @@ pub const ROWS: &[Row] = &[
         choice.word(&["text/plain", "None", "image/gif", "text/html;charset=utf-8", "foo"])
     }),
     row("core", "SetHandler", Handler, ALL, 6, |choice| {
-        choice.word(&["None", "default-handler", "default-handler", "type-map", "\"%{HTTP:X}\""])
+        choice.word(&[
+            "None",
+            "default-handler",
+            "default-handler",
+            "type-map",
+            "\"%{HTTP:X}\"",
+            "send-as-is",
+            "imap-file",
+        ])
     }),
     row("core", "AddDefaultCharset", Type, ALL, 5, |choice| {
         choice.word(&["On", "Off", "utf-8", "koi8-r"])

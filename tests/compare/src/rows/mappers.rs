@@ -1,6 +1,6 @@
 //! URL to file: aliases, redirects, index files, negotiation, listings, types.
 
-use super::Phase::{Handler, Name, Type};
+use super::Phase::{Fixup, Handler, Name, Type};
 use super::{ALL, DIRECTORY, GLOBAL, HOST, LOCATION, Row, SECTION, SERVER, row};
 use crate::choice::{Choice, quoted};
 
@@ -98,6 +98,8 @@ pub const ROWS: &[Row] = &[
             "application/x-type-map var",
             "foo/bar .TXT",
             "text/html;qs=0.5 .fr",
+            "httpd/send-as-is asis",
+            "application/x-httpd-imap map",
         ])
     }),
     row("mime", "AddCharset", Type, ALL, 3, |choice| {
@@ -110,7 +112,14 @@ pub const ROWS: &[Row] = &[
         choice.word(&["x-gzip .gz", "gzip gz", "x-foo .txt", "br .foo"])
     }),
     row("mime", "AddHandler", Handler, ALL, 4, |choice| {
-        choice.word(&["type-map .var", "default-handler .txt", "type-map var html"])
+        choice.word(&[
+            "type-map .var",
+            "default-handler .txt",
+            "type-map var html",
+            "send-as-is .asis",
+            "imap-file .map",
+            "send-as-is asis html",
+        ])
     }),
     row("mime", "AddOutputFilter", Type, ALL, 2, |choice| {
         choice.word(&["DEFLATE html", "DEFLATE txt css"])
@@ -124,7 +133,102 @@ pub const ROWS: &[Row] = &[
     row("mime", "RemoveCharset", Type, DIRECTORY, 1, |_| ".utf8".to_owned()),
     row("mime", "DefaultLanguage", Type, ALL, 3, |choice| choice.word(&["en", "de", "x-foo"])),
     row("mime", "ModMimeUsePathInfo", Type, DIRECTORY, 2, |choice| choice.word(&["On", "Off"])),
+    row("speling", "CheckSpelling", Fixup, ALL, 4, |choice| choice.word(&["On", "On", "Off"])),
+    row("speling", "CheckCaseOnly", Fixup, ALL, 2, |choice| choice.word(&["On", "On", "Off"])),
+    row("speling", "CheckBasenameMatch", Fixup, ALL, 2, |choice| {
+        choice.word(&["On", "Off", "Off"])
+    }),
+    row("userdir", "UserDir", Name, HOST, 2, users),
+    row("userdir", "UserDir", Name, GLOBAL, 1, |choice| {
+        choice.word(&["public_html", "disabled", "http://other.test/~*/", "enabled anna"])
+    }),
+    row("vhost_alias", "VirtualDocumentRoot", Name, HOST, 1, host_folder),
+    row("vhost_alias", "VirtualDocumentRootIP", Name, HOST, 1, |choice| {
+        choice.word(&[
+            "\"@SITE@/hosts/%0\"",
+            "\"@SITE@/hosts/%1\"",
+            "\"@SITE@/hosts/%-1.1\"",
+            "none",
+        ])
+    }),
+    row("vhost_alias", "VirtualScriptAlias", Name, HOST, 1, |choice| {
+        choice.word(&["\"@SITE@/hosts/%0\"", "\"@SITE@/%-1/bin\"", "none"])
+    }),
+    row("vhost_alias", "VirtualScriptAliasIP", Name, HOST, 1, |choice| {
+        choice.word(&["\"@SITE@/hosts/%0\"", "\"@SITE@/nope\"", "none"])
+    }),
+    row("actions", "Action", Handler, ALL, 3, action),
+    row("actions", "Script", Handler, SERVER | SECTION, 2, |choice| {
+        let method = choice.one(&["GET", "POST", "PUT", "DELETE", "FOO"]);
+        format!("{method} {}", program(choice))
+    }),
+    row("imagemap", "ImapBase", Handler, ALL, 2, |choice| {
+        choice.word(&["map", "referer", "http://other.test/a/b", "/d/", "Map", "http://@HOST@/"])
+    }),
+    row("imagemap", "ImapDefault", Handler, ALL, 2, |choice| {
+        choice.word(&["error", "nocontent", "map", "referer", "http://other.test/x", "d.html"])
+    }),
+    row("imagemap", "ImapMenu", Handler, ALL, 2, |choice| {
+        choice.word(&["none", "formatted", "semiformatted", "unformatted", "odd"])
+    }),
 ];
+
+/// Where the folders of users are, and who has one.
+pub fn users(choice: &mut Choice) -> String {
+    choice.word(&[
+        "\"@SITE@/users\"",
+        "\"@SITE@/users\"",
+        "\"@SITE@/users/\"",
+        "\"@SITE@/users/*/public_html\"",
+        "\"@SITE@/users/*\" public_html",
+        "\"@SITE@/nope\" \"@SITE@/users\"",
+        "http://other.test/users",
+        "http://other.test/~*/home",
+        "disabled",
+        "disabled bob",
+        "enabled anna",
+        "public_html",
+    ])
+}
+
+/// The folder of each host, by its name.
+pub fn host_folder(choice: &mut Choice) -> String {
+    choice.word(&[
+        "\"@SITE@/hosts/%0\"",
+        "\"@SITE@/hosts/%0/\"",
+        "\"@SITE@/hosts/%-1\"",
+        "\"@SITE@/hosts/%2+\"",
+        "\"@SITE@/hosts/%-1.1/%2.-1-\"",
+        "\"@SITE@/hosts/%1.1\"",
+        "\"@SITE@/htdocs/%5\"",
+        "\"@SITE@/htdocs\"",
+        "none",
+    ])
+}
+
+/// A program for files of a type or with a handler.
+pub fn action(choice: &mut Choice) -> String {
+    let of = choice.one(&[
+        "text/html",
+        "text/html",
+        "text/plain",
+        "text/css",
+        "httpd/unix-directory",
+        "send-as-is",
+        "imap-file",
+        "type-map",
+        "image/gif",
+    ]);
+    format!("{of} {}{}", program(choice), choice.one(&["", "", " virtual"]))
+}
+
+/// A path that requests are passed to: its folder has files of the same names as others.
+fn program(choice: &mut Choice) -> String {
+    match choice.random.below(3) {
+        0 => choice.word(&["/d", "/al", "/docs", "/a.txt", "/d/", "/nope"]),
+        _ => quoted(&choice.path()),
+    }
+}
 
 fn alias(choice: &mut Choice) -> String {
     let from = match choice.random.below(3) {

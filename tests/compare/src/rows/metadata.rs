@@ -61,7 +61,58 @@ pub const ROWS: &[Row] = &[
     row("filter", "FilterChain", Filter, DIRECTORY, 1, |choice| {
         choice.word(&["zip", "+zip", "-zip", "!"])
     }),
+    row("request", "KeptBodySize", Filter, SECTION, 2, |choice| {
+        choice.word(&["0", "1", "3", "10", "1000"])
+    }),
+    row("expires", "ExpiresActive", Filter, ALL, 4, |choice| choice.word(&["On", "On", "Off"])),
+    row("expires", "ExpiresDefault", Filter, ALL, 4, lifetime),
+    row("expires", "ExpiresByType", Filter, ALL, 4, |choice| {
+        let of = choice.one(&["text/html", "text/*", "TEXT/plain", "image/png", "*/*", "text/css"]);
+        format!("{of} {}", lifetime(choice))
+    }),
+    row("cern_meta", "MetaFiles", Fixup, ALL, 2, |choice| choice.word(&["On", "On", "Off"])),
+    row("cern_meta", "MetaDir", Fixup, ALL, 2, |choice| {
+        choice.word(&[".", ".", ".web", "d", "nope", ".."])
+    }),
+    row("cern_meta", "MetaSuffix", Fixup, ALL, 2, |choice| {
+        choice.word(&[".meta", ".m", ".m", ".txt", ".en"])
+    }),
+    row("usertrack", "CookieTracking", Fixup, ALL, 2, |choice| choice.word(&["On", "On", "Off"])),
+    row("usertrack", "CookieName", Fixup, ALL, 2, |choice| {
+        choice.word(&["Apache", "Track", "a", "b.c"])
+    }),
+    row("usertrack", "CookieDomain", Fixup, ALL, 2, |choice| {
+        choice.word(&[".example.test", ".a.b.c", ".x.test"])
+    }),
+    // Not in an `.htaccess`, as docs/refused.md says ("`CookieExpires` of an `.htaccess`").
+    row("usertrack", "CookieExpires", Fixup, SERVER | SECTION, 2, |choice| {
+        choice.word(&["3600", "\"2 weeks 3 days\"", "0", "\"1 year\"", "\"plus 1 month\""])
+    }),
+    row("usertrack", "CookieHTTPOnly", Fixup, ALL, 1, |choice| choice.word(&["On", "On", "Off"])),
+    row("usertrack", "CookieSecure", Fixup, ALL, 1, |choice| choice.word(&["On", "On", "Off"])),
+    row("usertrack", "CookieSameSite", Fixup, ALL, 2, |choice| {
+        choice.word(&["None", "Lax", "Strict", "lax"])
+    }),
+    row("usertrack", "CookieStyle", Fixup, ALL, 2, |choice| {
+        choice.word(&["Netscape", "Cookie", "Cookie2", "RFC2109", "rfc2965"])
+    }),
 ];
+
+/// When something expires.
+pub fn lifetime(choice: &mut Choice) -> String {
+    choice.word(&[
+        "A0",
+        "A3600",
+        "M60",
+        "M2000000000",
+        "\"access plus 1 month\"",
+        "\"now 1 day 2 hours\"",
+        "\"modification plus 60 years\"",
+        "\"access 3 weeks\"",
+        "\"modification 20 years 5 minutes 1 second\"",
+        "A-60",
+    ])
+}
 
 /// Names of response fields.
 const FIELDS: [&str; 20] = [

@@ -1,0 +1,46 @@
+//! Values that are new with each request: identifiers of requests and of clients, and times. They
+//! are masked on both sides, as `mask` lines do in test files.
+
+use crate::site::Site;
+
+/// A directive or a word of a site that brings such values, their pattern, and what replaces it.
+const MASKS: [(&[&str], &str, &str); 5] = [
+    // mod_unique_id, also for mod_log_forensic.
+    (&["ForensicLog"], r"^\| ([+-])[A-Za-z0-9@_-]{27}", "| ${1}UNIQUE-ID"),
+    (&["UNIQUE_ID", "forensic-id"], "[A-Za-z0-9@_-]{27}", "UNIQUE-ID"),
+    // mod_usertrack: the cookie, and the end of its life.
+    (&["CookieTracking", "{cookie}"], r"[0-9a-f]{1,8}\.[0-9a-f]{10,16}", "COOKIE"),
+    (&["CookieExpires"], r"expires=\w{3}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT", "expires=DATE"),
+    // Of an error log, only the messages of mod_log_debug are compared.
+    (&["ErrorLog"], r"^\| \[TIME\] \[(?:[^l]|l[^o]|lo[^g]|log[^_]|log_[^d]).*$", "<deleted>"),
+];
+
+/// The masks of sites that are served together: the first one responds to requests without a host.
+pub fn masks<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<(String, String)> {
+    let mut has = [false; MASKS.len()];
+    for site in sites {
+        site.walk(&mut |node| {
+            for ((words, _, _), has) in MASKS.iter().zip(&mut has) {
+                *has |= words.iter().any(|word| node.name == *word || node.words.contains(word));
+            }
+        });
+    }
+    let masks = MASKS.iter().zip(has).filter(|(_, has)| *has);
+    masks.map(|((_, pattern, with), _)| ((*pattern).to_owned(), (*with).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::masks;
+    use crate::site::{Node, Site};
+
+    #[test]
+    fn a_site_has_the_masks_of_its_directives() {
+        let of =
+            |nodes: Vec<Node>| masks(std::iter::once(&Site { config: nodes, ..Site::default() }));
+        assert!(of(vec![Node::directive("Options", "All")]).is_empty());
+        let inner = vec![Node::directive("Header", "set X-Id \"%{UNIQUE_ID}e\"")];
+        assert_eq!(of(vec![Node::section("Location", "/", inner)])[0].1, "UNIQUE-ID");
+        assert_eq!(of(vec![Node::directive("CookieTracking", "On")])[0].1, "COOKIE");
+    }
+}
