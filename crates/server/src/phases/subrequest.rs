@@ -61,9 +61,7 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
     let run = async {
         match process::run_all(request, Phase::PostReadRequest).await {
             Verdict::Ok => {
-                if let Some(given) = given {
-                    request.keep(given);
-                }
+                given.into_iter().for_each(|given| request.keep(given));
                 process::process(request).await
             }
             decided => decided,
