@@ -126,6 +126,8 @@ class Block(Model):
     busy: int = Field(default=0, ge=0, le=64)
     # The server's CPU quota, in CPUs; 0: no quota.
     quota: float = Field(default=0.0, ge=0.0)
+    # RewriteRule lines of the host, each with a redirect.
+    redirects: int = Field(default=0, ge=0, le=10_000)
     # SetEnvIf lines that each request is matched with.
     rules: int = Field(default=0, ge=0, le=10_000)
     quick: Changes = Field(default_factory=Changes)
@@ -266,6 +268,7 @@ def _selectors(spec: Spec) -> Iterator[tuple[dict[str, Value], Place]]:
     for number, target in enumerate(spec.targets):
         yield target.of, ("targets", number, "of")
         yield target.to, ("targets", number, "to")
+        yield target.above, ("targets", number, "above")
 
 
 def _values(spec: Spec, name: str) -> list[Value]:

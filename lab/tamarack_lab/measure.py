@@ -126,7 +126,7 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
         log=cell.log != "off", htaccess=cell.htaccess != "none", asks=cell.asks,
         page=cell.page,
         clients=max(cell.concurrency, idle), profile=cell.block.profile,
-        prespawned=cell.block.prespawned, rules=cell.block.rules, quota=cell.block.quota, affinity=cell.affinity, feature=cell.feature,
+        prespawned=cell.block.prespawned, rules=cell.block.rules, redirects=cell.block.redirects, quota=cell.block.quota, affinity=cell.affinity, feature=cell.feature,
         slower_ns=stage.slower_ns.get(cell.server, 0))
     server = stage.kinds[cell.server](setup)
     try:

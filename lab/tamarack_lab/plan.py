@@ -115,7 +115,7 @@ class Chosen:
                 and (not self.scenarios or cell.block.scenario in self.scenarios)
                 and (not self.judged or any(
                     _fits(cell, side) for target in spec.targets
-                    for side in (target.of, target.to) if side)))
+                    for side in (target.of, target.to, target.above) if side)))
 
 
 def make(spec: Spec, kinds: dict[str, type[Server]], quick: bool, cpus: int, side_cpus: int,

@@ -170,6 +170,8 @@ class Target(Model):
     # Cells as in Published: each names one.
     of: dict[str, Value]
     to: dict[str, Value] = Field(default_factory=dict)
+    # What `of` takes more than this one counts, not the whole.
+    above: dict[str, Value] = Field(default_factory=dict)
     # One of the two.
     most: float | None = None
     least: float | None = None

@@ -14,7 +14,7 @@ FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
 # The names that an experiment may request.
 PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
-         "private", "many", "many-8k", "hosts", "aliases")
+         "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases")
 # Created only for runs that request them: each is thousands of files.
 LARGE = frozenset({"many", "many-8k", "hosts", "aliases"})
 # Sizes of the pages of "mixed": from small icons to a picture, as on a site.
@@ -26,6 +26,7 @@ SITE_FOLDERS, SITE_SUBFOLDERS, SITE_FILES = 10, 5, 2_000
 MANY_FILES, MANY_KIB = 60_000, {"many": 1, "many-8k": 8}
 HOSTS = 5_000
 PRIVATE_FILES = 100
+RULES_FILES, REDIRECTS, POSTS = 500, 100, 500
 # A page that is worth compressing.
 TEXT_BYTES = 8 * 1024
 SYLLABLES = ("ta", "ma", "rack", "larch", "ser", "ver", "page", "the", "of", "and")
@@ -42,6 +43,16 @@ SSI = """\
 </body></html>
 """
 PART = "<p>included</p>\n"
+# The rules of WordPress, after those of a site that has moved often.
+RULES = """\
+RewriteEngine On
+{redirects}RewriteRule .* - [E=HTTP_AUTHORIZATION:%{{HTTP:Authorization}}]
+RewriteBase /rules/
+RewriteRule ^index\\.php$ - [L]
+RewriteCond %{{REQUEST_FILENAME}} !-f
+RewriteCond %{{REQUEST_FILENAME}} !-d
+RewriteRule . /rules/index.php [L]
+"""
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,7 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "text": (_file(documents, "/text.html", _prose(chance, TEXT_BYTES)),),
         "private": _files(documents, chance, "/private", PRIVATE_FILES),
     }
+    pages |= _rules(documents, chance)
     pages |= {name: _large(name, documents, chance) for name in sorted(large)}
     # Two .htaccess files that take part in the merge and don't change the response.
     (documents / "one/two/.htaccess").write_text("DirectoryIndex index.html\n")
@@ -175,6 +187,20 @@ def _files(documents: Path, chance: random.Random, root: str, count: int) -> tup
     folders = _folders(root)
     return tuple(_file(documents, f"{folders[number % len(folders)]}/page-{number:05}.html",
                        _text(chance, 1024)) for number in range(count))
+
+
+def _rules(documents: Path, chance: random.Random) -> dict[str, tuple[Page, ...]]:
+    """A folder with rules: its files, its redirects, and names for which the rules have a page."""
+    files = _files(documents, chance, "/rules", RULES_FILES)
+    index = _file(documents, "/rules/index.php", _text(chance, 1024))
+    redirects = "".join(f"RewriteRule ^old/page-{number:03}$ /rules/new-{number:03} [R=301,L]\n"
+                        for number in range(REDIRECTS))
+    (documents / "rules/.htaccess").write_text(RULES.format(redirects=redirects))
+    return {
+        "rules": files,
+        "moved": tuple(Page(f"/rules/old/page-{number:03}", None) for number in range(REDIRECTS)),
+        "posts": tuple(Page(f"/rules/post-{number:05}", index.body) for number in range(POSTS)),
+    }
 
 
 def _large(name: str, documents: Path, chance: random.Random) -> tuple[Page, ...]:

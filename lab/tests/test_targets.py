@@ -62,6 +62,11 @@ def test_differences_values_and_lower_limits() -> None:
     less = Target(form="difference", of=dict(PEER), to=dict(OURS), most=0.5)
     assert judged(less, ours, peer)[0] == ("met", "−0.4 µs (−0.4 µs to −0.4 µs)")
     bytes_of: Metric = "bytes_per_connection"
+    far = {"server": "h2o", "scenario": "a"}
+    above = Target(of=dict(OURS), above=dict(PEER), to=far, most=0.1)
+    assert judged(above, ours, peer, cell("h2o", [5.0] * 10))[0] == (
+        "met", "0.08 (0.08 to 0.08)")
+    assert not judged(above, ours, cell("h2o", [5.0] * 10))
     value = Target(form="value", metric=bytes_of, of=dict(OURS), most=10)
     assert judged(value, ours)[0][0] == "MISSED"
     least = Target(of=dict(OURS), to=dict(PEER), least=1.05)

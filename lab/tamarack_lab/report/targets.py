@@ -42,8 +42,10 @@ def judge(experiment: Experiment) -> list[Verdict]:
     for target in experiment.targets:
         of = next(iter(matching(experiment, target.of)), None)
         to = next(iter(matching(experiment, target.to)), None) if target.to else None
-        if of is not None and (to is not None or not target.to):
-            found.append(_verdict(experiment, target, of, to))
+        above = next(iter(matching(experiment, target.above)), None) if target.above else None
+        are_there = (to is not None or not target.to) and (above is not None or not target.above)
+        if of is not None and are_there:
+            found.append(_verdict(experiment, target, of, to, above))
     return found
 
 
@@ -72,16 +74,17 @@ def _said(one: Verdict) -> str:
     return f"{one.state}: {one.why}" if one.why else one.state
 
 
-def _verdict(experiment: Experiment, target: Target, of: Cell, to: Cell | None) -> Verdict:
-    what, limit = _words(target, of, to), _limit(target)
-    for cell, state in ((of, "MISSED"), (to, "open")):
+def _verdict(experiment: Experiment, target: Target, of: Cell, to: Cell | None,
+             above: Cell | None) -> Verdict:
+    what, limit = _words(target, of, to, above), _limit(target)
+    for cell, state in ((of, "MISSED"), (above, "MISSED"), (to, "open")):
         if cell is not None and cell.status == "marked":
             # A figure of ours with errors proves nothing; without a peer nothing is judged.
             absent = cell.reason.startswith("absent:") or not cell.samples and state == "open"
             judged: State = "MISSED" if state == "MISSED" and not absent else "open"
             return Verdict(experiment.name, what, limit, None, "–", judged,
                            f"{cell.label} is marked")
-    rounds = _rounds(target, of, to)
+    rounds = _rounds(target, of, to, above)
     if not rounds:
         return Verdict(experiment.name, what, limit, None, "–", "open", "not measured")
     found = statistics.interval(rounds)
@@ -94,9 +97,12 @@ def _verdict(experiment: Experiment, target: Target, of: Cell, to: Cell | None) 
                    "met" if _is_met(target, found.median) else "MISSED")
 
 
-def _rounds(target: Target, of: Cell, to: Cell | None) -> list[float]:
+def _rounds(target: Target, of: Cell, to: Cell | None, above: Cell | None) -> list[float]:
     """A value of each round: what the machine did meanwhile, it did to both sides."""
     ours, theirs = _by_start(of, target.metric), _by_start(to, target.metric) if to else {}
+    if above:
+        base = _by_start(above, target.metric)
+        ours = {start: ours[start] - base[start] for start in ours.keys() & base.keys()}
     if target.form == "value":
         return list(ours.values())
     both = [(ours[start], theirs[start]) for start in sorted(ours.keys() & theirs.keys())]
@@ -116,12 +122,13 @@ def _is_met(target: Target, median: float) -> bool:
     return target.least is not None and median >= target.least
 
 
-def _words(target: Target, of: Cell, to: Cell | None) -> str:
+def _words(target: Target, of: Cell, to: Cell | None, above: Cell | None) -> str:
     """ "mixed site: Tamarack event / nginx"."""
     metric = "" if target.metric == "cpu_us_per_request" else \
         f", {lower(MEANINGS[target.metric].title)}"
     other = f" {'/' if target.form == 'ratio' else '−'} {_other(of, to)}" if to else ""
-    return f"{place_of(of)}: {of.label}{other}{metric}"
+    more = f", above {_other(of, above)}" if above else ""
+    return f"{place_of(of)}: {of.label}{more}{other}{metric}"
 
 
 def _other(of: Cell, to: Cell) -> str:

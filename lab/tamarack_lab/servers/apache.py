@@ -30,7 +30,7 @@ TypesConfig {types}
 {pools}MaxConnectionsPerChild 0
 ListenBacklog 4096
 Timeout 60
-{affinity}{fair}{log}{rules}DocumentRoot {documents}
+{affinity}{fair}{log}{rules}{redirects}DocumentRoot {documents}
 <Directory />
     Options FollowSymLinks
     AllowOverride None
@@ -82,6 +82,11 @@ ExtendedStatus Off
 
 # One of a long list, as people have against robots.
 RULE = 'SetEnvIf User-Agent "Bad(bot|crawler|spider)[a-z]*{number}/[0-9.]+" robot\n'
+
+# Pages of a folder with rules.
+REWRITTEN = ("rules", "moved", "posts")
+# Of a host whose pages have moved.
+REDIRECT = "RewriteRule ^/old/page-{number:04}$ /new/{number:04} [R=301,L]\n"
 
 # As Debian's deflate.conf has it.
 GZIP = """\
@@ -171,6 +176,8 @@ class Apache(Server):
         names = [f"mpm_{self.shape}", *DEBIAN_SET]
         if self.setup.tls:
             names += ["socache_shmcb", "ssl"]
+        if self.setup.redirects or self.setup.page in REWRITTEN:
+            names.append("rewrite")
         extra = {"cgi": "cgi" if self.shape == "prefork" else "cgid", "ssi": "include",
                  "app": "wsgi"}
         if self.setup.feature in extra:
@@ -198,6 +205,7 @@ class Apache(Server):
             user="User www-data\nGroup www-data\n" if os.geteuid() == 0 else "",
             pools=pools.lines(self.shape, setup), affinity=self.affinity_lines(),
             rules="".join(RULE.format(number=number) for number in range(setup.rules)),
+            redirects=self._redirects(),
             fair=FAIR if setup.profile == "fit" else "",
             log=LOG.format(**words) if setup.log else "",
             override="All" if setup.htaccess else "None",
@@ -206,6 +214,12 @@ class Apache(Server):
         (setup.folder / "httpd.conf").write_text(text)
         return [self.path() or self.program, "-DFOREGROUND", "-f",
                 str(setup.folder / "httpd.conf")]
+
+    def _redirects(self) -> str:
+        if not self.setup.redirects:
+            return ""
+        return "RewriteEngine On\n" + "".join(
+            REDIRECT.format(number=number) for number in range(self.setup.redirects))
 
     def _hosts(self) -> str:
         """A section for each virtual host, which has names and sections where the page says so."""

@@ -68,6 +68,7 @@ class Setup:
     asks: str = "same"
     # Lines of SetEnvIf that are matched against each request.
     rules: int = 0
+    redirects: int = 0
     # CPUs' worth of time; 0: no limit.
     quota: float = 0.0
     # CPU time added to each response (a slowdown that --compare has to find).
