@@ -19,6 +19,7 @@ mod map;
 mod of_directory;
 mod of_server;
 mod pass;
+mod prefixes;
 mod random;
 mod redirect;
 mod rows;

@@ -123,12 +123,15 @@ impl<'r> Pass<'r> {
     /// [`Stop`]; if a match has to be made first, the pass is at its rule.
     pub fn seek(&mut self) -> Result<bool, Stop> {
         let names_each = self.scope.trace.names_each();
-        if !names_each {
+        let candidates = if names_each {
+            None
+        } else {
             self.take_subject();
-        }
+            Some(self.rules.candidates(&self.scope.subject))
+        };
         loop {
-            if !names_each {
-                self.at = self.rules.candidate(self.at, &self.scope.subject);
+            if let Some(candidates) = candidates {
+                self.at = candidates.from(self.at);
             }
             let Some(rule) = self.rules.get(self.at) else { return Ok(false) };
             let is_skipped = self.request.main.is_some()
