@@ -259,6 +259,15 @@ fn is_persistent(request: &Request) -> bool {
     !is_denied && (request.head.protocol >= 1001 || request.head.flags.has(HeadFlags::KEEP_ALIVE))
 }
 
+/// Whether a variable affects how responses are sent.
+pub fn has_connection_variable(request: &Request) -> bool {
+    CONNECTION_VARIABLES.iter().any(|name| request.env.contains(name))
+}
+
+/// The variables that are read for each response, cached or not.
+const CONNECTION_VARIABLES: [&[u8]; 4] =
+    [b"nokeepalive", b"force-no-vary", b"force-response-1.0", b"downgrade-1.0"];
+
 /// Whether the host's configuration keeps the connection open after `responses` of them.
 pub fn may_keep_alive(request: &Request, responses: u32, draining: bool) -> bool {
     let core = &request.host.core;

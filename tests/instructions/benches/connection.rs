@@ -8,8 +8,9 @@ use gungraun::{
 };
 use instructions::counts::{
     CONNECTION_FEW, CONNECTION_FOLDER, CONNECTION_MANY, CONNECTION_MISSING,
-    CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE, CONNECTION_UNLIKE, FEW, MANY,
-    server_limit,
+    CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE, CONNECTION_UNKNOWN,
+    CONNECTION_UNLIKE, FEW, HOST_UNKNOWN, MANY, RULES_FILE, RULES_PAGE, RULES_REDIRECT,
+    RULES_UNKNOWN, server_limit,
 };
 use instructions::rig::{Heads, Rig, Served};
 
@@ -37,6 +38,12 @@ fn finish(served: Served) {
 #[bench::not_modified(args = (MANY, Heads::NotModified), config = at_most(CONNECTION_NOT_MODIFIED))]
 #[bench::missing(args = (MANY, Heads::Missing), config = at_most(CONNECTION_MISSING))]
 #[bench::folder(args = (MANY, Heads::Folder), config = at_most(CONNECTION_FOLDER))]
+#[bench::unknown(args = (MANY, Heads::Unknown), config = at_most(CONNECTION_UNKNOWN))]
+#[bench::rules_file(args = (MANY, Heads::RulesFile), config = at_most(RULES_FILE))]
+#[bench::rules_redirect(args = (MANY, Heads::RulesRedirect), config = at_most(RULES_REDIRECT))]
+#[bench::rules_page(args = (MANY, Heads::RulesPage), config = at_most(RULES_PAGE))]
+#[bench::rules_unknown(args = (MANY, Heads::RulesUnknown), config = at_most(RULES_UNKNOWN))]
+#[bench::host_unknown(args = (MANY, Heads::HostUnknown), config = at_most(HOST_UNKNOWN))]
 fn keep_alive(rig: Rig) -> Served {
     rig.serve().expect("the loop runs")
 }

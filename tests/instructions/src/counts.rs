@@ -39,6 +39,24 @@ pub const CONNECTION_MISSING: u64 = 9_300_000;
 /// 301 for a folder without its slash.
 pub const CONNECTION_FOLDER: u64 = 9_280_000;
 
+/// 404 for names that were not requested before.
+pub const CONNECTION_UNKNOWN: u64 = 33_930_000;
+
+/// A file beside an `.htaccess` with the rules of WordPress and 100 redirects.
+pub const RULES_FILE: u64 = 11_300_000;
+
+/// One of those redirects.
+pub const RULES_REDIRECT: u64 = 11_320_000;
+
+/// The page that the rules have for a name that does not exist.
+pub const RULES_PAGE: u64 = 11_280_000;
+
+/// The same for names that were not requested before.
+pub const RULES_UNKNOWN: u64 = 117_460_000;
+
+/// [`CONNECTION_UNKNOWN`] of a host with 1,000 redirects.
+pub const HOST_UNKNOWN: u64 = 54_870_000;
+
 /// The requests of a short connection.
 pub const FEW: u32 = 3;
 

@@ -34,6 +34,18 @@ pub enum Heads {
     Missing,
     /// A folder without its slash: 301.
     Folder,
+    /// A name that does not exist, another each time: 404.
+    Unknown,
+    /// A file beside an `.htaccess` with the rules of WordPress and 100 redirects.
+    RulesFile,
+    /// One of those redirects: 301.
+    RulesRedirect,
+    /// A name that does not exist, for which the rules have a page.
+    RulesPage,
+    /// The same, another name each time.
+    RulesUnknown,
+    /// As `Unknown`, of a host with 1,000 redirects.
+    HostUnknown,
 }
 
 impl Heads {
@@ -42,6 +54,11 @@ impl Heads {
             Heads::Query => format!("/small.txt?ver={number:08}"),
             Heads::Missing => "/missing.txt".to_owned(),
             Heads::Folder => "/folder".to_owned(),
+            Heads::Unknown | Heads::HostUnknown => format!("/unknown-{number:08}"),
+            Heads::RulesFile => "/rules/small.txt".to_owned(),
+            Heads::RulesRedirect => "/rules/old/page-50".to_owned(),
+            Heads::RulesPage => "/rules/post".to_owned(),
+            Heads::RulesUnknown => format!("/rules/post-{number:08}"),
             _ => "/small.txt".to_owned(),
         };
         let field = match self {
@@ -55,13 +72,33 @@ impl Heads {
 
     fn status(self) -> &'static str {
         match self {
-            Heads::Same | Heads::Unlike | Heads::Query => "200",
             Heads::Range => "206",
             Heads::NotModified => "304",
-            Heads::Missing => "404",
-            Heads::Folder => "301",
+            Heads::Missing | Heads::Unknown | Heads::HostUnknown => "404",
+            Heads::Folder | Heads::RulesRedirect => "301",
+            _ => "200",
         }
     }
+
+    /// The lines of the host's own configuration.
+    fn configuration(self) -> String {
+        match self {
+            Heads::HostUnknown => format!("RewriteEngine On\n{}", redirects("^/old", 1000)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Rules of WordPress, which show `index.php` for names that do not exist.
+const WORDPRESS: &str = "RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\n\
+    RewriteBase /rules/\nRewriteRule ^index\\.php$ - [L]\n\
+    RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\n\
+    RewriteRule . /rules/index.php [L]\n";
+
+/// Rules that redirect pages below `start`.
+fn redirects(start: &str, count: usize) -> String {
+    let line = |number| format!("RewriteRule {start}/page-{number}$ /new/{number} [R=301,L]\n");
+    (0..count).map(line).collect()
 }
 
 /// Length of the requested file.
@@ -90,7 +127,7 @@ impl Rig {
     /// # Errors
     /// Files and sockets can't be created, or the configuration is invalid.
     pub fn new(requests: u32, heads: Heads) -> io::Result<Rig> {
-        let folder = folder()?;
+        let folder = folder(heads)?;
         let server = Arc::new(read(&folder)?);
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -142,21 +179,30 @@ impl Served {
 
 /// Creates a folder with the file and the configuration, where file watches are reliable: in memory
 /// if the system has such a folder, since the temporary one may be on an overlay.
-fn folder() -> io::Result<PathBuf> {
+fn folder(heads: Heads) -> io::Result<PathBuf> {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
     let folder = base.join(format!("tamarack-instructions-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("htdocs/folder"))?;
-    let file = folder.join("htdocs/small.txt");
-    std::fs::write(&file, vec![b'x'; FILE_BYTES])?;
-    let file = std::fs::File::options().write(true).open(file)?;
-    file.set_modified(SystemTime::now() - FILE_AGE)?;
+    for name in ["htdocs/folder", "htdocs/rules"] {
+        std::fs::create_dir_all(folder.join(name))?;
+    }
+    for name in ["htdocs/small.txt", "htdocs/rules/small.txt", "htdocs/rules/index.php"] {
+        let file = folder.join(name);
+        std::fs::write(&file, vec![b'x'; FILE_BYTES])?;
+        let file = std::fs::File::options().write(true).open(file)?;
+        file.set_modified(SystemTime::now() - FILE_AGE)?;
+    }
+    let rules = format!("RewriteEngine On\n{}{WORDPRESS}", redirects("^old", 100));
+    std::fs::write(folder.join("htdocs/rules/.htaccess"), rules)?;
     // Extended status notes a request once a millisecond, so the count would depend on the clock.
     let text = format!(
         "ServerRoot {folder}\nServerName localhost\nListen 127.0.0.1:8080\n\
          DocumentRoot {folder}/htdocs\nErrorLog {folder}/error.log\nLogLevel crit\n\
-         MaxKeepAliveRequests 0\nExtendedStatus Off\n\
-         <Directory />\nAllowOverride None\nRequire all granted\n</Directory>\n",
+         MaxKeepAliveRequests 0\nKeepAliveTimeout 60\nExtendedStatus Off\n\
+         <Directory />\nAllowOverride None\nRequire all granted\n</Directory>\n\
+         <Directory {folder}/htdocs/rules>\nAllowOverride All\nOptions FollowSymLinks\n\
+         </Directory>\n{}",
+        heads.configuration(),
         folder = folder.display()
     );
     std::fs::write(folder.join("httpd.conf"), text)?;

@@ -10,6 +10,9 @@ use super::texts::Text;
 impl CachedResponse {
     /// Fills in the properties of a request that this response was sent for, for the log.
     pub fn give_to(self: &Rc<Self>, request: &mut Request) {
+        for redirected in &self.redirected {
+            redirected.give_to(request);
+        }
         request.layer = self.layer.clone();
         request.plan = self.plan.clone();
         let copy = |text, to: &mut Vec<u8>| {
@@ -23,6 +26,7 @@ impl CachedResponse {
         request.handler = self.texts.find(Text::Handler).map(|text| text.to_vec().into());
         request.resource.file = self.file;
         request.tell_tls();
+        request.give_variables(&self.env);
         self.give_timed(request);
         request.give(self.clone());
     }

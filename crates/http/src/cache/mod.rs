@@ -3,6 +3,7 @@
 mod fields;
 mod given;
 mod recent;
+mod redirected;
 pub mod response;
 mod shared;
 mod store;

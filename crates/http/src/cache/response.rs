@@ -23,7 +23,9 @@ use server::files::validity::Validity;
 use server::plan::{Layer, Plan};
 use server::request::{CachedHead, FileInfo, Request};
 use server::variant_key::Inputs;
+use wire::Table;
 
+use super::redirected::Redirected;
 pub use super::store::{Fill, Limits, Lookup, PATH_LIMIT, RESPONSE_LIMIT, ResponseCache};
 use super::texts::{TEXTS, Text, Texts};
 use super::timed::TimedFields;
@@ -100,6 +102,10 @@ pub struct CachedResponse {
     pub plan: Rc<Plan>,
     /// The entry at the file's name.
     pub file: FileInfo,
+    /// The variables that the phases set, for logs.
+    pub(super) env: Table,
+    /// The requests that internal redirects replaced, for logs.
+    pub(super) redirected: Box<[Redirected]>,
     /// The status.
     pub status: u16,
     /// The value of `Content-Length` within the lines before the connection's own.
@@ -150,6 +156,8 @@ impl CachedResponse {
             plan: request.plan.clone(),
             texts: texts(request, &head, [sent.etag.as_deref(), tag]),
             file: request.resource.file,
+            env: request.own_variables(),
+            redirected: Redirected::all_before(request),
             status: request.response.status,
             length_at: length_at(&head.before),
             timed: TimedFields::find(request, &head.before)?,
@@ -245,7 +253,9 @@ impl CachedResponse {
         let validity = self.validity.as_ref().map_or(0, Validity::bytes);
         // Its configuration may no longer be in any loop's cache.
         let layer = self.layer.foreign_bytes();
-        content + self.texts.block.len() + validity + layer
+        let redirected: usize = self.redirected.iter().map(Redirected::bytes).sum();
+        let env = self.env.capacity_bytes();
+        content + self.texts.block.len() + env + redirected + validity + layer
     }
 }
 

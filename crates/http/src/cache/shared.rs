@@ -15,6 +15,7 @@ use server::engine::Engine;
 use server::plan::Place;
 use server::request::Request;
 use server::variant_key::{Inputs, VariantKeys};
+use wire::Table;
 
 use super::fields::{Reader, Writer};
 use super::response::{CachedResponse, Content};
@@ -78,6 +79,9 @@ impl CachedResponse {
     fn write(&self, out: &mut Writer) -> Option<()> {
         let content = self.in_memory()?;
         let dependencies = self.validity.as_ref()?.dependencies()?;
+        if !self.env.is_empty() || !self.redirected.is_empty() {
+            return None;
+        }
         out.number(Is::Response as u64);
         out.number(self.layer.common_id()?);
         out.number(dependencies.len() as u64);
@@ -134,6 +138,8 @@ impl CachedResponse {
             plan: plan.clone(),
             layer: layer.clone(),
             file,
+            env: Table::new(),
+            redirected: Box::default(),
             status,
             length_at,
             timed,

@@ -216,13 +216,13 @@ pub(super) async fn finish(
     if sent.outcome.is_ok() {
         sent.outcome = send_rest(connection, active, request, &reply).await;
     }
-    request.response.status = reply.status();
-    request.response.bytes_sent = reply.body_bytes();
     let has_log = !reply.cached.plan.phase(Phase::LogTransaction).is_empty();
     if has_log {
         request.traffic.first_byte_us = connection.engine.handle.clock().wall_us();
         give(request, &reply);
     }
+    request.response.status = reply.status();
+    request.response.bytes_sent = reply.body_bytes();
     connection.finish(request, &sent, has_log).await;
     sent.outcome.map(|()| sent.says_keep)
 }

@@ -103,7 +103,7 @@ fn obstacle(request: &Request, is_watched: bool) -> Option<&'static str> {
         _ if writes_log => "each request writes to the error log",
         _ if request.matching.has_undecided() => "a regular expression was not decided",
         _ if !is_kept => "responses with this status are not cached",
-        _ if !request.has_plain_env() => "variables are set, which the log may show",
+        _ if respond::has_connection_variable(request) => "a variable affects the connection",
         _ if !response.trailers_out.is_empty() => "the response has trailers",
         _ if response.no_cache => "a module forbids it",
         _ if request.user.is_some() => "the response is for one user",

@@ -53,10 +53,7 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
         log_limit(request, 124, depth - 1, "internal redirects");
         return Verdict::Status(500);
     }
-    let mut next = request.successor(uri);
-    next.depth.redirects = depth;
-    let prev = std::mem::replace(request, next);
-    request.prev = Some(Box::new(prev));
+    request.succeed(uri);
     let recorded = record(request, Kind::Request, uri);
     let run = async {
         match process::run_all(request, Phase::PostReadRequest).await {
@@ -69,6 +66,7 @@ async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -
     };
     let verdict = Box::pin(run).await;
     if let Verdict::Status(status) = verdict {
+        request.depends.pure &= errors::is_reusable(request, status);
         Box::pin(errors::die(request, status)).await;
     }
     if let Some(recorded) = recorded {
@@ -86,6 +84,7 @@ fn record(request: &Request, kind: Kind, name: &[u8]) -> Option<Begun> {
 /// Takes over the results of a subrequest without running anything again
 /// (`ap_internal_fast_redirect`).
 pub fn fast_redirect(request: &mut Request, sub: Request) {
+    request.depends_as(&sub);
     let of_input = sub.kept::<InputFilters>().cloned().unwrap_or_default();
     request.resource.uri = sub.resource.uri;
     request.resource.filename = sub.resource.filename;
@@ -102,8 +101,6 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.copy = sub.copy;
     request.response.no_cache = sub.response.no_cache;
     request.response.no_local_copy = sub.response.no_local_copy;
-    request.depends.pure &= sub.depends.pure;
-    request.depends_as(&sub.depends.variant_keys);
     overlay(&mut request.response.headers_out, sub.response.headers_out);
     overlay(&mut request.response.err_headers_out, sub.response.err_headers_out);
     request.adopt_filters(sub.response.filters, of_input);
@@ -227,8 +224,7 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     if let Some(recorded) = recorded {
         recorded.end(|event| event.outcome = outcome(sub));
     }
-    request.depends.pure &= sub.depends.pure;
-    request.depends_as(&sub.depends.variant_keys);
+    request.depends_as(sub);
     let looked_at = sub.depends.trace.take();
     request.take_trace(looked_at);
     if let Some(left) = sub.kept_mut::<LeftToMain>() {
@@ -286,6 +282,14 @@ fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {
 }
 
 impl Request {
+    /// Becomes a new request for `uri` (with query), whose `prev` is this one.
+    pub fn succeed(&mut self, uri: &[u8]) {
+        let mut next = self.successor(uri);
+        next.depth.redirects += 1;
+        let prev = std::mem::replace(self, next);
+        self.prev = Some(Box::new(prev));
+    }
+
     /// A new request for `uri` (with query) that replaces this one.
     fn successor(&mut self, uri: &[u8]) -> Request {
         let mut next = self.derived(uri);

@@ -287,9 +287,41 @@ impl Request {
         }
     }
 
-    /// Whether the variables are only those of [`Request::tell_tls`] and [`UNIQUE_ID`].
-    pub fn has_plain_env(&self) -> bool {
-        self.env.iter().all(|(name, _)| matches!(name, b"HTTPS" | b"SSL_TLS_SNI" | UNIQUE_ID))
+    /// The variables, except those of [`Request::tell_tls`], [`UNIQUE_ID`], and those that an
+    /// internal redirect has handed down.
+    pub fn own_variables(&self) -> Table {
+        let mut own = Table::new();
+        for (name, value) in self.env.iter() {
+            let is_told = name == UNIQUE_ID || self.is_told_by_tls(name, value);
+            if !is_told && !self.is_handed_down(name, value) {
+                own.add(name, value);
+            }
+        }
+        own
+    }
+
+    /// Sets variables, each with all its values.
+    pub fn give_variables(&mut self, variables: &Table) {
+        for (name, _) in variables.iter() {
+            self.env.unset(name);
+        }
+        self.env.extend(variables);
+    }
+
+    fn is_told_by_tls(&self, name: &[u8], value: &[u8]) -> bool {
+        let Some(tls) = &self.connection.tls else { return false };
+        match name {
+            b"HTTPS" => value == b"on",
+            b"SSL_TLS_SNI" => tls.server_name.as_deref().map(str::as_bytes) == Some(value),
+            _ => false,
+        }
+    }
+
+    fn is_handed_down(&self, name: &[u8], value: &[u8]) -> bool {
+        let (Some(prev), Some(rest)) = (&self.prev, name.strip_prefix(b"REDIRECT_")) else {
+            return false;
+        };
+        rest == b"STATUS" || prev.env.get(rest) == Some(value)
     }
 
     /// A module's directory configuration as merged for this request.

@@ -180,7 +180,7 @@ impl Request {
     }
 
     /// Notes that the response depends on parts of the request.
-    pub(crate) fn looks_at(&self, inputs: Inputs) {
+    pub fn looks_at(&self, inputs: Inputs) {
         self.depends.variant_keys.note(inputs);
     }
 
@@ -190,9 +190,11 @@ impl Request {
         self.looks_at(Inputs::RANGE);
     }
 
-    /// Declares that the response also depends on the variant keys of a subrequest.
-    pub(crate) fn depends_as(&mut self, other: &VariantKeys) {
-        self.depends.pure &= self.depends.variant_keys.join(other).is_some();
+    /// Declares that the response also depends on what another request, whose files are traced,
+    /// has looked at.
+    pub fn depends_as(&mut self, other: &Request) {
+        let fit = self.depends.variant_keys.join(&other.depends.variant_keys).is_some();
+        self.depends.pure &= fit && other.depends.pure;
     }
 }
 

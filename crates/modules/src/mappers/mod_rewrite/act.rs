@@ -99,9 +99,9 @@ impl<'r> Pass<'r> {
     }
 
     fn set_variable(&mut self, text: &[u8]) {
-        // A response from the cache would not be logged with it.
-        self.request.depends.pure = false;
         if let Some(name) = text.strip_prefix(b"!") {
+            // A response from the cache would be logged with a variable of the connection.
+            self.request.depends.pure = false;
             self.request.env.unset(name);
             self.request.make_decided(name);
             let name = BStr::new(name);

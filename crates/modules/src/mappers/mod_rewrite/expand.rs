@@ -15,7 +15,7 @@ use super::settings::{Directory, Settings};
 use super::template::{Part, Template};
 use super::trace::Trace;
 use super::variable::{LookAhead, Plain, Variable};
-use super::{Rewrite, value};
+use super::{Rewrite, input, value};
 
 /// The maximum number of bytes that one pass through rules may fill into templates. Results with a
 /// file name are limited further, but queries and variables that contain themselves would double
@@ -179,7 +179,7 @@ impl Scope<'_> {
         match variable {
             Variable::Nothing => {}
             Variable::Env(name) => {
-                request.depends.pure = false;
+                input::looks_at_variable(request, name);
                 if request.is_undecided(name) {
                     return Err(500);
                 }
@@ -216,7 +216,7 @@ impl Scope<'_> {
 
     /// Appends a header field; except for `Host`, an existing one counts for `Vary`.
     fn field(&mut self, request: &mut Request, name: &[u8], out: &mut Vec<u8>) {
-        request.depends.pure = false;
+        input::looks_at_field(request, name);
         let Some(value) = request.head.headers_in.get(name) else { return };
         out.extend_from_slice(value);
         if !name.eq_ignore_ascii_case(b"Host") {
@@ -247,6 +247,7 @@ impl Scope<'_> {
         };
         let start = out.len();
         self.variable(&mut sub, &ahead.variable, out).await?;
+        request.depends_as(&sub);
         let (path, name) = (BStr::new(&path), BStr::new(&ahead.name));
         let found = BStr::new(out.get(start..).unwrap_or_default());
         let line = format_args!("lookahead: path={path} var={name} -> val={found}");

@@ -13,6 +13,7 @@ mod cookie;
 mod expand;
 mod flags;
 mod holds;
+mod input;
 pub(crate) mod line;
 mod look_up;
 mod map;

@@ -128,6 +128,8 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
 
 /// Maps the result, a file or a path below `DocumentRoot`.
 fn local_path(pass: &mut Pass<'_>) -> Verdict {
+    // The database of users is not watched.
+    pass.request.depends.pure &= !pass.request.resource.filename.starts_with(b"/~");
     if let Some(found) = expand_tilde(&pass.request.resource.filename) {
         pass.request.resource.filename = found;
     }

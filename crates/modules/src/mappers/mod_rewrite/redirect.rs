@@ -4,6 +4,7 @@ use bstr::BStr;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::request::Request;
+use server::variant_key::Inputs;
 
 use super::Rewrite;
 use super::pass::Pass;
@@ -46,10 +47,14 @@ pub(super) fn end(request: &mut Request, status: u16) -> Verdict {
     Verdict::Status(status)
 }
 
-/// Whether the query has characters that are not allowed; logs that under `number`.
+/// Whether the query has characters that are not allowed; logs that under `number`. A client's can
+/// have them only if the protocol is not enforced strictly.
 pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
+    if !request.connection.base_host.core.strict_protocol() {
+        request.looks_at(Inputs::QUERY);
+    }
     let is_unsafe = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
-    let found = request.query().is_some_and(|args| args.iter().any(is_unsafe));
+    let found = request.own_query().is_some_and(|args| args.iter().any(is_unsafe));
     if found {
         let why = "Rewritten query string contains control characters or spaces";
         request.log::<Rewrite>(Level::Error, number, format_args!("{why}"));

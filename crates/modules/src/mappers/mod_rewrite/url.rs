@@ -5,6 +5,7 @@
 
 use conf::values::VirtualHostAddress;
 use server::request::Request;
+use server::variant_key::Inputs;
 use server::vhost;
 use wire::Method;
 
@@ -81,9 +82,12 @@ pub(super) fn escape(url: &[u8], scheme: Scheme) -> Vec<u8> {
 
 /// The path of a URL to the request's own host.
 pub(super) fn own_path(request: &Request, url: &[u8]) -> Option<Vec<u8>> {
-    let scheme = request.scheme().as_bytes();
-    let (start, rest) = url.split_at_checked(scheme.len())?;
-    let rest = rest.strip_prefix(b"://").filter(|_| start.eq_ignore_ascii_case(scheme))?;
+    scheme(url)?;
+    let own_scheme = request.scheme().as_bytes();
+    let (start, rest) = url.split_at_checked(own_scheme.len())?;
+    // Of a host with both, it depends on the connection.
+    request.looks_at(Inputs::AUTHORITY);
+    let rest = rest.strip_prefix(b"://").filter(|_| start.eq_ignore_ascii_case(own_scheme))?;
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b':')).unwrap_or(rest.len());
     let (host, rest) = rest.split_at_checked(end)?;
     let (port, path) = match rest.strip_prefix(b":") {

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use server::hostname;
 use server::request::{FileKind, Request};
+use server::variant_key::Inputs;
 
+use super::input;
 use super::variable::Plain;
 use crate::ssl::mod_ssl;
 
@@ -18,7 +20,7 @@ const API_VERSION: &[u8] = b"20120211:142";
 /// Appends the value of a name, if there is one. Notes in the request whether a response to it can
 /// be cached.
 pub(super) fn append(request: &mut Request, name: Plain, out: &mut Vec<u8>) {
-    request.depends.pure &= is_pure(name);
+    look(request, name);
     let value = match name {
         Plain::ApiVersion => Some(API_VERSION),
         Plain::AuthType => request.auth_type.as_deref().map(str::as_bytes),
@@ -69,22 +71,28 @@ fn append_made(request: &Request, name: Plain, out: &mut Vec<u8>) {
     };
 }
 
-/// Whether a name's value depends only on configuration, path, files and the query, which is noted.
-fn is_pure(name: Plain) -> bool {
-    matches!(
-        name,
+/// Notes what a name's value depends on besides configuration, path and files.
+fn look(request: &mut Request, name: Plain) {
+    match name {
         Plain::ApiVersion
-            | Plain::ContextDocumentRoot
-            | Plain::ContextPrefix
-            | Plain::DocumentRoot
-            | Plain::IsSubreq
-            | Plain::PathInfo
-            | Plain::QueryString
-            | Plain::RequestFilename
-            | Plain::RequestUri
-            | Plain::ServerAdmin
-            | Plain::ServerSoftware
-    )
+        | Plain::ContextDocumentRoot
+        | Plain::ContextPrefix
+        | Plain::DocumentRoot
+        | Plain::IsSubreq
+        | Plain::PathInfo
+        | Plain::RequestFilename
+        | Plain::RequestUri
+        | Plain::ServerAdmin
+        | Plain::ServerSoftware => {}
+        // Of requests whose responses are cached it is GET or HEAD, which are cached apart.
+        Plain::RequestMethod => {}
+        // They are noted where they are read.
+        Plain::QueryString | Plain::ServerName | Plain::ServerPort => {}
+        Plain::Https | Plain::RequestScheme => request.looks_at(Inputs::AUTHORITY),
+        Plain::ServerAddr => request.looks_at(Inputs::OWN_ADDRESS),
+        Plain::TheRequest => input::looks_at_request_line(request),
+        _ => request.depends.pure = false,
+    }
 }
 
 /// Looks up the client's name if it is wanted (`HostnameLookups`).

@@ -73,7 +73,6 @@ pub fn is_reusable(request: &Request, status: u16) -> bool {
     is_reusable_status(status)
         && matches!(document, None | Some(ErrorDocument::Default))
         && request.response.status == 200
-        && request.prev.is_none()
         && request.notes.iter().all(|(name, _)| NOTES_OF_MAPPING.contains(&name))
 }
 
