@@ -36,7 +36,11 @@ pub(super) fn answer(pass: &mut Pass<'_>, unescaped: bool, own_args: Option<&[u8
     let shown = BStr::new(&target);
     pass.line(Level::Trace1, format_args!("redirect to {shown} [REDIRECT/{status}]"));
     pass.request.resource.filename = target;
-    end(pass.request, status)
+    // Apache resets the request's status only if a rule has set one for redirects: not by `R=foo`.
+    match pass.status == status {
+        true => end(pass.request, status),
+        false => Verdict::Status(status),
+    }
 }
 
 /// Ends the request with a status that rules have decided. Of an error document it replaces the
