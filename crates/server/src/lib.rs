@@ -21,5 +21,7 @@ pub use config::{
 pub use engine::{digest, plan};
 pub use files::path;
 pub use log::sinks;
-pub use phases::{discard, errors, expr, handler, hostname, matching, process, subrequest, walk};
+pub use phases::{
+    discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, walk,
+};
 pub use request::{body, connection_info, dump, etag, read_policy, request_body, variant_key};

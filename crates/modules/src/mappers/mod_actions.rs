@@ -10,8 +10,8 @@ use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::merge::Overlay;
 use server::module::Module;
+use server::redirect;
 use server::request::{FileKind, Request};
-use server::subrequest;
 use wire::Method;
 
 /// `mod_actions.c`
@@ -136,5 +136,5 @@ async fn redirect(request: &mut Request, path: &[u8]) -> Verdict {
     let mut target = path.to_vec();
     wire::escape::path(&mut target, &request.resource.uri);
     let target = request.with_query(target);
-    subrequest::internal_redirect_handler(request, &target).await
+    redirect::internal_redirect_handler(request, &target).await
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::api::hooks::{Phase, Step, Verdict};
 use crate::log::Level;
 use crate::phases::process::run_all;
-use crate::phases::subrequest::GivenType;
+use crate::phases::redirect::GivenType;
 use crate::request::{FileKind, Request};
 
 /// Inserts filters and runs the handlers.

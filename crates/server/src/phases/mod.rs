@@ -8,6 +8,7 @@ pub mod hostname;
 mod lookup;
 pub mod matching;
 pub mod process;
+pub mod redirect;
 pub mod request_uri;
 pub mod subrequest;
 pub mod walk;

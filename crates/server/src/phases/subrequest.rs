@@ -1,7 +1,6 @@
-//! Requests that the server creates itself, internal redirects and subrequests, with their limits.
+//! Subrequests, with their limits, and requests of the server's own in general.
 //!
-//! Source: `ap_internal_redirect` (modules/http/http_request.c), `ap_sub_req_method_uri`,
-//! `ap_sub_req_lookup_file` (server/request.c).
+//! Source: `ap_sub_req_method_uri`, `ap_sub_req_lookup_file` (server/request.c).
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -10,11 +9,10 @@ use messages::Message;
 use wire::Table;
 use wire::method::Method;
 
-use crate::api::hooks::{Phase, Verdict};
+use crate::api::hooks::Verdict;
 use crate::explain::{Begun, Event, Kind};
 use crate::files::validity::Trace;
 use crate::log::Level;
-use crate::phases::errors;
 use crate::phases::process;
 use crate::phases::walk;
 use crate::request::etag::VariantsTag;
@@ -31,52 +29,8 @@ const TURN_LOOKUPS: u32 = 16;
 /// The default of `LimitInternalRecursion`: internal redirects, and nested subrequests.
 pub const RECURSION_LIMIT: u16 = 10;
 
-/// Responds with another URI of this server. Afterwards `request` is the new, completed request,
-/// and the old one is its `prev`. Returns [`Verdict::Done`], or a status if the limit is reached.
-pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
-    redirect(request, uri, None).await
-}
-
-/// Like [`internal_redirect`], for a program that processes the resource: if its response has no
-/// media type, it gets that of the resource (`ap_internal_redirect_handler`).
-pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
-    let media_type = request.response.content_type.clone();
-    redirect(request, uri, media_type.map(GivenType)).await
-}
-
-/// The media type of a response that has none of its own. No handler is chosen by it.
-pub(super) struct GivenType(pub Vec<u8>);
-
-async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -> Verdict {
-    let depth = request.depth.redirects + 1;
-    if depth > request.host.core.max_internal_redirects() {
-        log_limit(request, 124, depth - 1, "internal redirects");
-        return Verdict::Status(500);
-    }
-    request.succeed(uri);
-    let recorded = record(request, Kind::Request, uri);
-    let run = async {
-        match process::run_all(request, Phase::PostReadRequest).await {
-            Verdict::Ok => {
-                given.into_iter().for_each(|given| request.keep(given));
-                process::process(request).await
-            }
-            decided => decided,
-        }
-    };
-    let verdict = Box::pin(run).await;
-    if let Verdict::Status(status) = verdict {
-        request.depends.pure &= errors::is_reusable(request, status);
-        Box::pin(errors::die(request, status)).await;
-    }
-    if let Some(recorded) = recorded {
-        recorded.end(|event| event.outcome = request.response.status.to_string());
-    }
-    Verdict::Done
-}
-
 /// Begins a request of the server's own in a recording.
-fn record(request: &Request, kind: Kind, name: &[u8]) -> Option<Begun> {
+pub(super) fn record(request: &Request, kind: Kind, name: &[u8]) -> Option<Begun> {
     let recorder = request.engine.recording()?;
     Some(recorder.begin(Event::new(kind, String::from_utf8_lossy(name))))
 }
@@ -184,7 +138,8 @@ pub(super) fn child_for_file(request: &mut Request, name: &[u8]) -> Request {
     sub
 }
 
-fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
+/// Logs that a limit of `LimitInternalRecursion` is reached.
+pub(super) fn log_limit(request: &Request, number: u32, limit: u16, of: &str) {
     let why = format!(
         "Request exceeded the limit of {limit} {of} due to probable configuration error. Use \
          'LimitInternalRecursion' to increase the limit if necessary. Use 'LogLevel debug' to get \
@@ -282,49 +237,6 @@ fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {
 }
 
 impl Request {
-    /// Becomes a new request for `uri` (with query), whose `prev` is this one.
-    pub fn succeed(&mut self, uri: &[u8]) {
-        let mut next = self.successor(uri);
-        next.depth.redirects += 1;
-        let prev = std::mem::replace(self, next);
-        self.prev = Some(Box::new(prev));
-    }
-
-    /// A new request for `uri` (with query) that replaces this one.
-    fn successor(&mut self, uri: &[u8]) -> Request {
-        let mut next = self.derived(uri);
-        next.named_port = self.named_port;
-        next.head.method = self.head.method;
-        next.head.method_name = self.head.method_name.clone();
-        next.head.header_only = self.head.header_only;
-        next.main = self.main.clone();
-        next.traffic = self.traffic;
-        next.body_in = std::mem::take(&mut self.body_in);
-        next.depends.trace = self.depends.trace.take();
-        next.depends.pure = self.depends.pure;
-        next.depends.variant_keys = self.depends.variant_keys.clone();
-        next.response.status = self.response.status;
-        next.response.no_cache = self.response.no_cache;
-        next.response.no_local_copy = self.response.no_local_copy;
-        if self.notes.contains(b"redirect-keeps-vary")
-            && let Some(vary) = self.response.headers_out.get(b"Vary")
-        {
-            next.response.headers_out.set(b"Vary", vary);
-        }
-        if let Some(list) = self.kept::<VariantsTag>() {
-            next.keep(list.clone());
-        }
-        std::mem::swap(&mut next.response.err_headers_out, &mut self.response.err_headers_out);
-        for (name, value) in self.env.iter() {
-            next.env.set(&[b"REDIRECT_", name].concat(), value);
-        }
-        for name in self.undecided_variables() {
-            next.leave_undecided(&[b"REDIRECT_", name.as_slice()].concat());
-        }
-        next.env.set(b"REDIRECT_STATUS", self.response.status.to_string().as_bytes());
-        next
-    }
-
     /// A subrequest for `uri`.
     fn child(&mut self, uri: &[u8]) -> Request {
         let mut sub = self.derived(uri);
@@ -369,7 +281,8 @@ impl Request {
         }
     }
 
-    fn derived(&mut self, uri: &[u8]) -> Request {
+    /// A request of the server's own for `uri`, with what all of them have.
+    pub(super) fn derived(&mut self, uri: &[u8]) -> Request {
         let place = self.engine.plans.place(&self.host);
         let mut next = Request::blank(self.engine.clone(), self.connection.clone(), place);
         let (path, args) = match uri.iter().position(|byte| *byte == b'?') {

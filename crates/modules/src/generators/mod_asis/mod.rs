@@ -11,8 +11,8 @@ use server::body::Body;
 use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
 use server::log::Level;
 use server::module::Module;
+use server::redirect;
 use server::request::{FileKind, Request};
-use server::subrequest;
 use wire::Method;
 
 use document::{Document, Failure};
@@ -69,7 +69,7 @@ async fn respond(request: &mut Request) -> Verdict {
     let start = head::take(request, document.beginning());
     if let Some(target) = local_target(request) {
         request.response.status = 200;
-        return subrequest::internal_redirect_handler(request, &target).await;
+        return redirect::internal_redirect_handler(request, &target).await;
     }
     request.response.body =
         if request.head.header_only { Body::Empty } else { document.body(start) };

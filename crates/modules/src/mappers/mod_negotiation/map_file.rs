@@ -11,8 +11,8 @@ use server::etag::{self, VariantsTag};
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::path;
+use server::redirect;
 use server::request::{FileKind, Request};
-use server::subrequest;
 use wire::Method;
 use wire::conditional::{Validators, meets_conditions};
 
@@ -48,7 +48,7 @@ async fn answer(
         return send_body(request, best, start);
     }
     let target = redirect_target(request, &best.file_name);
-    Ok(subrequest::internal_redirect(request, &target).await)
+    Ok(redirect::internal_redirect(request, &target).await)
 }
 
 /// The URL of a variant, with the request's own path information and query.

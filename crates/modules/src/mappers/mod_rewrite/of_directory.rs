@@ -8,8 +8,8 @@ use bstr::BStr;
 use server::core::OptionFlags;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
+use server::redirect::internal_redirect;
 use server::request::Request;
-use server::subrequest;
 
 use super::of_server::has_ended;
 use super::pass::{Outcome, Pass};
@@ -218,7 +218,7 @@ pub(super) fn handle<'r>(_: Bound<'r, Rewrite>, request: &'r mut Request) -> Ste
         return Step::DECLINED;
     };
     let target = request.with_query(path.to_vec());
-    Step::Pending(Box::pin(async move { subrequest::internal_redirect(request, &target).await }))
+    Step::Pending(Box::pin(async move { internal_redirect(request, &target).await }))
 }
 
 /// The last hook of `fixups`: applies the type and handler of `T` and `H` (`hook_mimetype`).

@@ -18,7 +18,7 @@ use crate::log::Level;
 use crate::phases::discard::discard_body;
 use crate::phases::expr;
 use crate::phases::process;
-use crate::phases::subrequest;
+use crate::phases::redirect;
 use crate::request::Request;
 use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
@@ -159,7 +159,7 @@ async fn redirect(request: &mut Request, path: &[u8]) {
         // The document's handler must not read the body, which the error has made useless.
         request.body_in = BodyIn::default();
     }
-    let verdict = subrequest::internal_redirect(request, path).await;
+    let verdict = redirect::internal_redirect(request, path).await;
     if let crate::api::hooks::Verdict::Status(status) = verdict {
         let first = request.response.status;
         recursive(request, first, status).await;

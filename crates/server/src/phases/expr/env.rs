@@ -10,7 +10,7 @@ use pcre::{Captures, Later, Matched, Regex};
 
 use super::extension::{Extension, Extensions};
 use crate::phases::lookup;
-use crate::phases::subrequest::GivenType;
+use crate::phases::redirect::GivenType;
 use crate::request::{FileKind, Request};
 
 /// The request side of an evaluation.

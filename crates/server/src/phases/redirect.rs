@@ -1,0 +1,100 @@
+//! Internal redirects.
+//!
+//! Source: `ap_internal_redirect` (modules/http/http_request.c).
+
+use crate::api::hooks::{Phase, Verdict};
+use crate::explain::Kind;
+use crate::phases::errors;
+use crate::phases::process;
+use crate::phases::subrequest::{log_limit, record};
+use crate::request::Request;
+use crate::request::etag::VariantsTag;
+
+/// Responds with another URI of this server. Afterwards `request` is the new, completed request,
+/// and the old one is its `prev`. Returns [`Verdict::Done`], or a status if the limit is reached.
+pub async fn internal_redirect(request: &mut Request, uri: &[u8]) -> Verdict {
+    redirect(request, uri, None).await
+}
+
+/// Like [`internal_redirect`], for a program that processes the resource: if its response has no
+/// media type, it gets that of the resource (`ap_internal_redirect_handler`).
+pub async fn internal_redirect_handler(request: &mut Request, uri: &[u8]) -> Verdict {
+    let media_type = request.response.content_type.clone();
+    redirect(request, uri, media_type.map(GivenType)).await
+}
+
+/// The media type of a response that has none of its own. No handler is chosen by it.
+pub(super) struct GivenType(pub Vec<u8>);
+
+async fn redirect(request: &mut Request, uri: &[u8], given: Option<GivenType>) -> Verdict {
+    let depth = request.depth.redirects + 1;
+    if depth > request.host.core.max_internal_redirects() {
+        log_limit(request, 124, depth - 1, "internal redirects");
+        return Verdict::Status(500);
+    }
+    request.succeed(uri);
+    let recorded = record(request, Kind::Request, uri);
+    let run = async {
+        match process::run_all(request, Phase::PostReadRequest).await {
+            Verdict::Ok => {
+                given.into_iter().for_each(|given| request.keep(given));
+                process::process(request).await
+            }
+            decided => decided,
+        }
+    };
+    let verdict = Box::pin(run).await;
+    if let Verdict::Status(status) = verdict {
+        request.depends.pure &= errors::is_reusable(request, status);
+        Box::pin(errors::die(request, status)).await;
+    }
+    if let Some(recorded) = recorded {
+        recorded.end(|event| event.outcome = request.response.status.to_string());
+    }
+    Verdict::Done
+}
+
+impl Request {
+    /// Becomes a new request for `uri` (with query), whose `prev` is this one.
+    pub fn succeed(&mut self, uri: &[u8]) {
+        let mut next = self.successor(uri);
+        next.depth.redirects += 1;
+        let prev = std::mem::replace(self, next);
+        self.prev = Some(Box::new(prev));
+    }
+
+    /// A new request for `uri` (with query) that replaces this one.
+    fn successor(&mut self, uri: &[u8]) -> Request {
+        let mut next = self.derived(uri);
+        next.named_port = self.named_port;
+        next.head.method = self.head.method;
+        next.head.method_name = self.head.method_name.clone();
+        next.head.header_only = self.head.header_only;
+        next.main = self.main.clone();
+        next.traffic = self.traffic;
+        next.body_in = std::mem::take(&mut self.body_in);
+        next.depends.trace = self.depends.trace.take();
+        next.depends.pure = self.depends.pure;
+        next.depends.variant_keys = self.depends.variant_keys.clone();
+        next.response.status = self.response.status;
+        next.response.no_cache = self.response.no_cache;
+        next.response.no_local_copy = self.response.no_local_copy;
+        if self.notes.contains(b"redirect-keeps-vary")
+            && let Some(vary) = self.response.headers_out.get(b"Vary")
+        {
+            next.response.headers_out.set(b"Vary", vary);
+        }
+        if let Some(list) = self.kept::<VariantsTag>() {
+            next.keep(list.clone());
+        }
+        std::mem::swap(&mut next.response.err_headers_out, &mut self.response.err_headers_out);
+        for (name, value) in self.env.iter() {
+            next.env.set(&[b"REDIRECT_", name].concat(), value);
+        }
+        for name in self.undecided_variables() {
+            next.leave_undecided(&[b"REDIRECT_", name.as_slice()].concat());
+        }
+        next.env.set(b"REDIRECT_STATUS", self.response.status.to_string().as_bytes());
+        next
+    }
+}
