@@ -47,9 +47,9 @@ const WANTED: [Wanted; 9] = [
 /// The line that allows a difference because of the host that serves what names no host.
 const OF_DEFAULT: &str = "Asking for a client certificate within a connection";
 
-/// A request that can't be read belongs to the first host of the port, not to that of the handshake.
-/// If the first host wants a certificate, Apache asks for one before it serves its error document,
-/// and refuses clients that can't be asked again.
+/// A request that can't be read belongs to the first host of the port, not to that of the
+/// handshake. If the first host wants a certificate, Apache asks for one before it serves its error
+/// document, and refuses clients that can't be asked again.
 pub fn rule_of_default(
     default: &Site,
     apache: &[String],

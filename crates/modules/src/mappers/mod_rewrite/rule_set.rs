@@ -122,7 +122,8 @@ mod tests {
 
     /// Up to twelve pieces of a pattern, some of which make it wrong.
     const PIECES: &str = "\\^?([/ab.?*+|()\\\\^$\u{e9}]|a\\{2\\}|b\\{0\\}|a\\{0,1\\}|\\[ab\\]|\
-        \\[\\^/\\]|\\\\[dwQExKbB.]|\\\\x61|\\(\\?i\\)|\\(\\?:a|\\(\\?!a\\)|\\(\\?#x\\)|\\(\\*UTF\\)){0,12}";
+        \\[\\^/\\]|\\\\[dwQExKbB.]|\\\\x61|\\(\\?i\\)|\
+        \\(\\?:a|\\(\\?!a\\)|\\(\\?#x\\)|\\(\\*UTF\\)){0,12}";
 
     const SUBJECT: &str = "[/abAB.\u{e9}]{0,12}";
 
