@@ -1,4 +1,4 @@
-//! What a response costs: it is made again and again, and its phases are measured.
+//! What a response costs: it is made repeatedly, and its phases are measured.
 
 use std::time::{Duration, Instant};
 

@@ -45,6 +45,10 @@ pub struct Writer<'p> {
     pub places: &'p Places,
     /// Whether to unfold everything.
     pub verbose: bool,
+    /// The number of internal redirects that led here.
+    pub redirects: usize,
+    /// The most that there may be (`LimitInternalRecursion`).
+    pub redirects_limit: &'p str,
 }
 
 impl Row {
@@ -207,8 +211,10 @@ impl Writer<'_> {
     }
 
     fn redirect(self, event: &Event, depth: usize) -> Vec<Row> {
-        let mut rows = vec![Row::new(depth, "→", event.name.clone()).came_to("internal redirect")];
-        for group in self.groups(event) {
+        let inner = Writer { redirects: self.redirects + 1, ..self };
+        let count = format!("internal redirect {} of {}", inner.redirects, self.redirects_limit);
+        let mut rows = vec![Row::new(depth, "→", event.name.clone()).came_to(&count)];
+        for group in inner.groups(event) {
             rows.push(Row::new(depth + 1, group.name, ""));
             let deeper = |row: Row| Row { depth: row.depth + depth + 2, ..row };
             rows.extend(group.rows.into_iter().map(deeper));

@@ -6,8 +6,8 @@ use server::explain::Kind;
 
 use super::apache::Deviation;
 use super::cost::{self, Cost};
-use super::diff::{Difference, Line};
-use super::effective::Winner;
+use super::diff::{self, Difference};
+use super::effective::{Line, Winner};
 use super::places::{Place, Places};
 use super::report::Report;
 use super::rows::{self, Group, Row, Writer};
@@ -17,6 +17,8 @@ use crate::lint::Severity;
 pub const WIDTH: usize = 100;
 /// The column in which places begin, if there is room.
 const PLACE_COLUMN: usize = 58;
+/// The default of `LimitInternalRecursion`.
+const REDIRECTS_LIMIT: &str = "10";
 /// The heading of phases without a hook.
 const NOTHING_CONFIGURED: &str = "nothing configured";
 /// The width of labels.
@@ -59,7 +61,12 @@ pub fn write(report: &Report, places: &Places, style: Style) -> String {
 
 fn groups(report: &Report, places: &Places, style: Style) -> Vec<Group> {
     let verbose = style.verbose;
-    let mut groups = Writer { places, verbose }.groups(&report.event);
+    let is_limit = |line: &&Line| line.name.eq_ignore_ascii_case("LimitInternalRecursion");
+    let limit = report.lines.iter().rfind(is_limit);
+    let limit = limit.and_then(|line| line.args.split_ascii_whitespace().next());
+    let redirects_limit = limit.unwrap_or(REDIRECTS_LIMIT);
+    let writer = Writer { places, verbose, redirects: 0, redirects_limit };
+    let mut groups = writer.groups(&report.event);
     groups.extend(winners(report, style));
     groups.extend(deviations(report).filter(|_| style.as_apache));
     groups.push(fields(report));
@@ -69,7 +76,7 @@ fn groups(report: &Report, places: &Places, style: Style) -> Vec<Group> {
 
 /// The rows of a report with their headings, the verdict first; the phases without a hook are left
 /// out.
-pub fn lines(report: &Report, places: &Places) -> Vec<Line> {
+pub fn lines(report: &Report, places: &Places) -> Vec<diff::Line> {
     let target = report.location.as_deref().or(report.file.as_deref()).unwrap_or_default();
     let text = format!("{} {}  {target}", report.status, report.phrase);
     let verdict = Row { text, ..Row::default() };

@@ -148,7 +148,7 @@ fn status(report: &Report, places: &Places) -> String {
     if report.status == 404 && phase == "handler" && !has_log {
         let is_file = |event: &&Event| event.kind == Kind::Change && event.name == "file";
         let hooks = report.event.events.iter().filter(|event| event.kind == Kind::Hook);
-        let file = hooks.flat_map(|hook| &hook.events).filter(is_file).last();
+        let file = hooks.flat_map(|hook| &hook.events).rfind(is_file);
         if let Some(file) = file {
             let _ = writeln!(out, "    {} does not exist", file.outcome);
         }

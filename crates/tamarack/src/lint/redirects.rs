@@ -154,6 +154,6 @@ fn path_of(one: &Directive) -> Option<&str> {
 }
 
 fn root_of(directives: &[Directive]) -> Option<&str> {
-    let roots = directives.iter().filter(|one| one.name.eq_ignore_ascii_case("DocumentRoot"));
-    roots.last().map(|one| bare(&one.args).trim_end_matches('/'))
+    let mut roots = directives.iter().filter(|one| one.name.eq_ignore_ascii_case("DocumentRoot"));
+    roots.next_back().map(|one| bare(&one.args).trim_end_matches('/'))
 }

@@ -7,11 +7,17 @@ use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+mod picture;
 
 use blackbox::compare::{Rule, difference};
 use blackbox::place::Place;
 use blackbox::render::Renderer;
 use blackbox::testfile::{self, Item, TestFile};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 /// What differs from run to run.
 const MASKS: [(&str, &str); 6] = [
@@ -23,8 +29,12 @@ const MASKS: [(&str, &str); 6] = [
     ("\"runs\": [0-9]+", "\"runs\": *"),
 ];
 
+/// Tests that count the CPU time of all child processes run alone.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn transcripts_are_as_recorded() {
+    let _alone = ALONE.lock();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain");
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let mut failures = String::new();
@@ -88,4 +98,53 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, u64, i64, i64)> {
     }
     found.sort();
     found
+}
+
+/// The CPU time of a command about a configuration of so many rules and redirects, in an
+/// unoptimised build. A report that compares each line with each other takes half a minute.
+#[test]
+fn two_thousand_rules_are_read_once() {
+    const LIMIT: Duration = Duration::from_secs(4);
+    let _alone = ALONE.lock();
+    let mut text =
+        "# Many rules.\nmodules dir mime authz_core alias rewrite\n\nconfig\n".to_owned();
+    text.push_str("    RewriteEngine On\n");
+    for number in 0..2000 {
+        let _ = writeln!(text, "    RewriteCond %{{HTTP_HOST}} =host{number}");
+        let _ = writeln!(text, "    RewriteRule ^/page{number}/(.*)$ /new{number}/$1 [R=301,L]");
+        let _ = writeln!(text, "    Redirect /old{number}/x /target{number}");
+    }
+    text.push_str("\ntree\n    htdocs/index.html\n    | start\n\ncommand lint\n");
+    let file = blackbox::parse::parse(&text).unwrap();
+    let place = Place::build(&file, Path::new("")).unwrap();
+    for words in [&["lint"][..], &["explain", "http://localhost/old1999/x"]] {
+        let before = children_cpu_time();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarack"));
+        command.args(words).arg("-d").arg(&place.root).args(["-f", "conf/httpd.conf"]);
+        let output = command.current_dir(&place.root).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let took = children_cpu_time() - before;
+        assert!(took < LIMIT, "{words:?} took {took:?}");
+    }
+}
+
+fn children_cpu_time() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+    let micros = [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds());
+    Duration::from_micros(micros.iter().sum::<i64>().try_into().unwrap())
+}
+
+/// README's picture shows the first command of `picture.transcript`.
+#[test]
+fn the_picture_is_true() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = testfile::load(&folder.join("tests/explain/picture.transcript"), folder).unwrap();
+    let Some(Item::Command(block)) = file.items.first() else { panic!("no command") };
+    let shown = picture::of(&block.argument, &block.recorded);
+    let path = folder.join("../../docs/images/explain.svg");
+    if std::env::var_os("RECORD").is_some() {
+        std::fs::write(&path, &shown).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(written, shown, "RECORD=1 draws it again");
 }
