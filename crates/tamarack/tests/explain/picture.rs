@@ -25,7 +25,8 @@ pub fn of(argument: &str, recorded: &[String]) -> String {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"860\" height=\"{height}\" \
          viewBox=\"0 0 860 {height}\" role=\"img\" \
-         aria-label=\"tamarack explain: a 403, and the line that is responsible\">\n<style>{STYLE}</style>\n<rect x=\".5\" y=\".5\" width=\"859\" \
+         aria-label=\"tamarack explain: a 403, and the line that is responsible\">\n\
+         <style>{STYLE}</style>\n<rect x=\".5\" y=\".5\" width=\"859\" \
          height=\"{}\" rx=\"6\"/>\n",
         height - 1
     );
