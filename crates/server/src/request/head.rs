@@ -156,8 +156,11 @@ impl Request {
     }
 
     /// The protocol as received (`r->protocol`): `HTTP/0.9` if there was none, and `HTTP/1.0` if it
-    /// was invalid.
+    /// was invalid; `INCLUDED` in a subrequest.
     pub fn protocol_name(&self) -> Cow<'_, [u8]> {
+        if self.main.is_some() {
+            return b"INCLUDED".into();
+        }
         let words = self.head.request_line.rsplit(|byte| *byte == b' ');
         let mut words = words.filter(|word| !word.is_empty());
         let last = words.next();
