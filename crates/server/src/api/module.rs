@@ -29,8 +29,8 @@ pub trait Module: Sized + Send + Sync + 'static {
     type Server: Config;
     /// The configuration per directory (`create_dir_config`).
     type Dir: Config;
-    /// Whether it changes requests by being loaded, without a directive: a configuration that names
-    /// no modules at all does not have it.
+    /// Whether it changes requests or takes memory by being loaded, without a directive: a
+    /// configuration that names no modules at all does not have it.
     const ACTS_UNASKED: bool = false;
     /// Its directives, one row each.
     const DIRECTIVES: &'static [Row<Self>] = &[];

@@ -50,6 +50,8 @@ impl Module for Info {
     const FILE: &'static str = "mod_info.c";
     type Server = Settings;
     type Dir = ();
+    // It keeps all directives.
+    const ACTS_UNASKED: bool = true;
     const DIRECTIVES: &'static [Row<Info>] = &[Row::<Info>::new(
         "AddModuleInfo",
         Takes::Two(add_module_info),
