@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn every_row_and_section_comes_up() {
         let mut seen = HashSet::new();
-        for number in 0..300 {
+        for number in 0..600 {
             for case in batch(1, number) {
                 case.site.walk(&mut |node| {
                     seen.insert(node.name.clone());

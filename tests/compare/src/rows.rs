@@ -84,7 +84,7 @@ const fn row(
 }
 
 /// The modules of all sites.
-pub const MODULES: [&str; 36] = [
+pub const MODULES: [&str; 37] = [
     "access_compat",
     "actions",
     "alias",
@@ -110,6 +110,7 @@ pub const MODULES: [&str; 36] = [
     "log_forensic",
     "macro",
     "mime",
+    "mime_magic",
     "negotiation",
     "remoteip",
     "request",
