@@ -158,7 +158,7 @@ fn the_layout_of_the_source_distribution_starts_with_every_module() {
     });
     // Including cgid, which a condition loads.
     assert_eq!(count(&said, "AH20120"), missing.count() + 1, "{said}");
-    assert!(count(&said, "AH20120") > 80, "{said}");
+    assert!(count(&said, "AH20120") > 60, "{said}");
     assert!(said.contains("AH20121: ProxyHTMLLinks has no effect"), "{said}");
     assert_eq!(count(&said, "AH20122"), 1, "{said}");
     layout.start();
@@ -183,7 +183,7 @@ fn the_layout_of_the_container_image_starts() {
 fn the_layout_of_fedora_starts() {
     let mut layout = Layout::new("fedora", "etc/httpd");
     let said = layout.check();
-    assert!(said.contains("AH20121: MimeMagicFile has no effect"), "{said}");
+    assert!(!said.contains("MimeMagicFile"), "{said}");
     assert!(!said.contains("mod_systemd"), "{said}");
     layout.start();
     layout.assert_serves("/page.html");
