@@ -6,22 +6,31 @@
 #![forbid(unsafe_code)]
 
 pub mod accept;
+pub mod ajp;
+pub mod backend_request;
 pub mod chars;
 pub mod chunked;
 pub mod conditional;
 pub mod date;
 pub mod escape;
 pub mod etag;
+pub mod fastcgi;
 pub mod field_lines;
 pub mod host;
 pub mod list;
 pub mod method;
 pub mod proxy_protocol;
 pub mod range;
+#[cfg(test)]
+mod recorded_tests;
 pub mod request;
+pub mod response;
+pub mod scgi;
+pub mod script_head;
 pub mod status;
 pub mod table;
 pub mod uri;
+pub mod uwsgi;
 
 pub use host::RequestHost;
 pub use method::{Method, MethodRegistry, MethodSet};

@@ -166,6 +166,8 @@ impl Table {
 
     /// Appends all pairs of `other` (`apr_table_overlay` without the copy of the base).
     pub fn extend(&mut self, other: &Table) {
+        self.arena.reserve(other.arena.len().saturating_sub(other.dead));
+        self.entries.reserve(other.entries.len());
         for (key, value) in other.iter() {
             self.add(key, value);
         }

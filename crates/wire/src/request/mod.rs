@@ -11,6 +11,7 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fields::ends_chunked;
 pub use flags::HeadFlags;
 pub use parser::HeadParser;
 

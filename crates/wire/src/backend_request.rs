@@ -1,0 +1,261 @@
+//! The head of a request to an HTTP/1.1 backend, and its body's framing. Fields that end at this
+//! hop are left out, fields of the proxy are added or joined to those of the client.
+//!
+//! What is written is one request for a strict parser, whatever the fields are: bytes that could
+//! end a line or the head are refused.
+//!
+//! Source: `ap_proxy_create_hdrbrgd` (proxy_util.c) and `ap_proxy_http_prefetch`
+//! (mod_proxy_http.c). Chunks of the body are written by [`crate::chunked`].
+
+use crate::chars::{is_field_content, is_token_string, is_visible};
+use crate::request::Version;
+use crate::response::connection_tokens;
+use crate::table::Table;
+
+/// Most bytes of a head. Apache has no such limit.
+pub const HEAD_BYTES: usize = 1 << 20;
+
+/// How the backend finds the end of the request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestFraming {
+    /// There is no body, and the client announced none.
+    None,
+    /// `Content-Length`, bytes.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`; not with HTTP/1.0.
+    Chunked,
+}
+
+/// The `Connection` field; none with HTTP/1.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestConnection<'a> {
+    /// `Connection: Keep-Alive`
+    KeepAlive,
+    /// `Connection: close`
+    Close,
+    /// `Connection: Upgrade`, to this protocol.
+    Upgrade(&'a [u8]),
+}
+
+/// What a reverse proxy tells of its client (`ProxyAddHeaders`).
+#[derive(Clone, Copy, Debug)]
+pub struct Forwarded<'a> {
+    /// `X-Forwarded-For`: the client's address.
+    pub client: &'a [u8],
+    /// `X-Forwarded-Host`: the client's `Host`.
+    pub host: Option<&'a [u8]>,
+    /// `X-Forwarded-Server`: `ServerName`.
+    pub server: &'a [u8],
+}
+
+/// A request to a backend.
+#[derive(Clone, Copy, Debug)]
+pub struct BackendRequest<'a> {
+    /// The method's name.
+    pub method: &'a [u8],
+    /// The target: the path with the query, or the whole URL for another proxy.
+    pub target: &'a [u8],
+    /// HTTP/1.0 instead of 1.1 (`force-proxy-request-1.0`).
+    pub is_http10: bool,
+    /// `Host`: the backend's, or the client's with `ProxyPreserveHost`.
+    pub host: &'a [u8],
+    /// The proxy's part of `Via` (`ProxyVia`): see [`write_via`].
+    pub via: Option<&'a [u8]>,
+    /// The fields about the client.
+    pub forwarded: Option<Forwarded<'a>>,
+    /// How the body ends.
+    pub framing: RequestFraming,
+    /// The `Connection` field.
+    pub connection: RequestConnection<'a>,
+    /// `Expect: 100-Continue` of the proxy itself (`ping=`). The client's goes on in any case.
+    pub expects_continue: bool,
+    /// Leave out `Proxy-Authorization`: the user has authenticated here (not `Proxy-Chain-Auth`).
+    pub drops_authorization: bool,
+    /// Leave out `If-…`: a subrequest.
+    pub drops_conditions: bool,
+}
+
+/// Why a request can't be written. Nothing of it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestFault {
+    /// The method is not a token, or the target has blanks, control characters or a fragment.
+    #[error("request line to the backend is invalid")]
+    Line,
+    /// The name of a field is not a token, or its value has control characters.
+    #[error("header field to the backend is invalid")]
+    Field,
+    /// Chunks with HTTP/1.0.
+    #[error("chunked request body needs HTTP/1.1")]
+    Chunked,
+    /// The head exceeds [`HEAD_BYTES`].
+    #[error("request head to the backend exceeds {HEAD_BYTES} bytes")]
+    TooLarge,
+}
+
+/// Appends what a proxy adds to `Via`: `1.1 name:port`, and the software in parentheses with
+/// `ProxyVia Full`. The port is left out if it is the scheme's.
+pub fn write_via(
+    out: &mut Vec<u8>,
+    received: Version,
+    server: &[u8],
+    port: Option<u16>,
+    software: Option<&[u8]>,
+) {
+    let (major, minor) = (received.0 / 1000, received.0 % 1000);
+    out.extend_from_slice(format!("{major}.{minor} ").as_bytes());
+    out.extend_from_slice(server);
+    if let Some(port) = port {
+        out.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    if let Some(software) = software {
+        out.extend_from_slice(&[b" (", software, b")"].concat());
+    }
+}
+
+impl BackendRequest<'_> {
+    /// Appends the head, with `fields` of the client in their order. Fields of the same name should
+    /// have been joined, as those of [`crate::RequestHead`] are.
+    pub fn write(&self, out: &mut Vec<u8>, fields: &Table) -> Result<(), RequestFault> {
+        let start = out.len();
+        let mut head = Head { out, start };
+        let written = self.write_all(&mut head, fields);
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
+    }
+
+    fn write_all(&self, head: &mut Head<'_>, fields: &Table) -> Result<(), RequestFault> {
+        // A fragment is not sent, and Apache refuses requests with one (RFC 9112 section 3.2).
+        let is_sent = |byte: &u8| is_visible(*byte) && *byte != b'#';
+        let is_target = !self.target.is_empty() && self.target.iter().all(is_sent);
+        if !is_token_string(self.method) || !is_target {
+            return Err(RequestFault::Line);
+        }
+        if self.is_http10 && self.framing == RequestFraming::Chunked {
+            return Err(RequestFault::Chunked);
+        }
+        head.push(&[self.method, b" ", self.target])?;
+        head.push(&[if self.is_http10 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" }])?;
+        head.field(b"Host", &[self.host])?;
+        let mut added = self.added();
+        let has_connection = fields.contains(b"Connection");
+        for (name, value) in fields.iter() {
+            if self.drops(name) || (has_connection && is_named_by_connection(fields, name)) {
+                continue;
+            }
+            if name.eq_ignore_ascii_case(b"Expect") {
+                head.field(name, &[value])?;
+                added[1].1 = None;
+                continue;
+            }
+            let own = added.iter_mut().find(|(added, _)| added.eq_ignore_ascii_case(name));
+            match own.and_then(|(_, addition)| addition.take()) {
+                Some(addition) => head.field(name, &[value, b", ", addition])?,
+                None => head.field(name, &[value])?,
+            }
+        }
+        for (name, addition) in added {
+            if let Some(addition) = addition {
+                head.field(name, &[addition])?;
+            }
+        }
+        self.write_framing(head)?;
+        head.push(&[b"\r\n"])
+    }
+
+    /// The fields that are joined to the client's.
+    fn added(&self) -> [(&'static [u8], Option<&[u8]>); 5] {
+        let forwarded = self.forwarded.as_ref();
+        [
+            (b"Via", self.via),
+            (b"Expect", self.expects_continue.then_some(b"100-Continue")),
+            (b"X-Forwarded-For", forwarded.map(|forwarded| forwarded.client)),
+            (b"X-Forwarded-Host", forwarded.and_then(|forwarded| forwarded.host)),
+            (b"X-Forwarded-Server", forwarded.map(|forwarded| forwarded.server)),
+        ]
+    }
+
+    /// Whether a field of the client ends here.
+    fn drops(&self, name: &[u8]) -> bool {
+        const HOP: [&[u8]; 9] = [
+            b"Host",
+            b"Connection",
+            b"Keep-Alive",
+            b"TE",
+            b"Trailer",
+            b"Upgrade",
+            b"Proxy-Connection",
+            b"Transfer-Encoding",
+            b"Content-Length",
+        ];
+        const CONDITIONS: [&[u8]; 5] = [
+            b"If-Match",
+            b"If-Modified-Since",
+            b"If-None-Match",
+            b"If-Range",
+            b"If-Unmodified-Since",
+        ];
+        let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
+        HOP.iter().any(is)
+            || (self.drops_authorization && is(&b"Proxy-Authorization".as_slice()))
+            || (self.drops_conditions && CONDITIONS.iter().any(is))
+    }
+
+    fn write_framing(&self, head: &mut Head<'_>) -> Result<(), RequestFault> {
+        match self.framing {
+            RequestFraming::None => {}
+            RequestFraming::Length(length) => {
+                head.field(b"Content-Length", &[length.to_string().as_bytes()])?;
+            }
+            RequestFraming::Chunked => head.field(b"Transfer-Encoding", &[b"chunked"])?,
+        }
+        match self.connection {
+            _ if self.is_http10 => Ok(()),
+            RequestConnection::KeepAlive => head.field(b"Connection", &[b"Keep-Alive"]),
+            RequestConnection::Close => head.field(b"Connection", &[b"close"]),
+            RequestConnection::Upgrade(protocol) => {
+                head.field(b"Connection", &[b"Upgrade"])?;
+                head.field(b"Upgrade", &[protocol])
+            }
+        }
+    }
+}
+
+/// Whether the client's `Connection` names the field.
+fn is_named_by_connection(fields: &Table, name: &[u8]) -> bool {
+    fields
+        .get_all(b"Connection")
+        .any(|value| connection_tokens(value).any(|token| token.eq_ignore_ascii_case(name)))
+}
+
+/// A head that is being written.
+struct Head<'o> {
+    out: &'o mut Vec<u8>,
+    start: usize,
+}
+
+impl Head<'_> {
+    fn push(&mut self, parts: &[&[u8]]) -> Result<(), RequestFault> {
+        for part in parts {
+            if self.out.len() - self.start + part.len() > HEAD_BYTES {
+                return Err(RequestFault::TooLarge);
+            }
+            self.out.extend_from_slice(part);
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, name: &[u8], value: &[&[u8]]) -> Result<(), RequestFault> {
+        let is_valid = |part: &&[u8]| part.iter().all(|byte| is_field_content(*byte));
+        if !is_token_string(name) || !value.iter().all(is_valid) {
+            return Err(RequestFault::Field);
+        }
+        self.push(&[name, b": "])?;
+        self.push(value)?;
+        self.push(&[b"\r\n"])
+    }
+}
+
+#[cfg(test)]
+mod tests;
