@@ -110,22 +110,28 @@ pub fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, Str
 /// Whether a certificate is valid for the name: one of its DNS names or common names equals it or
 /// is a wildcard for it (`modssl_X509_match_name`).
 pub fn matches_name(certificate: &X509Certificate<'_>, name: &str) -> bool {
-    dns_names(certificate).into_iter().any(|pattern| {
-        if pattern.eq_ignore_ascii_case(name) {
-            return true;
+    dns_names(certificate).into_iter().any(|pattern| matches_pattern(pattern, name))
+}
+
+/// Whether a name equals `pattern`, or `pattern` is a wildcard for it.
+pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
+    if pattern.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    match (pattern.strip_prefix('*'), name.find('.').and_then(|dot| name.get(dot..))) {
+        (Some(suffix), Some(domain)) if suffix.starts_with('.') => {
+            suffix.eq_ignore_ascii_case(domain)
         }
-        match (pattern.strip_prefix('*'), name.find('.').and_then(|dot| name.get(dot..))) {
-            (Some(suffix), Some(domain)) if suffix.starts_with('.') => {
-                suffix.eq_ignore_ascii_case(domain)
-            }
-            _ => false,
-        }
-    })
+        _ => false,
+    }
 }
 
 /// Adds the authorities between a certificate and its root, without the root, as OpenSSL does for a
 /// certificate without a chain.
-fn complete(chain: &mut Vec<CertificateDer<'static>>, authorities: &[CertificateDer<'static>]) {
+pub(crate) fn complete(
+    chain: &mut Vec<CertificateDer<'static>>,
+    authorities: &[CertificateDer<'static>],
+) {
     for _ in 0..MAX_CHAIN {
         let next = chain.last().and_then(|last| {
             let last = parse(last).ok()?;
@@ -190,7 +196,8 @@ fn mismatch(pair: &Pair, id: &str, shown: &str) -> Finding {
     Finding::error(KEY, message).numbered(2565)
 }
 
-fn belongs(key: &dyn SigningKey, certificate: &X509Certificate<'_>) -> bool {
+/// Whether a key is that of a certificate.
+pub(crate) fn belongs(key: &dyn SigningKey, certificate: &X509Certificate<'_>) -> bool {
     let Some(public) = key.public_key() else { return true };
     let of_certificate = &certificate.public_key().subject_public_key.data;
     match SubjectPublicKeyInfo::from_der(&public) {

@@ -6,6 +6,7 @@
 //! uses authenticated encryption, so leaving one out never weakens anything.
 
 use rustls::SupportedCipherSuite;
+use rustls::crypto::CryptoProvider;
 
 use crate::Finding;
 
@@ -48,6 +49,43 @@ pub struct Choice {
     pub suites: Vec<SupportedCipherSuite>,
     /// Unavailable suites, and words without a meaning.
     pub findings: Vec<Finding>,
+}
+
+/// The cipher suites that a configuration asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Whether TLS 1.2 is spoken.
+    pub tls12: bool,
+    /// The cipher string for TLS 1.2. Default: [`DEFAULT`].
+    pub suites: Option<&'a str>,
+    /// The list for TLS 1.3. Default: OpenSSL's order.
+    pub suites_tls13: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// The provider with these suites alone. Unusable words, and lists of which nothing is left,
+    /// are appended to `findings`.
+    pub fn provider(self, findings: &mut Vec<Finding>) -> CryptoProvider {
+        let mut suites = match self.suites_tls13.map(tls13) {
+            Some(Ok(choice)) => {
+                findings.extend(choice.findings);
+                choice.suites
+            }
+            Some(Err(finding)) => {
+                findings.push(finding);
+                Vec::new()
+            }
+            None => tls13_default(),
+        };
+        let spec = self.suites.unwrap_or(DEFAULT);
+        let choice = tls12(spec);
+        findings.extend(choice.findings);
+        if self.tls12 && choice.suites.is_empty() {
+            findings.push(nothing_left(spec));
+        }
+        suites.extend(choice.suites);
+        CryptoProvider { cipher_suites: suites, ..crate::provider() }
+    }
 }
 
 /// Evaluates a cipher string for TLS 1.2. As in mod_ssl, anonymous, unencrypted and export suites

@@ -42,6 +42,11 @@ impl Finding {
         Self { severity: Severity::Info, directive, number: None, message: message.into() }
     }
 
+    /// Whether the configuration can't be used.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     /// The finding with Apache's log number.
     pub fn numbered(mut self, number: u16) -> Self {
         self.number = Some(number);

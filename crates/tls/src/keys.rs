@@ -85,6 +85,13 @@ pub fn needs_passphrase(text: &[u8]) -> bool {
     pem::blocks(text).iter().any(is_encrypted)
 }
 
+/// All keys of a PEM file that are not encrypted.
+pub fn all_plain(text: &[u8]) -> Vec<PrivateKeyDer<'static>> {
+    let blocks = pem::blocks(text).into_iter();
+    let keys = blocks.filter(|block| block.label.ends_with("PRIVATE KEY") && !is_encrypted(block));
+    keys.filter_map(|block| plain(&block.label, block.der).ok()).collect()
+}
+
 fn is_encrypted(block: &Block) -> bool {
     block.label == "ENCRYPTED PRIVATE KEY"
         || block.header("Proc-Type").is_some_and(|value| value.ends_with("ENCRYPTED"))

@@ -6,10 +6,12 @@
 
 pub mod certs;
 pub mod ciphers;
+pub mod client_config;
 pub mod finding;
 pub mod groups;
 pub mod keys;
 pub mod local;
+pub mod machine_certificates;
 pub mod ocsp;
 pub mod passphrase;
 pub mod pem;
@@ -17,6 +19,7 @@ pub mod protocols;
 pub mod resolver;
 pub mod revocation;
 pub mod server_config;
+pub mod server_verifier;
 pub mod sessions;
 pub mod stapling;
 pub mod tickets;

@@ -14,7 +14,7 @@ use crate::groups::Groups;
 use crate::passphrase::Passphrases;
 use crate::protocols::Protocols;
 use crate::resolver::HostCertificates;
-use crate::{Finding, Severity, ciphers, pem};
+use crate::{Finding, ciphers, pem};
 
 /// As OpenSSL: so many tickets after a TLS 1.3 handshake.
 const TLS13_TICKETS: usize = 2;
@@ -72,7 +72,7 @@ pub fn build(host: &HostTls, passphrases: &mut Passphrases<'_>) -> Result<BuiltH
     let mut findings = Vec::new();
     let provider = provider(host, &mut findings);
     let certificates = Arc::new(certificates(host, passphrases, &mut findings));
-    if findings.iter().any(|finding| finding.severity == Severity::Error) {
+    if findings.iter().any(Finding::is_error) {
         return Err(findings);
     }
     let builder = ServerConfig::builder_with_provider(Arc::new(provider))
@@ -108,27 +108,12 @@ fn settle(host: &HostTls, config: &mut ServerConfig) {
 }
 
 fn provider(host: &HostTls, findings: &mut Vec<Finding>) -> CryptoProvider {
-    let mut suites = match &host.cipher_suite_tls13 {
-        Some(spec) => match ciphers::tls13(spec) {
-            Ok(choice) => {
-                findings.extend(choice.findings);
-                choice.suites
-            }
-            Err(finding) => {
-                findings.push(finding);
-                Vec::new()
-            }
-        },
-        None => ciphers::tls13_default(),
+    let wanted = ciphers::Wanted {
+        tls12: host.protocols.tls12,
+        suites: host.cipher_suite.as_deref(),
+        suites_tls13: host.cipher_suite_tls13.as_deref(),
     };
-    let spec = host.cipher_suite.as_deref().unwrap_or(ciphers::DEFAULT);
-    let choice = ciphers::tls12(spec);
-    findings.extend(choice.findings);
-    if host.protocols.tls12 && choice.suites.is_empty() {
-        findings.push(ciphers::nothing_left(spec));
-    }
-    suites.extend(choice.suites);
-    let mut provider = CryptoProvider { cipher_suites: suites, ..crate::provider() };
+    let mut provider = wanted.provider(findings);
     if let Some(Groups(groups)) = &host.groups {
         provider.kx_groups.clone_from(groups);
     }

@@ -76,7 +76,8 @@ impl Locations {
         Ok(lists.collect())
     }
 
-    fn texts(
+    /// The contents of the files; in the folder, of those whose kind is `wanted`.
+    pub(crate) fn texts(
         &self,
         file_directive: &'static str,
         folder_directive: &'static str,

@@ -2,21 +2,21 @@
 //! result in the words of SSL_CLIENT_VERIFY.
 //! <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html#sslverifyclient>, `ssl_callback_SSLVerify`.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
-use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
-use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
-use x509_parser::time::ASN1Time;
+use rustls_pki_types::{CertificateDer, UnixTime};
+use webpki::KeyUsage;
 
 use crate::trust::{Locations, subjects};
-use crate::{Finding, certs, revocation};
+use crate::{Finding, revocation};
 
+mod chain;
 mod reason;
 
+pub(crate) use chain::{Chain, within_validity};
 pub use reason::Reason;
 
 /// The value of SSLVerifyClient. Default: none.
@@ -119,17 +119,8 @@ impl Verdict {
 #[derive(Debug)]
 pub struct ClientVerifier {
     mode: Mode,
-    depth: usize,
-    /// Self-issued authorities: a path ends there and nowhere else, as in OpenSSL.
-    roots: Vec<CertificateDer<'static>>,
-    anchors: Vec<TrustAnchor<'static>>,
-    /// Authorities that others issued: they complete a path, but do not end it.
-    between: Vec<CertificateDer<'static>>,
     names: Vec<DistinguishedName>,
-    lists: Vec<Vec<u8>>,
-    check: revocation::Check,
-    missing_list_is_well: bool,
-    algorithms: rustls::crypto::WebPkiSupportedAlgorithms,
+    chain: Chain,
 }
 
 impl ClientVerifier {
@@ -159,20 +150,13 @@ impl ClientVerifier {
         }
         let named = if settings.requested_names.is_empty() { &authorities } else { &requested };
         let names = subjects(named);
-        let (roots, between): (Vec<_>, Vec<_>) = authorities.into_iter().partition(is_self_issued);
-        let anchor = |root| webpki::anchor_from_trusted_cert(root).ok().map(|root| root.to_owned());
-        Ok(Some(Arc::new(Self {
-            mode: settings.mode,
-            depth: settings.depth,
-            anchors: roots.iter().filter_map(anchor).collect(),
-            roots,
-            between,
-            names,
+        let chain = Chain {
             lists,
             check: settings.revocation_check,
             missing_list_is_well: settings.missing_list_is_well,
-            algorithms: crate::provider().signature_verification_algorithms,
-        })))
+            ..Chain::new(KeyUsage::client_auth(), settings.depth, authorities)
+        };
+        Ok(Some(Arc::new(Self { mode: settings.mode, names, chain })))
     }
 
     /// The mode that the verifier was made for.
@@ -182,10 +166,11 @@ impl ClientVerifier {
 
     /// What binds a session to this verification, for [`crate::sessions::context`].
     pub fn fingerprint(&self) -> Vec<u8> {
-        let settings = format!("{:?} {} {:?}", self.mode, self.depth, self.check);
+        let chain = &self.chain;
+        let settings = format!("{:?} {} {:?}", self.mode, chain.depth, chain.check);
         let mut parts = vec![settings.into_bytes()];
-        parts.extend(self.roots.iter().chain(&self.between).map(|root| root.to_vec()));
-        parts.extend(self.lists.iter().cloned());
+        parts.extend(chain.roots.iter().chain(&chain.between).map(|root| root.to_vec()));
+        parts.extend(chain.lists.iter().cloned());
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         crate::sessions::context(&parts).to_vec()
     }
@@ -194,7 +179,7 @@ impl ClientVerifier {
     /// connection (also of a resumed one, at today's date) for SSL_CLIENT_VERIFY.
     pub fn judge(&self, presented: &[CertificateDer<'_>], now: UnixTime) -> Verdict {
         let Some((leaf, others)) = presented.split_first() else { return Verdict::Absent };
-        match self.path(leaf, others, now) {
+        match self.chain.path(leaf, others, now) {
             Ok(path) => Verdict::Trusted(path),
             Err(reason) => Verdict::Failed(reason),
         }
@@ -213,108 +198,6 @@ impl ClientVerifier {
             },
         }
     }
-
-    fn path(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<Vec<CertificateDer<'static>>, Reason> {
-        let time = i64::try_from(now.as_secs()).ok().and_then(|s| ASN1Time::from_timestamp(s).ok());
-        let time = time.ok_or(Reason::Malformed)?;
-        let parsed = certs::parse(leaf).map_err(|_| Reason::Malformed)?;
-        if parsed.validity().not_after < time {
-            return Err(Reason::Expired);
-        }
-        if parsed.validity().not_before > time {
-            return Err(Reason::NotYetValid);
-        }
-        if self.roots.iter().any(|root| root == leaf) {
-            return Ok(vec![leaf.clone().into_owned()]);
-        }
-        let path = self.build(leaf, others, now)?;
-        revocation::check(&path, &self.lists, self.check, self.missing_list_is_well, time)?;
-        Ok(path)
-    }
-
-    fn build(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<Vec<CertificateDer<'static>>, Reason> {
-        let entity = EndEntityCert::try_from(leaf).map_err(|error| Reason::of_webpki(&error))?;
-        let between: Vec<CertificateDer<'_>> =
-            others.iter().chain(&self.between).cloned().collect();
-        let too_long = Cell::new(false);
-        let within_depth = |path: &VerifiedPath<'_>| {
-            if path.intermediate_certificates().count() + 1 > self.depth {
-                too_long.set(true);
-                return Err(webpki::Error::MaximumPathDepthExceeded);
-            }
-            Ok(())
-        };
-        let verified = entity.verify_for_usage(
-            self.algorithms.all,
-            &self.anchors,
-            &between,
-            now,
-            KeyUsage::client_auth(),
-            None,
-            Some(&within_depth),
-        );
-        let path = match verified {
-            Ok(path) => path,
-            Err(_) if too_long.get() => return Err(Reason::ChainTooLong),
-            Err(webpki::Error::UnknownIssuer) => return Err(self.unknown(leaf, others)),
-            // webpki looks at this first; OpenSSL first looks for the issuer.
-            Err(webpki::Error::CaUsedAsEndEntity) if !self.knows_issuer(leaf, others) => {
-                return Err(self.unknown(leaf, others));
-            }
-            Err(error) => return Err(Reason::of_webpki(&error)),
-        };
-        let mut chain = vec![leaf.clone().into_owned()];
-        chain.extend(path.intermediate_certificates().map(|cert| cert.der().into_owned()));
-        let anchor = path.anchor();
-        let root = self.anchors.iter().zip(self.roots_of_anchors()).find(|(one, _)| *one == anchor);
-        chain.extend(root.map(|(_, root)| root.clone()));
-        Ok(chain)
-    }
-
-    /// The roots that became anchors, in the same order.
-    fn roots_of_anchors(&self) -> impl Iterator<Item = &CertificateDer<'static>> {
-        self.roots.iter().filter(|root| webpki::anchor_from_trusted_cert(root).is_ok())
-    }
-
-    /// What OpenSSL says of a path that ends nowhere.
-    fn unknown(&self, leaf: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Reason {
-        if is_self_issued(leaf) {
-            return Reason::SelfSigned;
-        }
-        if others.iter().any(is_self_issued) {
-            return Reason::SelfSignedInChain;
-        }
-        match self.knows_issuer(leaf, others) {
-            true => Reason::UnknownIssuer,
-            false => Reason::UnverifiableLeaf,
-        }
-    }
-
-    /// Whether a certificate with the name of the leaf's issuer is at hand, other than the leaf.
-    fn knows_issuer(&self, leaf: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> bool {
-        let Ok(parsed) = certs::parse(leaf) else { return false };
-        others.iter().chain(&self.between).chain(&self.roots).filter(|one| *one != leaf).any(
-            |one| {
-                certs::parse(one)
-                    .is_ok_and(|one| one.subject().as_raw() == parsed.issuer().as_raw())
-            },
-        )
-    }
-}
-
-fn is_self_issued(certificate: &CertificateDer<'_>) -> bool {
-    certs::parse(certificate)
-        .is_ok_and(|parsed| parsed.subject().as_raw() == parsed.issuer().as_raw())
 }
 
 fn revocation_findings(settings: &Settings, findings: &mut Vec<Finding>) -> Result<(), Finding> {
@@ -358,7 +241,7 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verdict = match self.path(end_entity, intermediates, now) {
+        let verdict = match self.chain.path(end_entity, intermediates, now) {
             Ok(path) => Verdict::Trusted(path),
             Err(reason) => Verdict::Failed(reason),
         };
@@ -376,7 +259,7 @@ impl ClientCertVerifier for ClientVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.algorithms)
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.chain.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -385,11 +268,11 @@ impl ClientCertVerifier for ClientVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.algorithms)
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.chain.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        self.chain.algorithms.supported_schemes()
     }
 }
 

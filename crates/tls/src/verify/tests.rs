@@ -45,21 +45,9 @@ fn client(
 }
 
 fn verifier(mode: Mode, depth: usize, authorities: &[&Authority]) -> ClientVerifier {
-    let (roots, between): (Vec<_>, Vec<_>) =
-        authorities.iter().map(|one| one.der.clone()).partition(is_self_issued);
-    let anchor = |root| webpki::anchor_from_trusted_cert(root).unwrap().to_owned();
-    ClientVerifier {
-        mode,
-        depth,
-        anchors: roots.iter().map(anchor).collect(),
-        roots,
-        between,
-        names: vec![],
-        lists: vec![],
-        check: revocation::Check::None,
-        missing_list_is_well: false,
-        algorithms: crate::provider().signature_verification_algorithms,
-    }
+    let authorities = authorities.iter().map(|one| one.der.clone()).collect();
+    let chain = Chain::new(KeyUsage::client_auth(), depth, authorities);
+    ClientVerifier { mode, names: vec![], chain }
 }
 
 fn verdict(verifier: &ClientVerifier, presented: &[CertificateDer<'static>]) -> String {
@@ -113,7 +101,7 @@ fn depth_counts_the_certificates_above() {
 fn depth_zero_is_for_known_self_signed_certificates() {
     let own = client(None, |_| ());
     let mut verifier = verifier(Mode::Require, 0, &[]);
-    verifier.roots = vec![own.clone()];
+    verifier.chain.roots = vec![own.clone()];
     assert_eq!(verdict(&verifier, &[own]), "SUCCESS");
 }
 
@@ -156,9 +144,9 @@ fn revocation_lists() {
     let (root, stranger) = (authority("root", None), authority("root", None));
     let mut verifier = verifier(Mode::Require, 1, &[&root]);
     let leaf = [client(Some(&root), |_| ())];
-    verifier.check = revocation::Check::Chain;
+    verifier.chain.check = revocation::Check::Chain;
     assert_eq!(verdict(&verifier, &leaf), "FAILED:unable to get certificate CRL");
-    verifier.missing_list_is_well = true;
+    verifier.chain.missing_list_is_well = true;
     assert_eq!(verdict(&verifier, &leaf), "SUCCESS");
     for (lists, expected) in [
         (vec![list(&root, &[78], HOURS)], "SUCCESS"),
@@ -166,7 +154,7 @@ fn revocation_lists() {
         (vec![list(&root, &[78], Duration::ZERO)], "FAILED:CRL has expired"),
         (vec![list(&stranger, &[77], HOURS)], "FAILED:CRL signature failure"),
     ] {
-        verifier.lists = lists;
+        verifier.chain.lists = lists;
         assert_eq!(verdict(&verifier, &leaf), expected);
     }
 }
@@ -211,8 +199,8 @@ fn lists_of_version_1() {
     std::fs::remove_dir_all(&folder).unwrap();
     for (by, expected) in [(&root, "revoked"), (&stranger, "CRL signature failure")] {
         let mut verifier = verifier(Mode::Require, 1, &[by]);
-        verifier.check = revocation::Check::Leaf;
-        verifier.lists = lists.clone();
+        verifier.chain.check = revocation::Check::Leaf;
+        verifier.chain.lists = lists.clone();
         assert!(verdict(&verifier, &[client(Some(by), |_| ())]).ends_with(expected));
     }
 }
