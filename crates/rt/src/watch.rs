@@ -1,10 +1,11 @@
 //! The file watch: a fact cached from the file system is valid for as long as the
 //! generations it was derived from do not change.
 //!
-//! A directory entry is watched as a pair: "name X in directory D" advances only by events for X
-//! and the few names that share its counter, or by events for D itself, so that a log file written
-//! in D invalidates little. A cached listing depends on the whole directory, which every event in
-//! it advances, or on its members, which advance when a name appears or vanishes.
+//! A directory entry is watched as a pair: "name X in directory D" advances only by events for X,
+//! or for D itself, so that a log file written in D invalidates little. Where facts depend on two
+//! names that share a counter, it advances by the events of all names that share it. A cached
+//! listing depends on the whole directory, which every event in it advances, or on its members,
+//! which advance when a name appears or vanishes.
 //!
 //! A cache entry is trustworthy if it is made in this order: watch; read the generations; stat,
 //! open and read; store the generations with the entry. A later use drains ([`Watcher::drain`],
@@ -33,7 +34,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
-use block::Block;
+use block::{Block, NameHash};
 pub use block::{NAME_CLASSES, class_of};
 use events::{Events, RECORD_BYTES_MAX};
 use generations::{GENERATION_WORDS, Generations};
@@ -162,7 +163,10 @@ impl Watcher {
     /// name is created, changed, removed or renamed, and by events on the directory itself. The
     /// name need not exist, as for an `.htaccess`. `None` if the directory is no longer watched.
     pub fn name_in(&self, directory: DirWatch, name: &[u8]) -> Option<(WatchId, u64)> {
-        self.depend_on(directory, directory.block.name(name))
+        let name = NameHash::of(name);
+        let slot = directory.block.name(name);
+        self.generations().depend_on_name(slot, name);
+        self.generation_in(directory, slot)
     }
 
     /// The counter of a whole directory: every event in it and on it advances the generation.
@@ -181,13 +185,20 @@ impl Watcher {
     pub fn classes_of(&self, directory: DirWatch) -> Option<[u64; NAME_CLASSES]> {
         let mut all = [0; NAME_CLASSES];
         for (class, generation) in all.iter_mut().enumerate() {
-            *generation = self.depend_on(directory, directory.block.class(class)?)?.1;
+            let slot = directory.block.class(class)?;
+            self.generations().depend_on_name(slot, NameHash::ALL);
+            *generation = self.generation_in(directory, slot)?.1;
         }
         Some(all)
     }
 
     fn depend_on(&self, directory: DirWatch, slot: u32) -> Option<(WatchId, u64)> {
         self.generations().depend_on(slot);
+        self.generation_in(directory, slot)
+    }
+
+    /// The generation of a counter that a fact depends on.
+    fn generation_in(&self, directory: DirWatch, slot: u32) -> Option<(WatchId, u64)> {
         let generation = self.generations().load(slot);
         self.is_watched(directory).then_some((WatchId(slot), generation))
     }
@@ -348,7 +359,7 @@ impl Watcher {
 
     #[inline]
     fn generations(&self) -> Generations<'_> {
-        Generations(self.memory.words().get(HEAD_WORDS + TABLE_WORDS..).unwrap_or_default())
+        Generations::new(self.memory.words().get(HEAD_WORDS + TABLE_WORDS..).unwrap_or_default())
     }
 
     /// A word of the head.

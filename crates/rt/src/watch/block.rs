@@ -1,9 +1,11 @@
 //! The counters of one watched directory, side by side.
 //!
 //! Names share a fixed number of counters by their hash: a directory takes the same memory for any
-//! number of names, and a change of one name invalidates a sixtieth of the others.
+//! number of names, and a change of one name invalidates at most a sixtieth of the others. Beside
+//! each counter is the name that facts depend on, if it is only one ([`NameHash`]): the events of
+//! other names do not advance it.
 
-/// Counters of one directory: 512 bytes.
+/// Counters of one directory: 512 bytes, and as many for the hashes of names.
 pub(super) const BLOCK_SLOTS: u32 = 64;
 /// The most directories: 4 MiB of counters.
 pub(super) const BLOCKS_MAX: usize = 8192;
@@ -52,9 +54,9 @@ impl Block {
         self.0 + USED
     }
 
-    /// Advances with every event for a name that has the same hash as `name`.
-    pub fn name(self, name: &[u8]) -> u32 {
-        self.0 + NAMES + hash(name) % (BLOCK_SLOTS - NAMES)
+    /// Advances with events for names that facts depend on, of those with the same class.
+    pub fn name(self, name: NameHash) -> u32 {
+        self.0 + NAMES + name.class()
     }
 
     /// The counter of one class of names; `None` beyond [`NAME_CLASSES`].
@@ -71,15 +73,46 @@ impl Block {
 
 /// The class of a name, below [`NAME_CLASSES`]: names of one class share their counter.
 pub fn class_of(name: &[u8]) -> usize {
-    hash(name) as usize % NAME_CLASSES
+    NameHash::of(name).class() as usize
 }
 
-/// FNV-1a, folded: names are short, and a collision costs a stat, not a stale response.
-fn hash(name: &[u8]) -> u32 {
-    let mixed = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (mixed >> 32) as u32 ^ mixed as u32
+/// The hash of a name (FNV-1a): names are short, and a collision costs a stat, not a stale
+/// response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NameHash(u64);
+
+impl NameHash {
+    /// No name.
+    pub const NONE: NameHash = NameHash(0);
+    /// All names of a class.
+    pub const ALL: NameHash = NameHash(u64::MAX);
+
+    pub fn of(name: &[u8]) -> NameHash {
+        let mixed = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        // A name with the hash of none would never be seen.
+        NameHash(mixed.max(1))
+    }
+
+    /// The hash that was stored as this number.
+    pub const fn numbered(number: u64) -> NameHash {
+        NameHash(number)
+    }
+
+    /// The number to store.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Whether a counter that facts with this hash depend on advances with the events of `name`.
+    pub fn covers(self, name: NameHash) -> bool {
+        self == name || self == NameHash::ALL
+    }
+
+    fn class(self) -> u32 {
+        ((self.0 >> 32) as u32 ^ self.0 as u32) % (BLOCK_SLOTS - NAMES)
+    }
 }
 
 #[cfg(test)]
@@ -90,7 +123,7 @@ mod tests {
     fn counters_of_one_block_stay_inside_it() {
         let block = Block::numbered(3).unwrap();
         for name in [&b"a"[..], b".htaccess", b"index.html", b""] {
-            let slot = block.name(name);
+            let slot = block.name(NameHash::of(name));
             assert!(slot >= block.used() && Block::of(slot) == block, "{slot}");
             assert_eq!(block.class(class_of(name)), Some(slot));
         }
@@ -102,7 +135,8 @@ mod tests {
     #[test]
     fn names_spread_over_the_counters() {
         let block = Block::numbered(0).unwrap();
-        let slots = (0..600).map(|number| block.name(format!("file-{number}.html").as_bytes()));
+        let name = |number| NameHash::of(format!("file-{number}.html").as_bytes());
+        let slots = (0..600).map(|number| block.name(name(number)));
         let mut counts = std::collections::HashMap::new();
         slots.for_each(|slot| *counts.entry(slot).or_insert(0) += 1);
         assert_eq!(counts.len(), 60);

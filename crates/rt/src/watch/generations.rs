@@ -2,16 +2,29 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::block::{BLOCK_SLOTS, BLOCKS_MAX, Block};
+use super::block::{BLOCK_SLOTS, BLOCKS_MAX, Block, NameHash};
 
-/// The words that the counters take.
-pub(super) const GENERATION_WORDS: usize = BLOCKS_MAX * BLOCK_SLOTS as usize;
+/// The number of counters.
+const COUNTERS: usize = BLOCKS_MAX * BLOCK_SLOTS as usize;
+/// The words that the counters take, and the hashes of names behind them.
+pub(super) const GENERATION_WORDS: usize = 2 * COUNTERS;
 
 /// The counters of all blocks.
 #[derive(Clone, Copy)]
-pub(super) struct Generations<'m>(pub &'m [AtomicU64]);
+pub(super) struct Generations<'m> {
+    counters: &'m [AtomicU64],
+    /// By counter: the hash of the name that facts depend on.
+    names: &'m [AtomicU64],
+}
 
-impl Generations<'_> {
+impl<'m> Generations<'m> {
+    /// The counters in these words, which are all 0 at first.
+    #[inline]
+    pub fn new(words: &'m [AtomicU64]) -> Self {
+        let (counters, names) = words.split_at(COUNTERS.min(words.len()));
+        Self { counters, names }
+    }
+
     #[inline]
     pub fn load(self, slot: u32) -> u64 {
         self.counter(slot).map_or(u64::MAX, |counter| counter.load(Ordering::Acquire))
@@ -23,6 +36,37 @@ impl Generations<'_> {
         let bit = 1 << (slot % BLOCK_SLOTS);
         if used.load(Ordering::Relaxed) & bit == 0 {
             used.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// The same for the counter of a name. A second name takes all of the class along.
+    pub fn depend_on_name(self, slot: u32, name: NameHash) {
+        if let Some(known) = self.name(slot) {
+            let (none, relaxed) = (NameHash::NONE.number(), Ordering::Relaxed);
+            let other = match known.load(relaxed) {
+                0 => known.compare_exchange(none, name.number(), Ordering::SeqCst, relaxed).err(),
+                other => Some(other),
+            };
+            if other.is_some_and(|other| !NameHash::numbered(other).covers(name)) {
+                known.store(NameHash::ALL.number(), Ordering::SeqCst);
+            }
+        }
+        self.depend_on(slot);
+    }
+
+    /// Advances the counter of a name if a fact depends on that name.
+    pub fn bump_name(self, block: Block, name: NameHash) -> bool {
+        let slot = block.name(name);
+        let known = self.name(slot).map(|known| known.load(Ordering::Acquire));
+        known.is_none_or(|known| NameHash::numbered(known).covers(name)) && self.bump_used(slot)
+    }
+
+    /// Forgets the names of a block that becomes another directory's.
+    pub fn forget_names(self, block: Block) {
+        for slot in block.dependents() {
+            if let Some(known) = self.name(slot) {
+                known.store(NameHash::NONE.number(), Ordering::SeqCst);
+            }
         }
     }
 
@@ -57,6 +101,10 @@ impl Generations<'_> {
 
     #[inline]
     fn counter(&self, slot: u32) -> Option<&AtomicU64> {
-        self.0.get(slot as usize)
+        self.counters.get(slot as usize)
+    }
+
+    fn name(&self, slot: u32) -> Option<&AtomicU64> {
+        self.names.get(slot as usize)
     }
 }

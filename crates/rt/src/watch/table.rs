@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::inotify::ReadFlags;
 
-use super::block::{BLOCKS_MAX, Block};
+use super::block::{BLOCKS_MAX, Block, NameHash};
 use super::generations::Generations;
 
 /// The share of the directories that is dropped to make room: 1/8, so that the search for the
@@ -88,7 +88,7 @@ impl<'m> Table<'m> {
             return generations.bump_block(block);
         };
         let mut moved = generations.bump_used(block.whole());
-        moved |= generations.bump_used(block.name(name));
+        moved |= generations.bump_name(block, NameHash::of(name));
         if events.intersects(MEMBERSHIP) {
             moved |= generations.bump_used(block.members());
         }
@@ -117,6 +117,7 @@ impl<'m> Table<'m> {
         // The life advances first: it tells a later reader that the generations are void.
         generations.bump(block.life());
         let moved = generations.bump_block(block);
+        generations.forget_names(block);
         self.remove(place);
         self.put(Count::Directories, self.count(Count::Directories).saturating_sub(1));
         self.release(number);
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn descriptors_that_collide_are_kept_apart_and_found_after_removals() {
         let (table, generations) = (words(TABLE_WORDS), words(GENERATION_WORDS));
-        let (table, generations) = (Table::new(&table, 100), Generations(&generations));
+        let (table, generations) = (Table::new(&table, 100), Generations::new(&generations));
         let step = i32::try_from(PLACES).unwrap();
         let mut known = HashMap::new();
         // Descriptors with few homes, the last of the field among them.

@@ -167,3 +167,63 @@ fn a_class_moves_with_its_names() {
     watcher.drain();
     assert_eq!((watcher.classes_of(directory), watcher.is_watched(directory)), (None, false));
 }
+
+/// Names of one class share a counter; another name's events advance it once a fact depends on it.
+#[test]
+fn a_name_that_no_fact_depends_on_moves_nothing() {
+    let folder = Folder::new("alone");
+    let watcher = Watcher::new().unwrap();
+    let directory = watcher.watch(&folder.0).unwrap();
+    let others = (0..).map(|number| format!("other-{number}"));
+    let mut others = others.filter(|name| class_of(name.as_bytes()) == class_of(b"page"));
+    let (other, third) = (others.next().unwrap(), others.next().unwrap());
+    let (page, before) = watcher.name_in(directory, b"page").unwrap();
+    let stamp = watcher.stamp();
+    let moves = |name: &str| {
+        let before = watcher.generation(page);
+        fs::write(folder.0.join(name), "x").unwrap();
+        watcher.drain();
+        watcher.generation(page) != before
+    };
+    assert!(!moves(&other));
+    assert_eq!((watcher.generation(page), watcher.stamp()), (before, stamp));
+    assert!(moves("page"));
+    let (shared, _) = watcher.name_in(directory, other.as_bytes()).unwrap();
+    assert_eq!(shared, page);
+    assert!(moves(&other));
+    assert!(moves("page"));
+    // All of the class, since which names they are is not known any more.
+    assert!(moves(&third));
+    // A listing depends on all names.
+    let class = class_of(b"page");
+    let before = watcher.classes_of(directory).unwrap()[class];
+    assert!(moves(&third));
+    assert_ne!(watcher.classes_of(directory).unwrap()[class], before);
+}
+
+/// A block that was another directory's knows none of its names.
+#[test]
+fn a_directory_takes_no_names_of_the_one_before() {
+    let folder = Folder::new("before");
+    let watcher = Watcher::new().unwrap();
+    let path = |name: &str| folder.0.join(name);
+    let others = (0..).map(|number| format!("other-{number}"));
+    let mut others = others.filter(|name| class_of(name.as_bytes()) == class_of(b"page"));
+    let (other, third) = (others.next().unwrap(), others.next().unwrap());
+    for name in ["one", "two"] {
+        fs::create_dir(path(name)).unwrap();
+    }
+    let one = watcher.watch(&path("one")).unwrap();
+    watcher.name_in(one, other.as_bytes()).unwrap();
+    fs::remove_dir(path("one")).unwrap();
+    watcher.drain();
+    let two = watcher.watch(&path("two")).unwrap();
+    assert_eq!(one.block, two.block);
+    let (page, before) = watcher.name_in(two, b"page").unwrap();
+    fs::write(path("two").join(&third), "x").unwrap();
+    watcher.drain();
+    assert_eq!(watcher.generation(page), before);
+    fs::write(path("two").join("page"), "x").unwrap();
+    watcher.drain();
+    assert_ne!(watcher.generation(page), before);
+}
