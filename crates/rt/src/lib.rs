@@ -9,6 +9,7 @@
 //! A server that uses this crate must ignore `SIGPIPE`, as Rust programs do by default: sendfile(2)
 //! has no flag that suppresses the signal.
 
+pub mod addresses;
 pub mod blocking;
 pub mod blocking_acceptor;
 pub mod clock;
@@ -30,6 +31,7 @@ pub mod tls;
 pub mod turn;
 pub mod watch;
 
+pub use addresses::{Addresses, ConnectError};
 pub use blocking::{BlockingLimits, BlockingPool, PoolError, Work};
 pub use blocking_acceptor::{BlockingAcceptor, WakeAll};
 pub use clock::Clock;
@@ -40,7 +42,7 @@ pub use pool::{Pool, Pooled};
 pub use reactor::{Counters, Handle, Loop};
 pub use reply::receive;
 pub use shared_cache::{SHARED_CACHE_BYTES, SharedCache};
-pub use stream::{Detached, Stream};
+pub use stream::{ConnectOptions, Detached, Remote, Stream};
 pub use timers::{Deadline, Sleep};
 pub use tls::{TlsError, TlsInfo};
 pub use turn::Drained;

@@ -1,5 +1,5 @@
-//! Counts the memory that a thread has allocated, to limit a cache by the memory of values whose
-//! size is not known in advance.
+//! Counts what a thread has allocated: memory, to limit a cache by the memory of values whose size
+//! is not known in advance, and allocations, which `tamarack explain` shows.
 
 #![expect(unsafe_code, reason = "the global allocator")]
 
@@ -10,6 +10,8 @@ thread_local! {
     /// Bytes allocated less bytes freed by this thread; negative where it frees what others
     /// allocated.
     static TAKEN: Cell<isize> = const { Cell::new(0) };
+    /// Allocations of this thread, enlargements included.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// An allocator that counts per thread what it gives and takes back. It is a program's global
@@ -28,6 +30,17 @@ pub fn taken() -> isize {
     TAKEN.get()
 }
 
+/// The allocations that this thread has made so far, enlargements included; only differences mean
+/// something.
+pub fn allocations() -> u64 {
+    ALLOCATIONS.get()
+}
+
+fn count_allocation(bytes: isize) {
+    ALLOCATIONS.set(ALLOCATIONS.get().wrapping_add(1));
+    count(bytes);
+}
+
 fn count(bytes: isize) {
     TAKEN.set(TAKEN.get().wrapping_add(bytes));
 }
@@ -41,13 +54,13 @@ fn size(layout: Layout) -> isize {
 // cell of the thread, whose access neither allocates nor panics.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(size(layout));
+        count_allocation(size(layout));
         // SAFETY: the caller's promises are those that the inner allocator asks for.
         unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(size(layout));
+        count_allocation(size(layout));
         // SAFETY: as above.
         unsafe { self.0.alloc_zeroed(layout) }
     }
@@ -59,7 +72,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count(new_size.cast_signed() - size(layout));
+        count_allocation(new_size.cast_signed() - size(layout));
         // SAFETY: as above.
         unsafe { self.0.realloc(at, layout, new_size) }
     }
@@ -80,6 +93,7 @@ mod tests {
         assert_eq!(taken, 0);
         let allocator = Counting(std::alloc::System);
         let layout = Layout::from_size_align(64, 8).unwrap();
+        let before = allocations();
         let (_, taken) = taken_by(|| {
             // SAFETY: the layout has a size, and what is freed was allocated with it.
             unsafe {
@@ -90,6 +104,6 @@ mod tests {
                 allocator.dealloc(more, layout);
             }
         });
-        assert_eq!(taken, 0);
+        assert_eq!((taken, allocations() - before), (0, 3));
     }
 }

@@ -59,9 +59,22 @@ pub fn has_address(name: &[u8], address: IpAddr) -> bool {
 
 /// The first address of a name (`getaddrinfo`), IPv4 if there is one. Blocks.
 pub fn address_of(name: &[u8]) -> Option<IpAddr> {
-    let name = std::str::from_utf8(name).ok()?;
-    let all: Vec<IpAddr> = (name, 0).to_socket_addrs().ok()?.map(|of| of.ip()).collect();
+    let all = addresses_of(std::str::from_utf8(name).ok()?).ok()?;
     all.iter().find(|address| address.is_ipv4()).or(all.first()).map(IpAddr::to_canonical)
+}
+
+/// All addresses of a name in the resolver's order, each once. Blocks.
+///
+/// # Errors
+/// The name has none, or the resolver fails.
+pub fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
+    let mut all: Vec<IpAddr> = Vec::new();
+    for address in (name, 0).to_socket_addrs()?.map(|of| of.ip()) {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

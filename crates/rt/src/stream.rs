@@ -1,8 +1,9 @@
-//! An accepted connection, plain or TLS.
+//! A connection, accepted or outgoing, plain or TLS.
 //!
 //! The socket is called only after epoll has reported it ready, and a read that leaves room in the
 //! buffer counts as "nothing more": a keep-alive request costs one recv and one send.
 
+mod connect;
 mod detached;
 mod encrypted;
 mod hangup;
@@ -28,6 +29,7 @@ use crate::socket::Socket;
 use crate::timers::{Deadline, SlotId};
 use crate::tls::Session;
 
+pub use connect::{ConnectOptions, Remote};
 pub use detached::Detached;
 pub(crate) use scratch::Scratch;
 

@@ -1,6 +1,6 @@
-//! TLS on rustls: the handshake of an accepted connection.
+//! TLS on rustls: the handshake of an accepted or outgoing connection.
 //!
-//! The connection's configuration is chosen from its ClientHello (server name, ALPN). rustls
+//! The configuration of an accepted one is chosen from its ClientHello (server name, ALPN). rustls
 //! implements the protocol and never sees the socket: ciphertext is received into a buffer shared
 //! by the whole loop, and encrypted into another, so an idle connection holds neither.
 
@@ -10,11 +10,12 @@ use std::io;
 use std::sync::Arc;
 
 use rustls::HandshakeKind;
+use rustls::pki_types::ServerName;
 use rustls::server::Acceptor;
 
 pub use rustls::pki_types::CertificateDer;
 pub use rustls::server::ClientHello;
-pub use rustls::{NamedGroup, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+pub use rustls::{ClientConfig, NamedGroup, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 
 use crate::stream::Stream;
 use crate::timers::Deadline;
@@ -45,14 +46,15 @@ pub enum TlsError {
         /// The first bytes of the request.
         bytes: Vec<u8>,
     },
-    /// The client broke the protocol, or had no parameters in common; it was sent an alert.
+    /// The peer broke the protocol, had no parameters in common, or is not trusted; it was sent an
+    /// alert.
     #[error("handshake failed: {0}")]
     Handshake(#[from] rustls::Error),
     /// `choose` returned no configuration; the client was sent the alert "unrecognized_name".
     #[error("no configuration for this client")]
     Refused,
-    /// The client closed before the handshake was complete.
-    #[error("the client closed during the handshake")]
+    /// The peer closed before the handshake was complete.
+    #[error("the peer closed during the handshake")]
     Closed,
     /// The socket failed, or the deadline passed (`TimedOut`).
     #[error("{0}")]
@@ -120,6 +122,22 @@ async fn handshake(
     Ok(stream)
 }
 
+/// Performs the client side of a TLS handshake with the server `name`, which is sent (SNI) unless
+/// it is an address or `config` forbids. The deadline covers the whole handshake.
+///
+/// With TLS 1.3 the server may still refuse the client's certificate: the first read tells.
+pub async fn connect(
+    mut stream: Stream,
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    deadline: Deadline,
+) -> Result<Stream, TlsError> {
+    let session = Session::client(config, name)?;
+    // Boxed as for an accepted connection.
+    Box::pin(stream.start_tls(session, deadline)).await?;
+    Ok(stream)
+}
+
 /// Feeds the acceptor, which parses the ClientHello only; on failure, with the alert to send.
 #[allow(clippy::type_complexity)]
 fn offer(
@@ -176,7 +194,7 @@ impl<'s> TlsInfo<'s> {
         self.0.connection().negotiated_key_exchange_group().map(|group| group.name())
     }
 
-    /// The server name that the client requested (SNI), in lower case.
+    /// The server name that the client requested, in lower case.
     pub fn server_name(&self) -> Option<&'s str> {
         self.0.server_name()
     }
@@ -186,12 +204,12 @@ impl<'s> TlsInfo<'s> {
         self.0.connection().alpn_protocol()
     }
 
-    /// The client's certificate chain, its own certificate first.
+    /// The peer's certificate chain, its own certificate first.
     pub fn peer_certificates(&self) -> Option<&'s [CertificateDer<'static>]> {
         self.0.connection().peer_certificates()
     }
 
-    /// Whether the client has sent close_notify, and expects the same in return.
+    /// Whether the peer has sent close_notify, and expects the same in return.
     pub fn peer_closed(&self) -> bool {
         self.0.peer_closed()
     }

@@ -241,6 +241,33 @@ fn a_client_that_is_not_trusted_gets_its_alert() {
 }
 
 #[test]
+fn junk_after_the_hello_gets_an_alert() {
+    let (config, client) = configs();
+    let answer = serve(
+        1,
+        move |address| {
+            let name = ServerName::try_from("localhost").unwrap();
+            let mut hello = Vec::new();
+            ClientConnection::new(client, name).unwrap().write_tls(&mut hello).unwrap();
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(&hello).unwrap();
+            let mut answer = vec![0];
+            stream.read_exact(&mut answer).unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+            let _ = stream.read_to_end(&mut answer);
+            answer
+        },
+        async |handle, stream| {
+            let config = config.clone();
+            let deadline = handle.deadline(TIMEOUT);
+            let outcome = tls::accept(stream, deadline, |_| Some(config)).await;
+            assert!(matches!(outcome, Err(TlsError::Handshake(_))));
+        },
+    );
+    assert_eq!(answer.first(), Some(&0x16));
+}
+
+#[test]
 fn a_handshake_that_stops_ends_at_its_deadline() {
     serve(
         1,

@@ -49,7 +49,7 @@ impl Stream {
             let Layer::Tls(session) = &mut self.layer else { return Ok(()) };
             if !session.is_handshaking() {
                 // If a request has already arrived, the tickets are sent with its response.
-                if !session.has_plain() {
+                if session.is_client() || !session.has_plain() {
                     self.push_outgoing()?;
                 }
                 return Ok(());

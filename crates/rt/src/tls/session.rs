@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{Error, ServerConfig};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
+};
+use rustls::{ClientConfig, CommonState, Error, ServerConfig};
 
 /// The largest piece of plaintext that [`Session::encrypt`] takes: four records.
 pub(crate) const ENCRYPT_BYTES_MAX: usize = 64 * 1024;
@@ -13,7 +17,7 @@ const RECORD_OVERHEAD_BYTES: usize = 1024;
 
 /// One connection's session. While the connection idles its buffers are empty and hold no memory.
 pub(crate) struct Session {
-    connection: UnbufferedServerConnection,
+    side: Side,
     server_name: Option<Box<str>>,
     /// Ciphertext of an incomplete record.
     incoming: Vec<u8>,
@@ -24,6 +28,12 @@ pub(crate) struct Session {
     peer_closed: bool,
 }
 
+/// The side of the connection that this is.
+enum Side {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
 impl Session {
     /// Creates a session that starts with the bytes of a ClientHello that has been parsed already.
     pub fn new(
@@ -31,18 +41,34 @@ impl Session {
         server_name: Option<&str>,
         hello: Vec<u8>,
     ) -> Result<Self, Error> {
-        Ok(Self {
-            connection: UnbufferedServerConnection::new(config)?,
-            server_name: server_name.map(|name| name.to_ascii_lowercase().into()),
-            incoming: hello,
-            outgoing: Vec::new(),
-            plain: Vec::new(),
-            peer_closed: false,
-        })
+        let side = Side::Server(UnbufferedServerConnection::new(config)?);
+        Ok(Self::begin(side, server_name.map(|name| name.to_ascii_lowercase().into()), hello))
     }
 
-    pub fn connection(&self) -> &UnbufferedServerConnection {
-        &self.connection
+    /// Creates the client's side of a session with the server `name`.
+    pub fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
+        let server_name = match &name {
+            ServerName::DnsName(name) => Some(name.as_ref().to_ascii_lowercase().into()),
+            _ => None,
+        };
+        let side = Side::Client(UnbufferedClientConnection::new(config, name)?);
+        Ok(Self::begin(side, server_name, Vec::new()))
+    }
+
+    fn begin(side: Side, server_name: Option<Box<str>>, incoming: Vec<u8>) -> Self {
+        let (outgoing, plain) = (Vec::new(), Vec::new());
+        Self { side, server_name, incoming, outgoing, plain, peer_closed: false }
+    }
+
+    pub fn connection(&self) -> &CommonState {
+        match &self.side {
+            Side::Server(server) => server,
+            Side::Client(client) => client,
+        }
+    }
+
+    pub fn is_client(&self) -> bool {
+        matches!(self.side, Side::Client(_))
     }
 
     pub fn server_name(&self) -> Option<&str> {
@@ -50,10 +76,10 @@ impl Session {
     }
 
     pub fn is_handshaking(&self) -> bool {
-        self.connection.is_handshaking()
+        self.connection().is_handshaking()
     }
 
-    /// Whether the client has sent close_notify.
+    /// Whether the peer has sent close_notify.
     pub fn peer_closed(&self) -> bool {
         self.peer_closed
     }
@@ -103,7 +129,8 @@ impl Session {
         }
     }
 
-    /// Processes the buffered ciphertext alone: the ClientHello at the start.
+    /// Processes the buffered ciphertext alone. At the start that is the ClientHello, which a
+    /// client creates.
     pub fn digest_kept(&mut self) -> Result<(), Error> {
         let mut records = std::mem::take(&mut self.incoming);
         self.digest(&mut records, &mut Vec::new())
@@ -116,9 +143,17 @@ impl Session {
         self.incoming.clear();
         let (mut done, outcome) = self.pump(records, buffer);
         if outcome.is_err() {
-            // Produces the alert for the error. The rest of the records is processed once more,
-            // since rustls would otherwise lose what it has noted about them.
-            done += self.pump(records.get_mut(done..).unwrap_or_default(), buffer).0;
+            // The alert, and no more: rustls would report the error again. It is given the rest of
+            // the records, since it would otherwise lose what it has noted about them.
+            while self.connection().wants_write() {
+                let mut consumed = 0;
+                let rest = records.get_mut(done..).unwrap_or_default();
+                let step = self.step(rest, buffer, &mut consumed);
+                done += consumed;
+                if step.is_err() {
+                    break;
+                }
+            }
         }
         self.incoming.extend_from_slice(records.get(done..).unwrap_or_default());
         outcome
@@ -133,22 +168,16 @@ impl Session {
         if out.len() < room {
             out.resize(room, 0);
         }
-        let Some((front, back)) = out.split_at_mut_checked(waiting) else { return Ok(0) };
+        let Some(front) = out.get_mut(..waiting) else { return Ok(0) };
         front.copy_from_slice(&self.outgoing);
-        let status = self.connection.process_tls_records(&mut self.incoming);
-        debug_assert_eq!(status.discard, 0, "nothing is left to do after settling");
-        let ConnectionState::WriteTraffic(mut traffic) = status.state? else {
-            return Err(Error::HandshakeNotComplete);
-        };
-        let count = match traffic.encrypt(plain, back) {
-            Ok(count) => count,
-            Err(EncryptError::InsufficientSize(needed)) => {
-                out.resize(waiting + needed.required_size, 0);
-                let back = out.get_mut(waiting..).unwrap_or_default();
-                traffic.encrypt(plain, back).map_err(|_| Error::EncryptError)?
+        let count = match &mut self.side {
+            Side::Server(server) => {
+                encrypt(server.process_tls_records(&mut self.incoming), plain, out, waiting)
             }
-            Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
-        };
+            Side::Client(client) => {
+                encrypt(client.process_tls_records(&mut self.incoming), plain, out, waiting)
+            }
+        }?;
         self.outgoing.clear();
         Ok(waiting + count)
     }
@@ -158,12 +187,10 @@ impl Session {
         if self.settle().is_err() {
             return;
         }
-        let status = self.connection.process_tls_records(&mut self.incoming);
-        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
-            let mut alert = [0; 256];
-            if let Ok(count) = traffic.queue_close_notify(&mut alert) {
-                self.outgoing.extend_from_slice(alert.get(..count).unwrap_or_default());
-            }
+        let (incoming, outgoing) = (&mut self.incoming, &mut self.outgoing);
+        match &mut self.side {
+            Side::Server(server) => close(server.process_tls_records(incoming), outgoing),
+            Side::Client(client) => close(client.process_tls_records(incoming), outgoing),
         }
     }
 
@@ -201,37 +228,91 @@ impl Session {
         buffer: &mut Vec<u8>,
         discard: &mut usize,
     ) -> Result<bool, Error> {
-        let UnbufferedStatus { discard: consumed, state, .. } =
-            self.connection.process_tls_records(records);
-        *discard += consumed;
-        match state? {
-            ConnectionState::ReadTraffic(mut traffic) => {
-                while let Some(record) = traffic.next_record() {
-                    let record = record?;
-                    *discard += record.discard;
-                    deliver(record.payload, buffer, &mut self.plain);
-                }
-                Ok(true)
+        let Self { side, outgoing, plain, peer_closed, .. } = self;
+        let sinks = Sinks { buffer, plain, outgoing, peer_closed, discard };
+        match side {
+            Side::Server(server) => progress(server.process_tls_records(records), sinks),
+            Side::Client(client) => progress(client.process_tls_records(records), sinks),
+        }
+    }
+}
+
+/// Where the results of a step go.
+struct Sinks<'s> {
+    /// The reader's buffer.
+    buffer: &'s mut Vec<u8>,
+    /// Plaintext that does not fit it.
+    plain: &'s mut Vec<u8>,
+    outgoing: &'s mut Vec<u8>,
+    peer_closed: &'s mut bool,
+    /// The number of bytes consumed.
+    discard: &'s mut usize,
+}
+
+/// Handles the outcome of a step; returns whether there is more to do.
+#[inline]
+fn progress<Data>(status: UnbufferedStatus<'_, '_, Data>, sinks: Sinks<'_>) -> Result<bool, Error> {
+    let UnbufferedStatus { discard: consumed, state, .. } = status;
+    *sinks.discard += consumed;
+    match state? {
+        ConnectionState::ReadTraffic(mut traffic) => {
+            while let Some(record) = traffic.next_record() {
+                let record = record?;
+                *sinks.discard += record.discard;
+                deliver(record.payload, sinks.buffer, sinks.plain);
             }
-            ConnectionState::EncodeTlsData(mut data) => {
-                encode(&mut data, &mut self.outgoing)?;
-                Ok(true)
-            }
-            // rustls regards the data as sent: it waits in `outgoing`.
-            ConnectionState::TransmitTlsData(data) => {
-                data.done();
-                Ok(true)
-            }
-            ConnectionState::PeerClosed => {
-                self.peer_closed = true;
-                Ok(true)
-            }
-            ConnectionState::Closed => {
-                self.peer_closed = true;
-                Ok(false)
-            }
-            // Unreachable: early data is not configured.
-            _ => Ok(false),
+            Ok(true)
+        }
+        ConnectionState::EncodeTlsData(mut data) => {
+            encode(&mut data, sinks.outgoing)?;
+            Ok(true)
+        }
+        // rustls regards the data as sent: it waits in `outgoing`.
+        ConnectionState::TransmitTlsData(data) => {
+            data.done();
+            Ok(true)
+        }
+        ConnectionState::PeerClosed => {
+            *sinks.peer_closed = true;
+            Ok(true)
+        }
+        ConnectionState::Closed => {
+            *sinks.peer_closed = true;
+            Ok(false)
+        }
+        // Unreachable: early data is not configured.
+        _ => Ok(false),
+    }
+}
+
+/// Encrypts `plain` into `out` from `waiting` on; returns the number of bytes.
+#[inline]
+fn encrypt<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    plain: &[u8],
+    out: &mut Vec<u8>,
+    waiting: usize,
+) -> Result<usize, Error> {
+    debug_assert_eq!(status.discard, 0, "nothing is left to do after settling");
+    let ConnectionState::WriteTraffic(mut traffic) = status.state? else {
+        return Err(Error::HandshakeNotComplete);
+    };
+    match traffic.encrypt(plain, out.get_mut(waiting..).unwrap_or_default()) {
+        Ok(count) => Ok(count),
+        Err(EncryptError::InsufficientSize(needed)) => {
+            out.resize(waiting + needed.required_size, 0);
+            let back = out.get_mut(waiting..).unwrap_or_default();
+            traffic.encrypt(plain, back).map_err(|_| Error::EncryptError)
+        }
+        Err(EncryptError::EncryptExhausted) => Err(Error::EncryptError),
+    }
+}
+
+fn close<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut Vec<u8>) {
+    if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
+        let mut alert = [0; 256];
+        if let Ok(count) = traffic.queue_close_notify(&mut alert) {
+            outgoing.extend_from_slice(alert.get(..count).unwrap_or_default());
         }
     }
 }
@@ -243,10 +324,7 @@ fn deliver(payload: &[u8], buffer: &mut Vec<u8>, rest: &mut Vec<u8>) {
     rest.extend_from_slice(later);
 }
 
-fn encode(
-    data: &mut rustls::unbuffered::EncodeTlsData<'_, rustls::server::ServerConnectionData>,
-    outgoing: &mut Vec<u8>,
-) -> Result<(), Error> {
+fn encode<Data>(data: &mut EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> Result<(), Error> {
     let start = outgoing.len();
     let needed = match data.encode(&mut []) {
         Ok(_) => return Ok(()),
