@@ -14,6 +14,7 @@ pub mod mappers;
 pub mod metadata;
 pub mod missing;
 pub mod mpm;
+pub mod proxy;
 pub mod ssl;
 
 use server::module::{ErasedModule, module};

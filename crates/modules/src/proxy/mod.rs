@@ -1,0 +1,3 @@
+//! Proxying and balancing (`modules/proxy`).
+
+pub mod mod_proxy;

@@ -1,0 +1,178 @@
+//! mod_proxy: forwards requests to other servers. So far its directives, except `<Proxy>`,
+//! `<ProxyMatch>`, BalancerMember and ProxySet; it has no hooks, so it is in no list of modules.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy.html>
+
+pub mod balancer;
+mod mapping;
+mod rows;
+mod setters;
+pub mod status;
+mod target;
+pub mod worker;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use pcre::Regex;
+use server::directive::Row;
+use server::hooks::Hooks;
+use server::merge::{Append, Setting};
+use server::module::Module;
+
+pub use mapping::{From, Mapping, Parameters, PathForm};
+pub use target::Target;
+
+/// `mod_proxy.c`
+pub struct Proxy;
+
+/// `ProxyVia`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// `Via` is passed on.
+    #[default]
+    Off,
+    /// This server is added to it.
+    On,
+    /// It is removed.
+    Block,
+    /// This server is added with its version.
+    Full,
+}
+
+/// `ProxyBadHeader`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BadHeader {
+    /// The response is a 502.
+    #[default]
+    IsError,
+    /// The line is left out.
+    Ignore,
+    /// The body begins there.
+    StartBody,
+}
+
+/// `ProxyStatus`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// mod_status shows nothing.
+    #[default]
+    Off,
+    /// It shows workers.
+    On,
+    /// It shows workers with all columns.
+    Full,
+}
+
+/// `ProxyErrorOverride`: the statuses that get an error document of this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorOverride {
+    /// Whether there are any.
+    pub is_on: bool,
+    /// If empty, all from 400 on.
+    pub statuses: Vec<u16>,
+}
+
+/// `ProxyPassReverse` and the directives for cookies: what is replaced by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reverse {
+    /// The path here, or the cookie's value there.
+    pub from: Vec<u8>,
+    /// The URL there, or the cookie's value here.
+    pub to: Vec<u8>,
+    /// `interpolate`
+    pub interpolates: bool,
+}
+
+/// `ProxyRemote` and `ProxyRemoteMatch`
+#[derive(Clone)]
+pub struct RemoteProxy {
+    /// A scheme, a URL's beginning, or `*`.
+    pub matches: Vec<u8>,
+    /// `ProxyRemoteMatch`
+    pub regex: Option<Regex>,
+    /// Its scheme, in lower case.
+    pub scheme: Vec<u8>,
+    /// Its name.
+    pub host: Vec<u8>,
+    /// `None`: the scheme's own.
+    pub port: Option<u16>,
+    /// `user:password`
+    pub credentials: Option<Vec<u8>>,
+}
+
+server::config! {
+    /// Server configuration.
+    pub struct Settings {
+        /// `ProxyPass` and `ProxyPassMatch` outside of sections.
+        pub mappings: Append<Mapping>,
+        /// `ProxyRemote`, `ProxyRemoteMatch`
+        pub remotes: Append<RemoteProxy>,
+        /// `NoProxy`
+        pub direct: Append<Vec<u8>>,
+        /// `ProxyBlock`
+        pub blocked: Append<Vec<u8>>,
+        /// `ProxyRequests`
+        pub requests: Setting<bool>,
+        /// `ProxyVia`
+        pub via: Setting<Via>,
+        /// `ProxyTimeout`
+        pub timeout: Setting<Duration>,
+        /// `ProxyBadHeader`
+        pub bad_header: Setting<BadHeader>,
+        /// `ProxyMaxForwards`; negative: not set in requests.
+        pub max_forwards: Setting<i32>,
+        /// `ProxyIOBufferSize`, bytes; 0: the default.
+        pub io_buffer: Setting<usize>,
+        /// `ProxyReceiveBufferSize`, bytes; 0: the kernel's choice.
+        pub receive_buffer: Setting<usize>,
+        /// `ProxySourceAddress`
+        pub source: Setting<IpAddr>,
+        /// `ProxyDomain`
+        pub domain: Setting<Vec<u8>>,
+        /// `ProxyStatus`
+        pub shown: Setting<Shown>,
+        /// `ProxyPassInherit`
+        pub inherits_mappings: Setting<bool>,
+        /// `BalancerInherit`
+        pub inherits_balancers: Setting<bool>,
+        /// `BalancerGrowth`
+        pub growth: Setting<u8>,
+        /// `BalancerPersist`
+        pub persists: Setting<bool>,
+    }
+}
+
+server::config! {
+    /// Per-directory configuration.
+    pub struct Directory {
+        /// `ProxyPass` in a section.
+        pub mapping: Setting<Mapping>,
+        /// `ProxyPassReverse`
+        pub reverse: Append<Reverse>,
+        /// `ProxyPassReverseCookieDomain`
+        pub cookie_domains: Append<Reverse>,
+        /// `ProxyPassReverseCookiePath`
+        pub cookie_paths: Append<Reverse>,
+        /// `ProxyPreserveHost`
+        pub preserves_host: Setting<bool>,
+        /// `ProxyPassInterpolateEnv`
+        pub interpolates: Setting<bool>,
+        /// `ProxyAddHeaders`
+        pub adds_headers: Setting<bool>,
+        /// `Proxy100Continue`
+        pub forwards_continue: Setting<bool>,
+        /// `ProxyErrorOverride`
+        pub error_override: Setting<ErrorOverride>,
+    }
+}
+
+impl Module for Proxy {
+    const NAME: &'static str = "proxy_module";
+    const FILE: &'static str = "mod_proxy.c";
+    type Server = Settings;
+    type Dir = Directory;
+    const DIRECTIVES: &'static [Row<Proxy>] = rows::ROWS;
+
+    fn hooks(_: &mut Hooks<'_, Self>) {}
+}

@@ -1,0 +1,212 @@
+//! What the directives set.
+
+use conf::Arg;
+use conf::values::{Unit, timeout};
+use server::directive::{Cx, Fault, Set};
+use server::within::Within;
+
+use super::target::{host_and_port, split_at_text};
+use super::{BadHeader, ErrorOverride, From, Mapping, Proxy, RemoteProxy, Reverse, Shown, Via};
+use crate::atoi::atoi;
+
+pub(super) type Here<'a, 't> = Cx<'a, 't, Proxy>;
+
+/// The smallest buffer, bytes.
+const BUFFER_MIN: i32 = 512;
+
+pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
+    cx.not_within("ProxyPass", &[Within::Directory, Within::Files])?;
+    let section = cx.path().map(<[u8]>::to_vec);
+    let (path, words) = match (&section, args) {
+        (Some(path), words) => (path.clone(), words),
+        (None, [path, words @ ..]) => (path.text.to_vec(), words),
+        (None, []) => (Vec::new(), args),
+    };
+    // A section's pattern has been compiled with the section.
+    let from = match args.first().filter(|_| matches && section.is_none() && !words.is_empty()) {
+        Some(pattern) => From::Regex(cx.build().regex(&pattern.text, false).map_err(|fault| {
+            let message = "Regular expression could not be compiled.".to_owned();
+            Fault { message, span: Some(pattern.span), ..fault }
+        })?),
+        None => From::Prefix(path),
+    };
+    let knows = |name: &[u8]| {
+        let known = ["byrequests", "bytraffic", "bybusyness", "heartbeat"];
+        known.iter().any(|one| one.as_bytes() == name)
+    };
+    let texts = words.iter().map(|word| &word.text[..]);
+    let mapping = Mapping::parse(from, texts, section.is_some(), knows)?;
+    mapping.check()?;
+    match section {
+        Some(_) => cx.dir().mapping.set(mapping),
+        None => cx.server().mappings.push(mapping),
+    }
+    Ok(())
+}
+
+pub(super) fn pass_reverse(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let section = cx.path().map(<[u8]>::to_vec);
+    let is_flag = |arg: &Arg| arg.is("interpolate");
+    let (from, to, rest) = match (section, args) {
+        (Some(_), [_, word, ..]) if !is_flag(word) => {
+            return Err("ProxyPassReverse can not have a path when defined in a location".into());
+        }
+        (Some(path), [url, rest @ ..]) => (path, url, rest),
+        (None, [path, url, rest @ ..]) if !is_flag(url) || !rest.is_empty() => {
+            (path.text.to_vec(), url, rest)
+        }
+        _ => return Err("ProxyPassReverse needs a path when not defined in a location".into()),
+    };
+    let to = to.text.to_vec();
+    cx.dir().reverse.push(Reverse { from, to, interpolates: rest.iter().any(is_flag) });
+    Ok(())
+}
+
+pub(super) fn cookie(
+    cx: &mut Here<'_, '_>,
+    args: &[Arg],
+    push: impl FnOnce(&mut Here<'_, '_>, Reverse),
+) -> Set {
+    if let [from, to, rest @ ..] = args {
+        let interpolates = rest.iter().any(|word| word.is("interpolate"));
+        push(cx, Reverse { from: from.text.to_vec(), to: to.text.to_vec(), interpolates });
+    }
+    Ok(())
+}
+
+/// The value of a word.
+fn choice<T: Copy>(arg: &Arg, words: &[(&str, T)], text: &str) -> Result<T, Fault> {
+    let found = words.iter().find(|(word, _)| arg.is(word));
+    found.map(|(_, value)| *value).ok_or_else(|| Fault::new(text).at(arg))
+}
+
+pub(super) fn via(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let words = [("off", Via::Off), ("on", Via::On), ("block", Via::Block), ("full", Via::Full)];
+    let value = choice(arg, &words, "ProxyVia must be one of: off | on | full | block")?;
+    cx.server().via.set(value);
+    Ok(())
+}
+
+pub(super) fn bad_header(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let words = [
+        ("IsError", BadHeader::IsError),
+        ("Ignore", BadHeader::Ignore),
+        ("StartBody", BadHeader::StartBody),
+    ];
+    let text = "ProxyBadHeader must be one of: IsError | Ignore | StartBody";
+    let value = choice(arg, &words, text)?;
+    cx.server().bad_header.set(value);
+    Ok(())
+}
+
+pub(super) fn shown(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let words = [("off", Shown::Off), ("on", Shown::On), ("full", Shown::Full)];
+    let value = choice(arg, &words, "ProxyStatus must be one of: off | on | full")?;
+    cx.server().shown.set(value);
+    Ok(())
+}
+
+pub(super) fn proxy_timeout(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    // Microseconds have no unit of their own elsewhere.
+    let time = timeout(&arg.text, Unit::Seconds).filter(|time| !time.is_zero());
+    let text = "Proxy Timeout must be at least 1 second.";
+    cx.server().timeout.set(time.ok_or_else(|| Fault::new(text).at(arg))?);
+    Ok(())
+}
+
+pub(super) fn error_override(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let Some((first, codes)) = args.split_first() else { return Ok(()) };
+    let words = [("on", true), ("off", false)];
+    let text = "ProxyErrorOverride first parameter must be one of: off | on";
+    let is_on = choice(first, &words, text)?;
+    if !is_on && !codes.is_empty() {
+        return Err("ProxyErrorOverride: status codes must follow a value of 'on'".into());
+    }
+    let statuses = codes.iter().map(status).collect::<Result<_, Fault>>()?;
+    cx.dir().error_override.set(ErrorOverride { is_on, statuses });
+    Ok(())
+}
+
+fn status(arg: &Arg) -> Result<u16, Fault> {
+    if !arg.text.iter().all(u8::is_ascii_digit) {
+        let text = "ProxyErrorOverride: status codes to intercept must be numeric";
+        return Err(Fault::new(text).at(arg));
+    }
+    match u16::try_from(atoi(&arg.text)) {
+        Ok(status @ 400..=599) => Ok(status),
+        _ => Err(Fault::new(
+            "ProxyErrorOverride: status codes to intercept must be valid HTTP Status Codes >=400 \
+             && <600",
+        )
+        .at(arg)),
+    }
+}
+
+pub(super) fn max_forwards(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    cx.server().max_forwards.set(atoi(&arg.text));
+    Ok(())
+}
+
+pub(super) fn io_buffer(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let bytes = buffer(arg, "ProxyIOBufferSize")?;
+    cx.server().io_buffer.set(bytes);
+    Ok(())
+}
+
+pub(super) fn receive_buffer(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let bytes = buffer(arg, "ProxyReceiveBufferSize")?;
+    cx.server().receive_buffer.set(bytes);
+    Ok(())
+}
+
+fn buffer(arg: &Arg, name: &str) -> Result<usize, Fault> {
+    let bytes = atoi(&arg.text);
+    if bytes < BUFFER_MIN && bytes != 0 {
+        let text = format!("{name} must be >= 512 bytes, or 0 for system default.");
+        return Err(Fault::new(text).at(arg));
+    }
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
+pub(super) fn domain(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    if arg.text.first() != Some(&b'.') {
+        return Err(Fault::new("ProxyDomain: domain name must start with a dot.").at(arg));
+    }
+    cx.server().domain.set(arg.text.to_vec());
+    Ok(())
+}
+
+/// Numbers outside of 1 to 100 have no effect.
+pub(super) fn growth(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    if let Ok(growth @ 1..=100) = u8::try_from(atoi(&arg.text)) {
+        cx.server().growth.set(growth);
+    }
+    Ok(())
+}
+
+pub(super) fn remote(cx: &mut Here<'_, '_>, args: &[Arg], is_pattern: bool) -> Set {
+    let [matches, url, rest @ ..] = args else { return Ok(()) };
+    let text = "ProxyRemote: Bad syntax for a remote proxy server";
+    let (scheme, place) =
+        split_at_text(&url.text, b"://").ok_or_else(|| Fault::new(text).at(url))?;
+    let (host, port) = host_and_port(place.split(|byte| *byte == b'/').next().unwrap_or(place))
+        .ok_or_else(|| Fault::new(format!("{text} (bad port number)")).at(url))?;
+    let regex = match is_pattern {
+        true => Some(cx.build().regex(&matches.text, false).map_err(|fault| Fault {
+            message: "Regular expression for ProxyRemoteMatch could not be compiled.".to_owned(),
+            span: Some(matches.span),
+            ..fault
+        })?),
+        false => None,
+    };
+    let remote = RemoteProxy {
+        matches: matches.text.to_vec(),
+        regex,
+        scheme: scheme.to_ascii_lowercase(),
+        host: host.to_vec(),
+        port: port.and_then(|port| u16::try_from(port).ok()),
+        credentials: rest.first().map(|arg| arg.text.to_vec()),
+    };
+    cx.server().remotes.push(remote);
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! The status of a worker, as `status=` and balancer-manager set it.
+
+/// A set of `PROXY_WORKER_*` bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status(u16);
+
+/// The letters of `status=`, each with its bit.
+const LETTERS: [(u8, Status); 8] = [
+    (b'D', Status::DISABLED),
+    (b'S', Status::STOPPED),
+    (b'E', Status::IN_ERROR),
+    (b'I', Status::IGNORE_ERRORS),
+    (b'H', Status::HOT_STANDBY),
+    (b'N', Status::DRAIN),
+    (b'C', Status::HC_FAIL),
+    (b'R', Status::HOT_SPARE),
+];
+
+impl Status {
+    /// `D`: gets no requests but sticky ones.
+    pub const DISABLED: Status = Status(1);
+    /// `S`: gets no requests.
+    pub const STOPPED: Status = Status(2);
+    /// `E`: has failed.
+    pub const IN_ERROR: Status = Status(4);
+    /// `I`: is used in spite of errors.
+    pub const IGNORE_ERRORS: Status = Status(8);
+    /// `H`: is used if no other can be.
+    pub const HOT_STANDBY: Status = Status(16);
+    /// `N`: gets only sticky requests.
+    pub const DRAIN: Status = Status(32);
+    /// `C`: a health check has failed.
+    pub const HC_FAIL: Status = Status(64);
+    /// `R`: replaces another that can't be used.
+    pub const HOT_SPARE: Status = Status(128);
+
+    /// Whether all bits of `other` are set.
+    pub fn has(self, other: Status) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Changes the bits that `letters` name: they are set, after `-` cleared. Returns `None` for an
+    /// unknown letter. Source: `ap_proxy_set_wstatus`, `set_worker_param`.
+    pub fn changed(self, letters: &[u8]) -> Option<Status> {
+        let mut status = self;
+        let mut sets = true;
+        let mut rest = letters;
+        while let [letter, after @ ..] = rest {
+            rest = after;
+            if matches!(letter, b'+' | b'-') {
+                sets = *letter == b'+';
+                let (next, after) = rest.split_first()?;
+                rest = after;
+                status = status.with(*next, sets)?;
+                sets = true;
+                continue;
+            }
+            status = status.with(*letter, sets)?;
+        }
+        Some(status)
+    }
+
+    fn with(self, letter: u8, sets: bool) -> Option<Status> {
+        let letter = letter.to_ascii_uppercase();
+        let (_, bit) = LETTERS.iter().find(|(known, _)| *known == letter)?;
+        Some(Status(if sets { self.0 | bit.0 } else { self.0 & !bit.0 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_set_and_clear() {
+        let none = Status::default();
+        let all = none.changed(b"dsirhnec").unwrap();
+        assert_eq!(all, Status(255));
+        assert!(all.has(Status::DISABLED) && !none.has(Status::DISABLED));
+        assert_eq!(all.changed(b"-D-S+DN"), Some(Status(253)));
+        for bad in ["X", "+", "-", "D+", "%"] {
+            assert_eq!(none.changed(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}
