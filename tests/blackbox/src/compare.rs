@@ -6,10 +6,10 @@ pub enum Rule {
     /// Responses of a connection: the order of fields is ignored, `*` matches any value, and a
     /// canned body must only exist.
     Answer,
-    /// Logs of Tamarack: the order is ignored. A line is written after its response is sent, so the
+    /// Logs: the order is ignored. Both programs write a line after its response is sent, so the
     /// next connection, on another thread, may be logged first.
     Log,
-    /// Logs and commands of the recorded program: equal.
+    /// Commands on the recorded program: equal.
     Exact,
     /// Commands on Tamarack: as `Exact` if the command succeeds; if it fails, and on standard
     /// error, each recorded line must appear, in this order.

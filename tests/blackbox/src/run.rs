@@ -302,8 +302,7 @@ impl<'a> Session<'a> {
                 let mut lines = Vec::new();
                 renderer.text(&text, &mut lines);
                 let shown = lines.join("\n");
-                let rule = if self.program.is_apache() { Rule::Exact } else { Rule::Log };
-                self.judge(block, lines, &shown, rule)
+                self.judge(block, lines, &shown, Rule::Log)
             }
             Item::ErrorLog(_, must, text) => {
                 let log = match read("logs/error.log") {
