@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 use http::connection;
 use http::service::Service;
 use mpm::Scoreboard;
+use mpm::logfile::LogOpener;
+use mpm::pipes::PipedLogs;
 use rt::{Acceptor, Loop, Watcher};
 use server::build::Build;
 use server::engine::Engine;
@@ -46,6 +48,10 @@ pub enum Heads {
     RulesUnknown,
     /// As `Unknown`, of a host with 1,000 redirects.
     HostUnknown,
+    /// A file, by a head with the fields of a combined log, which is buffered.
+    Logged,
+    /// The same without a log.
+    Unlogged,
 }
 
 impl Heads {
@@ -64,6 +70,7 @@ impl Heads {
         let field = match self {
             Heads::Range => "Range: bytes=0-99\r\n",
             Heads::NotModified => "If-None-Match: *\r\n",
+            Heads::Logged | Heads::Unlogged => BROWSER,
             _ => "",
         };
         let other = if self == Heads::Same { String::new() } else { format!("X: {number:08}\r\n") };
@@ -84,10 +91,19 @@ impl Heads {
     fn configuration(self) -> String {
         match self {
             Heads::HostUnknown => format!("RewriteEngine On\n{}", redirects("^/old", 1000)),
+            Heads::Logged => COMBINED_LOG.to_owned(),
             _ => String::new(),
         }
     }
 }
+
+/// What a browser says of itself and of the page that it comes from.
+const BROWSER: &str = "Referer: http://127.0.0.1:8080/folder/page.html\r\nUser-Agent: Mozilla/5.0 \
+    (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36\r\n";
+
+/// The log that distributions configure, buffered.
+const COMBINED_LOG: &str = "BufferedLogs On\nLogFormat \"%h %l %u %t \\\"%r\\\" %>s %O \
+    \\\"%{Referer}i\\\" \\\"%{User-Agent}i\\\"\" combined\nCustomLog /dev/null combined\n";
 
 /// Rules of WordPress, which show `index.php` for names that do not exist.
 const WORDPRESS: &str = "RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\n\
@@ -129,6 +145,8 @@ impl Rig {
     pub fn new(requests: u32, heads: Heads) -> io::Result<Rig> {
         let folder = folder(heads)?;
         let server = Arc::new(read(&folder)?);
+        let opened = server.sinks.open(&mut LogOpener::alone(&mut PipedLogs::default()));
+        opened.map_err(|(_, error)| error)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let client = std::thread::spawn(move || ask(address, requests, heads));
