@@ -32,6 +32,7 @@ const LOG_LIMIT_NEXT: Duration = Duration::from_millis(50);
 const LOG_LOOKS: Duration = Duration::from_millis(3);
 /// A connection that ended before a response.
 const NO_ANSWER: &str = "= no answer";
+const NO_CONNECTION: &str = "= no connection";
 /// Statuses after which a connection may end although the response does not announce it.
 const CLOSING: [&str; 9] = ["400", "408", "411", "413", "414", "417", "431", "500", "501"];
 /// Sends each case's requests, and returns the results.
@@ -101,6 +102,7 @@ impl Talk<'_> {
             let apache = lines.next().unwrap_or_default();
             let tamarack = lines.next().unwrap_or_else(|| apache.clone());
             let mut found = None;
+            let mut is_allowed = false;
             for ((request, apache), tamarack) in group.iter().zip(apache).zip(tamarack) {
                 if wanted::is_undecided(&case.site, request, &tamarack) {
                     // Even where both respond alike, they do so for other reasons.
@@ -110,9 +112,17 @@ impl Talk<'_> {
                     let errors = log.more();
                     let rule = wanted::rule(&case.site, request, &apache, &tamarack, &errors);
                     let of_default = |default| wanted::rule_of_default(default, &apache, &tamarack);
-                    match rule.or_else(|| self.default.and_then(of_default)) {
-                        Some(_) => self.allowed.push(line(&request.bytes(self.seat))),
-                        None => found = found.or(Some(Signature::new(&apache, &tamarack))),
+                    let rule = rule.or_else(|| self.default.and_then(of_default));
+                    // A response that may differ may also end the connection on one side: then the
+                    // requests that were sent with it get none there.
+                    let is_unheard = |lines: &[String]| {
+                        lines.first().is_some_and(|line| line == NO_ANSWER || line == NO_CONNECTION)
+                    };
+                    let follows = is_allowed && (is_unheard(&apache) != is_unheard(&tamarack));
+                    is_allowed |= rule.is_some();
+                    match rule.is_some() || follows {
+                        true => self.allowed.push(line(&request.bytes(self.seat))),
+                        false => found = found.or(Some(Signature::new(&apache, &tamarack))),
                     }
                 }
                 verdict.exchanges.push(Exchange { apache, tamarack, signature: None });
@@ -167,7 +177,7 @@ impl Talk<'_> {
             let mut lines = Vec::new();
             for (at, request) in group.iter().enumerate() {
                 let Some(client) = client else {
-                    lines.push(vec!["= no connection".to_owned()]);
+                    lines.push(vec![NO_CONNECTION.to_owned()]);
                     is_last = true;
                     continue;
                 };

@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 /// All allowed differences.
-const WANTED: [Wanted; 9] = [
+const WANTED: [Wanted; 12] = [
     Wanted {
         cites: "`Date` and `Server`; wording of the server's own error pages and their \
             Content-Length",
@@ -41,6 +41,18 @@ const WANTED: [Wanted; 9] = [
     Wanted {
         cites: "A file whose **handler belongs to no active module** is a 500",
         applies: differ_in_handlers,
+    },
+    Wanted {
+        cites: "for a folder with the handler `send-as-is`",
+        applies: differ_in_folders_as_is,
+    },
+    Wanted {
+        cites: "a request whose file name is longer than the system allows",
+        applies: differ_in_long_names,
+    },
+    Wanted {
+        cites: "Variants and index files that a request finds in its own folder",
+        applies: differ_below_wildcards,
     },
 ];
 
@@ -115,10 +127,68 @@ fn differ_in_handlers(site: &Site, _: &Request, apache: &[String], tamarack: &[S
         names_handler |=
             node.name.starts_with("VirtualScriptAlias") || node.words.starts_with("x-act ");
     });
-    let status =
-        |lines: &[String]| lines.first().and_then(|line| line.split(' ').nth(2)?.parse().ok());
-    let (apache, tamarack): (Option<u16>, Option<u16>) = (status(apache), status(tamarack));
-    names_handler && apache != Some(500) && tamarack == Some(500)
+    names_handler && status(apache) != Some(500) && status(tamarack) == Some(500)
+}
+
+/// Apache begins to send a folder as it is, and to HEAD has already responded.
+fn differ_in_folders_as_is(
+    site: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let mut names_handler = false;
+    site.walk(&mut |node| names_handler |= node.words.contains("send-as-is"));
+    let is_folder = "< Content-Type: httpd/unix-directory";
+    let is_begun = match apache.first().map(String::as_str) {
+        None | Some("= no answer") => true,
+        Some(line) => {
+            request.method == "HEAD"
+                && line.contains(" 200 ")
+                && apache.iter().any(|line| line == is_folder)
+        }
+    };
+    names_handler && is_begun && status(tamarack) == Some(403)
+}
+
+/// A variant whose name a `<Directory>` section's last wildcard matches, for a request without it.
+fn differ_below_wildcards(
+    site: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    let target = String::from_utf8_lossy(&request.target);
+    let path = target.split('?').next().unwrap_or_default();
+    let variant = |lines: &[String]| {
+        let chosen = lines.iter().find_map(|line| line.strip_prefix("< Content-Location: "))?;
+        chosen.rsplit('/').next().map(str::to_owned)
+    };
+    let Some(variant) = variant(apache).or_else(|| variant(tamarack)) else { return false };
+    let mut matches = false;
+    site.walk(&mut |node| {
+        let last = node.words.trim_matches('"').rsplit('/').next().unwrap_or_default();
+        let begin = last.strip_suffix('*').filter(|_| node.name == "Directory");
+        matches |= begin.is_some_and(|begin| variant.starts_with(begin));
+    });
+    matches && path.rsplit('/').next() != Some(variant.as_str())
+}
+
+/// Apache walks no folder for a name that is too long, and finds no file.
+fn differ_in_long_names(
+    _: &Site,
+    request: &Request,
+    apache: &[String],
+    tamarack: &[String],
+) -> bool {
+    /// A path with less room than this in front of it may be too long.
+    const LONG: usize = 3_800;
+    let is_long = request.target.len() > LONG;
+    is_long && matches!(status(apache), Some(200 | 404 | 405)) && status(tamarack) == Some(403)
+}
+
+fn status(lines: &[String]) -> Option<u16> {
+    lines.first().and_then(|line| line.split(' ').nth(2)?.parse().ok())
 }
 
 /// Apache evaluates some expressions once more, and names a field without a name each time.
@@ -378,6 +448,21 @@ mod tests {
         let lines = |status: &str| [format!("< HTTP/1.1 {status}"), "<".to_owned()];
         let request = Request { target: b"/".to_vec(), ..Request::default() };
         assert!(rule(&site, &request, &lines("200 OK"), &lines("403 Forbidden")).is_some());
+    }
+
+    #[test]
+    fn wildcards_of_folders_count_for_variants_that_are_not_named() {
+        let differs = |section: &str, target: &str| {
+            let config = vec![Node::section("Directory", section, Vec::new())];
+            let site = Site { config, ..Site::default() };
+            let request = Request { target: target.into(), ..Request::default() };
+            let found = ["< HTTP/1.1 200 OK", "< Content-Location: doc.txt", "<"];
+            let refused = ["< HTTP/1.1 403 Forbidden", "<"].map(str::to_owned);
+            rule(&site, &request, &found.map(str::to_owned), &refused).is_none()
+        };
+        assert!(!differs("\"@SITE@/*/d*\"", "/doc") && !differs("\"@SITE@/*/d*\"", "/?a"));
+        assert!(differs("\"@SITE@/*/d*\"", "/doc.txt"));
+        assert!(differs("\"@SITE@/*/e*\"", "/doc") && differs("\"@SITE@/htdocs\"", "/doc"));
     }
 
     #[test]
