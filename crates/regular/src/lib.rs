@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod looks;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -35,6 +37,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
 /// Those of [`open`].
 pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    looks::count_open();
     let file = match rustix::fs::open(path.as_ref(), flags, Mode::empty()) {
         Ok(file) => file,
         // A socket, or a device without a driver.
@@ -56,6 +59,7 @@ pub fn open_with_stat(path: impl AsRef<Path>) -> io::Result<(File, Stat)> {
 /// Those of open(2), `ENOTDIR` among them.
 pub fn open_directory(path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    looks::count_open();
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 

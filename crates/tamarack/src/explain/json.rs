@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use regular::looks::Looks;
 use serde_json::{Value, json};
 use server::explain::Event;
 
@@ -37,7 +38,7 @@ pub fn write(report: &Report, places: &Places) -> String {
         },
         "cached": report.cached.is_ok(),
         "not_cached_because": report.cached.as_ref().err(),
-        "cost": report.cost.as_ref().map(cost),
+        "cost": report.cost.as_ref().map(|made| cost(made, report.looks)),
         "hints": hints(report, places),
         "winners": winners(report),
         "headers": headers(report),
@@ -66,12 +67,14 @@ fn winners(report: &Report) -> Vec<Value> {
 }
 
 /// Times in nanoseconds.
-fn cost(cost: &Cost) -> Value {
+fn cost(cost: &Cost, looks: Looks) -> Value {
     let phase = |(name, took): &(&str, Duration)| json!({ "phase": name, "ns": nanos(*took) });
     json!({
         "runs": cost.runs,
         "response_ns": nanos(cost.response),
         "phases": cost.phases.iter().map(phase).collect::<Vec<_>>(),
+        "file_system": { "stats": looks.stats, "opens": looks.opens },
+        "allocations": cost.allocations,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The contents of a report: the verdict, and everything that led to it.
 
+use regular::looks::Looks;
 use server::explain::{Event, Kind};
 use server::hooks::Phase;
 use server::request::{FileKind, Request};
@@ -53,6 +54,8 @@ pub struct Report {
     pub deviations: Vec<Deviation>,
     /// What the response costs, if that was measured.
     pub cost: Option<Cost>,
+    /// What it asked of the file system.
+    pub looks: Looks,
     /// The recording.
     pub event: Event,
 }
@@ -75,7 +78,7 @@ impl Report {
     /// Returns the report on an answer.
     pub fn new(session: &Session, target: &Target, method: &str, answer: Answer) -> Report {
         let parts = session.parts_of(&answer);
-        let Answer { explained, event } = answer;
+        let Answer { explained, event, looks } = answer;
         let request = &*explained.request;
         let places = &session.places;
         let levels = effective::levels(places, &request.host, &parts, &event);
@@ -113,6 +116,7 @@ impl Report {
             hints,
             deviations: apache::deviations(registry, &lines, &event, places),
             cost: None,
+            looks,
             lines,
             idle: idle(request),
             fields,

@@ -9,13 +9,14 @@ use std::time::Instant;
 use http::connection::{self, Explained};
 use http::service::Service;
 use mpm::Scoreboard;
-use rt::Loop;
+use regular::looks::Looks;
+use rt::{Loop, memory};
 use server::connection_info::{ConnectionInfo, TlsFacts};
 use server::engine::Engine;
 use server::explain::{Event, Kind, Recorder};
 use server::host::Server;
 
-use super::cost::{Cost, Samples};
+use super::cost::{Cost, Run, Samples};
 use super::places::Places;
 use super::target::Target;
 use crate::load::Loaded;
@@ -39,6 +40,8 @@ pub struct Answer {
     pub explained: Explained,
     /// The recording.
     pub event: Event,
+    /// What it asked of the file system.
+    pub looks: Looks,
 }
 
 impl Session {
@@ -81,11 +84,13 @@ impl Session {
     pub async fn ask(&mut self, target: &Target) -> Option<Answer> {
         let client = self.client(target);
         let begun = self.recorder.begin(Event::new(Kind::Request, target.url.clone()));
+        let before = Looks::so_far();
         let explained = connection::explain(&self.service, client, &target.sent).await?;
+        let looks = before.since();
         let mut event = begun.into_event()?;
         event.outcome = explained.request.response.status.to_string();
         self.places.learn(&self.recorder.files());
-        Some(Answer { explained, event })
+        Some(Answer { explained, event, looks })
     }
 
     /// Measures the response to a request. `None` if its head is incomplete.
@@ -94,12 +99,14 @@ impl Session {
         while samples.wants_more() {
             let client = self.client(target);
             self.recorder.begin_to_measure();
+            let before = memory::allocations();
             let began = Instant::now();
             let made = connection::explain(&self.service, client, &target.sent).await;
-            let took = began.elapsed();
+            let response = began.elapsed();
+            let allocations = memory::allocations() - before;
             let phases = self.recorder.end_measuring();
             drop(made?);
-            samples.add(took, phases);
+            samples.add(Run { response, phases, allocations });
         }
         Some(samples.medians())
     }

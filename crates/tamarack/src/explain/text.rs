@@ -2,15 +2,13 @@
 
 use std::fmt::Write as _;
 
-use server::explain::Kind;
-
 use super::apache::Deviation;
-use super::cost::{self, Cost};
+use super::cost;
 use super::diff::{self, Difference};
 use super::effective::{Line, Winner};
 use super::places::{Place, Places};
 use super::report::Report;
-use super::rows::{self, Group, Row, Writer};
+use super::rows::{Group, Row, Writer};
 use crate::lint::Severity;
 
 /// The widest line, in characters.
@@ -48,8 +46,8 @@ pub fn write(report: &Report, places: &Places, style: Style) -> String {
     }
     let mut groups = groups(report, places, style);
     if let Some(cost) = &report.cost {
-        groups.iter_mut().for_each(|group| group.about = time_of(group, cost));
-        groups.push(costs(report, cost));
+        groups.iter_mut().for_each(|group| group.about = cost::time_of(group, cost));
+        groups.push(cost::group(report, cost));
     }
     groups.extend(hints(report, places));
     let last = groups.len().saturating_sub(1);
@@ -152,52 +150,6 @@ fn hints(report: &Report, places: &Places) -> Option<Group> {
     }
     let name = "hints".to_owned();
     (!rows.is_empty()).then(|| Group { name, rows, ..Group::default() })
-}
-
-/// The time of a group's phases; empty if it has none.
-fn time_of(group: &Group, cost: &Cost) -> String {
-    let is_of_group = |phase: &str| rows::stage_of_phase(phase) == group.name;
-    cost.of_phases(is_of_group).map(cost::shown).unwrap_or_default()
-}
-
-/// What the whole response costs, and the work in it.
-fn costs(report: &Report, cost: &Cost) -> Group {
-    let row = |label: &str, text: String| Row { label: label.to_owned(), text, ..Row::default() };
-    let runs = cost.runs;
-    let took = cost::shown(cost.response);
-    let mut rows = vec![row("response", format!("{took}, median of {runs} runs without a client"))];
-    if report.cached.is_ok() {
-        rows.push(row("cached", "these phases run once; later requests skip them".to_owned()));
-    }
-    let (mut rules, mut conditions, mut files) = (0, 0, Vec::new());
-    report.event.each(&mut |event| match event.kind {
-        Kind::Rule => rules += 1,
-        Kind::Condition => conditions += 1,
-        Kind::Section if event.fact("htaccess").is_some() => files.push(event.name.as_str()),
-        _ => {}
-    });
-    if rules > 0 {
-        let conditions = match conditions {
-            0 => String::new(),
-            count => format!(", {}", many(count, "condition")),
-        };
-        let text = format!("{} tried{conditions}", many(rules, "rule"));
-        rows.push(row("mod_rewrite", text));
-    }
-    files.sort_unstable();
-    files.dedup();
-    if !files.is_empty() {
-        let object = if files.len() == 1 { "it" } else { "them" };
-        let count = many(files.len(), "file");
-        let text = format!("{count} parsed once; Apache httpd parses {object} for each request");
-        rows.push(row(".htaccess", text));
-    }
-    Group { name: "cost".to_owned(), about: String::new(), rows }
-}
-
-fn many(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }
 
 fn fields(report: &Report) -> Group {

@@ -145,6 +145,9 @@ fn status(report: &Report, places: &Places) -> String {
     if report.status == 401 && phase == "check_user_id" && !has_log {
         out.push_str("    the client sent no credentials; --user NAME treats it as that user\n");
     }
+    if report.status == 413 && !has_log {
+        out.push_str(&body_limit(report));
+    }
     if report.status == 404 && phase == "handler" && !has_log {
         let is_file = |event: &&Event| event.kind == Kind::Change && event.name == "file";
         let hooks = report.event.events.iter().filter(|event| event.kind == Kind::Hook);
@@ -154,6 +157,23 @@ fn status(report: &Report, places: &Places) -> String {
         }
     }
     out
+}
+
+/// The line with the lowest limit of the request body.
+fn body_limit(report: &Report) -> String {
+    const NAMES: [&str; 2] = ["LimitRequestBody", "KeptBodySize"];
+    let limit = |line: &&Line| line.args.trim().parse::<u64>().ok().filter(|limit| *limit > 0);
+    let last = |name: &&str| {
+        report
+            .lines
+            .iter()
+            .rfind(|line| line.name.eq_ignore_ascii_case(name))
+            .filter(|line| limit(line).is_some())
+    };
+    match NAMES.iter().filter_map(last).min_by_key(limit) {
+        Some(line) => format!("    {} {}  {}\n", line.name, line.args, line.place),
+        None => "    the body is longer than the default of LimitRequestBody\n".to_owned(),
+    }
 }
 
 /// The directives and log lines in an event, each inside those that contain it.

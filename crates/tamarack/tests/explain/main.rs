@@ -20,13 +20,15 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 /// What differs from run to run.
-const MASKS: [(&str, &str); 6] = [
+const MASKS: [(&str, &str); 8] = [
     ("Date: .* GMT", "Date: *"),
     ("Server: Tamarack[^ ]*( \\([A-Za-z]+\\))?", "Server: *"),
     ("[0-9.]+ (ms|\\\\xc2\\\\xb5s)", "TIME"),
     ("median of [0-9]+ runs", "median of N runs"),
     ("\"(response_)?ns\": [0-9]+", "\"${1}ns\": *"),
     ("\"runs\": [0-9]+", "\"runs\": *"),
+    ("[0-9]+ (stat|open|allocation)s?", "N ${1}s"),
+    ("\"(stats|opens|allocations)\": [0-9]+", "\"${1}\": *"),
 ];
 
 /// Tests that count the CPU time of all child processes run alone.
@@ -126,6 +128,32 @@ fn two_thousand_rules_are_read_once() {
         let took = children_cpu_time() - before;
         assert!(took < LIMIT, "{words:?} took {took:?}");
     }
+}
+
+/// A response asks the file system for its file and for each `.htaccess`.
+#[test]
+fn looks_at_the_file_system_are_counted() {
+    let of = |override_: &str| {
+        let text = format!(
+            "# One file.\nmodules dir mime authz_core\n\nconfig\n    <Directory \
+             @ROOT@/htdocs>\n        AllowOverride {override_}\n    </Directory>\n\ntree\n    \
+             htdocs/.htaccess\n    | Options None\n    htdocs/index.html\n    | start\n\n\
+             command explain\n"
+        );
+        let file = blackbox::parse::parse(&text).unwrap();
+        let place = Place::build(&file, Path::new("")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarack"));
+        command.args(["explain", "--json", "http://localhost/index.html", "-d"]).arg(&place.root);
+        command.args(["-f", "conf/httpd.conf"]).current_dir(&place.root);
+        let said = command.output().unwrap().stdout;
+        let said: serde_json::Value = serde_json::from_slice(&said).unwrap();
+        ["file_system/stats", "file_system/opens", "allocations"]
+            .map(|name| said.pointer(&format!("/cost/{name}")).unwrap().as_u64().unwrap())
+    };
+    let ([stats, opens, allocations], [fewer_stats, fewer_opens, _]) = (of("All"), of("None"));
+    assert_eq!((opens, fewer_opens), (2, 1));
+    assert!(fewer_stats > 0 && stats > fewer_stats, "{stats} {fewer_stats}");
+    assert!(allocations > 0);
 }
 
 fn children_cpu_time() -> Duration {

@@ -19,9 +19,8 @@ use crate::tls::Tls;
 const REQUESTS: usize = 200;
 /// Requests before that: what is asked for again is cached.
 const BEFORE: usize = 20;
-/// Attempts, if something appeared beside the site's folder, in a directory that all tests use,
-/// under a name that shares its counter in the watch.
-const TRIES: usize = 3;
+/// Files that appear beside the site's folder: enough for each counter of names in the watch.
+const NEIGHBOURS: usize = 400;
 /// A younger file may change again without a different time stamp.
 const SETTLED: Duration = Duration::from_millis(1500);
 /// Shapes with one process.
@@ -140,19 +139,6 @@ fn what_another_process_compressed_needs_no_look_at_the_file_system() {
 /// Requests all kinds of one process, then once each of another one, which must not look at the
 /// file system. `None` if calls can't be traced here.
 fn shares_all(more: &str, fields: &str, kinds: &[Kind]) -> Option<(Site, [Client; 2])> {
-    let mut looks = Vec::new();
-    for _ in 0..TRIES {
-        let (site, clients, found) = share(more, fields, kinds)?;
-        if found.is_empty() {
-            return Some((site, clients));
-        }
-        looks = found;
-    }
-    panic!("{looks:?}");
-}
-
-/// Returns the site, its clients, and the second process's looks at the file system.
-fn share(more: &str, fields: &str, kinds: &[Kind]) -> Option<(Site, [Client; 2], Vec<String>)> {
     let site = site("prefork", &format!("{PAIR}{more}"));
     let mut clients = [site.client(), site.client()];
     let mut number = 0;
@@ -175,6 +161,12 @@ fn share(more: &str, fields: &str, kinds: &[Kind]) -> Option<(Site, [Client; 2],
         eprintln!("skipped: strace may not trace");
         return None;
     };
+    // As other tests do, in a directory that all of them use.
+    for number in 0..NEIGHBOURS {
+        let path = site.root.with_extension(format!("beside-{number}"));
+        fs::write(&path, "").unwrap();
+        fs::remove_file(path).unwrap();
+    }
     for kind in kinds {
         let answer = request(&mut clients[1], kind, &mut number, &fields_of(kind));
         assert_eq!(answer.field("Content-Encoding").is_some(), !fields.is_empty(), "{answer:?}");
@@ -182,8 +174,9 @@ fn share(more: &str, fields: &str, kinds: &[Kind]) -> Option<(Site, [Client; 2],
     }
     let looks = ["newfstatat", "openat", "open", "statx", "readlink", "readlinkat"];
     let calls = traces.into_iter().flat_map(|trace| trace.stop().into_keys());
-    let found = calls.filter(|name| looks.contains(&name.as_str())).collect();
-    Some((site, clients, found))
+    let found: Vec<_> = calls.filter(|name| looks.contains(&name.as_str())).collect();
+    assert!(found.is_empty(), "{found:?}");
+    Some((site, clients))
 }
 
 /// Counts and judges the calls of all kinds. False if calls can't be counted here.
