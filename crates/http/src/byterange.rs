@@ -109,7 +109,7 @@ fn parts(request: &mut Request, body: &Body, ranges: &[ByteRange], length: u64) 
         return Some(part);
     }
     let boundary = range::boundary(random());
-    let media_type = super::media_type::media_type(request);
+    let media_type = request.media_type();
     let mut all = VecDeque::with_capacity(ranges.len() * 2 + 1);
     for range in ranges {
         let mut head = Vec::new();

@@ -7,6 +7,5 @@
 mod byterange;
 pub mod cache;
 pub mod connection;
-mod media_type;
 pub mod respond;
 pub mod service;

@@ -5,8 +5,6 @@ use server::hooks::Phase;
 use server::request::{CLOSES_SILENTLY, Request};
 use wire::{HeadFlags, Method};
 
-use crate::media_type::media_type;
-
 /// How a body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
@@ -278,20 +276,27 @@ pub fn may_keep_alive(request: &Request, responses: u32, draining: bool) -> bool
         && request.keep_alive_limit().is_none_or(|limit| responses < limit)
 }
 
-/// Writes the connection's own lines: the terms of `Keep-Alive`, or the close.
+/// The connection's own option, unless a module has set it.
+fn option(request: &Request, keep: bool) -> Option<&'static [u8]> {
+    if keep {
+        return request.head.flags.has(HeadFlags::KEEP_ALIVE).then_some(b"Keep-Alive");
+    }
+    let is_set = request.response.headers_out.contains_token(b"Connection", b"close");
+    (!is_set).then_some(b"close")
+}
+
+/// Writes the connection's own lines: the terms of `Keep-Alive`, or the close. A module's
+/// `Connection` has the option already ([`before_connection`]).
 pub fn write_connection(request: &Request, responses: u32, keep: bool, out: &mut Vec<u8>) {
-    if !keep {
-        if !request.response.headers_out.contains_token(b"Connection", b"close") {
-            out.extend_from_slice(b"Connection: close\r\n");
-        }
-        return;
+    let Some(option) = option(request, keep) else { return };
+    if keep {
+        out.extend_from_slice(b"Keep-Alive: ");
+        request.keep_alive_terms(responses, out);
+        out.extend_from_slice(b"\r\n");
     }
-    if !request.head.flags.has(HeadFlags::KEEP_ALIVE) {
-        return;
+    if !request.response.headers_out.contains(b"Connection") {
+        write_field(out, b"Connection", option);
     }
-    out.extend_from_slice(b"Keep-Alive: ");
-    request.keep_alive_terms(responses, out);
-    out.extend_from_slice(b"\r\nConnection: Keep-Alive\r\n");
 }
 
 /// Writes status line and fields.
@@ -303,7 +308,7 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\r\nDate: ");
     out.extend_from_slice(&request.engine.date());
-    before_connection(request, out);
+    before_connection(request, option(request, framing.says_keep), out);
     write_connection(request, request.connection.keepalives.get(), framing.says_keep, out);
     if framing.length == Length::Chunked {
         out.extend_from_slice(CHUNKED);
@@ -336,7 +341,7 @@ pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
         return None;
     }
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    before_connection(request, &mut before);
+    before_connection(request, None, &mut before);
     if chunked {
         after.extend_from_slice(CHUNKED);
     }
@@ -347,18 +352,25 @@ pub fn reusable_head(request: &mut Request) -> Option<ReusableHead> {
 /// The field of a chunked body.
 const CHUNKED: &[u8] = b"Transfer-Encoding: chunked\r\n";
 
-/// Writes the lines from the date to the connection's own.
-fn before_connection(request: &Request, out: &mut Vec<u8>) {
+/// Writes the lines from the date to the connection's own. The connection's option joins the first
+/// `Connection` of a module.
+fn before_connection(request: &Request, mut option: Option<&[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
     write_field(out, b"Server", request.engine.server.banner.as_bytes());
     for (name, value) in request.response.headers_out.iter() {
-        write_field(out, name, value);
+        if name.eq_ignore_ascii_case(b"Connection")
+            && let Some(option) = option.take()
+        {
+            write_field(out, name, &[value, b", ", option].concat());
+        } else {
+            write_field(out, name, value);
+        }
     }
 }
 
 /// Writes the lines after the connection's own.
 fn after_connection(request: &Request, out: &mut Vec<u8>) {
-    if let Some(value) = media_type(request) {
+    if let Some(value) = request.media_type() {
         write_field(out, b"Content-Type", &value);
     }
     if let Some(value) = &request.response.content_encoding {

@@ -20,7 +20,12 @@ pub struct LogOpener<'a> {
     pub(crate) generation: u32,
 }
 
-impl LogOpener<'_> {
+impl<'a> LogOpener<'a> {
+    /// The opener of a process without a supervisor.
+    pub fn alone(pipes: &'a mut PipedLogs) -> Self {
+        Self { pipes, generation: 0 }
+    }
+
     /// Opens a file for appending; creates it if it doesn't exist.
     pub fn file(&self, path: &Path) -> io::Result<OwnedFd> {
         open_file(path)

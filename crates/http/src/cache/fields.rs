@@ -5,7 +5,7 @@ use std::ops::Range;
 use server::request::{Expiry, ExpiryTime, FileInfo, FileKind};
 
 use super::response::Authority;
-use super::texts::{Places, TEXTS, Texts};
+use super::texts::{Offsets, TEXTS, Texts};
 use super::timed::TimedFields;
 
 /// Writes fields one behind the other.
@@ -29,7 +29,7 @@ impl Writer {
     }
 
     pub fn texts(&mut self, texts: &Texts) {
-        let Places { present, ends, .. } = texts.places;
+        let Offsets { present, ends, .. } = texts.offsets;
         self.number(present.into());
         ends.iter().for_each(|end| self.0.extend_from_slice(&end.to_ne_bytes()));
         self.0.extend_from_slice(texts.all());
@@ -112,14 +112,14 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// The places of texts, which end with a block of `length` bytes.
-    pub fn places(&mut self, length: usize) -> Option<Places> {
+    /// The offsets of texts, which end with a block of `length` bytes.
+    pub fn offsets(&mut self, length: usize) -> Option<Offsets> {
         let present = self.small()?;
         let mut ends = [0; TEXTS];
         for end in &mut ends {
             *end = u32::from_ne_bytes(self.take(size_of::<u32>())?.try_into().ok()?);
         }
-        Places::new(length - self.0.len(), ends, present)
+        Offsets::new(length - self.0.len(), ends, present)
     }
 
     pub fn file(&mut self) -> Option<FileInfo> {
@@ -202,8 +202,8 @@ mod tests {
         let read = |bytes: &[u8]| {
             let mut from = Reader(bytes);
             let (timed, file, authority) = (from.timed()?, from.file()?, from.authority()?);
-            let places = from.places(bytes.len())?;
-            Some(((timed, file, authority), Texts { block: bytes.to_vec(), places }))
+            let offsets = from.offsets(bytes.len())?;
+            Some(((timed, file, authority), Texts { block: bytes.to_vec(), offsets }))
         };
         let (fields_read, texts_read) = read(&out.0).unwrap();
         assert!(fields_read == (timed, file, authority));

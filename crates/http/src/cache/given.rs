@@ -8,13 +8,23 @@ use super::response::CachedResponse;
 use super::texts::Text;
 
 impl CachedResponse {
+    /// Whether the log shows nothing of a request but its head and what was sent.
+    pub fn is_logged_by_head(&self) -> bool {
+        self.plan.log_reads_head_alone && self.redirected.is_empty()
+    }
+
+    /// Puts a request that this response was sent for under the response's configuration.
+    pub fn give_place_to(&self, request: &mut Request) {
+        request.layer = self.layer.clone();
+        request.plan = self.plan.clone();
+    }
+
     /// Fills in the properties of a request that this response was sent for, for the log.
     pub fn give_to(self: &Rc<Self>, request: &mut Request) {
         for redirected in &self.redirected {
             redirected.give_to(request);
         }
-        request.layer = self.layer.clone();
-        request.plan = self.plan.clone();
+        self.give_place_to(request);
         let copy = |text, to: &mut Vec<u8>| {
             to.clear();
             to.extend_from_slice(self.texts.get(text));

@@ -2,6 +2,7 @@
 
 mod fields;
 mod given;
+mod key;
 mod recent;
 mod redirected;
 pub mod response;

@@ -193,6 +193,14 @@ impl CachedResponse {
         Ok(meets_conditions(&request.head.headers_in, &validators).status())
     }
 
+    /// Whether the same conditions result in the same status for `other`.
+    pub fn has_validators_of(&self, other: &CachedResponse) -> bool {
+        self.has_conditions
+            && other.has_conditions
+            && self.modified == other.modified
+            && self.texts.find(Text::Tag) == other.texts.find(Text::Tag)
+    }
+
     /// The validators that were sent, for `If-Range`.
     pub fn sent_validators(&self, request: &Request) -> Validators<'_> {
         request.validators(self.texts.find(Text::SentTag), self.sent_modified)

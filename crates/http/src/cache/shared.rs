@@ -133,7 +133,7 @@ impl CachedResponse {
         let (modified, sent_modified) = (modified()?, modified()?);
         let file = from.file()?;
         let (length_at, timed) = (from.option(Reader::range)?, from.option(Reader::timed)?);
-        let places = from.places(length)?;
+        let offsets = from.offsets(length)?;
         let response = CachedResponse {
             plan: plan.clone(),
             layer: layer.clone(),
@@ -149,7 +149,7 @@ impl CachedResponse {
             sent_modified,
             has_conditions,
             modified,
-            texts: Texts { block: Vec::new(), places },
+            texts: Texts { block: Vec::new(), offsets },
             header_only: kind.header_only,
             inputs,
             authority,

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use hashbrown::{DefaultHashBuilder, Equivalent, HashMap};
+use hashbrown::{DefaultHashBuilder, HashMap};
 use rt::ChangeSource;
 
+use super::key::{Key, Sought};
 use super::recent::Recent;
 use super::response::{CONTENT_LIMIT, CachedResponse, Content, OPEN_LIMIT};
 use super::shared::Shared;
@@ -101,25 +102,6 @@ struct Generations {
     load: Load,
 }
 
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    host: u32,
-    path: Box<[u8]>,
-}
-
-/// A borrowed [`Key`] for look-ups.
-#[derive(Hash)]
-pub(super) struct Sought<'t> {
-    pub host: u32,
-    pub path: &'t [u8],
-}
-
-impl Equivalent<Key> for Sought<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        self.host == key.host && *self.path == *key.path
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Load {
     entries: usize,
@@ -156,16 +138,8 @@ impl ResponseCache {
     fn get_own(&self, request: &Request, path: &[u8], not_modified: bool) -> Lookup {
         let mut generations = self.generations.borrow_mut();
         let sought = Sought { host: request.host.id, path };
-        let Some(entry) = generations.get(&sought, &self.limits) else { return Lookup::Miss };
-        let code = entry.keys.of(request);
-        let is_it = |(of, response): &&(u64, Rc<CachedResponse>)| {
-            *of == code && response.is_not_modified() == not_modified && response.is_for(request)
-        };
-        match entry.variants.iter().find(is_it) {
-            Some((_, response)) if response.suits(request) => Lookup::Hit(response.clone()),
-            Some(_) => Lookup::Unsuitable,
-            None => Lookup::Miss,
-        }
+        let find = |entry: &Entry| entry.find(request, not_modified);
+        generations.look_at(&sought, &self.limits, find).unwrap_or(Lookup::Miss)
     }
 
     /// Prepares to cache the response to a request before its phases run.
@@ -185,15 +159,14 @@ impl ResponseCache {
             return if is_again { Fill::Paths } else { Fill::None };
         }
         let mut generations = self.generations.borrow_mut();
-        let entry = generations.get(&sought, &self.limits);
-        let examined = entry.and_then(|entry| {
+        let examined = generations.look_at(&sought, &self.limits, |entry| {
             let code = entry.keys.of(request);
-            entry.examined.iter().find(|(of, _)| *of == code).map(|(_, paths)| paths)
+            entry.examined.iter().find(|(of, _)| *of == code).map(|(_, paths)| paths.clone())
         });
-        match examined {
+        match examined.flatten() {
             None => Fill::Paths,
-            Some(paths) => match Validity::from_paths(change_source, paths) {
-                Some(validity) => Fill::Response(Snapshot { paths: paths.clone(), validity }),
+            Some(paths) => match Validity::from_paths(change_source, &paths) {
+                Some(validity) => Fill::Response(Snapshot { paths, validity }),
                 None => Fill::Paths,
             },
         }
@@ -309,13 +282,19 @@ impl Snapshot {
 }
 
 impl Generations {
-    fn get(&mut self, sought: &Sought<'_>, limits: &Limits) -> Option<&Entry> {
-        if !self.young.contains_key(sought)
-            && let Some((key, entry)) = self.old.remove_entry(sought)
-        {
-            self.put(key, entry, limits);
+    /// Looks at an entry, which becomes a young one.
+    fn look_at<T>(
+        &mut self,
+        sought: &Sought<'_>,
+        limits: &Limits,
+        look: impl FnOnce(&Entry) -> T,
+    ) -> Option<T> {
+        if let Some(entry) = self.young.get(sought) {
+            return Some(look(entry));
         }
-        self.young.get(sought)
+        let (key, entry) = self.old.remove_entry(sought)?;
+        self.put(key, entry, limits);
+        self.young.get(sought).map(look)
     }
 
     fn put(&mut self, key: Key, entry: Entry, limits: &Limits) {
@@ -330,6 +309,18 @@ impl Generations {
 }
 
 impl Entry {
+    fn find(&self, request: &Request, not_modified: bool) -> Lookup {
+        let code = self.keys.of(request);
+        let is_it = |(of, response): &&(u64, Rc<CachedResponse>)| {
+            *of == code && response.is_not_modified() == not_modified && response.is_for(request)
+        };
+        match self.variants.iter().find(is_it) {
+            Some((_, response)) if response.suits(request) => Lookup::Hit(response.clone()),
+            Some(_) => Lookup::Unsuitable,
+            None => Lookup::Miss,
+        }
+    }
+
     fn add(&mut self, keys: &VariantKeys, code: impl Fn(&VariantKeys) -> u64, new: New) {
         match self.keys.join(keys) {
             // The other responses were distinguished by too few variant keys.
@@ -457,7 +448,7 @@ mod tests {
             note(&cache, format!("/{number}").as_bytes(), &[]);
             let sought = Sought { host: 0, path: b"/0" };
             let mut generations = cache.generations.borrow_mut();
-            assert!(generations.get(&sought, &cache.limits).is_some());
+            assert!(generations.look_at(&sought, &cache.limits, |_| ()).is_some());
             assert!(generations.young.len() + generations.old.len() <= Limits::THREAD.entries);
         }
     }

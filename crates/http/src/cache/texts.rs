@@ -34,7 +34,7 @@ pub(super) const TEXTS: usize = Text::Handler as usize + 1;
 
 /// Where texts are in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct Offsets {
     start: u32,
     /// Where each one ends.
     pub ends: [u32; TEXTS],
@@ -42,11 +42,11 @@ pub(super) struct Places {
     pub present: u32,
 }
 
-impl Places {
+impl Offsets {
     /// Texts that begin at `start`, whose ends are counted from there.
-    pub fn new(start: usize, ends: [u32; TEXTS], present: u32) -> Option<Places> {
+    pub fn new(start: usize, ends: [u32; TEXTS], present: u32) -> Option<Offsets> {
         let start = u32::try_from(start).ok()?;
-        Some(Places { start, ends, present })
+        Some(Offsets { start, ends, present })
     }
 
     fn at(&self, index: usize) -> Option<Range<usize>> {
@@ -59,7 +59,7 @@ impl Places {
 /// The block with its texts.
 pub(super) struct Texts {
     pub block: Vec<u8>,
-    pub places: Places,
+    pub offsets: Offsets,
 }
 
 impl Texts {
@@ -67,13 +67,13 @@ impl Texts {
     pub fn of(texts: [Option<&[u8]>; TEXTS]) -> Texts {
         let length = texts.iter().flatten().map(|text| text.len()).sum();
         let mut block = Vec::with_capacity(length);
-        let mut places = Places { start: 0, ends: [0; TEXTS], present: 0 };
-        for (index, (text, end)) in texts.iter().zip(&mut places.ends).enumerate() {
+        let mut offsets = Offsets { start: 0, ends: [0; TEXTS], present: 0 };
+        for (index, (text, end)) in texts.iter().zip(&mut offsets.ends).enumerate() {
             block.extend_from_slice(text.unwrap_or_default());
-            places.present |= u32::from(text.is_some()) << index;
+            offsets.present |= u32::from(text.is_some()) << index;
             *end = u32::try_from(block.len()).unwrap_or(u32::MAX);
         }
-        Texts { block, places }
+        Texts { block, offsets }
     }
 
     /// The same, with another text as well.
@@ -89,7 +89,7 @@ impl Texts {
     }
 
     fn at(&self, index: usize) -> Option<&[u8]> {
-        self.block.get(self.places.at(index)?)
+        self.block.get(self.offsets.at(index)?)
     }
 
     /// A text; empty if there is none.
@@ -99,8 +99,8 @@ impl Texts {
 
     /// All of them, one behind the other.
     pub fn all(&self) -> &[u8] {
-        let end = self.places.ends[TEXTS - 1] as usize;
-        let start = self.places.start as usize;
+        let end = self.offsets.ends[TEXTS - 1] as usize;
+        let start = self.offsets.start as usize;
         self.block.get(start..start + end).unwrap_or_default()
     }
 }
@@ -121,11 +121,11 @@ mod tests {
         assert_eq!(texts.find(Text::Tag), Some(&b""[..]));
         assert_eq!(texts.get(Text::Handler), b"handler");
         assert_eq!(texts.all(), b"beforehandler");
-        let Places { ends, present, .. } = texts.places;
-        let places = Places::new(3, ends, present).unwrap();
+        let Offsets { ends, present, .. } = texts.offsets;
+        let offsets = Offsets::new(3, ends, present).unwrap();
         let block = [b"key", texts.all()].concat();
-        assert_eq!(Texts { block, places }.get(Text::Handler), b"handler");
-        let broken = Places::new(usize::MAX >> 33, [u32::MAX; TEXTS], u32::MAX).unwrap();
-        assert_eq!(Texts { block: Vec::new(), places: broken }.get(Text::Uri), b"");
+        assert_eq!(Texts { block, offsets }.get(Text::Handler), b"handler");
+        let broken = Offsets::new(usize::MAX >> 33, [u32::MAX; TEXTS], u32::MAX).unwrap();
+        assert_eq!(Texts { block: Vec::new(), offsets: broken }.get(Text::Uri), b"");
     }
 }

@@ -32,9 +32,11 @@ pub(super) struct Dumper {
     info: Rc<ConnectionInfo>,
 }
 
-/// Logs the lines of a head.
+/// Logs the lines of a head, if the input of the connection is logged.
 pub(super) fn head(connection: &Connection, bytes: &[u8]) {
-    Dumper::new(&connection.engine, &connection.info).lines(bytes);
+    if let Some(dumper) = Dumper::of_input(connection) {
+        dumper.lines(bytes);
+    }
 }
 
 /// Logs a response. A body that is not in memory is logged while it is sent.
@@ -76,9 +78,10 @@ impl Dumper {
         Dumper { service: service.clone(), info: info.clone() }
     }
 
-    /// For the input of a connection; `None` if it is not logged.
+    /// For the input of a connection; `None` if it is not logged: while a request is explained,
+    /// nothing is received.
     pub fn of_input(connection: &Connection) -> Option<Dumper> {
-        let is_on = connection.info.base_host.dump.input;
+        let is_on = connection.info.base_host.dump.input && connection.engine.recorder.is_none();
         is_on.then(|| Dumper::new(&connection.engine, &connection.info))
     }
 

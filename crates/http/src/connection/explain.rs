@@ -7,7 +7,7 @@ use rt::Pooled;
 use server::body::{Body, Chunk};
 use server::connection_info::ConnectionInfo;
 use server::hooks::Phase;
-use server::request::Request;
+use server::request::{Request, Unhosted};
 use server::{filter, process};
 use wire::Progress;
 
@@ -59,14 +59,21 @@ pub async fn explain(
             let mut request = requests::blank(connection, active);
             let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
             request.take_head(&mut active.head);
-            refused = found.err();
+            refused = match found {
+                Ok(()) => None,
+                Err(Unhosted::Invalid(error)) => Some(error),
+                Err(Unhosted::Misdirected(error)) => {
+                    let _ = process::run_before_tls(&mut request).await;
+                    Some(error)
+                }
+            };
             request
         }
     };
     let mut may_keep = false;
     match refused {
         Some(error) if is_plain => {
-            let _ = process::run_all(&mut request, Phase::PostReadRequest).await;
+            let _ = process::run_before_tls(&mut request).await;
             requests::make_refusal(connection, active, &mut request, &error).await;
         }
         Some(error) => requests::make_refusal(connection, active, &mut request, &error).await,

@@ -75,7 +75,7 @@ pub(super) fn find(connection: &Connection, active: &mut Active, request: &Reque
     let whole = match look_up(connection, active, request, false) {
         Ok(whole) => whole,
         Err(FastPath::Miss) if request.head.flags.has(HeadFlags::CONDITIONAL) => {
-            return not_modified(connection, active, request);
+            return not_modified(connection, active, request, None);
         }
         Err(found) => return found,
     };
@@ -83,7 +83,7 @@ pub(super) fn find(connection: &Connection, active: &mut Active, request: &Reque
         if request.head.flags.has(HeadFlags::CONDITIONAL) {
             match whole.condition(request) {
                 Ok(None) => {}
-                Ok(Some(304)) => return not_modified(connection, active, request),
+                Ok(Some(304)) => return not_modified(connection, active, request, Some(&whole)),
                 Ok(Some(_)) | Err(_) => return FastPath::Unsuitable,
             }
         }
@@ -108,9 +108,18 @@ fn look_up(
     }
 }
 
-/// Finds the 304, if the request's conditions result in one.
-fn not_modified(connection: &Connection, active: &Active, request: &Request) -> FastPath {
+/// Finds the 304, if the request's conditions result in one, as they do with the validators of
+/// `whole`.
+fn not_modified(
+    connection: &Connection,
+    active: &Active,
+    request: &Request,
+    whole: Option<&CachedResponse>,
+) -> FastPath {
     match look_up(connection, active, request, true) {
+        Ok(cached) if whole.is_some_and(|whole| whole.has_validators_of(&cached)) => {
+            FastPath::Ready(Reply { cached, part: None })
+        }
         Ok(cached) => match cached.condition(request) {
             Ok(Some(304)) => FastPath::Ready(Reply { cached, part: None }),
             Ok(None) => FastPath::Miss,
@@ -219,7 +228,10 @@ pub(super) async fn finish(
     let has_log = !reply.cached.plan.phase(Phase::LogTransaction).is_empty();
     if has_log {
         request.traffic.first_byte_us = connection.engine.handle.clock().wall_us();
-        give(request, &reply);
+        match reply.cached.is_logged_by_head() {
+            true => reply.cached.give_place_to(request),
+            false => give(request, &reply),
+        }
     }
     request.response.status = reply.status();
     request.response.bytes_sent = reply.body_bytes();

@@ -72,6 +72,8 @@ pub(crate) struct Connection {
 pub(crate) struct Active {
     /// Bytes received and not yet parsed: of an incomplete head, or after a complete one.
     input: Vec<u8>,
+    /// How many of them Apache reads twice, to learn whether another request has arrived.
+    peeked: usize,
     /// Bytes to send.
     output: Vec<u8>,
     head: RequestHead,
@@ -90,6 +92,7 @@ impl Active {
     pub(crate) fn new() -> Active {
         Active {
             input: Vec::new(),
+            peeked: 0,
             output: Vec::new(),
             head: RequestHead::new(),
             parser: HeadParser::new(),
@@ -106,6 +109,7 @@ impl Active {
             buffer.clear();
             buffer.shrink_to(BUFFER_KEPT_BYTES);
         }
+        self.peeked = 0;
         self.parser.reset();
         self.head.clear();
         self.head.headers.shrink_to(BUFFER_KEPT_BYTES);

@@ -38,6 +38,7 @@ pub(super) async fn next(
     active: &mut Active,
     deadline: Deadline,
 ) -> Next {
+    active.peeked = 0;
     let mut progress = if active.input.is_empty() {
         match fresh(connection, active, deadline).await {
             Ok(progress) => progress,
@@ -47,6 +48,9 @@ pub(super) async fn next(
         // Bytes received with the previous request have their own time, from the moment they are
         // parsed.
         connection.head_began_ms = connection.engine.handle.clock().now_ms();
+        if connection.responses > 0 {
+            active.peeked = peeked(&active.input);
+        }
         parse_left(connection, active)
     };
     loop {
@@ -59,6 +63,25 @@ pub(super) async fn next(
             return next;
         }
         progress = parse_left(connection, active);
+    }
+}
+
+/// Returns how many bytes of the next request Apache's `ap_check_pipeline` reads before the request
+/// itself does: one, and one and two for each empty line in front of it. They count in `%I`.
+fn peeked(input: &[u8]) -> usize {
+    let mut rest = input;
+    let mut count = 0;
+    loop {
+        let (more, line) = match rest {
+            [b'\r', b'\n', line @ ..] => (3, line),
+            [b'\n', line @ ..] => (1, line),
+            [b'\r', _, ..] => return count + 3,
+            [b'\r'] => return count + 2,
+            [] => return count,
+            _ => return count + 1,
+        };
+        count += more;
+        rest = line;
     }
 }
 

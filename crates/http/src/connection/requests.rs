@@ -9,7 +9,7 @@ use server::filter;
 use server::hooks::{Phase, Verdict};
 use server::log::Level;
 use server::process;
-use server::request::{CLOSES_SILENTLY, Request};
+use server::request::{CLOSES_SILENTLY, Request, Unhosted};
 use wire::{HeadError, HeadOptions, Progress};
 
 use super::fast::{self, FastPath};
@@ -89,12 +89,13 @@ impl Connection {
     }
 
     /// Returns the bytes received for a request's head: its own, or those of its records on TLS. A
-    /// header of the PROXY protocol belongs to the first one.
-    fn count_received(&mut self, consumed: usize) -> u64 {
+    /// header of the PROXY protocol belongs to the first one. Apache reads `peeked` of them twice.
+    fn count_received(&mut self, consumed: usize, peeked: usize) -> u64 {
         let tls = self.stream.as_ref().filter(|_| self.info.tls.is_some());
         let Some(stream) = tls else {
             let proxied = self.info.proxied.as_ref();
-            return consumed as u64 + proxied.map_or(0, |proxied| proxied.header_bytes.take());
+            let of_proxy = proxied.map_or(0, |proxied| proxied.header_bytes.take());
+            return (consumed + peeked) as u64 + of_proxy;
         };
         let received = stream.received();
         received - std::mem::replace(&mut self.received_before, received)
@@ -153,9 +154,26 @@ pub(super) async fn refuse_plain(
     if let Some(proxied) = &connection.info.proxied {
         request.useragent_addr = proxied.client;
     }
-    // The hooks before that of mod_ssl, which refuses the request.
-    let _ = process::run_all(&mut request, Phase::PostReadRequest).await;
+    let _ = process::run_before_tls(&mut request).await;
     refuse_with(connection, active, request, error).await;
+}
+
+/// Refuses a request without a host, unless a hook responds to it earlier.
+async fn refuse_unhosted(
+    connection: &mut Connection,
+    active: &mut Active,
+    mut request: Pooled<Request>,
+    unhosted: Unhosted,
+) -> io::Result<bool> {
+    let error = match unhosted {
+        Unhosted::Invalid(error) => error,
+        Unhosted::Misdirected(error) => match process::run_before_tls(&mut request).await {
+            Verdict::Ok | Verdict::Declined => error,
+            decided => return full(connection, active, request, decided, Fill::None).await,
+        },
+    };
+    refuse_with(connection, active, request, &error).await;
+    Ok(false)
 }
 
 async fn refuse_with(
@@ -210,10 +228,9 @@ pub(super) async fn respond_to(
     let mut request = blank(connection, active);
     let found = request.find_host(&mut active.host, &mut active.head, &mut active.known);
     request.take_head(&mut active.head);
-    request.traffic.bytes_in = connection.count_received(consumed);
-    if let Err(error) = found {
-        Box::pin(refuse_with(connection, active, request, &error)).await;
-        return Ok(false);
+    request.traffic.bytes_in = connection.count_received(consumed, active.peeked);
+    if let Err(unhosted) = found {
+        return Box::pin(refuse_unhosted(connection, active, request, unhosted)).await;
     }
     let mut verdict = Verdict::Ok;
     if !request.plan.phase(Phase::PostReadRequest).is_empty() {
@@ -327,7 +344,7 @@ pub(super) fn take_request(
     consumed: usize,
 ) -> Pooled<Request> {
     let mut request = blank(connection, active);
-    request.traffic.bytes_in = connection.count_received(consumed);
+    request.traffic.bytes_in = connection.count_received(consumed, active.peeked);
     request.forget_host();
     request.take_head(&mut active.head);
     request

@@ -42,7 +42,8 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     let relative = below.unwrap_or(uri);
     // The main server always has one, and hosts inherit it.
     let root = core.document_root.get().map_or(&b"/"[..], Vec::as_slice);
-    let mut file = root.to_vec();
+    let mut file = Vec::with_capacity(root.len() + 1 + relative.len());
+    file.extend_from_slice(root);
     if file.last() == Some(&b'/') {
         file.pop();
     }
@@ -52,7 +53,8 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     file.extend_from_slice(relative);
     let is_inside = |full: &Vec<u8>| root == b"/" || full.starts_with(root);
     let is_short = |full: &Vec<u8>| full.len() < walk::PATH_LIMIT;
-    let inside = path::canonical(&file).filter(is_inside).filter(is_short);
+    let canonical = if path::is_canonical(&file) { Some(file) } else { path::canonical(&file) };
+    let inside = canonical.filter(is_inside).filter(is_short);
     let Some(full) = inside else {
         let line = bstr::BStr::new(&request.head.request_line);
         request.log_core(Level::Error, 127, &format!("Cannot map {line} to file"), None);

@@ -51,7 +51,7 @@ impl Module for LogDebug {
     const FILE: &'static str = "mod_log_debug.c";
     type Server = Settings;
     type Dir = Directory;
-    // Subrequests are authorised again where it is loaded, as in Apache.
+    // Some subrequests are authorised again if it is loaded, as in Apache.
     const ACTS_UNASKED: bool = true;
     const DIRECTIVES: &'static [Row<LogDebug>] = &[Row::<LogDebug>::new(
         "LogMessage",
@@ -70,7 +70,7 @@ impl Module for LogDebug {
         // a configuration that is not the hook's.
         let has_entries = |bound: Bound<'_, LogDebug>| bound.server.has_entries.is_set();
         hooks.on(Phase::LogTransaction, Rank::FIRST, has_entries, log_transaction);
-        hooks.decides_access_by_uri();
+        hooks.merges_by_uri();
     }
 }
 

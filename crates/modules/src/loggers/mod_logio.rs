@@ -44,10 +44,12 @@ impl Module for Logio {
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         let tracks = |bound: Bound<'_, Self>| bound.dir.track_first_byte.or(false);
         hooks.on(Phase::InsertFilter, Rank::LAST, tracks, track).pure();
-        hooks.provider("log_item", "I", LogItem(received));
-        hooks.provider("log_item", "O", LogItem(sent));
-        hooks.provider("log_item", "S", LogItem(both));
-        hooks.provider("log_item", "^FB", LogItem(first_byte));
+        let of_traffic = |write| LogItem { write, reads_head_alone: true };
+        hooks.provider("log_item", "I", of_traffic(received));
+        hooks.provider("log_item", "O", of_traffic(sent));
+        hooks.provider("log_item", "S", of_traffic(both));
+        let of_response = LogItem { write: first_byte, reads_head_alone: false };
+        hooks.provider("log_item", "^FB", of_response);
     }
 }
 

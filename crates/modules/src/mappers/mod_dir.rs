@@ -217,7 +217,7 @@ async fn find_index(dir: &Directory, request: &mut Request) -> Verdict {
     let mut worst = None;
     for (at, name) in names.iter().enumerate() {
         let target = request.with_query(name.to_vec());
-        let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
+        let sub = subrequest::lookup_response(request, &target).await;
         if is_servable(&sub) {
             return take(dir, request, sub);
         }
@@ -266,7 +266,7 @@ fn overlay(request: &mut Request, sub: &Request) {
 /// Source: `fixup_dflt`
 async fn fall_back(request: &mut Request, target: &[u8]) -> Verdict {
     let target = request.with_query(target.to_vec());
-    let sub = subrequest::lookup_uri(request, &target, Method::GET).await;
+    let sub = subrequest::lookup_response(request, &target).await;
     if is_servable(&sub) {
         subrequest::fast_redirect(request, sub);
         return Verdict::Ok;

@@ -119,17 +119,12 @@ fn add<'r>(bound: Bound<'r, CernMeta>, request: &'r mut Request) -> Step<'r> {
         dir.suffix.get().map_or(b".meta", Vec::as_slice),
     ];
     let Some(meta) = path::canonical(&meta.concat()) else { return Step::DECLINED };
-    // Most files have none, which needs no look-up.
-    request.trace_path(&meta);
-    if request.engine.stat(&meta).is_err() {
-        return Step::DECLINED;
-    }
     Step::Pending(Box::pin(add_from(request, meta)))
 }
 
 async fn add_from(request: &mut Request, meta: Vec<u8>) -> Verdict {
     let sub = subrequest::lookup_file(request, &meta).await;
-    if sub.response.status != 200 {
+    if sub.response.status != 200 || sub.resource.file.kind == FileKind::None {
         return Verdict::Declined;
     }
     match read(request, &meta).await {
@@ -211,8 +206,7 @@ fn is_framing(name: &[u8]) -> bool {
 fn set_status(request: &mut Request, line: &[u8]) {
     let digits = line.strip_prefix(b"-").unwrap_or(line);
     if digits.first().is_some_and(u8::is_ascii_digit) {
-        let status = u16::try_from(atoi(line)).unwrap_or(0);
-        request.response.status = if wire::status::is_valid(status) { status } else { 500 };
+        request.response.status = u16::try_from(atoi(line)).unwrap_or(0);
     }
     let is_sendable = field_lines::is_status_line(line, request.response.status);
     request.response.status_line = is_sendable.then(|| line.to_vec());

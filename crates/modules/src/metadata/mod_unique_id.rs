@@ -23,7 +23,7 @@ impl Module for UniqueId {
     const ACTS_UNASKED: bool = true;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
-        hooks.on(Phase::PostReadRequest, Rank::REALLY_FIRST, always, set);
+        hooks.on(Phase::PostReadRequest, Rank::MIDDLE, always, set);
         hooks.log_id(log_id);
     }
 }

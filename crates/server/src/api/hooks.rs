@@ -4,6 +4,7 @@
 //! merged configuration and never per request ([`crate::engine::plan`]). The order is Apache's: by
 //! rank, then by `after` and `before`, then by load order.
 
+mod bound;
 mod phase;
 mod provider;
 mod table;
@@ -28,6 +29,8 @@ use crate::request::connection_info::ConnectionInfo;
 use crate::request::dump::Dump;
 use crate::request::read_policy::ReadPolicy;
 
+use bound::BoundHook;
+pub use bound::Run;
 pub use phase::Phase;
 pub use provider::{DefinedProviders, provider};
 pub use table::HookTable;
@@ -102,24 +105,6 @@ impl<M: Module> Copy for Bound<'_, M> {}
 
 /// A hook of requests.
 pub type RequestHook<M> = for<'r> fn(Bound<'r, M>, &'r mut Request) -> Step<'r>;
-
-/// A hook bound to a configuration.
-pub trait Run {
-    /// Runs the hook.
-    fn run<'r>(&'r self, request: &'r mut Request) -> Step<'r>;
-}
-
-struct BoundHook<M: Module> {
-    server: Arc<M::Server>,
-    dir: Arc<M::Dir>,
-    run: RequestHook<M>,
-}
-
-impl<M: Module> Run for BoundHook<M> {
-    fn run<'r>(&'r self, request: &'r mut Request) -> Step<'r> {
-        (self.run)(Bound { server: &self.server, dir: &self.dir }, request)
-    }
-}
 
 type Bind = Box<dyn Fn(&Slots, &Slots) -> Option<Box<dyn Run>> + Send + Sync>;
 
@@ -235,6 +220,30 @@ impl<'t, M: Module> Hooks<'t, M> {
         wants: fn(Bound<'_, M>) -> bool,
         run: RequestHook<M>,
     ) -> &mut HookDef {
+        self.add(phase, rank, wants, (run, |_| false))
+    }
+
+    /// Registers a hook of [`Phase::LogTransaction`]. `reads_head_alone` is evaluated once per
+    /// merged configuration: whether the hook reads only what a cached response needs no copy of,
+    /// which are the head, the host, the client, the configuration, the status and the numbers of
+    /// bytes.
+    pub fn on_log(
+        &mut self,
+        rank: Rank,
+        wants: fn(Bound<'_, M>) -> bool,
+        reads_head_alone: fn(Bound<'_, M>) -> bool,
+        run: RequestHook<M>,
+    ) -> &mut HookDef {
+        self.add(Phase::LogTransaction, rank, wants, (run, reads_head_alone))
+    }
+
+    fn add(
+        &mut self,
+        phase: Phase,
+        rank: Rank,
+        wants: fn(Bound<'_, M>) -> bool,
+        (run, reads_head_alone): (RequestHook<M>, fn(Bound<'_, M>) -> bool),
+    ) -> &mut HookDef {
         let slot = self.slot;
         let bind: Bind = Box::new(move |server, dir| {
             let server = server.share::<M::Server>(slot)?;
@@ -242,7 +251,7 @@ impl<'t, M: Module> Hooks<'t, M> {
             if !wants(Bound { server: &server, dir: &dir }) {
                 return None;
             }
-            Some(Box::new(BoundHook::<M> { server, dir, run }))
+            Some(Box::new(BoundHook::<M> { server, dir, run, reads_head_alone }))
         });
         let hooks = &mut self.table.phases[phase as usize];
         hooks.push(HookDef {
@@ -349,6 +358,12 @@ impl<'t, M: Module> Hooks<'t, M> {
     /// Declares that this module decides access by URI (`AP_AUTH_INTERNAL_PER_URI`).
     pub fn decides_access_by_uri(&mut self) {
         self.table.auth_by_uri = true;
+    }
+
+    /// Declares that this module's access hooks decide nothing, but that Apache registers them by
+    /// URI, and so merges sections again for subrequests and internal redirects to other names.
+    pub fn merges_by_uri(&mut self) {
+        self.table.merges_by_uri = true;
     }
 
     /// Registers a function that is called when the configuration is read.

@@ -3,7 +3,7 @@
 pub mod digest;
 pub mod plan;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,6 +53,9 @@ pub struct Engine {
     /// Counters by virtual host, if some section shows them.
     hosts: Option<HostCounters>,
     next_connection: Cell<u64>,
+    /// The last fact of a missing name: the mirror does not store it if a listing has told it, and
+    /// a request asks several times.
+    last_missing: RefCell<Option<Arc<Fact>>>,
     date: Cell<(u64, [u8; 29])>,
 }
 
@@ -235,6 +238,7 @@ impl Engine {
             next_connection: Cell::new(1),
             date: Cell::new((0, [0; 29])),
             recorder: None,
+            last_missing: RefCell::new(None),
         }
     }
 
@@ -257,7 +261,17 @@ impl Engine {
     /// The mirror's fact of a path, which is absolute and without dot segments.
     pub(crate) fn fact(&self, path: &[u8]) -> Option<Arc<Fact>> {
         let ChangeSource::Watcher(watcher) = self.handle.change_source() else { return None };
-        self.files.fact(watcher, path)
+        if let Some(fact) = &*self.last_missing.borrow()
+            && fact.is_of(path)
+            && fact.is_true(watcher)
+        {
+            return Some(fact.clone());
+        }
+        let fact = self.files.fact(watcher, path)?;
+        if fact.stat() == Err(StatError::Missing) {
+            self.last_missing.replace(Some(fact.clone()));
+        }
+        Some(fact)
     }
 
     /// The content of a small regular file, with its metadata. `None` if the mirror can't hold it.

@@ -81,6 +81,8 @@ pub struct Plan {
     pub core: Arc<CoreDir>,
     /// The methods of `Satisfy Any`.
     pub satisfy_any: MethodSet,
+    /// Whether all hooks of the log read the head alone: [`crate::api::hooks::Hooks::on_log`].
+    pub log_reads_head_alone: bool,
     /// The hooks of all phases, one phase after the other.
     hooks: Box<[Rc<PlannedHook>]>,
     /// Where each phase's hooks end.
@@ -91,6 +93,8 @@ pub struct Plan {
 pub struct PlannedHook {
     /// The hook.
     pub hook: Box<dyn Run>,
+    /// Its phase.
+    pub phase: Phase,
     /// Its index among all hooks of its phase.
     pub place: usize,
     /// The owning module's `FILE`.
@@ -104,15 +108,19 @@ pub struct PlannedHook {
 impl Plan {
     fn compile(registry: &Registry, host: &Host, dir: &Slots, bound: &mut BoundHooks) -> Plan {
         let slot = registry.core;
-        let mut hooks = Vec::new();
+        let (table, mut hooks) = (&registry.hooks, Vec::new());
+        for slot in table.slots() {
+            hooks.extend_from_slice(bound.bind(table, slot, &host.server, dir));
+        }
+        hooks.sort_unstable_by_key(|hook| (hook.phase, hook.place));
         let ends = Phase::ALL.map(|phase| {
-            let table = &registry.hooks;
-            let bind = |def| bound.bind(table, def, &host.server, dir);
-            hooks.extend(table.phase(phase).iter().filter_map(bind));
-            u16::try_from(hooks.len()).unwrap_or(u16::MAX)
+            let end = hooks.partition_point(|hook| hook.phase <= phase);
+            u16::try_from(end).unwrap_or(u16::MAX)
         });
+        let mut of_log = hooks.iter().filter(|hook| hook.phase == Phase::LogTransaction);
         Plan {
             id: fresh_id(),
+            log_reads_head_alone: of_log.all(|hook| hook.hook.reads_head_alone()),
             server: host.server.clone(),
             dir: dir.clone(),
             satisfy_any: registry.hooks.satisfy_any(dir),

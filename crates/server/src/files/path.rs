@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use regular::looks;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -33,6 +34,7 @@ pub struct Entry {
 
 /// Stats `path`, following links. A broken link differs from a missing file.
 pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
+    looks::count_stat();
     match rustix::fs::stat(path).map(|stat| info(&stat)).map_err(stat_error) {
         Err(StatError::Missing) if lstat(path).is_ok_and(|entry| entry.is_symlink) => {
             Err(StatError::SymlinkForbidden)
@@ -43,6 +45,7 @@ pub fn stat(path: &[u8]) -> Result<FileInfo, StatError> {
 
 /// Stats `path` without following the last link.
 pub fn lstat(path: &[u8]) -> Result<Entry, StatError> {
+    looks::count_stat();
     let stat = rustix::fs::lstat(path).map_err(stat_error)?;
     let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
     Ok(Entry { info: info(&stat), is_symlink })
@@ -138,6 +141,9 @@ fn components_of_link(link: &[u8], target: &[u8]) -> Vec<Vec<u8>> {
 /// The path without `.`, `..` and double slashes; `None` if it is not absolute, leaves the root, or
 /// contains a NUL byte. A trailing slash stays.
 pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
+    if is_plain(path) {
+        return Some(path.to_vec());
+    }
     if path.first() != Some(&b'/') || path.contains(&0) {
         return None;
     }
@@ -159,9 +165,27 @@ pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Whether [`canonical`] leaves the path as it is.
+pub fn is_canonical(path: &[u8]) -> bool {
+    is_plain(path) || canonical(path).as_deref() == Some(path)
+}
+
+/// Whether the path is absolute, without NUL bytes, and no segment is empty or begins with a dot:
+/// nearly all are, and one look at each byte tells.
+fn is_plain(path: &[u8]) -> bool {
+    let mut before = 0;
+    for byte in path {
+        if *byte == 0 || (before == b'/' && matches!(byte, b'/' | b'.')) {
+            return false;
+        }
+        before = *byte;
+    }
+    path.first() == Some(&b'/')
+}
+
 #[cfg(test)]
 mod tests {
-    use super::canonical;
+    use super::{canonical, is_canonical};
 
     #[test]
     fn dots_and_doubled_slashes_go() {
@@ -171,5 +195,15 @@ mod tests {
         assert_eq!(canonical(b"/").as_deref(), Some(&b"/"[..]));
         assert_eq!(canonical(b"a"), None);
         assert_eq!(canonical(b"/a\0b"), None);
+    }
+
+    #[test]
+    fn a_canonical_path_stays() {
+        for path in [&b"/"[..], b"/a", b"/a/", b"/a.b/c", b"/.a", b"/a/..b/", b"/a/.b"] {
+            assert!(is_canonical(path) && canonical(path).as_deref() == Some(path), "{path:?}");
+        }
+        for path in [&b""[..], b"a", b"//", b"/.", b"/a/.", b"/a//b", b"/a/../b", b"/a\0", b"."] {
+            assert!(!is_canonical(path), "{path:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
+use regular::looks;
 use rt::ChangeSource;
 use rustix::io::Errno;
 
@@ -215,6 +216,7 @@ impl StatSnapshot {
 
 /// Stats with one system call.
 fn find(path: &CStr, follows: bool) -> Found {
+    looks::count_stat();
     let stat = if follows { rustix::fs::stat(path) } else { rustix::fs::lstat(path) };
     stat.map(|stat| path::info(&stat))
 }

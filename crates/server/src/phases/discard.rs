@@ -1,5 +1,6 @@
 //! Discards a request body that the handler does not use.
 
+use crate::api::hooks::Verdict;
 use crate::phases::errors;
 use crate::request::Request;
 use crate::request::request_body::BodyError;
@@ -19,4 +20,13 @@ pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
         }
     }
     Ok(())
+}
+
+/// Reads what a handler that has printed its response left of the body, before the head is sent;
+/// the head of a long response is already sent (`ap_finalize_request_protocol`).
+pub async fn finish_printed(request: &mut Request) -> Verdict {
+    if request.response.chunked {
+        return Verdict::Ok;
+    }
+    discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Ok)
 }

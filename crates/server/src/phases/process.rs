@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use crate::api::hooks::{Phase, Step, Verdict};
+use crate::api::hooks::{HookDef, Phase, Step, Verdict};
 use crate::engine::plan::Plan;
 use crate::log::Level;
 use crate::phases::handler;
@@ -31,7 +31,18 @@ pub async fn process(request: &mut Request) -> Verdict {
     }
 }
 
-/// All phases except the handler, as for a subrequest's look-up.
+/// A subrequest's look-up: all phases except the handler.
+pub async fn look_up(request: &mut Request) -> Verdict {
+    if request.quick_lookup {
+        match run_first(request, Phase::QuickHandler).await {
+            Verdict::Declined => {}
+            decided => return decided,
+        }
+    }
+    resolve(request).await
+}
+
+/// All phases except the handler.
 #[inline]
 pub async fn resolve(request: &mut Request) -> Verdict {
     let verdict = map(request).await;
@@ -213,9 +224,25 @@ pub async fn run_first(request: &mut Request, phase: Phase) -> Verdict {
 /// subrequest (mod_dir's index), those after it run under the subrequest's configuration.
 #[inline]
 pub async fn run_all(request: &mut Request, phase: Phase) -> Verdict {
+    run_while(request, phase, |_| true).await
+}
+
+/// Runs the `post_read_request` hooks before that of TLS, which is about to refuse the request.
+pub async fn run_before_tls(request: &mut Request) -> Verdict {
+    const PHASE: Phase = Phase::PostReadRequest;
+    let hooks = &request.engine.server.registry.hooks;
+    let tls = hooks.tls();
+    let is_tls = |hook: &HookDef| tls.is_some_and(|tls| tls.module == hook.module);
+    let end = hooks.phase(PHASE).iter().position(is_tls).unwrap_or(0);
+    run_while(request, PHASE, |place| place < end).await
+}
+
+/// Runs hooks up to the first whose place in the phase does not suit.
+#[inline]
+async fn run_while(request: &mut Request, phase: Phase, suits: impl Fn(usize) -> bool) -> Verdict {
     let mut plan = request.plan.clone();
     let mut at = 0;
-    while let Some(planned) = plan.phase(phase).get(at) {
+    while let Some(planned) = plan.phase(phase).get(at).filter(|planned| suits(planned.place)) {
         request.depends.pure &= planned.pure;
         let verdict = match planned.hook.run(request) {
             Step::Ready(verdict) => verdict,

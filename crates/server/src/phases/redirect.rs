@@ -59,16 +59,27 @@ impl Request {
     pub fn succeed(&mut self, uri: &[u8]) {
         let mut next = self.successor(uri);
         next.depth.redirects += 1;
-        let prev = std::mem::replace(self, next);
-        self.prev = Some(Box::new(prev));
+        std::mem::swap(self, &mut next);
+        self.prev = Some(next);
     }
 
     /// A new request for `uri` (with query) that replaces this one.
-    fn successor(&mut self, uri: &[u8]) -> Request {
-        let mut next = self.derived(uri);
+    fn successor(&mut self, uri: &[u8]) -> Box<Request> {
+        let place = self.engine.plans.place(&self.host);
+        let mut next = match self.spare.take() {
+            Some(mut spare) => {
+                spare.begin(&self.connection, &place);
+                spare
+            }
+            None => {
+                let (engine, connection) = (self.engine.clone(), self.connection.clone());
+                Box::new(Request::blank(engine, connection, place))
+            }
+        };
+        self.derive(&mut next, uri);
         next.named_port = self.named_port;
         next.head.method = self.head.method;
-        next.head.method_name = self.head.method_name.clone();
+        next.head.method_name.clone_from(&self.head.method_name);
         next.head.header_only = self.head.header_only;
         next.main = self.main.clone();
         next.traffic = self.traffic;

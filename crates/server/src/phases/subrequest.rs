@@ -61,7 +61,12 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     overlay(&mut request.env, sub.env);
     overlay(&mut request.notes, sub.notes);
     request.take_trace(sub.depends.trace);
-    let own = [TypeId::of::<VariantsTag>(), TypeId::of::<InputFilters>()];
+    let own = [
+        TypeId::of::<VariantsTag>(),
+        TypeId::of::<InputFilters>(),
+        // Emptied when the subrequest had been looked up.
+        TypeId::of::<LeftToMain>(),
+    ];
     let kept = sub.extensions.into_iter().filter(|(of, _)| !own.contains(of));
     request.adopt_kept(kept.collect());
 }
@@ -78,6 +83,15 @@ fn overlay(table: &mut Table, mut first: Table) {
 /// it could be served.
 pub async fn lookup_uri(request: &mut Request, uri: &[u8], method: Method) -> Request {
     let mut sub = child_for_uri(request, uri, method);
+    finish_lookup(request, &mut sub).await;
+    sub
+}
+
+/// As [`lookup_uri`], for a response that the request's own filters would get: its quick handlers
+/// run (`ap_sub_req_lookup_uri` with `next_filter`).
+pub async fn lookup_response(request: &mut Request, uri: &[u8]) -> Request {
+    let mut sub = child_for_uri(request, uri, Method::GET);
+    sub.quick_lookup = true;
     finish_lookup(request, &mut sub).await;
     sub
 }
@@ -108,6 +122,15 @@ pub async fn lookup_file(request: &mut Request, name: &[u8]) -> Request {
 pub async fn lookup_entry(request: &mut Request, name: &[u8]) -> Request {
     let mut sub = child_for_file(request, name);
     let path_info = &request.resource.path_info;
+    // A folder, behind a link: it may have an index file, but none for a path with more behind it.
+    let stat = request.engine.stat(&sub.resource.filename);
+    let is_folder = stat.is_ok_and(|stat| stat.kind == FileKind::Directory);
+    if is_folder && path_info.is_empty() {
+        sub.resource.filename.push(b'/');
+        sub.resource.uri.push(b'/');
+    } else if is_folder {
+        return sub;
+    }
     if !path_info.is_empty() {
         let uri = &request.resource.uri;
         let beside = uri.get(..path_info_at(uri, path_info)).unwrap_or_default();
@@ -171,7 +194,7 @@ pub(super) async fn finish_lookup(request: &mut Request, sub: &mut Request) {
     }
     let asked = if sub.file_lookup { &sub.resource.filename } else { &sub.resource.uri };
     let recorded = record(sub, Kind::Subrequest, asked);
-    let verdict = Box::pin(process::resolve(sub)).await;
+    let verdict = Box::pin(process::look_up(sub)).await;
     // Else it is what a fixup may have set.
     if let Verdict::Status(status) = verdict {
         sub.response.status = status;
@@ -210,7 +233,7 @@ pub async fn run(sub: &mut Request) -> Verdict {
 }
 
 /// The path up to and including the last slash.
-fn parent(path: &[u8]) -> &[u8] {
+pub(super) fn parent(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     path.get(..end).unwrap_or_default()
 }
@@ -239,7 +262,9 @@ fn join(base: &[u8], uri: &[u8]) -> Vec<u8> {
 impl Request {
     /// A subrequest for `uri`.
     fn child(&mut self, uri: &[u8]) -> Request {
-        let mut sub = self.derived(uri);
+        let place = self.engine.plans.place(&self.host);
+        let mut sub = Request::blank(self.engine.clone(), self.connection.clone(), place);
+        self.derive(&mut sub, uri);
         sub.head.method = Method::GET;
         sub.head.method_name = Cow::Borrowed(b"GET");
         sub.main = Some(Box::new(MainRequest {
@@ -248,6 +273,7 @@ impl Request {
             if_walks: self.if_walks.clone(),
             uri: self.resource.uri.clone(),
             filename: self.resource.filename.clone(),
+            kind: self.resource.file.kind,
             user: self.user.clone(),
             auth_type: self.auth_type.clone(),
         }));
@@ -281,17 +307,15 @@ impl Request {
         }
     }
 
-    /// A request of the server's own for `uri`, with what all of them have.
-    pub(super) fn derived(&mut self, uri: &[u8]) -> Request {
-        let place = self.engine.plans.place(&self.host);
-        let mut next = Request::blank(self.engine.clone(), self.connection.clone(), place);
+    /// Gives an empty request of the server's own for `uri` what all of them have.
+    pub(super) fn derive(&mut self, next: &mut Request, uri: &[u8]) {
         let (path, args) = match uri.iter().position(|byte| *byte == b'?') {
             Some(mark) => (&uri[..mark], Some(uri[mark + 1..].to_vec())),
             None => (uri, None),
         };
-        next.resource.uri = path.to_vec();
+        next.resource.uri.extend_from_slice(path);
         next.resource.args = args;
-        next.head.unparsed_uri = uri.to_vec();
+        next.head.unparsed_uri.extend_from_slice(uri);
         next.head.request_line.clone_from(&self.head.request_line);
         next.head.protocol = self.head.protocol;
         next.head.simple = self.head.simple;
@@ -303,11 +327,10 @@ impl Request {
         next.depth = self.depth.clone();
         next.matching = self.matching.share();
         next.log_mark.clone_from(&self.log_mark);
-        walk::hand_down(self, &mut next);
+        walk::hand_down(self, next);
         if let Some(matched) = self.kept::<walk::MatchedSections>() {
             next.keep(matched.clone());
         }
-        next
     }
 
     fn take_trace(&mut self, looked_at: Option<Trace>) {

@@ -15,6 +15,20 @@ pub struct KnownHost {
     place: Place,
 }
 
+/// Why a request has no host.
+pub enum Unhosted {
+    /// Its head is invalid.
+    Invalid(Box<HeadError>),
+    /// The connection's handshake was for another host.
+    Misdirected(Box<HeadError>),
+}
+
+impl From<Box<HeadError>> for Unhosted {
+    fn from(error: Box<HeadError>) -> Unhosted {
+        Unhosted::Invalid(error)
+    }
+}
+
 /// The note of a request whose connection ends without an announcement in the response.
 pub const CLOSES_SILENTLY: &[u8] = b"closes-silently";
 
@@ -117,7 +131,7 @@ impl Request {
         host: &mut RequestHost,
         head: &mut wire::RequestHead,
         known: &mut Option<KnownHost>,
-    ) -> Result<(), Box<HeadError>> {
+    ) -> Result<(), Unhosted> {
         let strict = self.connection.base_host.core.strict_protocol();
         let scheme: &[u8] = if self.connection.tls.is_some() { b"https" } else { b"http" };
         // The previous name belongs to the last user of this memory, which may be another client.
@@ -142,17 +156,17 @@ impl Request {
             }
         }
         head.check_expect()?;
-        self.check_tls()?;
+        self.check_tls().map_err(Unhosted::Misdirected)?;
         if head.has_known_scheme() {
             return Ok(());
         }
-        Err(Box::new(HeadError {
+        Err(Unhosted::Invalid(Box::new(HeadError {
             status: 400,
             log_number: 0,
             level: wire::LogLevel::Debug,
             message: Vec::new(),
             notes: "",
-        }))
+        })))
     }
 
     /// The protocol as received (`r->protocol`): `HTTP/0.9` if there was none, and `HTTP/1.0` if it

@@ -13,6 +13,7 @@ mod file;
 pub(crate) mod filters;
 mod head;
 mod kept;
+mod media_type;
 mod origin;
 mod print;
 pub mod read_policy;
@@ -47,7 +48,7 @@ pub use coded::FileCoding;
 pub use dependencies::Dependencies;
 pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
-pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost};
+pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
 pub use origin::{Depth, MainRequest};
 pub use resource::Resource;
 pub use response::Response;
@@ -126,6 +127,8 @@ pub struct Request {
     pub main: Option<Box<MainRequest>>,
     /// Whether this is a subrequest for a file instead of a URI: the name phases are skipped.
     pub file_lookup: bool,
+    /// Whether this is a subrequest that begins with the quick handlers.
+    pub quick_lookup: bool,
     /// Internal redirects and subrequests on the way to this one.
     pub depth: Depth,
     /// Regular expressions that took long.
@@ -136,6 +139,8 @@ pub struct Request {
     pub(crate) given: Option<Rc<dyn CachedHead>>,
     /// [`Request::log_id`]
     pub(crate) log_mark: std::cell::OnceCell<Box<[u8]>>,
+    /// Memory for the request that the next internal redirect makes.
+    pub(crate) spare: Option<Box<Request>>,
 }
 
 impl Request {
@@ -169,11 +174,13 @@ impl Request {
             failed: None,
             main: None,
             file_lookup: false,
+            quick_lookup: false,
             depth: Depth::default(),
             matching: Matching::default(),
             extensions: Vec::new(),
             given: None,
             log_mark: std::cell::OnceCell::new(),
+            spare: None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::Request;
+use super::{FileKind, Request};
 use crate::engine::plan::Plan;
 use crate::phases::walk::IfWalks;
 
@@ -21,6 +21,8 @@ pub struct MainRequest {
     pub uri: Vec<u8>,
     /// The main request's file.
     pub filename: Vec<u8>,
+    /// What that is.
+    pub kind: FileKind,
     /// The user of the main request.
     pub user: Option<Vec<u8>>,
     /// The authentication type of the main request's user.

@@ -67,18 +67,16 @@ fn field(
     }
 }
 
+/// A number that is no status stays the response's, whose line is that of a 500: the connection
+/// stays open.
 fn status(request: &mut Request, line: &[u8]) {
     let status = u16::try_from(atoi(line)).unwrap_or(0);
-    request.response.status_line = None;
-    if !wire::status::is_valid(status) {
+    request.response.status = status;
+    let is_sendable = field_lines::is_status_line(line, status);
+    request.response.status_line = is_sendable.then(|| line.to_vec());
+    if !(100..600).contains(&status) {
         let shown = BStr::new(line.get(..30).unwrap_or(line)).to_string();
         log(request, "Invalid status line from script", Some(&shown));
-        request.response.status = 500;
-        return;
-    }
-    request.response.status = status;
-    if field_lines::is_status_line(line, status) {
-        request.response.status_line = Some(line.to_vec());
     }
 }
 

@@ -11,7 +11,6 @@ use server::hooks::Verdict;
 use server::path;
 use server::request::{FileKind, Request};
 use server::subrequest;
-use wire::Method;
 
 use super::DirConfig;
 use super::item::{self, Facts};
@@ -169,7 +168,7 @@ async fn around(request: &mut Request, mut name: Vec<u8>, is_header: bool) -> Ar
         request.head.headers_in.unset(b"Accept-Encoding");
         name = request.with_query(name);
     }
-    let sub = subrequest::lookup_uri(request, &name, Method::GET).await;
+    let sub = subrequest::lookup_response(request, &name).await;
     if is_header {
         for (field, value) in kept {
             match value {

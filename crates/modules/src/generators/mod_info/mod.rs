@@ -13,6 +13,7 @@ use conf::{Arg, Node, Sources};
 use server::body::Body;
 use server::build::Build;
 use server::directive::{Cx, Row, Set, Takes};
+use server::discard::finish_printed;
 use server::hooks::{Bound, Hooks, Step};
 use server::merge::{Outermost, Prepend};
 use server::module::Module;
@@ -95,5 +96,8 @@ fn handle<'r>(bound: Bound<'r, Info>, request: &'r mut Request) -> Step<'r> {
     let text = page::write(bound.server, request, query.as_deref(), &signature);
     request.response.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
     request.print(Body::from(text));
-    Step::OK
+    if request.body_in.is_empty() {
+        return Step::OK;
+    }
+    Step::Pending(Box::pin(finish_printed(request)))
 }

@@ -12,6 +12,7 @@ mod page;
 pub(crate) mod report;
 
 use server::body::Body;
+use server::discard::finish_printed;
 use server::hooks::{Bound, Hooks, Step};
 use server::module::Module;
 use server::request::Request;
@@ -77,5 +78,8 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
         page::write(&report, says(b"notable").is_none(), &signature)
     };
     request.print(Body::from(text));
-    Step::OK
+    if request.body_in.is_empty() {
+        return Step::OK;
+    }
+    Step::Pending(Box::pin(finish_printed(request)))
 }

@@ -43,7 +43,10 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
     }
     let name = named(bound.dir, request);
     let (base, extensions) = split_extensions(&name);
-    let mut found = Found { unrecognized: vec![base.to_vec()], ..Found::default() };
+    let mut found = Found::default();
+    if !extensions.is_empty() {
+        found.unrecognized.push(base.to_vec());
+    }
     for extension in extensions {
         read(bound, request, &mut found, extension);
     }
@@ -69,12 +72,14 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
 
 /// The name whose extensions count: the file's, with path information if configured.
 fn named(directory: &Directory, request: &Request) -> Vec<u8> {
-    let mut whole = request.resource.filename.clone();
+    let last = |path: &[u8]| -> Vec<u8> {
+        let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        path.get(start..).unwrap_or_default().to_vec()
+    };
     if directory.use_path_info.or(false) {
-        whole.extend_from_slice(&request.resource.path_info);
+        return last(&[&request.resource.filename[..], &request.resource.path_info].concat());
     }
-    let start = whole.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    whole.split_off(start)
+    last(&request.resource.filename)
 }
 
 fn read(bound: Bound<'_, Mime>, request: &mut Request, found: &mut Found, written: &[u8]) {

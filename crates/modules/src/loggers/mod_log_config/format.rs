@@ -89,6 +89,14 @@ impl Format {
         Ok(Format { parts, names_client, names_peer })
     }
 
+    /// Whether no item depends on what the phases found out of a request.
+    pub fn reads_head_alone(&self) -> bool {
+        self.parts.iter().all(|part| match part {
+            Part::Literal(_) => true,
+            Part::Item(directive) | Part::Json(directive) => directive.item.reads_head_alone(),
+        })
+    }
+
     /// Writes a request's line, without its line end.
     pub fn write(&self, request: &Request, out: &mut Vec<u8>) {
         for part in &self.parts {

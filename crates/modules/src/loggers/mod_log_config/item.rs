@@ -12,9 +12,13 @@ use wire::{Table, escape};
 
 use super::time::Time;
 
-/// An item that another module provides by `hooks.provider("log_item", letter, …)`. It receives the
-/// argument in braces, and appends its value or returns false.
-pub struct LogItem(pub fn(&Request, &[u8], &mut Vec<u8>) -> bool);
+/// An item that another module provides by `hooks.provider("log_item", letter, …)`.
+pub struct LogItem {
+    /// Receives the argument in braces, and appends its value or returns false.
+    pub write: fn(&Request, &[u8], &mut Vec<u8>) -> bool,
+    /// Whether it depends on nothing that the phases found out of a request.
+    pub reads_head_alone: bool,
+}
 
 /// Whether an item has a value; otherwise the line contains a `-`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub enum Item {
     /// `%l`
     RemoteLogname,
     /// `%L`, `%{c}L`
-    LogId,
+    LogId { of_connection: bool },
     /// `%m`
     Method,
     /// `%{name}n`
@@ -148,7 +152,7 @@ impl Item {
             b"i" => Item::HeaderIn(owned()),
             b"k" => Item::KeepAlives,
             b"l" => Item::RemoteLogname,
-            b"L" => Item::LogId,
+            b"L" => Item::LogId { of_connection },
             b"m" => Item::Method,
             b"n" => Item::Note(owned()),
             b"o" => Item::HeaderOut(owned()),
@@ -185,6 +189,22 @@ impl Item {
             }
         };
         Ok((item, false))
+    }
+
+    /// Whether it depends on nothing that the phases found out of a request
+    /// ([`server::hooks::Hooks::on_log`]).
+    pub fn reads_head_alone(&self) -> bool {
+        match self {
+            Item::Env(_)
+            | Item::Filename
+            | Item::Handler
+            | Item::HeaderOut(_)
+            | Item::Note(_)
+            | Item::Path
+            | Item::TrailerOut(_) => false,
+            Item::Other(item, _) => item.reads_head_alone,
+            _ => true,
+        }
     }
 
     /// Appends the value. Parts from the client are escaped as in Apache.
@@ -270,7 +290,11 @@ impl Item {
                 number(u64::from(request.connection.keepalives.get().saturating_sub(1)), out);
             }
             Item::RemoteLogname => return Value::None,
-            Item::LogId => match request.log_id() {
+            Item::LogId { of_connection: true } => match request.connection.log_id.get() {
+                Some(id) => out.extend_from_slice(&id),
+                None => return Value::None,
+            },
+            Item::LogId { .. } => match request.log_id() {
                 Some(id) => out.extend_from_slice(id),
                 None => return Value::None,
             },
@@ -278,6 +302,7 @@ impl Item {
             Item::Port(Port::Local) => number(request.connection.local.port().into(), out),
             Item::Port(Port::Remote) => number(request.useragent_addr.port().into(), out),
             Item::Process(process) => process.write(out),
+            Item::Status if request.response.status == 0 => return Value::None,
             Item::Status => number(request.response.status.into(), out),
             Item::Time(time) => {
                 let clock = request.engine.handle.clock();
@@ -290,7 +315,7 @@ impl Item {
                 KeepAlive::Close | KeepAlive::Unknown => b'-',
             }),
             Item::Other(item, argument) => {
-                if !(item.0)(request, argument, out) {
+                if !(item.write)(request, argument, out) {
                     return Value::None;
                 }
             }

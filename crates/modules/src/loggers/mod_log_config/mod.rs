@@ -18,7 +18,7 @@ use conf::Span;
 use conf::expr::Expr;
 use server::build::Build;
 use server::directive::Row;
-use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict};
+use server::hooks::{Bound, Hooks, Rank, Step, Verdict};
 use server::hostname;
 use server::matching::{self, Stop};
 use server::merge::{Append, Outermost, Overlay, Own, Replace, Setting};
@@ -86,10 +86,10 @@ impl Module for LogConfig {
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         hooks.post_config(make_ready);
-        hooks.on(
-            Phase::LogTransaction,
+        hooks.on_log(
             Rank::MIDDLE,
             |bound| !bound.server.ready.0.is_empty(),
+            |bound| bound.server.ready.0.iter().all(ReadyLog::reads_head_alone),
             log,
         );
         hooks.every_second(buffer::flush);
@@ -182,6 +182,10 @@ fn write_all(
 }
 
 impl ReadyLog {
+    fn reads_head_alone(&self) -> bool {
+        self.condition.is_none() && self.format.reads_head_alone()
+    }
+
     fn wants(&self, request: &mut Request) -> Result<bool, Stop> {
         Ok(match &self.condition {
             None => true,

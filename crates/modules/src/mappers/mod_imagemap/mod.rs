@@ -11,6 +11,7 @@ mod url;
 use rt::Work;
 use server::context::{Override, Places};
 use server::directive::{Cx, Row, Set, Takes};
+use server::discard::finish_printed;
 use server::hooks::{Bound, Hooks, Step, Verdict};
 use server::merge::Setting;
 use server::module::Module;
@@ -94,7 +95,10 @@ fn handle<'r>(bound: Bound<'r, Imagemap>, request: &'r mut Request) -> Step<'r> 
         let read = move || regular::read(path, MAP_BYTES_MAX);
         let pool = request.engine.handle.blocking().clone();
         match pool.run(Work::File, read).await {
-            Ok(Ok(text)) => respond::respond(bound.dir, request, &text),
+            Ok(Ok(text)) => match respond::respond(bound.dir, request, &text) {
+                Verdict::Ok => finish_printed(request).await,
+                other => other,
+            },
             Ok(Err(_)) => Verdict::Status(404),
             Err(_) => Verdict::Status(503),
         }

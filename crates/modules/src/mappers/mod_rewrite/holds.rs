@@ -162,7 +162,7 @@ fn stat(request: &mut Request, path: &[u8]) -> Option<FileInfo> {
         [rest @ .., b'/'] if !rest.is_empty() => rest,
         _ => path,
     };
-    if !is_canonical(bare) {
+    if !path::is_canonical(bare) {
         request.depends.pure = false;
         return path::stat(path).ok();
     }
@@ -173,15 +173,10 @@ fn stat(request: &mut Request, path: &[u8]) -> Option<FileInfo> {
 }
 
 fn lstat(request: &mut Request, path: &[u8]) -> Option<Entry> {
-    if !is_canonical(path) || path.ends_with(b"/") {
+    if !path::is_canonical(path) || path.ends_with(b"/") {
         request.depends.pure = false;
         return path::lstat(path).ok();
     }
     request.trace_path(path);
     request.engine.lstat(path).ok()
-}
-
-/// Whether the mirror of the file system covers the path.
-fn is_canonical(path: &[u8]) -> bool {
-    path::canonical(path).as_deref() == Some(path)
 }

@@ -33,6 +33,7 @@ mod url;
 mod value;
 mod variable;
 
+use server::build::Build;
 use server::directive::Row;
 use server::hooks::{Bound, Hooks, Phase, Rank};
 use server::module::Module;
@@ -53,6 +54,7 @@ impl Module for Rewrite {
     const DIRECTIVES: &'static [Row<Rewrite>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.post_config(prepare);
         // Reading a variable that depends on more than path and files makes the request impure.
         hooks.on(Phase::TranslateName, Rank::FIRST, of_server::runs, of_server::translate).pure();
         hooks
@@ -62,6 +64,14 @@ impl Module for Rewrite {
         hooks.on(Phase::Fixups, Rank::LAST, forces_type, of_directory::force_type).pure();
         hooks.handler(of_directory::HANDLER, of_directory::handle).pure();
     }
+}
+
+/// Makes the prefixes of the hosts' rules: no request waits for them, and all processes share them.
+fn prepare(build: &mut Build) {
+    let Some(slot) = build.registry.slot_of::<Rewrite>() else { return };
+    build.edit_servers(slot, |settings: &mut Settings| {
+        settings.common.rules.prefixes();
+    });
 }
 
 /// Whether a rule may have set a type: the host's rules run under any configuration.

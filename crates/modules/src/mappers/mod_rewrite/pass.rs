@@ -14,7 +14,7 @@ use server::request::Request;
 use super::Rewrite;
 use super::expand::{FILLED_BYTES_LIMIT, References, Scope};
 use super::rule::Rule;
-use super::rule_set::RuleSet;
+use super::rule_set::{Candidates, RuleSet};
 use super::settings::{Directory, Settings};
 use super::trace::{Question, Trace};
 
@@ -63,6 +63,8 @@ pub(super) struct Pass<'r> {
     /// The last rule that rewrote the path.
     pub last: Option<&'r Arc<Rule>>,
     rules: &'r RuleSet,
+    /// The rules that the path may match; `None` if it may have changed since.
+    candidates: Option<Candidates<'r>>,
     /// The next rule, or the one that has just matched.
     at: usize,
     pub(super) captures: Captures,
@@ -98,6 +100,7 @@ impl<'r> Pass<'r> {
             scope,
             last: None,
             rules: &common.rules,
+            candidates: None,
             at: 0,
             captures: Captures::new(),
             outcome: Outcome::Unchanged,
@@ -123,14 +126,12 @@ impl<'r> Pass<'r> {
     /// [`Stop`]; if a match has to be made first, the pass is at its rule.
     pub fn seek(&mut self) -> Result<bool, Stop> {
         let names_each = self.scope.trace.names_each();
-        let candidates = if names_each {
-            None
-        } else {
+        if !names_each && self.candidates.is_none() {
             self.take_subject();
-            Some(self.rules.candidates(&self.scope.subject))
-        };
+            self.candidates = Some(self.rules.candidates(&self.scope.subject));
+        }
         loop {
-            if let Some(candidates) = candidates {
+            if let Some(candidates) = self.candidates {
                 self.at = candidates.from(self.at);
             }
             let Some(rule) = self.rules.get(self.at) else { return Ok(false) };
@@ -145,12 +146,18 @@ impl<'r> Pass<'r> {
                     return Ok(true);
                 }
                 if names_each {
-                    self.scope.trace.miss(self.request, Question::Rule(rule, &self.scope.subject));
+                    self.record_miss(rule);
                 }
                 self.skip_chain(rule);
             }
             self.at += 1;
         }
+    }
+
+    fn record_miss(&self, rule: &Rule) {
+        let subject = &self.scope.subject;
+        let is_passed_over = self.rules.candidates(subject).from(self.at) != self.at;
+        self.scope.trace.miss(self.request, Question::Rule(rule, subject), is_passed_over);
     }
 
     fn trace_pattern(&self, rule: &Rule) {
@@ -160,11 +167,13 @@ impl<'r> Pass<'r> {
 
     /// Advances to the last rule of a chain.
     fn skip_chain(&mut self, rule: &'r Arc<Rule>) {
+        let first = self.at;
         let mut link = Some(rule);
         while link.is_some_and(|rule| rule.flags.chain) {
             self.at += 1;
             link = self.rules.get(self.at);
         }
+        self.scope.trace.skip(self.request, self.at - first, "the rest of the chain");
     }
 
     /// Whether a rule's pattern matches, which is tested before its conditions.
@@ -251,11 +260,11 @@ impl<'r> Pass<'r> {
         let file = BStr::new(&self.request.resource.filename).to_string();
         recorded.end(|event| {
             let fails = |inner: &Event| inner.kind == Kind::Condition && inner.outcome == "false";
+            let is_effect = |inner: &&Event| inner.fact("skipped").is_none();
+            let last = event.events.iter().rfind(is_effect);
             event.outcome = match applied {
                 Ok(Some(Outcome::Status(status))) | Err(status) => status.to_string(),
-                Ok(None) if event.events.last().is_some_and(fails) => {
-                    "a condition does not hold".to_owned()
-                }
+                Ok(None) if last.is_some_and(fails) => "a condition does not hold".to_owned(),
                 Ok(_) => "matched".to_owned(),
             };
             event.facts.push(("result", file));
@@ -280,6 +289,7 @@ impl<'r> Pass<'r> {
                 let line = format_args!("setting lastsub to rule with output {output}");
                 self.line(Level::Trace2, line);
                 self.last = Some(rule);
+                self.candidates = None;
             }
         }
         let limit = 2 * self.request.host.core.head_limits().line_bytes;
@@ -292,6 +302,7 @@ impl<'r> Pass<'r> {
             self.request.response.headers_out.merge(b"Vary", &fields);
         }
         if rule.flags.ends || matches!(applied, Applied::Refused) {
+            self.skip_rest();
             return Ok(Some(Outcome::Status(self.status)));
         }
         if matches!(applied, Applied::Rewritten) {
@@ -310,15 +321,18 @@ impl<'r> Pass<'r> {
                 "forcing '{path}' to get passed through to next API URI-to-filename handler"
             );
             self.line(Level::Trace2, line);
+            self.skip_rest();
             return Some(Outcome::Changed { unescaped: false, passed_through: true });
         }
         if flags.end {
             let line = "Rule has END flag, no further rewriting for this request";
             self.line(Level::Trace8, format_args!("{line}"));
             self.request.keep(Ended);
+            self.skip_rest();
             return Some(self.outcome);
         }
         if flags.proxy || flags.last {
+            self.skip_rest();
             return Some(self.outcome);
         }
         if flags.next_round {
@@ -333,8 +347,17 @@ impl<'r> Pass<'r> {
             self.at = 0;
             return None;
         }
-        self.at = self.at.saturating_add(flags.skip).saturating_add(1);
+        let next = self.at.saturating_add(1);
+        let skipped = flags.skip.min(self.rules.count_from(next));
+        self.scope.trace.skip(self.request, skipped, "S");
+        self.at = next.saturating_add(flags.skip);
         None
+    }
+
+    /// Records that no rule follows the current one.
+    fn skip_rest(&self) {
+        let rest = self.rules.count_from(self.at.saturating_add(1));
+        self.scope.trace.skip(self.request, rest, "this rule ends the pass");
     }
 
     fn log_about(&self, rule: &Rule, number: u32, why: std::fmt::Arguments<'_>) {

@@ -9,7 +9,7 @@ use super::rule::Rule;
 #[derive(Clone, Default)]
 pub(super) struct RuleSet {
     rules: Vec<Arc<Rule>>,
-    /// Made when a path is looked up for the first time.
+    /// Those of a host are made at startup, others when a path is looked up for the first time.
     prefixes: Arc<OnceLock<Prefixes>>,
 }
 
@@ -52,11 +52,21 @@ impl RuleSet {
         self.rules.get(at)
     }
 
+    /// The number of rules from a place on.
+    pub fn count_from(&self, at: usize) -> usize {
+        self.rules.len().saturating_sub(at)
+    }
+
     /// The rules that `subject` may match.
     pub fn candidates(&self, subject: &[u8]) -> Candidates<'_> {
-        let make = || Prefixes::new(self.rules.iter().map(|rule| prefix(rule)));
-        let prefixes = self.prefixes.get_or_init(make);
+        let prefixes = self.prefixes();
         Candidates { prefixes, deepest: prefixes.deepest(subject) }
+    }
+
+    /// The prefixes of the rules; made if they are not.
+    pub fn prefixes(&self) -> &Prefixes {
+        let make = || Prefixes::new(self.rules.iter().map(|rule| prefix(rule)));
+        self.prefixes.get_or_init(make)
     }
 
     /// All of them.

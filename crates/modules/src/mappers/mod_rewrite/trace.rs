@@ -112,10 +112,25 @@ impl Trace {
         }
     }
 
-    /// Records a rule whose pattern does not match.
-    pub fn miss(self, request: &Request, rule: Question<'_>) {
+    /// Records a rule whose pattern does not match; a server that records nothing may have passed
+    /// over it.
+    pub fn miss(self, request: &Request, rule: Question<'_>, is_passed_over: bool) {
         if let Some(recorder) = request.engine.recording().filter(|_| self.is_recorded) {
-            recorder.add(rule.event().came_to("no match"));
+            let event = rule.event().came_to("no match");
+            recorder.add(match is_passed_over {
+                true => event.with("passed over", "yes"),
+                false => event,
+            });
+        }
+    }
+
+    /// Records that the rule before, or the one that is being recorded, skips others.
+    pub fn skip(self, request: &Request, count: usize, why: &str) {
+        let recorder = request.engine.recording().filter(|_| self.is_recorded && count > 0);
+        if let Some(recorder) = recorder {
+            let rules = if count == 1 { "rule" } else { "rules" };
+            let event = Event::new(Kind::Note, format!("{why}: {count} {rules} skipped"));
+            recorder.add(event.with("skipped", count.to_string()));
         }
     }
 

@@ -155,11 +155,13 @@ fn is_media_type(fields: Fields, name: &[u8]) -> bool {
     fields != Fields::Request && name.eq_ignore_ascii_case(b"Content-Type")
 }
 
+/// Sets a field. The value for a `Content-Type` is made twice, as in Apache: the second may contain
+/// the first (`CONTENT_TYPE`), and is what a 304 shows.
 fn set(request: &mut Request, fields: Fields, name: &[u8], value: &Value) {
-    let value = text(value, request);
     if is_media_type(fields, name) {
-        request.response.content_type = Some(value.clone());
+        request.response.content_type = Some(text(value, request));
     }
+    let value = text(value, request);
     table(request, fields).set(name, &value);
 }
 

@@ -9,17 +9,25 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
-use server::merge::{Merge, Setting};
+use server::merge::Merge;
 use server::module::Module;
 
 /// `mod_usertrack.c`
 pub struct Usertrack;
 
-server::config! {
-    /// Server configuration.
-    pub struct Settings {
-        /// `CookieExpires` outside of `.htaccess`, seconds; 0 for the end of the session.
-        expires: Setting<i32>,
+/// Server configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Whether there is a directive of the module, also in a section.
+    is_set: bool,
+    /// `CookieExpires` outside of `.htaccess`, seconds; 0 for the end of the session.
+    expires: i32,
+}
+
+impl Merge for Settings {
+    /// The module merges nothing: a host with any of its directives inherits nothing.
+    fn merge(outer: &Self, inner: &Self) -> Self {
+        if inner.is_set { inner.clone() } else { outer.clone() }
     }
 }
 
@@ -132,6 +140,9 @@ type Here<'a, 't> = Cx<'a, 't, Usertrack>;
 
 fn set(cx: &mut Here<'_, '_>, change: impl FnOnce(&mut Directory)) -> Set {
     change(cx.dir());
+    if !cx.in_htaccess() {
+        cx.server().is_set = true;
+    }
     Ok(())
 }
 
@@ -155,7 +166,7 @@ fn expires(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let seconds = period::parse(&arg.text).map_err(|why| Fault::new(why).at(arg))?;
     let of_folder = cx.in_htaccess().then_some(seconds);
     if of_folder.is_none() {
-        cx.server().expires.set(seconds);
+        cx.server().expires = seconds;
     }
     set(cx, |dir| dir.expires = of_folder)
 }
@@ -202,7 +213,7 @@ fn spot<'r>(bound: Bound<'r, Usertrack>, request: &'r mut server::request::Reque
         request.notes.set(b"cookie", &value);
         return Step::DECLINED;
     }
-    let expires = dir.expires.unwrap_or_else(|| bound.server.expires.or(0));
+    let expires = dir.expires.unwrap_or(bound.server.expires);
     let value = cookie::fresh(request.time_us);
     let text = dir.cookie(name, &value, request.time_us, expires);
     let field: &[u8] = if dir.style == Style::Cookie2 { b"Set-Cookie2" } else { b"Set-Cookie" };

@@ -12,14 +12,16 @@ use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
 use server::hooks::{Judgement, TlsChoice, TlsHook};
 use server::host::{Host, Server};
+use server::module::Module;
 use tls::ocsp::check::{self, Question};
 use tls::verify::{Mode, Reason, Verdict};
 
 use super::make::Built;
-use super::{fetch, host_by_id, of_host, policy};
+use super::{Ssl, fetch, host_by_id, of_host, policy};
 
 /// The callbacks of the server.
-pub const HOOK: TlsHook = TlsHook { is_on, choose, shown, judge, admit: policy::admit };
+pub const HOOK: TlsHook =
+    TlsHook { module: Ssl::FILE, is_on, choose, shown, judge, admit: policy::admit };
 
 fn is_on(client: &ConnectionInfo, server: &Server) -> bool {
     of_host(server, &client.base_host).is_some_and(|own| own.is_on())

@@ -18,7 +18,7 @@ mod variables;
 use std::sync::Arc;
 
 use server::directive::Row;
-use server::hooks::Hooks;
+use server::hooks::{Hooks, Phase, Rank, Step};
 use server::host::{Host, Server};
 use server::log::Level;
 use server::module::Module;
@@ -60,9 +60,14 @@ impl Module for Ssl {
         hooks.logs_opened(remark);
         hooks.child_started(staple::start);
         hooks.offers_tls(handshake::HOOK);
+        // Its place alone: `find_host` does its work, once per connection and host.
+        hooks
+            .on(Phase::PostReadRequest, Rank::MIDDLE, |_| false, |_, _| Step::DECLINED)
+            .after(&["mod_setenvif.c"]);
         hooks.provider(server::expr::GROUP, "ssl", variables::EXTENSION);
-        hooks.provider("log_item", "x", LogItem(variables::log_variable));
-        hooks.provider("log_item", "c", LogItem(variables::log_older));
+        let of_request = |write| LogItem { write, reads_head_alone: false };
+        hooks.provider("log_item", "x", of_request(variables::log_variable));
+        hooks.provider("log_item", "c", of_request(variables::log_older));
         access::register(hooks);
     }
 }

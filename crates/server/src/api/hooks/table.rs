@@ -27,6 +27,8 @@ pub(super) type AskDump = Box<dyn Fn(&Slots) -> Dump + Send + Sync>;
 #[derive(Default)]
 pub struct HookTable {
     pub(super) phases: [Vec<HookDef>; Phase::COUNT],
+    /// By slot, the phase of each hook of that module, and its place in it.
+    by_slot: Vec<Vec<(Phase, usize)>>,
     pub(super) post_config: Vec<PostConfig>,
     pub(super) filters: Vec<Arc<FilterDef>>,
     pub(super) input_filters: Vec<Arc<InputFilterDef>>,
@@ -48,6 +50,9 @@ pub struct HookTable {
     /// Whether some hook decides access by URI instead of by configuration alone: then subrequests
     /// and internal redirects never inherit authorisation (`AP_AUTH_INTERNAL_PER_URI`).
     pub auth_by_uri: bool,
+    /// Whether some hook is registered by URI although it decides nothing: then they inherit it
+    /// only where Apache does not merge their sections again.
+    pub merges_by_uri: bool,
 }
 
 impl HookTable {
@@ -189,21 +194,49 @@ impl HookTable {
             phase.sort_by_key(|hook| (hook.rank, place(hook.module)));
             settle(phase);
         }
+        self.by_slot = vec![Vec::new(); load_order.len()];
+        for (phase, hooks) in Phase::ALL.into_iter().zip(&self.phases) {
+            for (place, hook) in hooks.iter().enumerate() {
+                if let Some(own) = self.by_slot.get_mut(hook.slot) {
+                    own.push((phase, place));
+                }
+            }
+        }
+    }
+
+    /// The hooks of the module in a slot, each with its phase and its place in that.
+    pub fn of_slot(&self, slot: usize) -> impl Iterator<Item = (Phase, usize, &HookDef)> {
+        let own = self.by_slot.get(slot).into_iter().flatten();
+        own.filter_map(|(phase, place)| Some((*phase, *place, self.phase(*phase).get(*place)?)))
+    }
+
+    /// The slots of modules.
+    pub fn slots(&self) -> std::ops::Range<usize> {
+        0..self.by_slot.len()
     }
 }
 
-/// Moves each hook after those it must follow, and otherwise keeps the order.
+/// Moves what a hook must follow directly before it, and otherwise keeps the order.
+///
+/// Source: `tsort` (apr_hooks.c)
 fn settle(hooks: &mut Vec<HookDef>) {
     let mut waiting: Vec<HookDef> = std::mem::take(hooks);
     while !waiting.is_empty() {
-        let must_wait = |hook: &HookDef| {
-            waiting.iter().any(|other| {
-                other.module != hook.module
-                    && (hook.after.contains(&other.module) || other.before.contains(&hook.module))
-            })
-        };
+        let mut next = 0;
         // A cycle is a programming error; the order by rank remains.
-        let next = waiting.iter().position(|hook| !must_wait(hook)).unwrap_or(0);
+        for _ in 0..waiting.len() {
+            let Some(earlier) = waiting.iter().position(|other| follows(&waiting[next], other))
+            else {
+                break;
+            };
+            next = earlier;
+        }
         hooks.push(waiting.remove(next));
     }
+}
+
+/// Whether a hook must run after another.
+fn follows(hook: &HookDef, other: &HookDef) -> bool {
+    other.module != hook.module
+        && (hook.after.contains(&other.module) || other.before.contains(&hook.module))
 }

@@ -14,6 +14,8 @@ use crate::request::connection_info::{ConnectionInfo, TlsFacts};
 /// The callbacks for TLS (mod_ssl).
 #[derive(Clone, Copy)]
 pub struct TlsHook {
+    /// The module's `FILE`.
+    pub module: &'static str,
     /// Whether this client's connection uses TLS, by its local address.
     pub is_on: fn(&ConnectionInfo, &Server) -> bool,
     /// The configuration for a client, by its ClientHello; `None` refuses it.

@@ -21,7 +21,7 @@ struct Group {
     server: Arc<AnyConfig>,
     dir: Arc<AnyConfig>,
     /// The hooks with work to do.
-    hooks: Box<[(*const HookDef, Rc<PlannedHook>)]>,
+    hooks: Box<[Rc<PlannedHook>]>,
 }
 
 /// The hooks that a loop has bound.
@@ -39,37 +39,37 @@ impl BoundHooks {
         BoundHooks { are_recorded: true, ..BoundHooks::default() }
     }
 
-    /// A hook of `table` with a host's and a layer's configurations, if it has work under them.
+    /// The hooks of a slot's module that have work under a host's and a layer's configurations.
     pub fn bind(
         &mut self,
         table: &HookTable,
-        def: &HookDef,
+        slot: usize,
         server: &Slots,
         dir: &Slots,
-    ) -> Option<Rc<PlannedHook>> {
-        let (of_server, of_dir) = (server.any(def.slot)?, dir.any(def.slot)?);
+    ) -> &[Rc<PlannedHook>] {
+        let (Some(of_server), Some(of_dir)) = (server.any(slot), dir.any(slot)) else {
+            return &[];
+        };
         let hasher = &self.hasher;
         let address = |value: &Arc<AnyConfig>| Arc::as_ptr(value).cast::<()>();
         let hash = |slot: usize, server: &Arc<AnyConfig>, dir: &Arc<AnyConfig>| {
             hasher.hash_one((slot, address(server), address(dir)))
         };
         let is_it = |group: &Group| {
-            group.slot == def.slot
+            group.slot == slot
                 && Arc::ptr_eq(&group.server, of_server)
                 && Arc::ptr_eq(&group.dir, of_dir)
         };
         let are_recorded = self.are_recorded;
         let rehash = |group: &Group| hash(group.slot, &group.server, &group.dir);
-        let entry = self.groups.entry(hash(def.slot, of_server, of_dir), is_it, rehash);
+        let entry = self.groups.entry(hash(slot, of_server, of_dir), is_it, rehash);
         let group = entry.or_insert_with(|| Group {
-            slot: def.slot,
+            slot,
             server: of_server.clone(),
             dir: of_dir.clone(),
-            hooks: bind_all(table, def.slot, (server, dir), are_recorded),
+            hooks: bind_all(table, slot, (server, dir), are_recorded),
         });
-        let hooks = &group.get().hooks;
-        let found = hooks.iter().find(|(of, _)| std::ptr::eq(*of, def));
-        found.map(|(_, hook)| hook.clone())
+        &group.into_mut().hooks
     }
 
     /// Starts over. Plans keep what they have.
@@ -84,18 +84,14 @@ fn bind_all(
     slot: usize,
     (server, dir): (&Slots, &Slots),
     are_recorded: bool,
-) -> Box<[(*const HookDef, Rc<PlannedHook>)]> {
-    let of_phase = |phase: Phase| {
-        let defs = table.phase(phase).iter().enumerate();
-        defs.filter(move |(_, def)| def.slot == slot).filter_map(move |(place, def)| {
-            let mut hook = def.bind(server, dir)?;
-            let (module, pure, handler) = (def.module, def.pure, def.handler);
-            if are_recorded {
-                hook = Box::new(RecordedHook { hook, phase, module, pure });
-            }
-            let hook = Rc::new(PlannedHook { hook, place, module, pure, handler });
-            Some((std::ptr::from_ref(def), hook))
-        })
+) -> Box<[Rc<PlannedHook>]> {
+    let planned = |(phase, place, def): (Phase, usize, &HookDef)| {
+        let mut hook = def.bind(server, dir)?;
+        let (module, pure, handler) = (def.module, def.pure, def.handler);
+        if are_recorded {
+            hook = Box::new(RecordedHook { hook, phase, module, pure });
+        }
+        Some(Rc::new(PlannedHook { hook, phase, place, module, pure, handler }))
     };
-    Phase::ALL.into_iter().flat_map(of_phase).collect()
+    table.of_slot(slot).filter_map(planned).collect()
 }

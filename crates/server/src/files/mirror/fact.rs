@@ -102,6 +102,11 @@ impl Fact {
         self.entry
     }
 
+    /// Whether it is about this path.
+    pub(crate) fn is_of(&self, path: &[u8]) -> bool {
+        *self.path == *path
+    }
+
     /// Whether `other` is above this one, so that this one depends on it.
     pub fn is_below(&self, other: &Arc<Fact>) -> bool {
         match &self.above {

@@ -97,8 +97,9 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
         return status;
     }
     // An early phase may have failed before the limit was set.
-    let limit = request.plan.core.limit_request_body();
-    request.body_in.set_limit(limit);
+    if let Some(limit) = request.plan.core.limit_request_body() {
+        request.body_in.lower_limit(limit);
+    }
     // A client that waits for `100 Continue` sends nothing after an error.
     if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
@@ -122,7 +123,11 @@ fn document(request: &mut Request, status: u16) -> Document {
     let core = request.plan.core.clone();
     let (expr, is_text) = match core.error_documents.get(&status) {
         None | Some(ErrorDocument::Default) => return Document::None,
-        Some(ErrorDocument::Text(expr)) => (expr, true),
+        Some(ErrorDocument::Text(expr)) => {
+            // It may name the type of its page.
+            page::set_media_type(request);
+            (expr, true)
+        }
         Some(ErrorDocument::Location(expr)) => (expr, false),
     };
     let value = match expr::string(expr, request) {
@@ -201,6 +206,7 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
         });
     }
     request.response.status = first;
+    request.response.status_line = None;
     if wire::status::drops_connection(second) {
         request.keep(EndsConnection);
     }

@@ -21,12 +21,7 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     }
     request.response.content_languages.clear();
     request.response.content_encoding = None;
-    let plain = request.env.contains(b"suppress-error-charset");
-    let media_type: &[u8] = if plain { b"text/html" } else { b"text/html; charset=iso-8859-1" };
-    request.response.content_type = Some(media_type.to_vec());
-    if plain {
-        request.keep(SuppressCharset);
-    }
+    set_media_type(request);
     request.response.chunked |= request.kept::<FailedInFilter>().is_some();
     if matches!(status, 405 | 501) {
         let allow = request.allow();
@@ -37,6 +32,16 @@ pub fn make_page(request: &mut Request, status: u16, second: Option<u16>) {
     } else {
         Body::Bytes(Bytes::from(text(request, status, second, &location)))
     };
+}
+
+/// Sets the media type of error pages.
+pub(super) fn set_media_type(request: &mut Request) {
+    let plain = request.env.contains(b"suppress-error-charset");
+    let media_type: &[u8] = if plain { b"text/html" } else { b"text/html; charset=iso-8859-1" };
+    request.response.content_type = Some(media_type.to_vec());
+    if plain {
+        request.keep(SuppressCharset);
+    }
 }
 
 /// Marks a request that failed in a filter, because its body could not be read or no range lies in

@@ -58,7 +58,15 @@ impl Env for RequestEnv<'_> {
             Table::RequestHeader | Table::RequestHeaderNoVary => {
                 append(request.head.headers_in.get(name), out)
             }
-            Table::ResponseHeader => append(request.field_out(name), out),
+            Table::ResponseHeader if request.traffic.first_byte_us == 0 => {
+                append(request.field_out(name), out)
+            }
+            // In the log, what is made when the head is written is there as well.
+            Table::ResponseHeader => {
+                let is_type = name.eq_ignore_ascii_case(b"Content-Type");
+                let media_type = if is_type { request.media_type().map(Into::into) } else { None };
+                append(media_type.or_else(|| request.field_sent(name)).as_deref(), out)
+            }
             Table::RequestEnv => append(request.env.get(name), out),
             Table::Note => append(request.notes.get(name), out),
             Table::OsEnv | Table::Env => {

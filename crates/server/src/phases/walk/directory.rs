@@ -13,7 +13,7 @@ use crate::files::path;
 use crate::log::Level;
 use crate::phases::matching::{Stop, certain};
 use crate::phases::walk::gathered::Gathered;
-use crate::phases::walk::{PATHNAME, enter, htaccess, match_names, symlink};
+use crate::phases::walk::{PATHNAME, again, enter, htaccess, match_names, symlink};
 use crate::request::{FileInfo, FileKind, Request};
 
 /// Most segments of a path; more are a 403.
@@ -37,11 +37,13 @@ pub fn directories(request: &mut Request) -> Result<(), Stop> {
         request.log_core(Level::Error, 36, "access failed, the path is too long", None);
         return Err(Stop::Status(403));
     }
+    let mut here = Vec::with_capacity(full.len() + 1);
+    here.push(b'/');
     let mut walk = Walk {
         before: request.layer.clone(),
         layer: request.layer.clone(),
         matching: Gathered::default(),
-        here: b"/".to_vec(),
+        here,
         found: FileInfo { kind: FileKind::Directory, ..FileInfo::default() },
         unread: Vec::new(),
     };
@@ -236,6 +238,10 @@ impl Walk {
             self.match_sections(request, &path_info)?;
         }
         self.record(request);
+        if self.matching.is_some() {
+            let is_there = self.found.kind != FileKind::None && path_info.is_empty();
+            again::merged(request, |_, before| is_there && before.is_in(&self.folder()));
+        }
         request.resource.filename = self.here;
         request.resource.path_info = path_info;
         request.resource.file = self.found;

@@ -35,6 +35,11 @@ impl Gathered {
         }
     }
 
+    /// Whether there are any.
+    pub fn is_some(&self) -> bool {
+        !matches!(self, Gathered::None)
+    }
+
     /// Merges them with the configuration before the walk.
     pub fn onto(&self, request: &Request, before: &Rc<Layer>) -> Rc<Layer> {
         let plans = &request.engine.plans;

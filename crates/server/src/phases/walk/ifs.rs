@@ -110,7 +110,8 @@ fn enter_ifs(request: &mut Request) -> Result<(), Stop> {
 /// The walk that Apache compares with the next one: the walk of the same number of the previous
 /// request, or else the last of this one.
 fn known(request: &Request) -> Option<IfWalk> {
-    if request.engine.server.registry.hooks.auth_by_uri {
+    let hooks = &request.engine.server.registry.hooks;
+    if hooks.auth_by_uri || hooks.merges_by_uri {
         return None;
     }
     let made = request.if_walks.as_deref();

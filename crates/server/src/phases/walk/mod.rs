@@ -3,6 +3,7 @@
 //! Source: `ap_location_walk`, `ap_directory_walk`, `ap_file_walk`, `ap_if_walk`
 //! (server/request.c).
 
+mod again;
 mod directory;
 mod gathered;
 mod htaccess;
@@ -37,7 +38,7 @@ pub(crate) const PATHNAME: conf::fnmatch::Flags =
 pub fn back_to_host(request: &mut Request) {
     let root = request.engine.plans.root(&request.host);
     enter(request, root);
-    request.copy = 0;
+    request.copy = again::first_copy(request);
 }
 
 /// Sets the request's configuration to `layer`.
@@ -75,6 +76,9 @@ pub fn locations(request: &mut Request) -> Result<(), Stop> {
     if request.engine.recording().is_some() {
         let (uri, all) = (&request.resource.uri, &host.core.locations);
         explain::section_walk(request, "locations", uri, all, [&base, &request.layer]);
+    }
+    if matching.is_some() {
+        again::merged(request, |request, before| before.is_at(&request.resource.uri));
     }
     let is_changed = !Rc::ptr_eq(&request.layer, &base);
     if is_changed && request.is_file_lookup() && base.id != request.engine.plans.root(&host).id {
@@ -115,6 +119,9 @@ pub fn files(request: &mut Request) -> Result<(), Stop> {
     }
     let base = request.layer.clone();
     enter(request, matching.onto(request, &base));
+    if matching.is_some() {
+        again::merged(request, |_, before| before.is_named(&name));
+    }
     if request.engine.recording().is_some() {
         let layers = [&*base, &*request.layer];
         explain::section_walk(request, "files", &name, &core.files, layers);

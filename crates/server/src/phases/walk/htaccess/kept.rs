@@ -1,8 +1,9 @@
 //! The parsed `.htaccess` files of one loop.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use super::Key;
 use crate::config::section::Section;

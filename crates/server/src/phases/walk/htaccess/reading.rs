@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 use conf::{Arg, Diagnostic, Severity, Span};
 use messages::Message;
+use regular::looks::Looks;
 use rt::Work;
 
 use super::Key;
@@ -137,8 +138,11 @@ impl Reading {
         let (key, info, before) = (self.key.clone(), self.info, self.before.clone());
         let engine = request.engine.clone();
         let pool = engine.handle.blocking();
-        let outcome = match pool.run(Work::Htaccess, move || self.read()).await {
-            Ok(outcome) => outcome,
+        let outcome = match pool.run(Work::Htaccess, move || self.read_counted()).await {
+            Ok((outcome, looks)) => {
+                looks.take_over();
+                outcome
+            }
             Err(why) => {
                 let why = format!("an .htaccess file was not read: {why}");
                 request.log_core(
@@ -171,6 +175,13 @@ impl Reading {
             }
             _ => Err(unreadable(request, &key.file)),
         }
+    }
+
+    /// Reads the file, and counts what this thread asks for it.
+    fn read_counted(&self) -> (Outcome, Looks) {
+        let before = Looks::so_far();
+        let outcome = self.read();
+        (outcome, before.since())
     }
 
     fn read(&self) -> Outcome {

@@ -1,16 +1,18 @@
 //! The `Content-Type` field.
 
-use server::core::CoreDir;
-use server::errors::SuppressCharset;
-use server::request::Request;
+use super::Request;
+use crate::config::core::CoreDir;
+use crate::phases::errors::SuppressCharset;
 
-/// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
-pub fn media_type(request: &Request) -> Option<Vec<u8>> {
-    let media_type = request.response.content_type.as_ref().filter(|text| !text.is_empty())?;
-    if request.kept::<SuppressCharset>().is_some() {
-        return Some(media_type.clone());
+impl Request {
+    /// The `Content-Type` field, with the charset of `AddDefaultCharset` (`ap_make_content_type`).
+    pub fn media_type(&self) -> Option<Vec<u8>> {
+        let media_type = self.response.content_type.as_ref().filter(|text| !text.is_empty())?;
+        if self.kept::<SuppressCharset>().is_some() {
+            return Some(media_type.clone());
+        }
+        Some(with_charset(media_type, &self.plan.core))
     }
-    Some(with_charset(media_type, &request.plan.core))
 }
 
 fn with_charset(media_type: &[u8], core: &CoreDir) -> Vec<u8> {
