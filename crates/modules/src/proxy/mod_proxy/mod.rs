@@ -6,10 +6,12 @@
 pub mod balancer;
 mod mapping;
 mod rows;
+pub mod scheme;
 mod setters;
 pub mod status;
 mod target;
 pub mod worker;
+pub mod workers;
 
 use std::net::IpAddr;
 use std::time::Duration;

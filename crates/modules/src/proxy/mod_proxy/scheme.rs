@@ -1,0 +1,45 @@
+//! The interface between mod_proxy and the modules of its schemes (mod_proxy_http and others).
+
+use std::future::Future;
+use std::pin::Pin;
+
+use server::hooks::{Bound, Verdict};
+use server::request::Request;
+
+use super::Proxy;
+use super::workers::Worker;
+
+/// The group of the providers that are schemes, by their names: `http`, `fcgi`.
+pub const GROUP: &str = "proxy_scheme";
+
+/// A scheme: how URLs of it are written, and how a request is forwarded.
+pub trait Scheme: Send + Sync {
+    /// The port of URLs without one.
+    fn default_port(&self) -> u16;
+
+    /// Returns the canonical form of `url`, which begins with the scheme (`canon_handler`); sets
+    /// what the scheme needs of the request, such as `path_info`.
+    ///
+    /// # Errors
+    /// The status that ends the request.
+    fn canonical(&self, request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16>;
+
+    /// Forwards the request, and returns when the response's head has been read, edited, and put
+    /// into the request's response, with the rest of the body as a stream (`scheme_handler`).
+    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>>;
+}
+
+/// A provider of [`GROUP`].
+pub type SchemeProvider = &'static dyn Scheme;
+
+/// A request on its way to a worker.
+pub struct Exchange<'r> {
+    /// The request.
+    pub request: &'r mut Request,
+    /// The configuration that applies to it.
+    pub bound: Bound<'r, Proxy>,
+    /// The worker, for a member of a balancer the chosen one.
+    pub worker: &'r Worker,
+    /// The canonical URL, which begins with the scheme.
+    pub url: &'r [u8],
+}
