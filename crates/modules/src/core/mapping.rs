@@ -53,8 +53,7 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     file.extend_from_slice(relative);
     let is_inside = |full: &Vec<u8>| root == b"/" || full.starts_with(root);
     let is_short = |full: &Vec<u8>| full.len() < walk::PATH_LIMIT;
-    let canonical = if path::is_canonical(&file) { Some(file) } else { path::canonical(&file) };
-    let inside = canonical.filter(is_inside).filter(is_short);
+    let inside = path::into_canonical(file).filter(is_inside).filter(is_short);
     let Some(full) = inside else {
         let line = bstr::BStr::new(&request.head.request_line);
         request.log_core(Level::Error, 127, &format!("Cannot map {line} to file"), None);

@@ -218,7 +218,7 @@ fn absolute(file: &[u8]) -> Option<Vec<u8>> {
         return path::canonical(file);
     }
     let here = std::env::current_dir().ok()?;
-    path::canonical(&[here.as_os_str().as_bytes(), b"/", file].concat())
+    path::into_canonical([here.as_os_str().as_bytes(), b"/", file].concat())
 }
 
 /// The home of a user in the user database, which may be on another machine.

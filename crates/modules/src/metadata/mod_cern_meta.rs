@@ -118,7 +118,7 @@ fn add<'r>(bound: Bound<'r, CernMeta>, request: &'r mut Request) -> Step<'r> {
         name.get(1..).unwrap_or_default(),
         dir.suffix.get().map_or(b".meta", Vec::as_slice),
     ];
-    let Some(meta) = path::canonical(&meta.concat()) else { return Step::DECLINED };
+    let Some(meta) = path::into_canonical(meta.concat()) else { return Step::DECLINED };
     Step::Pending(Box::pin(add_from(request, meta)))
 }
 

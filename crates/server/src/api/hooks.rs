@@ -82,6 +82,14 @@ impl Step<'_> {
     /// [`Verdict::Done`]
     pub const DONE: Step<'static> = Step::Ready(Verdict::Done);
 
+    /// Waits for the result.
+    pub async fn verdict(self) -> Verdict {
+        match self {
+            Step::Ready(verdict) => verdict,
+            Step::Pending(future) => future.await,
+        }
+    }
+
     /// [`Verdict::Status`]
     pub const fn status(status: u16) -> Step<'static> {
         Step::Ready(Verdict::Status(status))

@@ -141,9 +141,15 @@ fn components_of_link(link: &[u8], target: &[u8]) -> Vec<Vec<u8>> {
 /// The path without `.`, `..` and double slashes; `None` if it is not absolute, leaves the root, or
 /// contains a NUL byte. A trailing slash stays.
 pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
-    if is_plain(path) {
-        return Some(path.to_vec());
-    }
+    if is_plain(path) { Some(path.to_vec()) } else { simplified(path) }
+}
+
+/// As [`canonical`], without a copy if there is nothing to do.
+pub fn into_canonical(path: Vec<u8>) -> Option<Vec<u8>> {
+    if is_plain(&path) { Some(path) } else { simplified(&path) }
+}
+
+fn simplified(path: &[u8]) -> Option<Vec<u8>> {
     if path.first() != Some(&b'/') || path.contains(&0) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Discards a request body that the handler does not use.
 
-use crate::api::hooks::Verdict;
+use crate::api::hooks::{Step, Verdict};
 use crate::phases::errors;
 use crate::request::Request;
 use crate::request::request_body::BodyError;
@@ -24,9 +24,11 @@ pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
 
 /// Reads what a handler that has printed its response left of the body, before the head is sent;
 /// the head of a long response is already sent (`ap_finalize_request_protocol`).
-pub async fn finish_printed(request: &mut Request) -> Verdict {
-    if request.response.chunked {
-        return Verdict::Ok;
+pub fn finish_printed(request: &mut Request) -> Step<'_> {
+    if request.response.chunked || request.body_in.is_empty() {
+        return Step::OK;
     }
-    discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Ok)
+    Step::Pending(Box::pin(async {
+        discard_body(request).await.map_or_else(Verdict::Status, |()| Verdict::Ok)
+    }))
 }

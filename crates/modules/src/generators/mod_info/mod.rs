@@ -96,8 +96,5 @@ fn handle<'r>(bound: Bound<'r, Info>, request: &'r mut Request) -> Step<'r> {
     let text = page::write(bound.server, request, query.as_deref(), &signature);
     request.response.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
     request.print(Body::from(text));
-    if request.body_in.is_empty() {
-        return Step::OK;
-    }
-    Step::Pending(Box::pin(finish_printed(request)))
+    finish_printed(request)
 }

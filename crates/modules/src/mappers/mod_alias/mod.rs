@@ -252,5 +252,5 @@ fn below_server_root(request: &Request, found: &[u8]) -> Option<Vec<u8>> {
         return path::canonical(found);
     }
     let root = request.engine.server.server_root.as_os_str().as_bytes();
-    path::canonical(&[root, b"/", found].concat())
+    path::into_canonical([root, b"/", found].concat())
 }

@@ -96,7 +96,7 @@ fn handle<'r>(bound: Bound<'r, Imagemap>, request: &'r mut Request) -> Step<'r> 
         let pool = request.engine.handle.blocking().clone();
         match pool.run(Work::File, read).await {
             Ok(Ok(text)) => match respond::respond(bound.dir, request, &text) {
-                Verdict::Ok => finish_printed(request).await,
+                Verdict::Ok => finish_printed(request).verdict().await,
                 other => other,
             },
             Ok(Err(_)) => Verdict::Status(404),

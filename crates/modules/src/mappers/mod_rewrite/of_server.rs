@@ -222,7 +222,7 @@ fn begins(pass: &Pass<'_>, text: &[u8], prefix: &[u8]) -> bool {
 fn first_segment(path: &[u8]) -> Option<Vec<u8>> {
     let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
     let segment = path.get(start..)?.split(|byte| *byte == b'/').next()?;
-    path::canonical(&within_root(&[b"/", segment].concat()))
+    path::into_canonical(within_root(&[b"/", segment].concat()))
 }
 
 /// Resolves `..` of an absolute path, staying at the root.

@@ -142,7 +142,7 @@ fn translate<'r>(bound: Bound<'r, VhostAlias>, request: &'r mut Request) -> Step
     if pattern.ends_with_slash() {
         root.pop();
     }
-    let Some(file) = path::canonical(&[root.as_slice(), &rest].concat()) else {
+    let Some(file) = path::into_canonical([root.as_slice(), &rest].concat()) else {
         return Step::status(403);
     };
     set_context(request, is_program.then_some(b"/cgi-bin"), Some(&root));
