@@ -3,8 +3,11 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy.html>
 
+pub mod backend;
 pub mod balancer;
+pub mod fault;
 mod mapping;
+pub mod pool;
 mod rows;
 pub mod scheme;
 mod setters;

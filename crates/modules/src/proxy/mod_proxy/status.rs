@@ -34,6 +34,29 @@ impl Status {
     /// `R`: replaces another that can't be used.
     pub const HOT_SPARE: Status = Status(128);
 
+    /// What gets no requests at all.
+    const UNUSABLE: Status = Status(1 | 2 | 4 | 64);
+
+    /// The status of these bits.
+    pub const fn of_bits(bits: u16) -> Status {
+        Status(bits)
+    }
+
+    /// Its bits.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The status without the bits of `other`.
+    pub const fn without(self, other: Status) -> Status {
+        Status(self.0 & !other.0)
+    }
+
+    /// Whether requests may go to the worker (`PROXY_WORKER_IS_USABLE`).
+    pub const fn is_usable(self) -> bool {
+        self.0 & Status::UNUSABLE.0 == 0
+    }
+
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Status) -> bool {
         self.0 & other.0 == other.0

@@ -1,7 +1,9 @@
 //! The workers of a configuration: each a backend with its parameters and its state.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 
+use super::pool::Queue;
 use super::scheme::SchemeProvider;
 use super::target::Target;
 use super::worker::Parameters;
@@ -21,19 +23,22 @@ pub struct Worker {
     pub is_generic: bool,
     /// Its place among the workers of the configuration.
     pub number: usize,
-    /// What changes while it serves.
-    pub state: State,
+    /// What changes while it serves. Connections outlive the request, and so refer to it.
+    pub state: Arc<State>,
 }
 
 /// The state of a worker.
 #[derive(Default)]
 pub struct State {
-    /// [`super::status::Status`] bits, those of the configuration at first.
+    /// [`super::status::Status`] bits, those of the configuration at first. Outside of a balancer
+    /// errors are ignored unless `status=-I`.
     pub status: AtomicU16,
     /// When it failed last, in seconds of the loop's clock.
     pub failed_at: AtomicU64,
     /// Open connections of this process, idle ones included (`max`).
     pub open: AtomicU64,
+    /// Requests that wait for one of these connections.
+    pub queue: Queue,
     /// Requests in progress.
     pub busy: AtomicU64,
     /// Requests it was chosen for.

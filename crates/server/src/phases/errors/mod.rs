@@ -39,7 +39,7 @@ pub async fn die(request: &mut Request, status: u16) {
     }
     let status = after_body(request, status).await;
     request.response.status = status;
-    request.response.status_line = None;
+    keep_own_line(request, status);
     match document(request, status) {
         Document::None => finish(request, None, None).await,
         Document::Text(text) => finish(request, None, Some(text)).await,
@@ -64,6 +64,15 @@ pub async fn die(request: &mut Request, status: u16) {
             finish(request, Some(500), None).await;
         }
     }
+}
+
+/// Keeps the status line of a module that has ended the request with this status (a proxy's `502
+/// Proxy Error`), and drops any other.
+fn keep_own_line(request: &mut Request, status: u16) {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(status).as_bytes();
+    let line = request.response.status_line.take();
+    request.response.status_line = line.filter(|line| line.starts_with(digits));
 }
 
 /// Whether the built-in page for `status` depends only on configuration, path and what is noted

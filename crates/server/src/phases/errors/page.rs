@@ -110,6 +110,10 @@ fn explain(request: &Request, status: u16, location: &[u8]) -> Vec<u8> {
         let separator: &[u8] = if notes.is_empty() { b"" } else { b"<br>\n" };
         [sentence.as_bytes(), separator, notes].concat()
     };
+    // A proxy's page says nothing else.
+    if request.notes.get(b"verbose-error-to") == Some(b"*") {
+        return notes.to_vec();
+    }
     match status {
         301 | 302 | 307 | 308 => link("The requested document is"),
         303 => link("The response to your request is"),

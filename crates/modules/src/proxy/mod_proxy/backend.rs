@@ -1,0 +1,290 @@
+//! A connection to a backend, for one request: a kept one, or a new one.
+//!
+//! Source: `ap_proxy_acquire_connection`, `ap_proxy_determine_connection`,
+//! `ap_proxy_connect_backend`, `ap_proxy_retry_worker`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bstr::BStr;
+use rt::{Addresses, ConnectError, ConnectOptions, Remote, Stream};
+use rustix::io::Errno;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
+
+use super::pool::{Acquired, Pool, Slot};
+use super::scheme::Exchange;
+use super::status::Status;
+use super::target::Target;
+use super::workers::Worker;
+use super::{Proxy, fault};
+
+/// `retry`, if it is not set.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// The addresses of backends, for all loops of the process.
+static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
+
+/// A connection to a backend. Dropping it closes it, [`Backend::give_back`] keeps it.
+pub struct Backend {
+    /// The connection.
+    pub stream: Stream,
+    /// Whether it has served a request before: its server may have closed it meanwhile.
+    pub is_reused: bool,
+    slot: Slot,
+    /// `None` if it serves one request.
+    pool: Option<Rc<Pool>>,
+}
+
+impl Backend {
+    /// Takes a connection for the exchange: an idle one if `may_reuse`, else a new one. If there
+    /// are `max` connections it waits.
+    ///
+    /// # Errors
+    /// The status of the response. What happened has been logged, and a member of a balancer marked
+    /// as failed.
+    pub async fn connect(
+        exchange: &mut Exchange<'_>,
+        options: Options<'_>,
+    ) -> Result<Backend, u16> {
+        let worker = exchange.worker;
+        let pool = Pool::of(worker);
+        let handle = exchange.request.engine.handle.clone();
+        let acquired = match options.may_reuse {
+            true => pool.acquire(&handle).await,
+            false => pool.make_room(&handle).await,
+        };
+        let slot = match acquired {
+            Some(Acquired::Reused(stream, slot)) if options.may_reuse => {
+                return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
+            }
+            Some(Acquired::Reused(_, slot) | Acquired::Slot(slot)) => slot,
+            None => {
+                let (scheme, place) = (BStr::new(&worker.target.scheme), Place::of(worker));
+                let text = format_args!("{scheme}: failed to acquire connection for ({place})");
+                exchange.log_of_server(Level::Error, 941, None, text);
+                return Err(503);
+            }
+        };
+        let stream = open(exchange, &options).await?;
+        let is_kept = options.keeps && !worker.is_generic;
+        Ok(Backend { stream, is_reused: false, slot, pool: is_kept.then_some(pool) })
+    }
+
+    /// Keeps the connection for another request. Its last response must have been read to the end.
+    pub fn give_back(self) {
+        let Backend { stream, slot, pool, .. } = self;
+        if let Some(pool) = pool {
+            pool.put(stream, slot);
+        }
+    }
+}
+
+/// How a scheme wants its connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'s> {
+    /// The scheme's name in messages, such as `HTTP`.
+    pub name: &'s str,
+    /// The file of its module.
+    pub module: &'s str,
+    /// The number of its message that there is no connection.
+    pub failed: u32,
+    /// An idle connection will do.
+    pub may_reuse: bool,
+    /// The connection may be kept afterwards.
+    pub keeps: bool,
+}
+
+impl<'s> Options<'s> {
+    /// The same, if `reuses` is whether connections of the scheme are kept unless the worker's
+    /// parameters say otherwise.
+    #[must_use]
+    pub fn for_worker(self, worker: &Worker, reuses: bool) -> Options<'s> {
+        let keeps = !worker.parameters.disable_reuse.unwrap_or(!reuses) && !worker.is_generic;
+        Options { may_reuse: keeps, keeps, ..self }
+    }
+}
+
+impl Exchange<'_> {
+    /// Whether the worker may be asked: it is not stopped or disabled, and has not just failed. An
+    /// error is forgotten after `retry`.
+    ///
+    /// # Errors
+    /// 503.
+    pub fn check_worker(&self) -> Result<(), u16> {
+        let state = &self.worker.state;
+        let status = Status::of_bits(state.status.load(Ordering::Relaxed));
+        if status.is_usable() {
+            return Ok(());
+        }
+        let scheme = BStr::new(&self.worker.target.scheme);
+        let place = Place::of(self.worker);
+        let retry = self.worker.parameters.retry.unwrap_or(RETRY).as_secs();
+        let now = self.request.engine.handle.clock().wall_s();
+        let is_due = now > state.failed_at.load(Ordering::Relaxed).saturating_add(retry);
+        let without_error = status.without(Status::IN_ERROR);
+        if status.has(Status::IN_ERROR) && is_due {
+            state.status.fetch_and(!Status::IN_ERROR.bits(), Ordering::Relaxed);
+            let text = format_args!("{scheme}: worker for ({place}) has been marked for retry");
+            self.log_of_server(Level::Debug, 932, None, text);
+            if without_error.is_usable() {
+                return Ok(());
+            }
+        }
+        let text = format_args!("{scheme}: disabled connection for ({place})");
+        self.log_of_server(Level::Error, 940, None, text);
+        Err(503)
+    }
+
+    /// Marks the worker as failed, unless its errors are ignored.
+    pub fn worker_failed(&self) {
+        let state = &self.worker.state;
+        let status = Status::of_bits(state.status.load(Ordering::Relaxed));
+        if status.has(Status::IGNORE_ERRORS) || !status.is_usable() {
+            return;
+        }
+        let now = self.request.engine.handle.clock().wall_s();
+        state.failed_at.store(now, Ordering::Relaxed);
+        state.status.fetch_or(Status::IN_ERROR.bits(), Ordering::Relaxed);
+        let place = Place::of(self.worker);
+        let retry = self.worker.parameters.retry.unwrap_or(RETRY).as_secs();
+        let text =
+            format_args!("ap_proxy_connect_backend disabling worker for ({place}) for {retry}s");
+        self.log_of_server(Level::Error, 959, None, text);
+    }
+
+    /// The longest wait for the backend at one time: `timeout`, ProxyTimeout or Timeout.
+    pub fn timeout(&self) -> Duration {
+        let own = self.worker.parameters.timeout.or(self.bound.server.timeout.get().copied());
+        own.unwrap_or_else(|| self.request.host.core.timeout())
+    }
+
+    /// Logs a line that names no client, as Apache does for workers.
+    #[track_caller]
+    pub(super) fn log_of_server(
+        &self,
+        level: Level,
+        number: u32,
+        error: Option<Errno>,
+        text: fmt::Arguments<'_>,
+    ) {
+        let (server, host) = (&self.request.engine.server, &self.request.host);
+        server.log_host_error(host, Proxy::FILE, level, number, error, text);
+    }
+}
+
+/// Opens a connection to where the URL leads.
+async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stream, u16> {
+    let place = place(exchange)?;
+    let worker = exchange.worker;
+    let parameters = &worker.parameters;
+    let settings = exchange.bound.server;
+    let bytes = parameters.receive_buffer.or(settings.receive_buffer.get().copied());
+    let how = ConnectOptions {
+        source: settings.source.get().copied(),
+        keep_alive: parameters.keep_alive.unwrap_or(false),
+        receive_buffer: bytes.filter(|bytes| *bytes > 0),
+    };
+    let timeout = parameters.connection_timeout.unwrap_or_else(|| exchange.timeout());
+    let opened = match &worker.target.socket {
+        Some(path) => {
+            let remote = Remote::Unix(socket_path(exchange.request, path));
+            let end = exchange.request.engine.handle.deadline(timeout);
+            Stream::connect(&remote, &how, end).await.map_err(ConnectError::from)
+        }
+        None => {
+            let ttl = parameters.address_ttl;
+            let host = String::from_utf8_lossy(&place.host);
+            ADDRESSES.connect((&host, place.port), ttl, &how, timeout).await
+        }
+    };
+    let error = match opened {
+        Ok(stream) => return Ok(stream),
+        Err(error) => error,
+    };
+    let scheme = BStr::new(&worker.target.scheme);
+    let errno = match &error {
+        ConnectError::Unknown | ConnectError::Pool(_) => {
+            let host = BStr::new(&place.host);
+            let why = format!("DNS lookup failure for: {host}");
+            return Err(fault::answer::<Proxy>(exchange.request, 500, &why));
+        }
+        ConnectError::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => Errno::TIMEDOUT,
+        ConnectError::Io(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
+    };
+    match &worker.target.socket {
+        Some(path) => {
+            let path = socket_path(exchange.request, path);
+            let path = path.display();
+            let text = format_args!(
+                "{scheme}: attempt to connect to Unix domain socket {path} ({place}) failed"
+            );
+            exchange.log_of_server(Level::Error, 2454, Some(errno), text);
+        }
+        None => {
+            let text = format_args!("{scheme}: attempt to connect to {place} ({place}) failed");
+            exchange.log_of_server(Level::Error, 957, Some(errno), text);
+        }
+    }
+    exchange.worker_failed();
+    let host = BStr::new(&place.host);
+    let name = options.name;
+    let text = format_args!("{name}: failed to make connection to backend: {host}");
+    exchange.request.log_as(options.module, Level::Error, options.failed, text);
+    Err(503)
+}
+
+/// A relative path is one below `DefaultRuntimeDir`.
+fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    let server = &request.engine.server;
+    let folder = server.main().core.globals.0.runtime_dir.get();
+    folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
+}
+
+/// Where a connection leads.
+pub struct Place<'a> {
+    /// A name or an address.
+    pub host: Cow<'a, [u8]>,
+    /// The port.
+    pub port: u16,
+}
+
+impl<'a> Place<'a> {
+    /// Where the connections of a worker lead.
+    pub fn of(worker: &'a Worker) -> Place<'a> {
+        let default = worker.scheme.map_or(0, |scheme| scheme.default_port());
+        let port = worker.target.port.and_then(|port| u16::try_from(port).ok());
+        Place { host: Cow::Borrowed(&worker.target.host), port: port.unwrap_or(default) }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", BStr::new(&self.host), self.port)
+    }
+}
+
+/// Where the exchange's connection leads: to the worker, or for a worker of any URL where the URL
+/// says.
+pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
+    let worker = exchange.worker;
+    if !worker.is_generic {
+        return Ok(Place::of(worker));
+    }
+    let default = worker.scheme.map_or(80, |scheme| scheme.default_port());
+    let target = Target::parse(exchange.url);
+    let target = target.map_err(|_| {
+        let why = format!("URI cannot be parsed: {}", BStr::new(exchange.url));
+        fault::answer::<Proxy>(exchange.request, 400, &why)
+    })?;
+    let port = target.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(default);
+    Ok(Place { host: Cow::Owned(target.host), port })
+}

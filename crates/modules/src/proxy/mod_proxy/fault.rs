@@ -1,0 +1,21 @@
+//! Error responses of a proxy. Source: `ap_proxyerror`.
+
+use bstr::BStr;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
+
+/// Prepares the response that a proxy gives if it could not forward a request; returns its status.
+pub fn answer<M: Module>(request: &mut Request, status: u16, why: &str) -> u16 {
+    let mut notes = b"The proxy server could not handle the request".to_vec();
+    notes.extend_from_slice(b"<p>Reason: <strong>");
+    wire::escape::html(&mut notes, why.as_bytes());
+    notes.extend_from_slice(b"</strong></p>");
+    request.notes.set(b"error-notes", &notes);
+    // The notes are shown whatever the status.
+    request.notes.set(b"verbose-error-to", b"*");
+    request.response.status_line = Some(format!("{status} Proxy Error").into_bytes());
+    let uri = BStr::new(&request.resource.uri);
+    request.log_as(M::FILE, Level::Error, 898, format_args!("{why} returned by {uri}"));
+    status
+}
