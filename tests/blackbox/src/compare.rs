@@ -3,8 +3,8 @@
 /// The strictness of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// Responses of a connection: the order of fields is ignored, `*` matches any value, and a
-    /// canned body must only exist.
+    /// Responses of a connection, and what backends received: the order of fields is ignored, `*`
+    /// matches any value, and a canned body must only exist.
     Answer,
     /// Logs: the order is ignored. Both programs write a line after its response is sent, so the
     /// next connection, on another thread, may be logged first.
@@ -46,16 +46,29 @@ fn line_agrees(expected: &str, got: &str) -> bool {
         })
 }
 
+/// What begins a line of a head: `<`, or `NAME>` in what a backend received.
+fn party(line: &str) -> Option<&str> {
+    let (word, _) = line.split_once(' ')?;
+    if word == "<" {
+        return Some(word);
+    }
+    let name = word.strip_suffix('>')?;
+    let is_backend = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_backend.then_some(word)
+}
+
 /// Sorts the fields of each head by name; fields with the same name keep their order.
 fn in_order(mut lines: Vec<String>) -> Vec<String> {
     let mut start = 0;
     while start < lines.len() {
-        let fields = |line: &&String| line.starts_with("< ");
+        let party = lines.get(start).and_then(|line| party(line)).map(str::to_owned);
+        let fields = |line: &&String| party.is_some() && self::party(line) == party.as_deref();
         let count = lines.iter().skip(start).take_while(fields).count();
+        let ends: &[char] = if party.as_deref() == Some("<") { &[':'] } else { &[':', '='] };
         if count > 1
             && let Some(head) = lines.get_mut(start + 1..start + count)
         {
-            head.sort_by_cached_key(|line| line.split(':').next().unwrap_or("").to_owned());
+            head.sort_by_cached_key(|line| line.split(ends).next().unwrap_or("").to_owned());
         }
         start += count.max(1);
     }

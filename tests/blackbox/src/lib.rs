@@ -3,6 +3,7 @@
 //! The program `blackbox` runs the files; `compare` creates new ones.
 
 pub mod answer;
+pub mod backend;
 pub mod client;
 pub mod compare;
 pub mod escape;

@@ -1,5 +1,6 @@
 //! Parses the text of a test file into a [`TestFile`].
 
+use crate::backend::script::{self, Declared, Kind};
 use crate::escape::unescape;
 use crate::testfile::{Block, Change, Connection, Entry, Item, Step, TestFile};
 
@@ -87,6 +88,7 @@ impl Parser {
             }
             "tree" => self.indented = Indented::Tree,
             "modules" => self.file.modules = rest.split_whitespace().map(str::to_owned).collect(),
+            "backend" => self.file.backends.push(Declared::parse(rest)?),
             "needs" => self.file.needs.push(rest.to_owned()),
             "ports" => self.file.ports = rest.parse().map_err(|_| "ports requires a number")?,
             "mask" => {
@@ -178,7 +180,8 @@ impl Parser {
             return Ok(());
         }
         let recorded = matches!(word, "<" | "|" | "|-" | "=" | "body" | "exit" | "err" | "out")
-            || word.starts_with('|');
+            || word.starts_with('|')
+            || script::kind(&self.file.backends, word) == Some(Kind::Recorded);
         if let Some(reason) = line.strip_prefix("differs because ") {
             self.in_differs = true;
             self.block()?.differs = Some((reason.to_owned(), Vec::new()));
@@ -211,6 +214,9 @@ impl Parser {
             connection.source.push(line.to_owned());
             return Ok(());
         }
+        if script::kind(&self.file.backends, word) == Some(Kind::Written) {
+            return self.backend_line(pending, line);
+        }
         if matches!(word, "request" | "pipelined") {
             self.new_request(word == "pipelined", pending, Some(line))?;
             self.after_recorded = false;
@@ -220,7 +226,7 @@ impl Parser {
         let starts = matches!(self.file.items.last(),
             Some(Item::Connection(connection)) if connection.requests.last()
                 .is_none_or(|block| shorthand && block.sends()));
-        let changes = matches!(word, "write" | "remove" | "rename");
+        let changes = matches!(word, "write" | "remove" | "rename" | "stop" | "start");
         let sent = matches!(self.file.items.last(), Some(Item::Connection(connection))
             if connection.requests.last().is_some_and(Block::sends));
         if std::mem::take(&mut self.after_recorded) || starts || changes && sent {
@@ -231,7 +237,7 @@ impl Parser {
         let block = self.block()?;
         let head_ended = block.source.last().is_some_and(|line| line == ">");
         match word {
-            ">" if head_ended && line.contains(" HTTP/1.") => {
+            ">" if (head_ended || !block.exchanges.is_empty()) && line.contains(" HTTP/1.") => {
                 return Err(
                     "a second request in one: insert `request` or `pipelined` before it".into()
                 );
@@ -249,7 +255,9 @@ impl Parser {
                 let millis = line.split(' ').nth(1).and_then(|n| n.parse().ok());
                 block.steps.push(Step::Pause(millis.ok_or("pause MILLISECONDS")?));
             }
-            "write" | "remove" | "rename" => block.steps.push(Step::Change(change(line)?)),
+            "write" | "remove" | "rename" | "stop" | "start" => {
+                block.steps.push(Step::Change(change(line)?))
+            }
             "half-close" => block.steps.push(Step::HalfClose),
             "ignore-body" => block.ignore_body = true,
             "wait-interim" => block.steps.push(Step::WaitInterim),
@@ -259,6 +267,19 @@ impl Parser {
             }
             _ => return Err(format!("unknown word {word:?}")),
         }
+        block.source.push(line.to_owned());
+        Ok(())
+    }
+
+    /// Parses what a backend does, which follows the request.
+    fn backend_line(&mut self, pending: Vec<String>, line: &str) -> Result<(), String> {
+        if self.after_recorded {
+            return Err("a backend's answer belongs below its request".into());
+        }
+        let backends = self.file.backends.clone();
+        let block = self.block()?;
+        script::add(&backends, &mut block.exchanges, line)?;
+        block.source.extend(pending);
         block.source.push(line.to_owned());
         Ok(())
     }
@@ -293,6 +314,8 @@ fn change(line: &str) -> Result<Change, String> {
     let path = path.ok_or("a change requires a path")?.to_owned();
     Ok(match word {
         Some("write") => Change::Write(path, unescape(rest.unwrap_or(""))?),
+        Some("stop") => Change::Stop(path),
+        Some("start") => Change::Start(path),
         Some("rename") => Change::Rename(path, rest.ok_or("rename FROM TO")?.to_owned()),
         _ => Change::Remove(path),
     })

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use socket2::{Domain, Socket, Type};
 
+use crate::backend::socket::Backend;
 use crate::testfile::{Change, Entry, TestFile};
 
 /// The lowest port: all have five digits, so that lengths do not change, and are below the kernel's
@@ -37,6 +38,8 @@ pub struct Place {
     pub root: PathBuf,
     /// PORT, PORT2, …
     pub ports: Vec<u16>,
+    /// Servers behind the one under test.
+    pub backends: Vec<Backend>,
     /// Whether the file names its MPM.
     names_mpm: bool,
 }
@@ -48,17 +51,21 @@ impl Place {
         let root = PathBuf::from(format!("{}{number:05}", prefix()));
         let names_mpm = file.modules.iter().any(|module| module.starts_with("mpm_"));
         let ports = (0..file.ports).map(|_| free_port()).collect();
-        let place = Place { root, ports, names_mpm };
-        place.fill(file, certificates).map_err(|e| format!("{}: {e}", place.root.display()))?;
+        let mut place = Place { root, ports, backends: Vec::new(), names_mpm };
+        let filled = place.fill(file, certificates);
+        filled.map_err(|e| format!("{}: {e}", place.root.display()))?;
         Ok(place)
     }
 
-    fn fill(&self, file: &TestFile, certificates: &Path) -> std::io::Result<()> {
+    fn fill(&mut self, file: &TestFile, certificates: &Path) -> std::io::Result<()> {
         fs::create_dir(&self.root)?;
         for folder in ["conf", "htdocs", "logs", "run"] {
             fs::create_dir(self.root.join(folder))?;
         }
         fs::write(self.root.join("conf/mime.types"), MIME_TYPES)?;
+        for declared in &file.backends {
+            self.backends.push(Backend::bind(declared, &self.root, free_port)?);
+        }
         if file.modules.iter().any(|module| module == "ssl") {
             fs::create_dir(self.root.join("tls"))?;
             for entry in fs::read_dir(certificates)? {
@@ -182,7 +189,7 @@ impl Place {
         folders.iter().try_for_each(|folder| set_time(folder, Some(DEFAULT_MTIME_S)))
     }
 
-    /// Changes the tree while the server runs.
+    /// Changes the tree, but no backend, while the server runs.
     pub fn change(&self, change: &Change) -> std::io::Result<()> {
         match change {
             Change::Write(path, content) => {
@@ -191,6 +198,8 @@ impl Place {
                 set_time(&path, Some(DEFAULT_MTIME_S))
             }
             Change::Rename(from, to) => fs::rename(self.root.join(from), self.root.join(to)),
+            // The threads that play the backends do this.
+            Change::Stop(_) | Change::Start(_) => Ok(()),
             Change::Remove(path) if path.ends_with('/') => fs::remove_dir_all(self.root.join(path)),
             Change::Remove(path) => fs::remove_file(self.root.join(path)),
         }
@@ -227,10 +236,11 @@ impl Place {
     }
 
     fn port_names(&self) -> impl Iterator<Item = (String, String)> {
-        self.ports.iter().enumerate().map(|(at, port)| {
+        let ports = self.ports.iter().enumerate().map(|(at, port)| {
             let name = if at == 0 { "@PORT@".into() } else { format!("@PORT{}@", at + 1) };
             (name, port.to_string())
-        })
+        });
+        ports.chain(self.backends.iter().flat_map(Backend::names))
     }
 }
 

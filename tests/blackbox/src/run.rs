@@ -4,13 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::answer::{self, Answer};
+use crate::backend::player::Player;
+use crate::backend::show;
 use crate::client::{Client, End, Fill};
 use crate::compare::{Rule, difference, ignore_body};
 use crate::place::Place;
 use crate::program::{Program, end_detached};
 use crate::render::Renderer;
 use crate::stall::{self, Deadline};
-use crate::testfile::{Block, Connection, Item, Step, TestFile};
+use crate::testfile::{Block, Change, Connection, Item, Step, TestFile};
 use crate::tls::Tls;
 
 /// The time limit for a response.
@@ -124,6 +126,7 @@ impl<'a> Session<'a> {
     fn all(&self, file: &mut TestFile) -> Result<Vec<Case>, String> {
         let renderer = Renderer::new(&self.place, &self.file.masks)?;
         let serves = |item: &Item| matches!(item, Item::Connection(_));
+        let player = Player::start(&self.place)?;
         let mut server = None;
         if self.file.items.iter().any(serves) {
             server = Some(self.program.serve(&self.place)?);
@@ -137,7 +140,7 @@ impl<'a> Session<'a> {
             let name = title(self.file, item);
             let requests = item.blocks().len();
             let failure = match item {
-                Item::Connection(connection) => self.connection(connection, &renderer),
+                Item::Connection(connection) => self.connection(connection, &renderer, &player),
                 Item::Command(block) => self.command(block, &renderer),
                 Item::Log(_) | Item::ErrorLog(..) => None,
             };
@@ -173,7 +176,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn connection(&self, connection: &mut Connection, renderer: &Renderer) -> Option<String> {
+    fn connection(
+        &self,
+        connection: &mut Connection,
+        renderer: &Renderer,
+        player: &Player,
+    ) -> Option<String> {
         let options = connection.options.clone();
         let mut client = match Client::connect(&options, &self.place, &self.tls) {
             Ok(client) => client,
@@ -185,7 +193,9 @@ impl<'a> Session<'a> {
             let rest = connection.requests.get(at + 1..).unwrap_or_default();
             let group = 1 + rest.iter().take_while(|block| block.pipelined).count();
             let blocks = connection.requests.get(at..at + group).unwrap_or_default();
-            self.send(&mut client, blocks);
+            let expect = |block: &Block| player.expect(&block.exchanges, &self.place);
+            let mut numbers = blocks.iter().map(expect).collect::<Vec<_>>().into_iter();
+            self.send(&mut client, blocks, player);
             for _ in 0..group {
                 let last = at + 1 == connection.requests.len();
                 let Some(block) = connection.requests.get_mut(at) else {
@@ -203,6 +213,11 @@ impl<'a> Session<'a> {
                 }
                 if block.ignore_body {
                     ignore_body(&mut lines);
+                }
+                let (heard, unasked) = player.heard(numbers.next().unwrap_or(0));
+                if !block.exchanges.is_empty() {
+                    let heard = show::lines(&self.place, renderer, &heard, &unasked);
+                    lines.splice(0..0, heard);
                 }
                 if last || answer.is_none() {
                     lines.push(self.end(&mut client, answer.as_ref(), block));
@@ -225,7 +240,7 @@ impl<'a> Session<'a> {
         (!failures.is_empty()).then_some(failures)
     }
 
-    fn send(&self, client: &mut Client, blocks: &[Block]) {
+    fn send(&self, client: &mut Client, blocks: &[Block], player: &Player) {
         let mut bytes = Vec::new();
         for step in blocks.iter().flat_map(|block| &block.steps) {
             if let Step::Send(more) = step {
@@ -242,7 +257,12 @@ impl<'a> Session<'a> {
                     }
                 }
                 Step::Change(change) => {
-                    if let Err(error) = self.place.change(change) {
+                    let changed = match change {
+                        Change::Stop(name) => player.stop(name),
+                        Change::Start(name) => player.restart(name),
+                        _ => self.place.change(change),
+                    };
+                    if let Err(error) = changed {
                         eprintln!("{}: {change:?}: {error}", self.file.name);
                     }
                 }

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::backend::script::{Declared, Exchange};
+
 /// A `.test` or `.cli` file.
 #[derive(Debug, Clone, Default)]
 pub struct TestFile {
@@ -18,6 +20,8 @@ pub struct TestFile {
     pub modules: Vec<String>,
     /// The number of plain ports (PORT, PORT2 …).
     pub ports: usize,
+    /// Servers behind the one under test, which the runner plays.
+    pub backends: Vec<Declared>,
     /// Whether the configuration is used alone, without the base.
     pub bare: bool,
     /// `needs root` (the tree has other owners) or a path: skipped without it.
@@ -84,6 +88,8 @@ pub struct Block {
     pub pipelined: bool,
     /// The steps in order.
     pub steps: Vec<Step>,
+    /// What backends do meanwhile.
+    pub exchanges: Vec<Exchange>,
     /// `contains TEXT` (true) and `lacks TEXT` (false), about the body or output.
     pub assertions: Vec<(bool, String)>,
     /// `ignore-body`: the body must only exist.
@@ -105,11 +111,11 @@ pub enum Step {
     HalfClose,
     /// Wait for an interim response or any byte.
     WaitInterim,
-    /// Change a file under the root before the next step.
+    /// Change a file under the root, or a backend, before the next step.
     Change(Change),
 }
 
-/// A change of the tree while the server runs.
+/// A change of the tree or of a backend while the server runs.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// `write PATH CONTENT`: in place, with the default modification time.
@@ -118,6 +124,10 @@ pub enum Change {
     Remove(String),
     /// `rename FROM TO`.
     Rename(String, String),
+    /// `stop NAME`: the backend refuses connections.
+    Stop(String),
+    /// `start NAME`: it accepts them again.
+    Start(String),
 }
 
 impl TestFile {

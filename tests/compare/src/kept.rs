@@ -151,6 +151,8 @@ fn change_text(change: &Change) -> String {
     match change {
         Change::Write(path, content) => format!("write {path} {}\n", escape(content)),
         Change::Remove(path) => format!("remove {path}\n"),
+        Change::Stop(name) => format!("stop {name}\n"),
+        Change::Start(name) => format!("start {name}\n"),
         Change::Rename(from, to) => format!("rename {from} {to}\n"),
     }
 }

@@ -2,8 +2,8 @@
 //! answer is compared with the recording.
 //!
 //! Left out are requests that are not sent at once, and those whose response depends on the TLS
-//! session or on a name server. Files that can't be explained are named in `NOT_EXPLAINED`, with
-//! the reason.
+//! session, on a name server or on a backend. Files that can't be explained are named in
+//! `NOT_EXPLAINED`, with the reason.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, unreachable_pub, unused_imports)]
 
 #[path = "../../src/cli.rs"]

@@ -69,6 +69,10 @@ pub async fn all(file: &TestFile, place: &Place, session: &mut Session) -> Count
                 counts.skip("the state of a process or connection", 1);
                 continue;
             }
+            if needs_backend(file, block) {
+                counts.skip("a backend", 1);
+                continue;
+            }
             let target = match target(connection, block, place) {
                 Ok(target) => target,
                 Err(why) => {
@@ -98,6 +102,15 @@ fn is_proxied(connection: &Connection) -> bool {
         _ => None,
     });
     sent.next().is_some_and(|first| HEADERS.iter().any(|header| first.starts_with(header)))
+}
+
+/// Whether a backend has answered, or one that refuses was asked.
+fn needs_backend(file: &TestFile, block: &Block) -> bool {
+    let is_echo = |line: &String| line.starts_with("< Backend: ");
+    let is_error = |line: &String| line.starts_with("< HTTP/1.1 5") || line == "= no answer";
+    !file.backends.is_empty()
+        && (!block.exchanges.is_empty()
+            || block.recorded.iter().any(|line| is_echo(line) || is_error(line)))
 }
 
 fn change(block: &Block, place: &Place) {

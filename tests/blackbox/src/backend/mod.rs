@@ -1,0 +1,51 @@
+//! Backends of a proxy that the runner plays: what they answer is written in the test file, what
+//! they received is recorded.
+//!
+//! [`script`] reads their lines, [`player`] listens and answers, the protocols find the end of a
+//! request and show it.
+
+pub mod fastcgi;
+pub mod http;
+pub mod pairs;
+pub mod player;
+pub mod script;
+pub mod show;
+pub mod socket;
+mod talk;
+mod wire;
+
+/// How far a request has arrived, judged from its first byte.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// Not even its head.
+    Partial,
+    /// Its head, but not its body.
+    Head,
+    /// All of it: this many bytes.
+    Whole(usize),
+}
+
+/// Judges what was received in a protocol.
+pub fn progress(protocol: script::Protocol, bytes: &[u8]) -> Progress {
+    use script::Protocol;
+    match protocol {
+        Protocol::Http => http::progress(bytes),
+        Protocol::Fcgi => fastcgi::progress(bytes),
+        Protocol::Scgi => pairs::scgi_progress(bytes),
+        Protocol::Uwsgi => pairs::uwsgi_progress(bytes),
+        Protocol::Ajp => ajp_progress(bytes),
+        Protocol::Raw if bytes.is_empty() => Progress::Partial,
+        Protocol::Raw => Progress::Whole(0),
+    }
+}
+
+/// A packet of AJP: two bytes of magic, the length, the content.
+fn ajp_progress(bytes: &[u8]) -> Progress {
+    match bytes {
+        [_, _, high, low, rest @ ..] => {
+            let len = usize::from(u16::from_be_bytes([*high, *low]));
+            if rest.len() < len { Progress::Partial } else { Progress::Whole(4 + len) }
+        }
+        _ => Progress::Partial,
+    }
+}
