@@ -14,7 +14,7 @@ use tls::vars::{Style, name};
 use tls::verify::Mode;
 
 use super::Ssl;
-use super::config::Options;
+use super::options::Options;
 use super::{policy, variables};
 use crate::aaa::mod_auth_basic;
 use crate::aaa::provider::{AUTHZ, Authz, AuthzProvider, Requirement};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::Span;
 use conf::expr::Expr;
-use server::merge::{Append, Merge, Outermost, Overlay, Own, Setting, Supplant};
+use server::merge::{Append, Outermost, Overlay, Own, Setting, Supplant};
 use tls::groups::Groups;
 use tls::ocsp::Responder;
 use tls::ocsp::check::Enable;
@@ -15,7 +15,9 @@ use tls::sessions::SessionCache;
 use tls::trust::Locations;
 use tls::verify::Mode;
 
+use super::backends::Backend;
 use super::make::Built;
+use super::options::Options;
 use super::policy::{Rules, SniPolicy};
 
 /// The value of SSLEngine.
@@ -97,6 +99,8 @@ server::config! {
         pub rules: Own<Option<Arc<Rules>>>,
         /// The result, for hosts with TLS.
         pub built: Own<Option<Arc<Built>>>,
+        /// The result for backends, with `SSLProxyEngine on`.
+        pub backend: Own<Option<Arc<Backend>>>,
     }
 }
 
@@ -167,6 +171,48 @@ server::config! {
         pub verify_depth: Setting<usize>,
         /// `SSLCipherSuite` in a section: the numbers of the allowed suites of TLS 1.2.
         pub cipher_suites: Setting<Vec<u16>>,
+        /// `SSLProxy…`
+        pub backends: Backends,
+    }
+}
+
+server::config! {
+    /// `SSLProxy…`
+    pub struct Backends {
+        /// `SSLProxyEngine`
+        pub engine: Setting<bool>,
+        /// `SSLProxyProtocol`
+        pub protocols: Setting<Protocols>,
+        /// `SSLProxyCipherSuite`
+        pub cipher_suite: Setting<String>,
+        /// `SSLProxyCipherSuite TLSv1.3`
+        pub cipher_suite_tls13: Setting<String>,
+        /// `SSLProxyVerify`
+        pub verify: Setting<Mode>,
+        /// `SSLProxyVerifyDepth`
+        pub depth: Setting<usize>,
+        /// `SSLProxyCACertificateFile`
+        pub authority_file: Setting<Vec<u8>>,
+        /// `SSLProxyCACertificatePath`
+        pub authority_folder: Setting<Vec<u8>>,
+        /// `SSLProxyCARevocationFile`
+        pub revocation_file: Setting<Vec<u8>>,
+        /// `SSLProxyCARevocationPath`
+        pub revocation_folder: Setting<Vec<u8>>,
+        /// `SSLProxyCARevocationCheck`
+        pub revocation_check: Setting<(Check, bool)>,
+        /// `SSLProxyCheckPeerCN`
+        pub checks_common_name: Setting<bool>,
+        /// `SSLProxyCheckPeerExpire`
+        pub checks_time: Setting<bool>,
+        /// `SSLProxyCheckPeerName`
+        pub checks_name: Setting<bool>,
+        /// `SSLProxyMachineCertificateFile`
+        pub certificate_file: Setting<Vec<u8>>,
+        /// `SSLProxyMachineCertificatePath`
+        pub certificate_folder: Setting<Vec<u8>>,
+        /// `SSLProxyMachineCertificateChainFile`
+        pub chain_file: Setting<Vec<u8>>,
     }
 }
 
@@ -176,89 +222,6 @@ pub struct Condition {
     pub text: String,
     /// The compiled expression.
     pub expr: Expr,
-}
-
-/// `SSLOptions`: a set of words, whose signs change the inherited set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    set: u8,
-    added: u8,
-    removed: u8,
-    relative: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { set: 0, added: 0, removed: 0, relative: true }
-    }
-}
-
-impl Options {
-    /// Set the `SSL_…` variables in the environment.
-    pub const STD_ENV_VARS: u8 = 1;
-    /// Set those of the certificates as well.
-    pub const EXPORT_CERT_DATA: u8 = 2;
-    /// Use the certificate's subject as user name for Basic authentication.
-    pub const FAKE_BASIC_AUTH: u8 = 4;
-    /// `Satisfy Any` does not override `SSLRequire`.
-    pub const STRICT_REQUIRE: u8 = 8;
-    /// Renegotiate only if necessary. There is no renegotiation.
-    pub const OPT_RENEGOTIATE: u8 = 16;
-    /// Format names as OpenSSL's oneline form.
-    pub const LEGACY_DN_STRING_FORMAT: u8 = 32;
-
-    const WORDS: [(&'static str, u8); 6] = [
-        ("StdEnvVars", Options::STD_ENV_VARS),
-        ("ExportCertData", Options::EXPORT_CERT_DATA),
-        ("FakeBasicAuth", Options::FAKE_BASIC_AUTH),
-        ("StrictRequire", Options::STRICT_REQUIRE),
-        ("OptRenegotiate", Options::OPT_RENEGOTIATE),
-        ("LegacyDNStringFormat", Options::LEGACY_DN_STRING_FORMAT),
-    ];
-
-    /// Applies the words of a line. The error is the first unknown word.
-    pub fn take<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<(), &'a str> {
-        let mut is_first = true;
-        for word in words {
-            let (sign, name) = match word.as_bytes().first() {
-                Some(sign @ (b'+' | b'-')) => (Some(*sign), word.get(1..).unwrap_or_default()),
-                _ => (None, word),
-            };
-            let known = Options::WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-            let (_, bit) = known.ok_or(name)?;
-            if sign.is_none() && is_first {
-                *self = Options { set: 0, added: 0, removed: 0, relative: false };
-                is_first = false;
-            }
-            if sign == Some(b'-') {
-                (self.set, self.added) = (self.set & !bit, self.added & !bit);
-                self.removed |= bit;
-            } else {
-                (self.set, self.added) = (self.set | bit, self.added | bit);
-                self.removed &= !bit;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether an option is set.
-    pub fn has(self, option: u8) -> bool {
-        self.set & option != 0
-    }
-}
-
-impl Merge for Options {
-    fn merge(outer: &Self, inner: &Self) -> Self {
-        if !inner.relative {
-            return *inner;
-        }
-        Options {
-            set: outer.set & !inner.removed | inner.added,
-            added: outer.added & !inner.removed | inner.added,
-            removed: outer.removed & !inner.added | inner.removed,
-            relative: outer.relative,
-        }
-    }
 }
 
 impl Server {
@@ -351,28 +314,5 @@ impl Stapling {
             timeout_seconds: self.timeout_seconds.or(10),
             proxy: proxy.cloned(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(words: &str) -> Options {
-        let mut options = Options::default();
-        options.take(words.split(' ')).unwrap();
-        options
-    }
-
-    #[test]
-    fn signs_change_what_is_inherited() {
-        let merged =
-            Options::merge(&options("+StdEnvVars +StrictRequire"), &options("-StdEnvVars"));
-        assert!(!merged.has(Options::STD_ENV_VARS) && merged.has(Options::STRICT_REQUIRE));
-        let merged = Options::merge(&options("+StdEnvVars"), &options("ExportCertData"));
-        assert!(!merged.has(Options::STD_ENV_VARS) && merged.has(Options::EXPORT_CERT_DATA));
-        let merged = Options::merge(&options("FakeBasicAuth"), &Options::default());
-        assert!(merged.has(Options::FAKE_BASIC_AUTH));
-        assert_eq!(Options::default().take(["+Nonsense"]), Err("Nonsense"));
     }
 }

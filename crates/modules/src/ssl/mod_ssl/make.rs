@@ -23,10 +23,10 @@ use tls::tickets::Ticketer;
 use tls::verify::{self, ClientVerifier, Mode};
 use tls::{Finding, Severity};
 
-use super::config::{Engine, Server};
+use super::config::{self, Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
-use super::{FOLLOWS, Ssl, local};
+use super::{FOLLOWS, Ssl, backends, local};
 use crate::mpm::{self, Listen};
 
 /// Decrypted keys, kept across readings of the configuration: a restart does not ask for pass
@@ -107,7 +107,27 @@ pub fn post_config(build: &mut Build) {
             Err(findings) => report(build, index, &server, &findings),
         }
     }
+    backends_of_hosts(build, slot);
     *kept = Some(passphrases.into_kept());
+}
+
+/// Builds what each host with `SSLProxyEngine on` uses for backends.
+fn backends_of_hosts(build: &mut Build, slot: usize) {
+    for index in 0..=build.hosts.len() {
+        let Some(settings) = draft(build, index).dir.get::<config::Dir>(slot) else { continue };
+        match backends::build(&settings.backends) {
+            Ok(None) => {}
+            Ok(Some(backend)) => {
+                if let Some(server) = edit(build, index, slot) {
+                    server.backend.0 = Some(Arc::new(backend));
+                }
+            }
+            Err(findings) => {
+                let server = build.server_config::<Ssl>(&draft(build, index).server).cloned();
+                report(build, index, &server.unwrap_or_default(), &findings);
+            }
+        }
+    }
 }
 
 fn draft(build: &Build, index: usize) -> &HostDraft {

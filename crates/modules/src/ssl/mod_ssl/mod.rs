@@ -4,11 +4,13 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_ssl.html>
 
 mod access;
+pub mod backends;
 mod config;
 mod fetch;
 mod handshake;
 mod local;
 mod make;
+mod options;
 mod policy;
 mod rows;
 mod share;
@@ -102,8 +104,10 @@ fn remark(server: &Arc<Server>) {
             let what = format_args!("'SSLEngine optional' is no longer supported");
             server.log_host(host, Ssl::FILE, Level::Notice, 10510, what);
         }
-        let built = of_host(server, host).and_then(|own| own.built.0.as_ref());
-        for finding in built.iter().flat_map(|built| &built.remarks) {
+        let own = of_host(server, host);
+        let of_clients = own.and_then(|own| own.built.0.as_ref()).map(|built| &built.remarks);
+        let of_backends = own.and_then(|own| own.backend.0.as_ref()).map(|built| &built.remarks);
+        for finding in of_clients.into_iter().chain(of_backends).flatten() {
             let level = match finding.severity {
                 Severity::Info => Level::Info,
                 Severity::Warning => Level::Warn,

@@ -7,7 +7,7 @@ use server::expr::Extension;
 use server::request::Request;
 use tls::vars::{Connection, Style, certificate, of_log_format};
 
-use super::config::Options;
+use super::options::Options;
 use super::{INTERFACE, Ssl, host_by_id, of_host};
 
 /// The names for expressions: `%{SSL_…}`, `%{SSL:name}`, `word -in PeerExtList(oid)`.

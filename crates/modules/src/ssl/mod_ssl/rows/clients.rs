@@ -5,7 +5,7 @@ use server::directive::{Fault, Row, Set, State, Takes};
 use tls::revocation::Check;
 use tls::verify::Mode;
 
-use super::{Here, anywhere, fault, file, folder, host, number, put, text, words};
+use super::{Here, anywhere, fault, file, folder, host, put, text, words};
 use crate::ssl::mod_ssl::Ssl;
 use crate::ssl::mod_ssl::make::SECTION_NO_CA;
 
@@ -120,7 +120,7 @@ fn verify(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn depth(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let depth = number::<usize>(cx, arg)?;
+    let depth = super::depth(cx, arg)?;
     if cx.outside_sections() {
         return put(cx, |server| &mut server.verify_depth, depth);
     }

@@ -1,5 +1,6 @@
 //! mod_ssl's directives by topic, and helpers of their setters.
 
+mod backends;
 mod certificates;
 mod clients;
 mod connection;
@@ -19,11 +20,13 @@ use tls::{Finding, Severity};
 
 use super::config::Server;
 use super::{Ssl, local};
+use crate::atoi::atoi;
 
 /// The context of the setters.
 type Here<'a, 't> = Cx<'a, 't, Ssl>;
 
-const GROUPS: [&[Row<Ssl>]; 7] = [
+const GROUPS: [&[Row<Ssl>]; 8] = [
+    backends::ROWS,
     certificates::ROWS,
     clients::ROWS,
     connection::ROWS,
@@ -138,6 +141,14 @@ fn folder(cx: &mut Here<'_, '_>, arg: &Arg) -> Result<Vec<u8>, Fault> {
 
 fn bytes(path: PathBuf) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
+}
+
+/// Parses a depth as Apache does: a word without digits is 0 (`ssl_cmd_verify_depth_parse`).
+fn depth(cx: &Here<'_, '_>, arg: &Arg) -> Result<usize, Fault> {
+    usize::try_from(atoi(&arg.text)).map_err(|_| {
+        let (name, word) = (cx.target.directive, &arg.text);
+        Fault::new(format!("{name}: Invalid argument '{word}'")).at(arg)
+    })
 }
 
 /// Parses a number, which is not negative if the type does not allow it.
