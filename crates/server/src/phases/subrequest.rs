@@ -46,6 +46,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.resource.path_info = sub.resource.path_info;
     request.resource.args = sub.resource.args;
     request.resource.file = sub.resource.file;
+    request.resource.proxied = sub.resource.proxied;
     request.handler = sub.handler;
     request.response.content_type = sub.response.content_type;
     request.response.content_encoding = sub.response.content_encoding;

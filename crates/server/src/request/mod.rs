@@ -50,7 +50,7 @@ pub use expiry::{Expiry, ExpiryTime};
 pub use file::PathInfoUse;
 pub use head::{Absolute, CLOSES_SILENTLY, Head, KnownHost, Unhosted};
 pub use origin::{Depth, MainRequest};
-pub use resource::Resource;
+pub use resource::{Proxied, Resource};
 pub use response::Response;
 pub use traffic::Traffic;
 pub use validators::OwnValidators;

@@ -2,6 +2,18 @@
 
 use super::{FileInfo, PathInfoUse};
 
+/// Whether another server responds (`proxyreq`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proxied {
+    /// This server does.
+    #[default]
+    No,
+    /// The one that the configuration maps the path to. The file name is `proxy:` and its URL.
+    Reverse,
+    /// The one that the client named in the target.
+    Forward,
+}
+
 /// The target resource (RFC 9110 section 7.1).
 #[derive(Default)]
 pub struct Resource {
@@ -17,6 +29,8 @@ pub struct Resource {
     pub path_info: Vec<u8>,
     /// Whether path_info was used or is forbidden (`AcceptPathInfo`, `used_path_info`).
     pub used_path_info: PathInfoUse,
+    /// Whether another server responds.
+    pub proxied: Proxied,
     /// The entry at `filename`.
     pub file: FileInfo,
 }
@@ -24,12 +38,14 @@ pub struct Resource {
 impl Resource {
     /// Clears everything for the next request; texts keep their memory.
     pub(super) fn renew(&mut self) {
-        let Resource { uri, args, filename, canonical_filename, path_info, used_path_info, file } =
-            self;
+        #[rustfmt::skip]
+        let Resource {
+            uri, args, filename, canonical_filename, path_info, used_path_info, proxied, file,
+        } = self;
         for text in [uri, filename, canonical_filename, path_info] {
             text.clear();
         }
-        (*args, *used_path_info) = (None, PathInfoUse::Default);
+        (*args, *used_path_info, *proxied) = (None, PathInfoUse::Default, Proxied::No);
         *file = FileInfo::default();
     }
 }

@@ -1,32 +1,41 @@
-//! mod_proxy: forwards requests to other servers. So far its directives, except `<Proxy>`,
-//! `<ProxyMatch>`, BalancerMember and ProxySet; it has no hooks, so it is in no list of modules.
+//! mod_proxy: forwards requests to other servers, by modules for their protocols.
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy.html>
 
+mod assemble;
 pub mod backend;
 pub mod balancer;
+mod define;
 pub mod fault;
+mod interpolate;
 mod mapping;
 pub mod pool;
+pub mod reverse;
 mod rows;
 pub mod scheme;
+mod sections;
 mod setters;
 pub mod status;
 mod target;
+pub mod via;
 pub mod worker;
 pub mod workers;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pcre::Regex;
 use server::directive::Row;
 use server::hooks::Hooks;
-use server::merge::{Append, Setting};
+use server::merge::{Append, Own, Setting};
 use server::module::Module;
+use server::section::Section;
 
-pub use mapping::{From, Mapping, Parameters, PathForm};
+pub use define::Definitions;
+pub use mapping::{From, Mapping, PathForm};
 pub use target::Target;
+use workers::Workers;
 
 /// `mod_proxy.c`
 pub struct Proxy;
@@ -111,6 +120,14 @@ server::config! {
     pub struct Settings {
         /// `ProxyPass` and `ProxyPassMatch` outside of sections.
         pub mappings: Append<Mapping>,
+        /// `<Proxy>`, `<ProxyMatch>`
+        pub sections: Append<Arc<Section>>,
+        /// What a host itself defines.
+        pub definitions: Own<Definitions>,
+        /// The workers of the host, its main server's included.
+        pub workers: Own<Arc<Workers>>,
+        /// Whether any request may be proxied.
+        pub may_proxy: Own<bool>,
         /// `ProxyRemote`, `ProxyRemoteMatch`
         pub remotes: Append<RemoteProxy>,
         /// `NoProxy`
@@ -179,5 +196,8 @@ impl Module for Proxy {
     type Dir = Directory;
     const DIRECTIVES: &'static [Row<Proxy>] = rows::ROWS;
 
-    fn hooks(_: &mut Hooks<'_, Self>) {}
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.directives_read(assemble::note_use);
+        hooks.post_config(assemble::workers);
+    }
 }

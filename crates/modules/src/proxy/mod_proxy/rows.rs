@@ -3,11 +3,11 @@
 use server::context::{Override, Places};
 use server::directive::{Row, Set, Takes};
 
-use super::Proxy;
 use super::setters::{
     Here, bad_header, cookie, domain, error_override, growth, io_buffer, max_forwards, pass,
-    pass_reverse, proxy_timeout, receive_buffer, remote, shown, via,
+    pass_reverse, proxy_timeout, receive_buffer, remote, shown, source, via,
 };
+use super::{Proxy, sections};
 
 const fn of_dir(
     name: &'static str,
@@ -35,6 +35,39 @@ const fn reverse(
 }
 
 pub(super) const ROWS: &[Row<Proxy>] = &[
+    Row::new(
+        "Proxy",
+        Takes::Section(|cx, raw, nodes| sections::section(cx, raw, nodes, false)),
+        "URL|wildcard [key=value ...]",
+        "Encloses directives for requests that are forwarded to URLs with a beginning.",
+    ),
+    Row::new(
+        "ProxyMatch",
+        Takes::Section(|cx, raw, nodes| sections::section(cx, raw, nodes, true)),
+        "regex",
+        "Encloses directives for requests that are forwarded to URLs that match a regular \
+         expression.",
+    ),
+    Row::new(
+        "BalancerMember",
+        Takes::Some { least: 0, most: usize::MAX, set: sections::member },
+        "[balancerurl] url [key=value [key=value ...]]",
+        "Adds a server to a balancer.",
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE),
+    Row::new(
+        "ProxySet",
+        Takes::Some { least: 0, most: usize::MAX, set: sections::set },
+        "[url] key=value [key=value ...]",
+        "Sets parameters of a server or a balancer.",
+    )
+    .standing(Places::NOT_HTACCESS, Override::NONE),
+    Row::new(
+        "ProxySourceAddress",
+        Takes::One(source),
+        "address",
+        "The own address of connections to other servers.",
+    ),
     Row::new(
         "ProxyPass",
         Takes::Some { least: 0, most: usize::MAX, set: |cx, args| pass(cx, args, false) },

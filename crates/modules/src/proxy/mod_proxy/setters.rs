@@ -5,7 +5,8 @@ use conf::values::{Unit, timeout};
 use server::directive::{Cx, Fault, Set};
 use server::within::Within;
 
-use super::target::{host_and_port, split_at_text};
+use super::define;
+use super::target::{host_and_port, split_at_text, without_socket};
 use super::{BadHeader, ErrorOverride, From, Mapping, Proxy, RemoteProxy, Reverse, Shown, Via};
 use crate::atoi::atoi;
 
@@ -17,31 +18,40 @@ const BUFFER_MIN: i32 = 512;
 pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
     cx.not_within("ProxyPass", &[Within::Directory, Within::Files])?;
     let section = cx.path().map(<[u8]>::to_vec);
+    let is_tilde = section.is_none() && args.first().is_some_and(|arg| &arg.text[..] == b"~");
+    if is_tilde && matches {
+        return Err("ProxyPassMatch invalid syntax ('~' usage).".into());
+    }
+    let args = if is_tilde { args.get(1..).unwrap_or_default() } else { args };
     let (path, words) = match (&section, args) {
         (Some(path), words) => (path.clone(), words),
         (None, [path, words @ ..]) => (path.text.to_vec(), words),
         (None, []) => (Vec::new(), args),
     };
-    // A section's pattern has been compiled with the section.
-    let from = match args.first().filter(|_| matches && section.is_none() && !words.is_empty()) {
-        Some(pattern) => From::Regex(cx.build().regex(&pattern.text, false).map_err(|fault| {
-            let message = "Regular expression could not be compiled.".to_owned();
-            Fault { message, span: Some(pattern.span), ..fault }
-        })?),
-        None => From::Prefix(path),
-    };
-    let knows = |name: &[u8]| {
-        let known = ["byrequests", "bytraffic", "bybusyness", "heartbeat"];
-        known.iter().any(|one| one.as_bytes() == name)
-    };
     let texts = words.iter().map(|word| &word.text[..]);
-    let mapping = Mapping::parse(from, texts, section.is_some(), knows)?;
-    mapping.check()?;
+    let (mut mapping, words) =
+        Mapping::parse(From::Prefix(path.clone()), texts, section.is_some())?;
+    let url = mapping.target.clone();
+    if let Some(url) = &url {
+        let text = "ProxyPass|ProxyPassMatch uses an invalid \"unix:\" URL";
+        mapping.target = Some(without_socket(url).ok_or(text)?.into_owned());
+    }
+    let is_wild = section.is_some() && conf::fnmatch::has_wildcard(&path);
+    if matches || is_tilde || is_wild {
+        mapping.from = From::Regex(cx.build().regex(&path, false).map_err(|fault| {
+            let message = "Regular expression could not be compiled.".to_owned();
+            Fault { message, span: args.first().map(|arg| arg.span), ..fault }
+        })?);
+    }
+    let is_pattern = mapping.is_pattern();
     match section {
         Some(_) => cx.dir().mapping.set(mapping),
         None => cx.server().mappings.push(mapping),
     }
-    Ok(())
+    match url {
+        Some(url) => define::for_mapping(cx, &url, is_pattern, &words),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn pass_reverse(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
@@ -58,7 +68,7 @@ pub(super) fn pass_reverse(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
         _ => return Err("ProxyPassReverse needs a path when not defined in a location".into()),
     };
     let to = to.text.to_vec();
-    cx.dir().reverse.push(Reverse { from, to, interpolates: rest.iter().any(is_flag) });
+    cx.dir().reverse.push(Reverse { from, to, interpolates: !rest.is_empty() });
     Ok(())
 }
 
@@ -68,7 +78,8 @@ pub(super) fn cookie(
     push: impl FnOnce(&mut Here<'_, '_>, Reverse),
 ) -> Set {
     if let [from, to, rest @ ..] = args {
-        let interpolates = rest.iter().any(|word| word.is("interpolate"));
+        // Whatever the word is.
+        let interpolates = !rest.is_empty();
         push(cx, Reverse { from: from.text.to_vec(), to: to.text.to_vec(), interpolates });
     }
     Ok(())
@@ -107,10 +118,29 @@ pub(super) fn shown(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 pub(super) fn proxy_timeout(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    // Microseconds have no unit of their own elsewhere.
-    let time = timeout(&arg.text, Unit::Seconds).filter(|time| !time.is_zero());
+    let time = timeout(&arg.text, Unit::Seconds).or_else(|| microseconds(&arg.text));
     let text = "Proxy Timeout must be at least 1 second.";
+    let time = time.filter(|time| !time.is_zero());
     cx.server().timeout.set(time.ok_or_else(|| Fault::new(text).at(arg))?);
+    Ok(())
+}
+
+/// A time with the unit of no other directive.
+fn microseconds(text: &[u8]) -> Option<std::time::Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(2)?)?;
+    let number = std::str::from_utf8(number).ok()?;
+    let number = number.parse().ok().filter(|_| unit.eq_ignore_ascii_case(b"us"))?;
+    Some(std::time::Duration::from_micros(number))
+}
+
+pub(super) fn source(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    use std::net::ToSocketAddrs;
+    // A name is looked up at once, as in Apache.
+    let text = std::str::from_utf8(&arg.text).ok();
+    let address = text.and_then(|text| (text, 0).to_socket_addrs().ok()?.next());
+    let text = "ProxySourceAddress invalid value";
+    let address = address.ok_or_else(|| Fault::new(text).at(arg))?;
+    cx.server().source.set(address.ip());
     Ok(())
 }
 

@@ -11,7 +11,9 @@ pub struct Target {
     pub socket: Option<Vec<u8>>,
     /// In lower case.
     pub scheme: Vec<u8>,
-    /// Without the brackets of an IPv6 address.
+    /// User and password.
+    pub user: Option<Vec<u8>>,
+    /// In lower case, without the brackets of an IPv6 address.
     pub host: Vec<u8>,
     /// `None`: the scheme's own.
     pub port: Option<u32>,
@@ -33,11 +35,17 @@ impl Target {
         let (socket, rest) = socket(url)?;
         let shown = String::from_utf8_lossy(rest).into_owned();
         let not_absolute = || format!("URL must be absolute!: {shown}");
-        let (scheme, rest) = split_at_text(rest, b"://").ok_or_else(not_absolute)?;
+        let of_socket = rest.strip_suffix(b":").filter(|_| socket.is_some());
+        let (scheme, rest) = match (split_at_text(rest, b"://"), of_socket) {
+            (Some(parts), _) => parts,
+            (None, Some(scheme)) => (scheme, &b"localhost"[..]),
+            (None, None) => return Err(not_absolute()),
+        };
         let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
         let (authority, path) = rest.split_at(end.unwrap_or(rest.len()));
-        let user = authority.iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
-        let place = authority.get(user..).unwrap_or_default();
+        let at = authority.iter().rposition(|byte| *byte == b'@');
+        let user = at.and_then(|at| authority.get(..at));
+        let place = authority.get(at.map_or(0, |at| at + 1)..).unwrap_or_default();
         let bad = || format!("Unable to parse URL: {shown}");
         let (host, port) = host_and_port(place).ok_or_else(bad)?;
         if host.is_empty() || scheme.is_empty() {
@@ -46,10 +54,87 @@ impl Target {
         Ok(Target {
             socket: socket.map(<[u8]>::to_vec),
             scheme: scheme.to_ascii_lowercase(),
-            host: host.to_vec(),
+            user: user.map(<[u8]>::to_vec),
+            host: host.to_ascii_lowercase(),
             port,
             path: path.to_vec(),
         })
+    }
+}
+
+impl Target {
+    /// Parses a URL in which `$1` and so on stand for parts of a path. They may follow the port,
+    /// where they belong to the path.
+    ///
+    /// # Errors
+    /// As [`Target::parse`].
+    pub fn parse_pattern(url: &[u8]) -> Result<Target, String> {
+        let Some(cut) = captures_after_port(url) else { return Target::parse(url) };
+        let captures = url.get(cut.clone()).unwrap_or_default();
+        let (before, after) = (url.get(..cut.start), url.get(cut.end..));
+        let trimmed = [before.unwrap_or_default(), after.unwrap_or_default()].concat();
+        let target = Target::parse(&trimmed)?;
+        Ok(Target { path: [captures, &target.path].concat(), ..target })
+    }
+
+    /// The name of its worker: the URL without the socket and without the scheme's own port
+    /// (`apr_uri_unparse`).
+    pub fn name(&self) -> Vec<u8> {
+        let mut name = [&self.scheme[..], b"://"].concat();
+        if let Some(user) = &self.user {
+            name.extend_from_slice(user);
+            name.push(b'@');
+        }
+        let is_v6 = self.host.contains(&b':');
+        let (open, close): (&[u8], &[u8]) = if is_v6 { (b"[", b"]") } else { (b"", b"") };
+        name.extend_from_slice(&[open, &self.host, close].concat());
+        if let Some(port) = self.port.filter(|port| default_port(&self.scheme) != Some(*port)) {
+            name.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        name.extend_from_slice(&self.path);
+        name
+    }
+
+    /// The port, the scheme's own if there is none; 0 if that is unknown.
+    pub fn port_number(&self) -> u32 {
+        self.port.or_else(|| default_port(&self.scheme)).unwrap_or(0)
+    }
+}
+
+/// The place of `$1` and so on directly after the port.
+fn captures_after_port(url: &[u8]) -> Option<std::ops::Range<usize>> {
+    let start = url.windows(3).position(|window| window == b"://")? + 3;
+    let rest = url.get(start..)?;
+    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    let authority = rest.get(..end)?;
+    let colon = authority.iter().position(|byte| *byte == b':')?;
+    let is_capture = |pair: &[u8]| matches!(pair, [b'$', digit] if digit.is_ascii_digit());
+    let dollar = authority.get(colon..)?.windows(2).position(is_capture)?;
+    Some(start + colon + dollar..start + end)
+}
+
+/// The port of a scheme (`ap_proxy_port_of_scheme`).
+pub(super) fn default_port(scheme: &[u8]) -> Option<u32> {
+    Some(match scheme {
+        b"http" | b"ws" | b"h2c" => 80,
+        b"https" | b"wss" | b"h2" => 443,
+        b"fcgi" => 8000,
+        b"ajp" => 8009,
+        b"scgi" => 4000,
+        b"ftp" => 21,
+        _ => return None,
+    })
+}
+
+/// Removes the socket from a URL (`ap_proxy_de_socketfy`); `None` if no URL is behind it.
+pub(super) fn without_socket(url: &[u8]) -> Option<std::borrow::Cow<'_, [u8]>> {
+    let is_unix = url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:"));
+    let Some((_, rest)) = split_at_text(url, b"|").filter(|_| is_unix) else {
+        return Some(url.into());
+    };
+    match rest.iter().position(|byte| *byte == b':')? {
+        colon if colon + 1 == rest.len() => Some([rest, b"//localhost"].concat().into()),
+        _ => Some(rest.into()),
     }
 }
 
@@ -99,6 +184,21 @@ mod tests {
         let target = Target::parse(b"http://u:p@[::1]").unwrap();
         assert_eq!((&target.host[..], target.port), (&b"::1"[..], None));
         assert!(Target::parse(b"balancer://b").unwrap().is_balancer());
+    }
+
+    #[test]
+    fn workers_are_named_by_their_url() {
+        for (url, name) in [
+            ("HTTP://Host.Test:80/A?b", "http://host.test/A?b"),
+            ("http://u:p@h:81", "http://u:p@h:81"),
+            ("https://[::1]:443/", "https://[::1]/"),
+            ("unix:/run/s|fcgi:", "fcgi://localhost"),
+            ("unix:s|http://localhost/x", "http://localhost/x"),
+        ] {
+            assert_eq!(Target::parse(url.as_bytes()).unwrap().name(), name.as_bytes());
+        }
+        let pattern = Target::parse_pattern(b"http://h:8080$1$2/x").unwrap();
+        assert_eq!((pattern.port, &pattern.name()[..]), (Some(8080), &b"http://h:8080$1$2/x"[..]));
     }
 
     #[test]

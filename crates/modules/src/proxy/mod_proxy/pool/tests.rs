@@ -17,6 +17,7 @@ fn worker(number: usize, words: &[(&str, &str)]) -> Worker {
         target: Target::parse(b"http://127.0.0.1/").unwrap(),
         parameters,
         scheme: None,
+        is_pattern: false,
         is_generic: false,
         number,
         state: Arc::default(),

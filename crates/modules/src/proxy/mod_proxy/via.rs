@@ -1,0 +1,46 @@
+//! The `Via` field (RFC 9110 section 7.6.3).
+
+use server::hooks::Bound;
+use server::request::Request;
+use server::version::{PRODUCT, VERSION};
+use wire::Table;
+
+use super::{Proxy, Via};
+
+/// Sets `Via` of a request that is forwarded (`ap_proxy_create_hdrbrgd`).
+pub fn of_request(request: &Request, bound: Bound<'_, Proxy>, fields: &mut Table) {
+    match bound.server.via.or(Via::Off) {
+        Via::Off => {}
+        Via::Block => {
+            fields.unset(b"Via");
+        }
+        via => fields.merge(b"Via", &entry(request, via, request.head.protocol)),
+    }
+}
+
+/// Adds this server to `Via` of a response; `protocol` is the backend's version in thousands.
+pub fn of_response(request: &Request, bound: Bound<'_, Proxy>, protocol: u16, fields: &mut Table) {
+    let via = bound.server.via.or(Via::Off);
+    if matches!(via, Via::On | Via::Full) {
+        fields.add(b"Via", &entry(request, via, protocol));
+    }
+}
+
+fn entry(request: &Request, via: Via, protocol: u16) -> Vec<u8> {
+    // The name that the client sent is that of the origin.
+    let name = match request.plan.core.use_canonical_name.get() {
+        None | Some(server::core::CanonicalName::Off) => request.host.name(),
+        Some(_) => request.server_name(),
+    };
+    let mut entry = format!("{}.{} ", protocol / 1000, protocol % 1000).into_bytes();
+    entry.extend_from_slice(name);
+    let port = request.server_port();
+    let default = if request.scheme() == "https" { 443 } else { 80 };
+    if port != default {
+        entry.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    if via == Via::Full {
+        entry.extend_from_slice(format!(" ({PRODUCT}/{VERSION})").as_bytes());
+    }
+    entry
+}
