@@ -42,7 +42,7 @@ pub use pool::{Pool, Pooled};
 pub use reactor::{Counters, Handle, Loop};
 pub use reply::receive;
 pub use shared_cache::{SHARED_CACHE_BYTES, SharedCache};
-pub use stream::{ConnectOptions, Detached, Remote, Stream};
+pub use stream::{Carried, ConnectOptions, Detached, Remote, Stream, tunnel};
 pub use timers::{Deadline, Sleep};
 pub use tls::{TlsError, TlsInfo};
 pub use turn::Drained;

@@ -12,6 +12,7 @@ mod linger;
 mod peek;
 mod scratch;
 mod send_file;
+mod tunnel;
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use crate::tls::Session;
 pub use connect::{ConnectOptions, Remote};
 pub use detached::Detached;
 pub(crate) use scratch::Scratch;
+pub use tunnel::{Carried, tunnel};
 
 /// Bytes written to one connection before the loop's other tasks run.
 const WRITE_TURN_BYTES: usize = 256 * 1024;

@@ -11,6 +11,7 @@ pub(crate) struct Scratch {
     receive: Vec<u8>,
     records: Vec<u8>,
     piece: Vec<u8>,
+    copied: Vec<u8>,
 }
 
 impl Scratch {
@@ -36,5 +37,19 @@ impl Scratch {
     /// Returns the buffer for the next caller.
     pub fn put_piece(&mut self, piece: Vec<u8>) {
         self.piece = piece;
+    }
+
+    /// Takes an empty buffer of 64 KiB for bytes on their way from one connection to another;
+    /// return it by [`put_copied`](Self::put_copied).
+    pub fn take_copied(&mut self) -> Vec<u8> {
+        let mut copied = std::mem::take(&mut self.copied);
+        copied.clear();
+        copied.reserve(RECEIVE_BYTES);
+        copied
+    }
+
+    /// Returns the buffer for the next caller.
+    pub fn put_copied(&mut self, copied: Vec<u8>) {
+        self.copied = copied;
     }
 }
