@@ -23,8 +23,8 @@ pub struct Carried {
 /// While nothing arrives the tunnel holds no buffer. An end that takes nothing is not read for: at
 /// most 64 KiB wait for it.
 ///
-/// Errors: `TimedOut` once no byte has moved for `idle`, and those of recv(2) and send(2). The bytes
-/// carried until then are counted in either case.
+/// Errors: `TimedOut` once no byte has moved for `idle`, and those of recv(2) and send(2). What was
+/// carried until then is returned, too.
 pub async fn tunnel(
     near: &mut Stream,
     far: &mut Stream,
