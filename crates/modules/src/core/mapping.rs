@@ -52,8 +52,8 @@ pub fn map_to_document_root(request: &mut Request, uri: &[u8]) -> Result<(), u16
     }
     file.extend_from_slice(relative);
     let is_inside = |full: &Vec<u8>| root == b"/" || full.starts_with(root);
-    let is_short = |full: &Vec<u8>| full.len() < walk::PATH_LIMIT;
-    let inside = path::into_canonical(file).filter(is_inside).filter(is_short);
+    let can_join = path::can_join(root, relative.strip_prefix(b"/").unwrap_or(relative));
+    let inside = path::into_canonical(file).filter(is_inside).filter(|_| can_join);
     let Some(full) = inside else {
         let line = bstr::BStr::new(&request.head.request_line);
         request.log_core(Level::Error, 127, &format!("Cannot map {line} to file"), None);

@@ -171,6 +171,14 @@ fn simplified(path: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Whether Apache joins the two: not if the result could be too long, even if `added` is absolute
+/// and replaces `root` (`apr_filepath_merge`).
+pub fn can_join(root: &[u8], added: &[u8]) -> bool {
+    /// The system's limit without the characters that APR leaves room for.
+    const ROOM: usize = 4096 - 4;
+    root.len() + added.len() <= ROOM
+}
+
 /// Whether [`canonical`] leaves the path as it is.
 pub fn is_canonical(path: &[u8]) -> bool {
     is_plain(path) || canonical(path).as_deref() == Some(path)

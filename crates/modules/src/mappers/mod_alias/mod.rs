@@ -195,7 +195,7 @@ fn answer(dir: &Directory, request: &mut Request, (status, mut target): Found) -
     status
 }
 
-/// The file of an alias; `None` without an alias, or if the result is not a path.
+/// The file of an alias; `None` without an alias, or if the result is not a path or too long.
 fn find_file(alias: Bound<'_, Alias>, request: &mut Request) -> Result<Option<Vec<u8>>, Stop> {
     if let Some(whole) = alias.dir.alias.get() {
         let mut found = expr::string(&whole.target, request).map_err(|why| {
@@ -248,9 +248,12 @@ fn too_long(request: &Request, target: Option<&[u8]>) -> u16 {
 
 /// `ap_server_root_relative`
 fn below_server_root(request: &Request, found: &[u8]) -> Option<Vec<u8>> {
+    let root = request.engine.server.server_root.as_os_str().as_bytes();
+    if !path::can_join(root, found) {
+        return None;
+    }
     if found.first() == Some(&b'/') {
         return path::canonical(found);
     }
-    let root = request.engine.server.server_root.as_os_str().as_bytes();
     path::into_canonical([root, b"/", found].concat())
 }
