@@ -53,6 +53,7 @@ pub fn fast_redirect(request: &mut Request, sub: Request) {
     request.response.content_languages = sub.response.content_languages;
     request.layer = sub.layer;
     request.plan = sub.plan;
+    request.body_in.set_limit(request.plan.core.limit_request_body());
     request.copy = sub.copy;
     request.response.no_cache = sub.response.no_cache;
     request.response.no_local_copy = sub.response.no_local_copy;
