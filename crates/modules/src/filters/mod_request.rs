@@ -8,9 +8,11 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes};
 use server::hooks::{Bound, Hooks, Phase, Rank, Step};
+use server::log::Level;
 use server::merge::Setting;
 use server::module::Module;
 use server::request::Request;
+use server::request_body::Length;
 
 /// `mod_request.c`
 pub struct KeptBody;
@@ -59,6 +61,17 @@ fn kept_body_size(cx: &mut Cx<'_, '_, KeptBody>, arg: &Arg) -> Set {
 
 /// Source: `ap_request_insert_filter`
 fn limit<'r>(bound: Bound<'r, KeptBody>, request: &'r mut Request) -> Step<'r> {
-    request.body_in.lower_limit(bound.dir.limit.or(0));
+    request.body_in.set_outer_limit(bound.dir.limit.or(0), log_excess);
     Step::OK
+}
+
+/// Source: `keep_body_filter`, which writes what is left of the limit, 0, for a body in chunks.
+fn log_excess(request: &Request, length: Length, limit: u64) {
+    let (number, length, limit) = match length {
+        Length::Announced(length) => (1412, length, limit),
+        Length::Read(_, piece) => (1413, piece, 0),
+    };
+    let what = format_args!("Requested content-length of {length} is larger than");
+    let what = format_args!("{what} the configured limit of {limit}");
+    request.log::<KeptBody>(Level::Error, number, what);
 }

@@ -7,7 +7,6 @@ use server::body::Body;
 use server::core::Trace;
 use server::hooks::{Bound, Step, Verdict};
 use server::request::Request;
-use server::request_body::BodyError;
 use wire::method::Method;
 
 use super::http_core::HttpCore;
@@ -54,8 +53,7 @@ pub(super) fn trace<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> Ste
                     request.notes.set(b"error-notes", why);
                     return Verdict::Status(413);
                 }
-                Err(BodyError::Status(status)) => return Verdict::Status(status),
-                Err(BodyError::Io(_)) => return Verdict::Status(400),
+                Err(error) => return Verdict::Status(error.status(request)),
             }
         }
         echo(request, &body);

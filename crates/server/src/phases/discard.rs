@@ -11,12 +11,12 @@ pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
     while let Some(piece) = request.body_in.next().await {
         match piece {
             Ok(_) => {}
-            Err(BodyError::Status(status)) => {
+            Err(BodyError::Io(_)) => return Err(400),
+            Err(error) => {
                 request.keep(errors::FailedInFilter);
                 request.response.err_headers_out.clear();
-                return Err(status);
+                return Err(error.status(request));
             }
-            Err(BodyError::Io(_)) => return Err(400),
         }
     }
     Ok(())
