@@ -52,8 +52,11 @@ const TLS: [(&str, &str); 3] = [
 const LOGS: [(&str, &str); 3] = [
     ("CustomLog", "logs/@HOST@.log"),
     ("ForensicLog", "logs/@HOST@.forensic"),
-    ("ErrorLog", "logs/@HOST@.err"),
+    ("ErrorLog", ERROR_LOG),
 ];
+
+/// A site's own error log.
+pub const ERROR_LOG: &str = "logs/@HOST@.err";
 
 /// Files and configuration of one virtual host.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -14,7 +14,7 @@ use blackbox::tls::Tls;
 
 use crate::fresh;
 use crate::pair::Side;
-use crate::site::{Case, Request, Seat, Site};
+use crate::site::{Case, ERROR_LOG, Request, Seat, Site};
 use crate::verdict::{Exchange, Signature, Verdict};
 use crate::wanted;
 
@@ -77,7 +77,7 @@ struct Talk<'a> {
     log_limit: Duration,
     /// The request lines whose responses differ, or may, as a rule allows: so do their lines in the
     /// log.
-    allowed: Vec<String>,
+    allowed: Vec<Vec<u8>>,
 }
 
 impl Talk<'_> {
@@ -86,7 +86,7 @@ impl Talk<'_> {
         let mut is_repeated = false;
         for group in case.requests.chunk_by(|_, next| next.is_pipelined) {
             self.change(group);
-            let log = ErrorLog::of(self.sides);
+            let log = ErrorLogs::of(self.sides, self.seat);
             let mut lines = self.exchange(group);
             // The connection may have ended silently after the previous response.
             let is_unheard = |side: &Vec<Vec<String>>| {
@@ -199,7 +199,10 @@ impl Talk<'_> {
 
     /// What the site's logs say on each side, where it has some and they differ.
     fn logs(&self, case: &Case) -> Option<Vec<Vec<String>>> {
-        let names: Vec<String> = case.site.logs().map(|name| self.seat.fill(name)).collect();
+        // The lines of an error log do not say which request they belong to.
+        let is_told_apart = |name: &&str| self.allowed.is_empty() || *name != ERROR_LOG;
+        let names = case.site.logs().filter(is_told_apart);
+        let names: Vec<String> = names.map(|name| self.seat.fill(name)).collect();
         if names.is_empty() {
             return None;
         }
@@ -212,7 +215,9 @@ impl Talk<'_> {
                     let text = std::fs::read(side.place.root.join(name)).unwrap_or_default();
                     renderer.text(&text, &mut lines);
                 }
-                let is_compared = |line: &String| !self.allowed.iter().any(|of| line.contains(of));
+                let allowed: Vec<String> =
+                    self.allowed.iter().flat_map(|of| in_logs(of, renderer)).collect();
+                let is_compared = |line: &String| !allowed.iter().any(|of| line.contains(of));
                 let lines = lines.into_iter().map(|line| line.replace(&root, "@ROOT@"));
                 lines.filter(is_compared).collect::<Vec<_>>()
             };
@@ -231,30 +236,57 @@ impl Talk<'_> {
 }
 
 /// The request line.
-fn line(request: &[u8]) -> String {
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    String::from_utf8_lossy(line).into_owned()
+fn line(request: &[u8]) -> Vec<u8> {
+    request.split(|byte| *byte == b'\r').next().unwrap_or_default().to_vec()
 }
 
-/// The error log of the side under test, from its present end on.
-struct ErrorLog {
-    path: PathBuf,
-    begin: u64,
+/// The request line as `%r` in quotes, and as mod_log_forensic, show it in a log: with their
+/// escapes, and with the masks of the log.
+fn in_logs(line: &[u8], renderer: &Renderer) -> Vec<String> {
+    let shown = |mark: char, escaped: &dyn Fn(u8) -> String| {
+        let text: String = line.iter().map(|&byte| escaped(byte)).collect();
+        let mut lines = Vec::new();
+        renderer.text(format!("{mark}{text}{mark}").as_bytes(), &mut lines);
+        lines.iter().map(|line| line.trim_start_matches("|- ").to_owned()).collect::<Vec<_>>()
+    };
+    let is_plain = |byte: u8| (b' '..0x7f).contains(&byte);
+    let quoted = shown('"', &|byte| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(byte)),
+        b'\t' => "\\t".to_owned(),
+        _ if is_plain(byte) => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    let forensic = shown('|', &|byte| match byte {
+        b'|' | b'%' | b':' => format!("%{byte:02x}"),
+        _ if is_plain(byte) => char::from(byte).to_string(),
+        _ => format!("%{byte:02x}"),
+    });
+    quoted.into_iter().chain(forensic).collect()
 }
 
-impl ErrorLog {
-    fn of(sides: &[(&Side, Renderer<'_>)]) -> ErrorLog {
+/// The error logs of the side under test, the server's and the site's own, from their present ends
+/// on.
+struct ErrorLogs([(PathBuf, u64); 2]);
+
+impl ErrorLogs {
+    fn of(sides: &[(&Side, Renderer<'_>)], seat: Seat) -> ErrorLogs {
         let root = sides.last().map(|(side, _)| side.place.root.clone()).unwrap_or_default();
-        let path = root.join("logs/error.log");
-        let begin = std::fs::metadata(&path).map_or(0, |log| log.len());
-        ErrorLog { path, begin }
+        let names = ["logs/error.log".to_owned(), seat.fill(ERROR_LOG)];
+        ErrorLogs(names.map(|name| {
+            let path = root.join(name);
+            let begin = std::fs::metadata(&path).map_or(0, |log| log.len());
+            (path, begin)
+        }))
     }
 
     /// What has been written since.
     fn more(&self) -> String {
-        let text = std::fs::read(&self.path).unwrap_or_default();
-        let begin = usize::try_from(self.begin).unwrap_or(usize::MAX);
-        String::from_utf8_lossy(text.get(begin..).unwrap_or_default()).into_owned()
+        let more = |(path, begin): &(PathBuf, u64)| {
+            let text = std::fs::read(path).unwrap_or_default();
+            let begin = usize::try_from(*begin).unwrap_or(usize::MAX);
+            String::from_utf8_lossy(text.get(begin..).unwrap_or_default()).into_owned()
+        };
+        self.0.iter().map(more).collect()
     }
 }
 
@@ -334,4 +366,36 @@ fn ends(clients: &mut [Option<Client>], all: &mut [Vec<Vec<String>>]) -> bool {
         }
     }
     closed.iter().any(|&closed| closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use blackbox::place::Place;
+    use blackbox::render::Renderer;
+    use blackbox::testfile::TestFile;
+
+    use super::{in_logs, line};
+
+    #[test]
+    fn a_request_line_is_found_in_a_log_as_the_log_shows_it() -> Result<(), String> {
+        let place = Place::build(&TestFile::default(), Path::new("tls"))?;
+        let masks = [("[A-Za-z0-9@_-]{27}".to_owned(), "UNIQUE-ID".to_owned())];
+        let renderer = Renderer::new(&place, &masks)?;
+        let request = format!("GET /{}\\\"%|\u{e9} HTTP/1.1\r\nHost: x\r\n", "a".repeat(30));
+        let shown = in_logs(&line(request.as_bytes()), &renderer);
+        let mut logs = Vec::new();
+        let id = "-".repeat(27);
+        let custom = format!("h \"GET /{}\\\\\\\"%|\\xc3\\xa9 HTTP/1.1\" 200\n", "a".repeat(30));
+        let forensic = format!("+{id}|GET /{}\\\"%25%7c%c3%a9 HTTP/1.1|Host%3ax\n", "a".repeat(30));
+        renderer.text((custom + &forensic).as_bytes(), &mut logs);
+        for log in &logs {
+            assert!(shown.iter().any(|form| log.contains(form)), "{log} {shown:?}");
+        }
+        // Another request begins alike.
+        let other = in_logs(b"GET / HTTP/1.1", &renderer);
+        assert!(logs.iter().all(|log| !other.iter().any(|form| log.contains(form))));
+        Ok(())
+    }
 }

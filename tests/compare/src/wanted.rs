@@ -143,9 +143,9 @@ fn differ_in_folders_as_is(
     let is_begun = match apache.first().map(String::as_str) {
         None | Some("= no answer") => true,
         Some(line) => {
-            request.method == "HEAD"
-                && line.contains(" 200 ")
-                && apache.iter().any(|line| line == is_folder)
+            let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "));
+            let is_head = request.method == "HEAD" && apache.iter().any(|line| line == is_folder);
+            line.contains(" 200 ") && (is_head || lacks_body)
         }
     };
     names_handler && is_begun && status(tamarack) == Some(403)
@@ -351,6 +351,25 @@ mod tests {
         let is_wanted = |errors| super::rule(&site, &request, &apache, &tamarack, errors).is_some();
         assert!(is_wanted("[core:error] AH20200: Request exceeded the limit of 500 look-ups"));
         assert!(!is_wanted("[core:error] AH00124: Request exceeded the limit"));
+    }
+
+    #[test]
+    fn a_folder_as_it_is_may_lack_its_body() {
+        let config = vec![Node::directive("SetHandler", "send-as-is")];
+        let site = Site { config, ..Site::default() };
+        let folder = ["< HTTP/1.1 200 OK", "< Content-Type: httpd/unix-directory", "<"];
+        let folder = folder.map(str::to_owned).to_vec();
+        let forbidden = ["< HTTP/1.1 403 Forbidden".to_owned(), "<".to_owned()];
+        let is_wanted = |site: &Site, method: &str, end: &str| {
+            let request = Request { method: method.to_owned(), ..Request::default() };
+            let mut apache = folder.clone();
+            apache.extend((!end.is_empty()).then(|| end.to_owned()));
+            rule(site, &request, &apache, &forbidden).is_some()
+        };
+        let broken = "= broken: 0 of 4096 bytes came";
+        assert!(is_wanted(&site, "GET", broken) && is_wanted(&site, "HEAD", ""));
+        assert!(!is_wanted(&site, "GET", "") && !is_wanted(&site, "GET", "| body"));
+        assert!(!is_wanted(&Site::default(), "GET", broken));
     }
 
     #[test]
