@@ -16,6 +16,7 @@ pub mod missing;
 pub mod mpm;
 pub mod proxy;
 pub mod ssl;
+mod util_script;
 
 use server::module::{ErasedModule, module};
 

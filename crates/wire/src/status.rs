@@ -90,6 +90,12 @@ pub const fn is_valid(status: Status) -> bool {
     status >= 100 && status <= 999
 }
 
+/// Whether a program or a backend may respond with the code: 100 to 599
+/// (`ap_is_HTTP_VALID_RESPONSE`).
+pub const fn is_response(status: Status) -> bool {
+    status >= 100 && status < 600
+}
+
 /// 1xx.
 pub const fn is_info(status: Status) -> bool {
     status >= 100 && status < 200

@@ -4,7 +4,7 @@ use super::{FIELDS, HEAD_BYTES, LINE_BYTES};
 use crate::chars::is_space;
 use crate::date;
 use crate::field_lines::{is_status_line, media_type};
-use crate::status::{Status, is_valid};
+use crate::status::{Status, is_response};
 use crate::table::Table;
 use bstr::{BString, ByteSlice};
 
@@ -19,14 +19,15 @@ const OWN: [&[u8]; 5] =
 /// The head of a program's output. [`ScriptHead::clear`] keeps the memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptHead {
-    /// `Status`; 500 if it is not a number from 100 to 999.
+    /// `Status`; a number that is no response's ([`is_response`]) is kept, and 0 if there is none.
+    /// The client gets a 500 for it.
     pub status: Option<Status>,
-    /// The beginning of an invalid `Status`, for the log.
+    /// The beginning of the last invalid `Status`, for the log.
     pub invalid_status: Option<BString>,
     /// `Status` as received, if it can be sent: three digits, a blank, a reason.
     pub status_line: Vec<u8>,
-    /// `Content-Type` with small letters up to its parameters; empty if there is none.
-    pub content_type: Vec<u8>,
+    /// `Content-Type` with small letters up to its parameters.
+    pub content_type: Option<Vec<u8>>,
     /// `Last-Modified`, seconds since 1970. Apache turns a time in the future into now.
     pub last_modified: Option<i64>,
     /// `Location`, `Content-Length`, `Content-Range`, `Transfer-Encoding`, `ETag`. Apache drops the
@@ -100,17 +101,18 @@ impl ScriptHead {
         self.status = None;
         self.invalid_status = None;
         self.status_line.clear();
-        self.content_type.clear();
+        self.content_type = None;
         self.last_modified = None;
         self.own.clear();
         self.fields.clear();
         self.cookies.clear();
     }
 
-    fn add(&mut self, name: &[u8], value: &[u8]) {
+    /// Adds a field.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         if is(b"Content-Type") {
-            self.content_type = media_type(value);
+            self.content_type = Some(media_type(value));
         } else if is(b"Status") {
             self.set_status(value);
         } else if is(b"Last-Modified") {
@@ -126,14 +128,11 @@ impl ScriptHead {
 
     fn set_status(&mut self, line: &[u8]) {
         let status = number(line);
-        self.status_line.clear();
-        if !is_valid(status) {
-            self.invalid_status = Some(shown(line));
-            self.status = Some(500);
-            return;
-        }
         self.status = Some(status);
-        self.invalid_status = None;
+        if !is_response(status) {
+            self.invalid_status = Some(shown(line));
+        }
+        self.status_line.clear();
         if is_status_line(line, status) {
             self.status_line.extend_from_slice(line);
         }

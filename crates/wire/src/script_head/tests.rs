@@ -31,6 +31,7 @@ pub(crate) fn seen(head: &mut ScriptHead, body: &[u8]) -> (u16, Option<Vec<u8>>,
         return (500, None, String::new());
     }
     let status = head.status.unwrap_or(200);
+    let status = if crate::status::is_response(status) { status } else { 500 };
     let own = head.fields.iter().filter(|(name, _)| name.starts_with(b"X-"));
     let fields = own.map(|(name, value)| format!("{}={}", text(name), text(value).trim_end()));
     let body = if crate::status::is_header_only(status) && status > 199 { b"" } else { body };
@@ -70,7 +71,7 @@ fn fields_are_sorted_by_their_meaning() {
     )
     .unwrap();
     assert_eq!((head.status, head.status_line.as_slice()), (Some(404), b"404 Gone".as_slice()));
-    assert_eq!(head.content_type, b"text/html; A=B");
+    assert_eq!(head.content_type.as_deref(), Some(b"text/html; A=B".as_slice()));
     assert_eq!(head.last_modified, Some(9));
     assert_eq!((head.cookies.len(), head.own.len(), head.fields.len()), (2, 1, 2));
     assert_eq!(head.own.get(b"Location"), Some(b"/2".as_slice()));
@@ -79,7 +80,11 @@ fn fields_are_sorted_by_their_meaning() {
     assert_eq!(head, ScriptHead::new());
     let (head, _) = read(b"Status: 99999999 many and more and more\n\n", 9).unwrap();
     let invalid = head.invalid_status.unwrap();
-    assert_eq!((head.status, invalid.len(), head.status_line.len()), (Some(500), 30, 0));
+    assert_eq!((head.status, invalid.len(), head.status_line.len()), (Some(65_535), 30, 0));
+    let (head, _) = read(b"Status: 700 x\nStatus: 404 y\n\n", 9).unwrap();
+    assert_eq!((head.status, head.invalid_status), (Some(404), Some("700 x".into())));
+    let (head, _) = read(b"Status: 700 x\n\n", 9).unwrap();
+    assert_eq!((head.status, head.invalid_status), (Some(700), Some("700 x".into())));
 }
 
 #[test]

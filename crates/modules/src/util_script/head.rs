@@ -1,0 +1,69 @@
+//! The head of a program's output, put into the response.
+//!
+//! Source: `ap_scan_script_header_err_core_ex`.
+
+use bstr::BStr;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
+use wire::Table;
+use wire::script_head::ScriptHead;
+use wire::table::Overlap;
+
+/// Puts the fields of a head into the response. If it was not complete, those that are gathered
+/// up to its end are lost.
+///
+/// A number that is no response's stays the status, whose line is that of a 500: the connection
+/// stays open.
+pub(crate) fn put<M: Module>(request: &mut Request, head: &ScriptHead, is_complete: bool) {
+    let response = &mut request.response;
+    if let Some(media_type) = &head.content_type {
+        response.content_type = Some(media_type.clone()).filter(|text| !text.is_empty());
+    }
+    if let Some(status) = head.status {
+        response.status = status;
+        response.status_line = Some(head.status_line.clone()).filter(|line| !line.is_empty());
+    }
+    response.headers_out.overlap(&head.own, Overlap::Set);
+    put_time(request, head.last_modified);
+    if let Some(line) = &head.invalid_status {
+        log::<M>(request, "Invalid status line from script", Some(&line.to_string()));
+    }
+    if is_complete {
+        merge(&mut request.response.err_headers_out, &head.fields, &head.cookies);
+    }
+}
+
+/// Logs what is wrong with a program's output, with the name of the file.
+pub(crate) fn log<M: Module>(request: &Request, what: &str, details: Option<&str>) {
+    let name = request.resource.filename.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let name = BStr::new(name);
+    match details {
+        Some(details) => {
+            request.log::<M>(Level::Error, 0, format_args!("{what} '{name}': {details}"))
+        }
+        None => request.log::<M>(Level::Error, 0, format_args!("{what}: {name}")),
+    }
+}
+
+/// A time in the future is that of the request.
+fn put_time(request: &mut Request, modified: Option<i64>) {
+    let Some(date) = modified else { return };
+    let now = i64::try_from(request.time_us / 1_000_000).unwrap_or(i64::MAX);
+    let date = date.min(now);
+    request.response.mtime_us = u64::try_from(date).ok().map(|seconds| seconds * 1_000_000);
+    request.response.headers_out.set(b"Last-Modified", &wire::date::format(date));
+}
+
+/// Fields of a name are joined, except cookies.
+fn merge(all: &mut Table, fields: &Table, cookies: &Table) {
+    let earlier: Vec<Vec<u8>> = all.get_all(b"Set-Cookie").map(<[u8]>::to_vec).collect();
+    all.overlap(fields, Overlap::Merge);
+    if !cookies.is_empty() {
+        all.unset(b"Set-Cookie");
+        for cookie in &earlier {
+            all.add(b"Set-Cookie", cookie);
+        }
+        all.extend(cookies);
+    }
+}

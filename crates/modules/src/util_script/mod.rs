@@ -1,0 +1,4 @@
+//! What modules that run programs, or ask servers for programs, have in common
+//! (`server/util_script.c`).
+
+pub(crate) mod head;
