@@ -13,6 +13,7 @@ mod peek;
 mod scratch;
 mod send_file;
 mod tunnel;
+mod writable;
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -339,18 +340,6 @@ impl Stream {
     }
 
     /// Waits until the socket accepts bytes again or has failed.
-    async fn writable(&mut self, timeout: Duration) -> io::Result<()> {
-        self.writable_until(Deadline::after(&self.state.clock, timeout)).await
-    }
-
-    async fn writable_until(&mut self, deadline: Deadline) -> io::Result<()> {
-        std::future::poll_fn(|cx| match self.io.poll_writable(cx) {
-            Poll::Pending => self.poll_deadline(cx, deadline),
-            ready => ready,
-        })
-        .await
-    }
-
     /// Pending until the deadline, then `TimedOut`.
     fn poll_deadline(&self, cx: &Context<'_>, deadline: Deadline) -> Poll<io::Result<()>> {
         if deadline.has_passed(&self.state.clock) {

@@ -227,7 +227,7 @@ fn describe(core: Bound<'_, Core>, request: &mut Request, digests: &Digests) {
 }
 
 /// The status from the request's conditions (`ap_meets_conditions`).
-fn condition(request: &mut Request) -> Option<u16> {
+pub(crate) fn condition(request: &mut Request) -> Option<u16> {
     if !wire::status::is_success(request.response.status) || request.response.no_local_copy {
         return None;
     }

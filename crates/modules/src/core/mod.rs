@@ -4,7 +4,7 @@
 //! are in `server::core`, since the phases read them.
 
 mod etag;
-mod handler;
+pub(crate) mod handler;
 mod mapping;
 pub mod mod_macro;
 pub mod mod_so;

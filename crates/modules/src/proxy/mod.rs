@@ -1,3 +1,4 @@
 //! Proxying and balancing (`modules/proxy`).
 
 pub mod mod_proxy;
+pub mod mod_proxy_fcgi;

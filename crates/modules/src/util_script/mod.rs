@@ -2,3 +2,4 @@
 //! (`server/util_script.c`).
 
 pub(crate) mod head;
+pub(crate) mod variables;

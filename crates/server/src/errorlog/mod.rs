@@ -182,6 +182,23 @@ impl Server {
         }
     }
 
+    /// Logs a line about a client to the log of one of its hosts, after its request.
+    #[track_caller]
+    pub fn log_client(
+        &self,
+        host: &Host,
+        client: &ConnectionInfo,
+        module: &str,
+        level: Level,
+        number: u32,
+        message: &[u8],
+    ) {
+        if level <= host.core.log.of(module) {
+            let about = About { host, client: Some(client), request: None };
+            emit(self, &about, module, level, number, None, message);
+        }
+    }
+
     /// Logs a line about the whole server to the main log.
     #[track_caller]
     pub fn log(&self, module: &str, level: Level, number: u32, message: fmt::Arguments<'_>) {

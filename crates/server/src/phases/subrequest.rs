@@ -242,7 +242,7 @@ pub(super) fn parent(path: &[u8]) -> &[u8] {
 
 /// The position in a path of the part that does not name the file: runs of slashes count as one
 /// (`ap_find_path_info`).
-fn path_info_at(uri: &[u8], path_info: &[u8]) -> usize {
+pub fn path_info_at(uri: &[u8], path_info: &[u8]) -> usize {
     let mut at = uri.len();
     for byte in path_info.iter().rev() {
         if at == 0 || uri.get(at - 1) != Some(byte) {

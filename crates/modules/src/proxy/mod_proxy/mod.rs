@@ -87,6 +87,16 @@ pub struct ErrorOverride {
     pub statuses: Vec<u16>,
 }
 
+impl ErrorOverride {
+    /// Whether a response of this status gets one (`ap_proxy_should_override`).
+    pub fn has(&self, status: u16) -> bool {
+        match self.statuses.as_slice() {
+            [] => self.is_on && wire::status::is_error(status),
+            some => self.is_on && some.contains(&status),
+        }
+    }
+}
+
 /// `ProxyPassReverse` and the directives for cookies: what is replaced by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reverse {

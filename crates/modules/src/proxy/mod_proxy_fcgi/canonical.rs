@@ -1,0 +1,127 @@
+//! The canonical form of URLs, and which part of a path is `PATH_INFO`.
+//!
+//! Source: `proxy_fcgi_canon`, `ap_proxy_canonenc_ex`.
+
+use bstr::BStr;
+use server::core::EncodedSlashes;
+use server::log::Level;
+use server::request::Request;
+use wire::uri::{Slashes, unescape_url};
+
+use super::{BackendType, Fcgi, ProxyFcgi, backend_type};
+use crate::proxy::mod_proxy::Target;
+use crate::proxy::mod_proxy::scheme::Scheme;
+
+/// Bytes of a path that stay as they are, besides letters and digits.
+const PATH_BYTES: &[u8] = b"~$-_.+!*'(),;:@&=/";
+
+/// Says which part of the path `PATH_INFO` is, if the configuration maps a path to a URL.
+const PATH_INFO_FORM: &[u8] = b"proxy-fcgi-pathinfo";
+
+pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
+    let Ok(target) = Target::parse(url) else {
+        let url = BStr::new(url);
+        let text = format_args!("error parsing URL {url}: Invalid URL");
+        request.log::<ProxyFcgi>(Level::Error, 1059, text);
+        return Err(400);
+    };
+    let raw = target.path.strip_prefix(b"/").unwrap_or(&target.path);
+    let is_literal =
+        request.notes.contains(b"proxy-nocanon") || request.notes.contains(b"proxy-noencode");
+    let mut path = match is_literal {
+        true => checked(request, raw)?.to_vec(),
+        false => escaped(request, raw).ok_or(400u16)?,
+    };
+    let mut canonical = b"fcgi://".to_vec();
+    let is_v6 = target.host.contains(&b':');
+    canonical.extend_from_slice(if is_v6 { b"[" } else { b"" });
+    canonical.extend_from_slice(&target.host);
+    canonical.extend_from_slice(if is_v6 { b"]" } else { b"" });
+    if let Some(port) = target.port.filter(|port| *port != u32::from(Fcgi.default_port())) {
+        canonical.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    canonical.push(b'/');
+    canonical.extend_from_slice(&path);
+    let shown = BStr::new(&canonical);
+    request.log::<ProxyFcgi>(Level::Debug, 1060, format_args!("set r->filename to proxy:{shown}"));
+    if let Some(form) = request.env.get(PATH_INFO_FORM) {
+        let form = form.to_ascii_lowercase();
+        set_path_info(request, &form, &mut path);
+    }
+    Ok(canonical)
+}
+
+/// A path that is passed on as it is: without control characters, and for PHP-FPM, which would take
+/// it for a query's beginning, without `?`.
+fn checked<'p>(request: &Request, path: &'p [u8]) -> Result<&'p [u8], u16> {
+    let is_fpm = backend_type(request) == BackendType::Fpm;
+    let is_bad = |byte: &u8| byte.is_ascii_control() || is_fpm && *byte == b'?';
+    if !path.iter().any(is_bad) {
+        return Ok(path);
+    }
+    let or = if is_fpm { " or '?'" } else { "" };
+    let path = BStr::new(path);
+    let text = format_args!("To be forwarded path contains control characters{or} ({path})");
+    request.log::<ProxyFcgi>(Level::Error, 10414, text);
+    Err(403)
+}
+
+/// Escapes what is not allowed in a path. `None` if an escape that has to be recognised is
+/// malformed.
+fn escaped(request: &Request, path: &[u8]) -> Option<Vec<u8>> {
+    let keeps_slashes = request.host.core.allow_encoded_slashes.0 == EncodedSlashes::NoDecode;
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte == b'%' && keeps_slashes {
+            let digits = after.get(..2)?;
+            if !digits.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
+            if digits.eq_ignore_ascii_case(b"2f") {
+                out.push(b'%');
+                out.extend_from_slice(digits);
+                rest = after.get(2..)?;
+                continue;
+            }
+        }
+        if byte.is_ascii_alphanumeric() || PATH_BYTES.contains(byte) {
+            out.push(*byte);
+        } else {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    Some(out)
+}
+
+/// Sets `PATH_INFO`: the rest of the path after the program, or, for servers that find out
+/// themselves, the whole path.
+fn set_path_info(request: &mut Request, form: &[u8], path: &mut Vec<u8>) {
+    let dot = match form {
+        // The file system says where the program's name ends.
+        b"full" => return request.keep(NeedsWalk),
+        b"first-dot" => path.iter().position(|byte| *byte == b'.'),
+        b"last-dot" => path.iter().rposition(|byte| *byte == b'.'),
+        _ => {
+            path.insert(0, b'/');
+            if form == b"unescape" {
+                let _ = unescape_url(path, Slashes::Keep);
+            }
+            let shown = BStr::new(&*path);
+            let text = format_args!("set r->path_info to {shown}");
+            request.log::<ProxyFcgi>(Level::Debug, 1061, text);
+            request.resource.path_info.clone_from(path);
+            return;
+        }
+    };
+    let Some(dot) = dot else { return };
+    let rest = path.get(dot..).unwrap_or_default();
+    let Some(slash) = rest.iter().position(|byte| *byte == b'/') else { return };
+    let mut path_info = rest.get(slash..).unwrap_or_default().to_vec();
+    let _ = unescape_url(&mut path_info, Slashes::Keep);
+    request.resource.path_info = path_info;
+}
+
+/// `PATH_INFO` is what follows the file that the request's path names in the file system.
+pub(super) struct NeedsWalk;

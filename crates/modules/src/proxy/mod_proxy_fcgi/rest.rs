@@ -1,0 +1,143 @@
+//! The body of a response, as it is sent to the client.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use server::body::{BodyStream, Chunk};
+use server::connection_info::ConnectionInfo;
+use server::host::Host;
+use server::log::Level;
+use server::module::Module;
+use server::request::Request;
+
+use super::ProxyFcgi;
+use super::conversation::{Broken, Conversation, Said};
+
+/// Bytes that are sent at once, if as many have arrived.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// The rest of a response.
+pub(super) struct Rest {
+    /// What has been read of it with the head.
+    pub first: Bytes,
+    /// `None` once it is read.
+    pub conversation: Option<Conversation>,
+    /// Whether the output has ended, so that a broken connection does no harm.
+    pub output_ended: bool,
+    /// For the log.
+    pub log: Log,
+}
+
+impl BodyStream for Rest {
+    fn poll_chunk(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Chunk>>> {
+        let mut piece = Vec::new();
+        if !self.first.is_empty() {
+            let first = std::mem::take(&mut self.first);
+            return Poll::Ready(Some(Ok(Chunk::Bytes(first))));
+        }
+        let Rest { conversation: place, output_ended, log, .. } = &mut *self;
+        while let Some(conversation) = place {
+            match conversation.poll_said(cx) {
+                Poll::Ready(Ok(Said::Output(range))) => {
+                    piece.extend_from_slice(conversation.bytes(range));
+                    if piece.len() >= PIECE_BYTES {
+                        break;
+                    }
+                }
+                Poll::Ready(Ok(Said::EndOfOutput)) => *output_ended = true,
+                Poll::Ready(Ok(Said::Message(range))) => {
+                    log.message(conversation.bytes(range));
+                }
+                Poll::Ready(Ok(Said::Unknown(kind))) => log.unknown(kind),
+                Poll::Ready(Ok(Said::End)) => {
+                    if let Some(conversation) = place.take() {
+                        conversation.end();
+                    }
+                }
+                Poll::Ready(Err(why)) => {
+                    *place = None;
+                    log.broken(&why);
+                    if !*output_ended {
+                        return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
+                    }
+                }
+                Poll::Pending if piece.is_empty() => return Poll::Pending,
+                Poll::Pending => {
+                    conversation.restart_wait();
+                    break;
+                }
+            }
+        }
+        Poll::Ready((!piece.is_empty()).then(|| Ok(Chunk::Bytes(piece.into()))))
+    }
+}
+
+/// Where messages of a server go: the log of the request's host.
+pub(super) struct Log {
+    host: Arc<Host>,
+    connection: Rc<ConnectionInfo>,
+    engine: Rc<server::engine::Engine>,
+    /// The server's own port, if it is not the scheme's.
+    port: String,
+}
+
+impl Log {
+    /// Of a request.
+    pub fn of(request: &Request) -> Log {
+        let port = request.server_port();
+        let is_default = port == request.default_port();
+        Log {
+            host: request.host.clone(),
+            connection: request.connection.clone(),
+            engine: request.engine.clone(),
+            port: if is_default { String::new() } else { format!(":{port}") },
+        }
+    }
+
+    /// Logs what the program wrote to its error output.
+    pub fn message(&self, text: &[u8]) {
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        self.write(Level::Error, 1071, &[b"Got error '", text, b"'"].concat());
+    }
+
+    /// Logs a record without meaning.
+    pub fn unknown(&self, kind: u8) {
+        self.write(Level::Error, 1072, format!("Got bogus record {kind}").as_bytes());
+    }
+
+    /// Logs why a response can't be read.
+    pub fn broken(&self, why: &Broken) {
+        let details = match why {
+            Broken::Fault(fault) => {
+                if fault.log_number() != 1075 {
+                    self.write(Level::Error, fault.log_number(), fault.to_string().as_bytes());
+                    String::new()
+                } else {
+                    "(reading response body)".to_owned()
+                }
+            }
+            Broken::Io(error) if why.is_timeout() => format!("(polling: {error})"),
+            Broken::Io(error) => format!("({error})"),
+            Broken::Client(_) => "(reading request body)".to_owned(),
+        };
+        self.dispatching(&details);
+    }
+
+    /// Logs that there is no response.
+    pub fn dispatching(&self, details: &str) {
+        let text = format!("Error dispatching request to {}: {details}", self.port);
+        self.write(Level::Error, 1075, text.as_bytes());
+    }
+
+    fn write(&self, level: Level, number: u32, text: &[u8]) {
+        let server = &self.engine.server;
+        server.log_client(&self.host, &self.connection, ProxyFcgi::FILE, level, number, text);
+    }
+}

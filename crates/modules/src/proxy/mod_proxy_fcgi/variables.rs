@@ -1,0 +1,94 @@
+//! The variables that a FastCGI server gets.
+//!
+//! Source: `send_environment`, `fix_cgivars`.
+
+use conf::expr::Backrefs;
+use server::expr;
+use server::log::Level;
+use server::request::{FileKind, Request};
+
+use super::canonical::NeedsWalk;
+use super::{BackendType, Configured, ProxyFcgi, SetEnvIf, backend_type};
+use crate::util_script::variables::{add_cgi, add_common};
+
+/// Adds the variables to those of the request. `content_length` is that of a body whose head
+/// doesn't have it.
+pub(super) async fn add(request: &mut Request, content_length: Option<u64>) {
+    if request.kept::<NeedsWalk>().is_some() {
+        find_path_info(request);
+    }
+    if let Some(name) = bare_filename(request) {
+        request.resource.filename = name;
+    }
+    add_common::<ProxyFcgi>(request).await;
+    add_cgi(request).await;
+    if let Some(length) = content_length {
+        let mut digits = itoa::Buffer::new();
+        request.env.set(b"CONTENT_LENGTH", digits.format(length).as_bytes());
+    }
+    adjust(request);
+}
+
+/// The file name without scheme and authority. PHP-FPM removes them itself, and finds out by them
+/// that `PATH_TRANSLATED` is not the program.
+fn bare_filename(request: &Request) -> Option<Vec<u8>> {
+    let name = request.resource.filename.as_slice();
+    let mut rest = name.strip_prefix(b"proxy:balancer://");
+    if backend_type(request) == BackendType::Generic {
+        if let Some(url) = name.strip_prefix(b"proxy:fcgi://") {
+            rest = Some(url);
+        }
+        let query = request.query().filter(|query| !query.is_empty());
+        let without = query.and_then(|query| rest?.strip_suffix(query)?.strip_suffix(b"?"));
+        rest = without.or(rest);
+    }
+    let rest = rest?;
+    let slash = rest.iter().position(|byte| *byte == b'/')?;
+    Some(rest.get(slash..).unwrap_or_default().to_vec())
+}
+
+/// Walks along the request's path, taken for one of the file system, to the first file.
+fn find_path_info(request: &mut Request) {
+    let uri = request.resource.uri.clone();
+    let ends = uri.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+    for (end, _) in ends {
+        let (name, rest) = uri.split_at(end);
+        let stat = request.engine.stat(name);
+        match stat.map(|stat| stat.kind) {
+            Ok(FileKind::Directory) => {}
+            Ok(FileKind::Regular) => {
+                request.resource.path_info = rest.to_vec();
+                return;
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Applies `ProxyFCGISetEnvIf`; an expression that can't be evaluated ends that.
+fn adjust(request: &mut Request) {
+    let configured = Configured::of(request);
+    let Some(own) = configured.directory(request) else { return };
+    for SetEnvIf { condition, name, value } in own.variables.iter() {
+        let holds = expr::condition(condition, request, &mut Backrefs::new());
+        match holds {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => continue,
+            Ok(Err(why)) => return failed(request, name, &why.to_string()),
+            Err(_) => return failed(request, name, "a regular expression took too long"),
+        }
+        match value.as_ref().map(|value| expr::string(value, request)) {
+            None => {
+                request.env.unset(name);
+            }
+            Some(Ok(value)) => request.env.set(name, &value),
+            Some(Err(why)) => return failed(request, name, &why.to_string()),
+        }
+    }
+}
+
+fn failed(request: &Request, name: &[u8], why: &str) {
+    let name = bstr::BStr::new(name);
+    let text = format_args!("fix_cgivars: Condition eval returned error for {name}: {why}");
+    request.log::<ProxyFcgi>(Level::Warn, 3869, text);
+}
