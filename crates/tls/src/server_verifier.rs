@@ -13,7 +13,7 @@ use webpki::KeyUsage;
 use x509_parser::certificate::X509Certificate;
 
 use crate::trust::Locations;
-use crate::verify::{Chain, Mode, within_validity};
+use crate::verify::{Chain, Mode, no_authorities, within_validity};
 use crate::{Finding, certs, revocation};
 
 /// What a backend's certificate has to name.
@@ -90,13 +90,17 @@ impl ServerVerifier {
     ///
     /// # Errors
     /// Files that cannot be read.
-    pub fn load(settings: &Settings) -> Result<Arc<Self>, Finding> {
+    pub fn load(settings: &Settings, findings: &mut Vec<Finding>) -> Result<Arc<Self>, Finding> {
         let authorities = settings
             .authorities
             .certificates("SSLProxyCACertificateFile", "SSLProxyCACertificatePath")?;
         let lists = settings
             .revocation_lists
             .revocation_lists("SSLProxyCARevocationFile", "SSLProxyCARevocationPath")?;
+        let needs_authorities = matches!(settings.mode, Mode::Optional | Mode::Require);
+        if needs_authorities && authorities.is_empty() {
+            findings.push(no_authorities("SSLProxyVerify"));
+        }
         let chain = Chain {
             lists,
             check: settings.revocation_check,

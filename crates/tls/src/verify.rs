@@ -57,6 +57,13 @@ impl Mode {
     }
 }
 
+/// The remark that certificates are asked for which none can pass.
+pub(crate) fn no_authorities(directive: &'static str) -> Finding {
+    let message = "Init: Oops, you want to request client authentication, but no CAs are known for \
+        verification!?  [Hint: SSLCACertificate*]";
+    Finding::warning(directive, message).numbered(1897)
+}
+
 /// All directives that concern the verification of clients. Depth is 1 by default.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -144,9 +151,7 @@ impl ClientVerifier {
             return Ok(None);
         }
         if authorities.is_empty() && settings.mode != Mode::OptionalNoCa {
-            let message = "Init: Oops, you want to request client authentication, but no CAs are \
-                known for verification!?  [Hint: SSLCACertificate*]";
-            findings.push(Finding::warning("SSLVerifyClient", message).numbered(1897));
+            findings.push(no_authorities("SSLVerifyClient"));
         }
         let named = if settings.requested_names.is_empty() { &authorities } else { &requested };
         let names = subjects(named);

@@ -274,7 +274,9 @@ impl Target<'_> {
     /// FileInfo, Indexes or Options, whatever the manual says (`process_command_config`).
     fn may_stand(&self, row: &ErasedRow) -> bool {
         let of_hosts = self.place == Places::SERVER && row.places.contains(Places::VHOST);
-        if of_hosts || row.places.contains(self.place) {
+        let in_proxy = matches!(self.container, Some("Proxy" | "ProxyMatch"));
+        let of_proxy = in_proxy && row.places.contains(Places::PROXY);
+        if of_hosts || of_proxy || row.places.contains(self.place) {
             return true;
         }
         let classes = Override::FILE_INFO.or(Override::INDEXES).or(Override::OPTIONS);

@@ -15,13 +15,16 @@ impl Places {
     pub const DIRECTORY: Places = Places(4);
     /// ".htaccess".
     pub const HTACCESS: Places = Places(8);
+    /// "proxy section": in `<Proxy>` and `<ProxyMatch>` (`PROXY_CONF`), where those for directories
+    /// are allowed, too.
+    pub const PROXY: Places = Places(16);
     /// "server config, virtual host" (`RSRC_CONF`).
     pub const HOST: Places = Places(1 | 2);
     /// "server config, virtual host, directory".
     pub const NOT_HTACCESS: Places = Places(1 | 2 | 4);
     /// "directory, .htaccess" (`OR_AUTHCFG` and similar without the server level).
     pub const PER_DIR: Places = Places(4 | 8);
-    /// All four.
+    /// "server config, virtual host, directory, .htaccess".
     pub const ALL: Places = Places(15);
 
     /// The union of the sets.
@@ -42,6 +45,7 @@ impl fmt::Display for Places {
             (Places::VHOST, "virtual host"),
             (Places::DIRECTORY, "directory"),
             (Places::HTACCESS, ".htaccess"),
+            (Places::PROXY, "proxy section"),
         ];
         let mut first = true;
         for (_, name) in names.iter().filter(|(place, _)| self.contains(*place)) {

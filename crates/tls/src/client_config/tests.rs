@@ -57,7 +57,7 @@ fn backend_tls(settings: &Settings) -> BackendTls {
         protocols: Protocols::default(),
         cipher_suite: None,
         cipher_suite_tls13: None,
-        verifier: ServerVerifier::load(settings).unwrap(),
+        verifier: ServerVerifier::load(settings, &mut Vec::new()).unwrap(),
         certificates: None,
         alpn: vec![b"http/1.1".to_vec()],
     }

@@ -3,39 +3,64 @@
 
 use std::sync::Arc;
 
+use rt::Work;
 use rustls::ClientConfig;
-use server::host::{Host, Server};
+use server::request::Request;
 use tls::Finding;
 use tls::client_config::{self, BackendTls};
 use tls::machine_certificates::MachineCertificates;
 use tls::server_verifier::{NameCheck, ServerVerifier, Settings};
 use tls::trust::Locations;
 
-use super::config::{self, Backends};
+use super::Ssl;
+use super::config::Backends;
 
-/// What connections to backends use.
+/// What connections to backends use, under some settings.
 pub struct Backend {
+    settings: Backends,
     /// For rustls.
     pub config: Arc<ClientConfig>,
     /// Remarks for the error log.
     pub remarks: Vec<Finding>,
 }
 
-/// The configuration of a host for backends; `None` without `SSLProxyEngine on`.
-pub fn of_host<'h>(server: &Server, host: &'h Host) -> Option<&'h Arc<ClientConfig>> {
-    let own: &config::Server = super::of_host(server, host)?;
-    Some(&own.backend.0.as_ref()?.config)
+/// What a request's connection to a backend uses; `None` without `SSLProxyEngine on`.
+///
+/// # Errors
+/// Files that cannot be read: the settings of sections that overlap are put together by the first
+/// request.
+pub async fn of_request(request: &Request) -> Result<Option<Arc<ClientConfig>>, String> {
+    let Some(settings) = request.dir_of::<Ssl>().map(|dir| &dir.backends) else { return Ok(None) };
+    if !settings.is_on() {
+        return Ok(None);
+    }
+    let made = request.server_of::<Ssl>().map(|own| own.backends.0.as_slice()).unwrap_or_default();
+    if let Some(backend) = made.iter().find(|one| one.settings == *settings) {
+        return Ok(Some(backend.config.clone()));
+    }
+    let settings = settings.clone();
+    let pool = request.engine.handle.blocking();
+    let built = pool.run(Work::File, move || build(settings)).await;
+    let built = built.map_err(|error| error.to_string())?;
+    let first = |findings: Vec<Finding>| findings.into_iter().next().map(|one| one.message);
+    built.map(|backend| Some(backend.config)).map_err(|all| first(all).unwrap_or_default())
 }
 
-/// Reads the files and builds the configuration; `None` without `SSLProxyEngine on`.
+impl Backends {
+    /// `SSLProxyEngine on`
+    pub fn is_on(&self) -> bool {
+        self.engine.or(false)
+    }
+}
+
+/// Reads the files and builds the configuration.
 ///
 /// # Errors
 /// All findings there are, when one of them is an error.
-pub fn build(settings: &Backends) -> Result<Option<Backend>, Vec<Finding>> {
-    if !settings.engine.or(false) {
-        return Ok(None);
-    }
-    let verifier = ServerVerifier::load(&verification(settings)).map_err(|one| vec![one])?;
+pub fn build(settings: Backends) -> Result<Backend, Vec<Finding>> {
+    let mut remarks = Vec::new();
+    let verifier =
+        ServerVerifier::load(&verification(&settings), &mut remarks).map_err(|one| vec![one])?;
     let certificates = Locations {
         file: settings.certificate_file.get().cloned(),
         folder: settings.certificate_folder.get().cloned(),
@@ -52,8 +77,8 @@ pub fn build(settings: &Backends) -> Result<Option<Backend>, Vec<Finding>> {
         alpn: Vec::new(),
     })?;
     // Unavailable ciphers were reported when the line was read.
-    let remarks = findings.into_iter().filter(|one| one.directive != "SSLProxyCipherSuite");
-    Ok(Some(Backend { config, remarks: remarks.collect() }))
+    remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLProxyCipherSuite"));
+    Ok(Backend { settings, config, remarks })
 }
 
 fn verification(settings: &Backends) -> Settings {

@@ -99,8 +99,8 @@ server::config! {
         pub rules: Own<Option<Arc<Rules>>>,
         /// The result, for hosts with TLS.
         pub built: Own<Option<Arc<Built>>>,
-        /// The result for backends, with `SSLProxyEngine on`.
-        pub backend: Own<Option<Arc<Backend>>>,
+        /// What is used for backends, by the settings of the host and of its `<Proxy>` sections.
+        pub backends: Own<Vec<Arc<Backend>>>,
     }
 }
 
@@ -178,6 +178,7 @@ server::config! {
 
 server::config! {
     /// `SSLProxy…`
+    #[derive(PartialEq)]
     pub struct Backends {
         /// `SSLProxyEngine`
         pub engine: Setting<bool>,

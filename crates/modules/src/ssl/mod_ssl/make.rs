@@ -12,6 +12,7 @@ use rustls::server::{ProducesTickets, StoresServerSessions};
 use server::build::Build;
 use server::canonical::Identity;
 use server::host::HostDraft;
+use server::merge::Merge;
 use tls::certs::Pair;
 use tls::ocsp::check;
 use tls::passphrase::{DialogSource, KeptKeys, Passphrases};
@@ -23,11 +24,12 @@ use tls::tickets::Ticketer;
 use tls::verify::{self, ClientVerifier, Mode};
 use tls::{Finding, Severity};
 
-use super::config::{self, Engine, Server};
+use super::config::{self, Backends, Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
 use super::{FOLLOWS, Ssl, backends, local};
 use crate::mpm::{self, Listen};
+use crate::proxy::mod_proxy::Proxy;
 
 /// Decrypted keys, kept across readings of the configuration: a restart does not ask for pass
 /// phrases again. Only the supervisor reads configurations, in its single thread.
@@ -111,21 +113,33 @@ pub fn post_config(build: &mut Build) {
     *kept = Some(passphrases.into_kept());
 }
 
-/// Builds what each host with `SSLProxyEngine on` uses for backends.
+/// Builds what each host uses for backends, by its settings and those of its `<Proxy>` sections.
 fn backends_of_hosts(build: &mut Build, slot: usize) {
     for index in 0..=build.hosts.len() {
-        let Some(settings) = draft(build, index).dir.get::<config::Dir>(slot) else { continue };
-        match backends::build(&settings.backends) {
-            Ok(None) => {}
-            Ok(Some(backend)) => {
-                if let Some(server) = edit(build, index, slot) {
-                    server.backend.0 = Some(Arc::new(backend));
-                }
+        let host = draft(build, index);
+        let Some(outside) = host.dir.get::<config::Dir>(slot) else { continue };
+        let mut all = vec![outside.backends.clone()];
+        let proxied = build.server_config::<Proxy>(&host.server);
+        for section in proxied.into_iter().flat_map(|proxied| &proxied.sections.0) {
+            let inside = section.dir.get::<config::Dir>(slot);
+            let merged = inside.map(|dir| Merge::merge(&outside.backends, &dir.backends));
+            all.extend(merged.filter(|merged| !all.contains(merged)));
+        }
+        let mut made = Vec::new();
+        let mut faults = Vec::new();
+        for settings in all.into_iter().filter(Backends::is_on) {
+            match backends::build(settings) {
+                Ok(backend) => made.push(Arc::new(backend)),
+                Err(findings) => faults.extend(findings),
             }
-            Err(findings) => {
-                let server = build.server_config::<Ssl>(&draft(build, index).server).cloned();
-                report(build, index, &server.unwrap_or_default(), &findings);
-            }
+        }
+        if !faults.is_empty() {
+            let server = build.server_config::<Ssl>(&draft(build, index).server).cloned();
+            report(build, index, &server.unwrap_or_default(), &faults);
+        } else if !made.is_empty()
+            && let Some(server) = edit(build, index, slot)
+        {
+            server.backends.0 = made;
         }
     }
 }

@@ -106,7 +106,7 @@ fn remark(server: &Arc<Server>) {
         }
         let own = of_host(server, host);
         let of_clients = own.and_then(|own| own.built.0.as_ref()).map(|built| &built.remarks);
-        let of_backends = own.and_then(|own| own.backend.0.as_ref()).map(|built| &built.remarks);
+        let of_backends = own.into_iter().flat_map(|own| &own.backends.0).map(|one| &one.remarks);
         for finding in of_clients.into_iter().chain(of_backends).flatten() {
             let level = match finding.severity {
                 Severity::Info => Level::Info,

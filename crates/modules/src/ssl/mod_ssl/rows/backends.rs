@@ -2,6 +2,7 @@
 //! certificates to present.
 
 use conf::Arg;
+use server::context::{Override, Places};
 use server::directive::{Fault, Row, Set, State, Takes};
 use server::merge::Setting;
 use tls::ciphers::{self, Target};
@@ -156,7 +157,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
     ),
 ];
 
-/// A row for the context "server config, virtual host".
+/// A row for the context "server config, virtual host, proxy section".
 const fn backend(
     name: &'static str,
     takes: Takes<Ssl>,
@@ -164,7 +165,7 @@ const fn backend(
     default: &'static str,
     doc: &'static str,
 ) -> Row<Ssl> {
-    host(name, takes, syntax, default, doc)
+    host(name, takes, syntax, default, doc).standing(Places::HOST.or(Places::PROXY), Override::NONE)
 }
 
 fn put<T>(cx: &mut Here<'_, '_>, field: fn(&mut Backends) -> &mut Setting<T>, value: T) -> Set {
