@@ -52,8 +52,10 @@ fn prepare(request: &mut Request) {
         all.extend(&request.response.headers_out);
         request.response.headers_out = all;
     }
-    request.response.headers_out.unset(b"Date");
-    request.response.headers_out.unset(b"Server");
+    if !request.response.keeps_origin {
+        request.response.headers_out.unset(b"Date");
+        request.response.headers_out.unset(b"Server");
+    }
     if request.env.contains(b"force-no-vary") {
         request.response.headers_out.unset(b"Vary");
         request.head.protocol = request.head.protocol.min(1000);
@@ -307,7 +309,7 @@ pub fn write_head(request: &Request, framing: Framing, out: &mut Vec<u8>) {
         None => out.extend_from_slice(wire::status::line(request.response.status).as_bytes()),
     }
     out.extend_from_slice(b"\r\nDate: ");
-    out.extend_from_slice(&request.engine.date());
+    out.extend_from_slice(request.response.of_origin(b"Date").unwrap_or(&request.engine.date()));
     before_connection(request, option(request, framing.says_keep), out);
     write_connection(request, request.connection.keepalives.get(), framing.says_keep, out);
     if framing.length == Length::Chunked {
@@ -356,8 +358,12 @@ const CHUNKED: &[u8] = b"Transfer-Encoding: chunked\r\n";
 /// `Connection` of a module.
 fn before_connection(request: &Request, mut option: Option<&[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
-    write_field(out, b"Server", request.engine.server.banner.as_bytes());
+    let own = request.engine.server.banner.as_bytes();
+    write_field(out, b"Server", request.response.of_origin(b"Server").unwrap_or(own));
     for (name, value) in request.response.headers_out.iter() {
+        if request.response.is_of_origin(name) {
+            continue;
+        }
         if name.eq_ignore_ascii_case(b"Connection")
             && let Some(option) = option.take()
         {

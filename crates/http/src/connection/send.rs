@@ -1,6 +1,7 @@
 //! Sends a response.
 
 use std::io;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -71,12 +72,11 @@ async fn plain(
             whole(stream, output, &bytes, timeout).await
         }
         mut body => {
-            while let Some(chunk) = std::future::poll_fn(|cx| body.poll_chunk(cx)).await {
-                let chunk = chunk?;
+            while let Some(chunk) = next(stream, output, &mut body, timeout).await? {
                 if known.is_none() {
                     *given += length(&chunk);
                 }
-                piece(stream, output, chunk, timeout).await?;
+                piece(stream, output, &mut body, chunk, timeout).await?;
             }
             if !output.is_empty() {
                 stream.write_all(output, timeout).await?;
@@ -94,19 +94,65 @@ fn length(chunk: &Chunk) -> u64 {
     }
 }
 
-/// Sends a piece, after the bytes in `output`.
+/// The next piece of a body. What is in `output` is sent before waiting for it.
+async fn next(
+    stream: &mut Stream,
+    output: &mut Vec<u8>,
+    body: &mut Body,
+    timeout: Duration,
+) -> io::Result<Option<Chunk>> {
+    let at_once = std::future::poll_fn(|cx| Poll::Ready(body.poll_chunk(cx))).await;
+    let next = match at_once {
+        Poll::Ready(next) => next,
+        Poll::Pending => {
+            if !output.is_empty() {
+                ahead(body, stream.write_all(output, timeout)).await?;
+                output.clear();
+            }
+            std::future::poll_fn(|cx| body.poll_chunk(cx)).await
+        }
+    };
+    if matches!(next, Some(Err(_))) {
+        // The client gets what came before the body broke off.
+        stream.write_all(output, timeout).await?;
+    }
+    next.transpose()
+}
+
+/// Sends while the body reads ahead.
+async fn ahead<T>(body: &mut Body, sending: impl Future<Output = T>) -> T {
+    let mut sending = std::pin::pin!(sending);
+    std::future::poll_fn(|cx| {
+        let sent = sending.as_mut().poll(cx);
+        if sent.is_pending() {
+            body.poll_ahead(cx);
+        }
+        sent
+    })
+    .await
+}
+
+/// Sends a piece after the bytes in `output`, or puts it there if it is short.
 async fn piece(
     stream: &mut Stream,
     output: &mut Vec<u8>,
+    body: &mut Body,
     chunk: Chunk,
     timeout: Duration,
 ) -> io::Result<()> {
     match chunk {
-        Chunk::Bytes(bytes) => whole(stream, output, &bytes, timeout).await?,
+        Chunk::Bytes(bytes) if output.len() as u64 + bytes.len() as u64 <= ONE_SEND_BYTES => {
+            output.extend_from_slice(&bytes);
+            return Ok(());
+        }
+        Chunk::Bytes(bytes) => {
+            let mut parts = [io::IoSlice::new(output), io::IoSlice::new(&bytes)];
+            ahead(body, stream.write_vectored(&mut parts, timeout)).await?;
+        }
         Chunk::File(slice) => {
             stream.send_file(output, &slice.file, slice.offset, slice.length, timeout).await?;
         }
-        Chunk::Flush => stream.write_all(output, timeout).await?,
+        Chunk::Flush => ahead(body, stream.write_all(output, timeout)).await?,
     }
     output.clear();
     Ok(())
@@ -121,8 +167,8 @@ async fn chunked(
     request: &Request,
     given: &mut u64,
 ) -> io::Result<()> {
-    while let Some(chunk) = std::future::poll_fn(|cx| body.poll_chunk(cx)).await {
-        let chunk = match chunk? {
+    while let Some(chunk) = next(stream, output, &mut body, timeout).await? {
+        let chunk = match chunk {
             Chunk::Bytes(bytes) if bytes.is_empty() => continue,
             other => other,
         };
@@ -131,7 +177,7 @@ async fn chunked(
         if length > 0 {
             output.extend_from_slice(format!("{length:x}\r\n").as_bytes());
         }
-        piece(stream, output, chunk, timeout).await?;
+        piece(stream, output, &mut body, chunk, timeout).await?;
         if length > 0 {
             output.extend_from_slice(b"\r\n");
         }

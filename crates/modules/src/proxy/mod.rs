@@ -2,3 +2,4 @@
 
 pub mod mod_proxy;
 pub mod mod_proxy_fcgi;
+pub mod mod_proxy_http;

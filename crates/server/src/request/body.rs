@@ -35,6 +35,15 @@ pub trait BodyStream {
     /// The next piece; `None` at the end. An error ends the connection, because the status has
     /// already been sent.
     fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>>;
+
+    /// The length of the whole body in bytes, if it is known before sending. Default: it is not.
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    /// Reads ahead what is there, within a bound of its own, while the client takes what was given
+    /// before: called each time the sender waits for the client. Default: nothing.
+    fn poll_ahead(self: Pin<&mut Self>, _: &mut Context<'_>) {}
 }
 
 /// The body of a response.
@@ -49,7 +58,7 @@ pub enum Body {
     File(FileSlice),
     /// Several parts of known length, in order (multipart ranges).
     Parts(VecDeque<Body>),
-    /// A stream of unknown length.
+    /// A stream, often of unknown length.
     Stream(Pin<Box<dyn BodyStream>>),
 }
 
@@ -61,7 +70,14 @@ impl Body {
             Body::Bytes(bytes) => Some(bytes.len() as u64),
             Body::File(slice) => Some(slice.length),
             Body::Parts(parts) => parts.iter().map(Body::length).sum(),
-            Body::Stream(_) => None,
+            Body::Stream(stream) => stream.length(),
+        }
+    }
+
+    /// Lets a stream read ahead: see [`BodyStream::poll_ahead`].
+    pub fn poll_ahead(&mut self, cx: &mut Context<'_>) {
+        if let Body::Stream(stream) = self {
+            stream.as_mut().poll_ahead(cx);
         }
     }
 

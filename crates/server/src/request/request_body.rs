@@ -21,6 +21,8 @@ pub struct BodyIn {
     taken: u64,
     /// Whether the client waits for `100 Continue` before it sends anything.
     expects_continue: bool,
+    /// Whether an input filter may change its length.
+    is_filtered: bool,
 }
 
 /// The source of a request body: the connection, or an input filter on it.
@@ -156,6 +158,12 @@ impl BodyIn {
     /// Wraps the body in an input filter.
     pub fn wrap(&mut self, filter: impl FnOnce(Box<dyn BodySource>) -> Box<dyn BodySource>) {
         self.source = self.source.take().map(filter);
+        self.is_filtered = true;
+    }
+
+    /// The length in bytes, if the head has it and no filter may change it.
+    pub fn length(&self) -> Option<u64> {
+        self.announced.filter(|_| !self.is_filtered)
     }
 
     /// The next piece; `None` at the end. A body over the limit is a 413, at once if the head has

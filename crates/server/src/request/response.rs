@@ -43,6 +43,8 @@ pub struct Response {
     pub no_cache: bool,
     /// Conditional fields are ignored (`no_local_copy`).
     pub no_local_copy: bool,
+    /// `Date` and `Server` among the fields are those of another server, and stay (`proxyreq`).
+    pub keeps_origin: bool,
 }
 
 impl Default for Response {
@@ -65,18 +67,30 @@ impl Default for Response {
             chunked: false,
             no_cache: false,
             no_local_copy: false,
+            keeps_origin: false,
         }
     }
 }
 
 impl Response {
+    /// `Date` or `Server` of another server, if they stay.
+    pub fn of_origin(&self, name: &[u8]) -> Option<&[u8]> {
+        if self.keeps_origin { self.headers_out.get(name) } else { None }
+    }
+
+    /// Whether a field is one of these.
+    pub fn is_of_origin(&self, name: &[u8]) -> bool {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        self.keeps_origin && (is(b"Date") || is(b"Server"))
+    }
+
     /// Clears everything for the next request; tables keep their memory.
     pub(super) fn renew(&mut self) {
         #[rustfmt::skip]
         let Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
             content_encoding, content_languages, body, mtime_us, bytes_sent, expiry, filters,
-            allowed, chunked, no_cache, no_local_copy,
+            allowed, chunked, no_cache, no_local_copy, keeps_origin,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();
@@ -88,6 +102,6 @@ impl Response {
         (*mtime_us, *bytes_sent, *expiry) = (None, 0, None);
         filters.clear();
         *allowed = MethodSet::EMPTY;
-        (*no_cache, *no_local_copy) = (false, false);
+        (*no_cache, *no_local_copy, *keeps_origin) = (false, false, false);
     }
 }

@@ -5,10 +5,12 @@
 mod assemble;
 pub mod backend;
 pub mod balancer;
+pub mod busy;
 mod define;
 pub mod fault;
 mod interpolate;
 mod mapping;
+pub mod outgoing;
 pub mod pool;
 pub mod reverse;
 mod rows;

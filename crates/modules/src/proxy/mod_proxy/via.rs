@@ -7,15 +7,10 @@ use wire::Table;
 
 use super::{Proxy, Via};
 
-/// Sets `Via` of a request that is forwarded (`ap_proxy_create_hdrbrgd`).
-pub fn of_request(request: &Request, bound: Bound<'_, Proxy>, fields: &mut Table) {
-    match bound.server.via.or(Via::Off) {
-        Via::Off => {}
-        Via::Block => {
-            fields.unset(b"Via");
-        }
-        via => fields.merge(b"Via", &entry(request, via, request.head.protocol)),
-    }
+/// What this server adds to `Via` of a request (`ap_proxy_create_hdrbrgd`).
+pub fn of_request(request: &Request, bound: Bound<'_, Proxy>) -> Option<Vec<u8>> {
+    let via = bound.server.via.or(Via::Off);
+    matches!(via, Via::On | Via::Full).then(|| entry(request, via, request.head.protocol))
 }
 
 /// Adds this server to `Via` of a response; `protocol` is the backend's version in thousands.

@@ -1,0 +1,240 @@
+//! The body of a request on its way to a backend: how it is framed there, what of it is read
+//! before connecting, and the rest as the client sends it.
+//!
+//! Source: `ap_proxy_http_prefetch`, `ap_proxy_prefetch_input`, `ap_proxy_spool_input`.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rt::{Stream, Work};
+use rustix::fs::{CWD, Mode, OFlags};
+use server::request::Request;
+use wire::chunked::{LAST_CHUNK, SizeLine};
+
+/// Bytes that are read before connecting, and that are kept in memory (`MAX_MEM_SPOOL`).
+pub const MEMORY_BYTES: usize = 16 * 1024;
+/// Bytes that are gathered before they are written to a file.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// How the backend learns where the body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// The client announced no body, and there is none.
+    None,
+    /// By its length in bytes.
+    Length(u64),
+    /// By chunks.
+    Chunked,
+}
+
+/// What the scheme and the variables of the request ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes {
+    /// The backend must know the length (`proxy-sendcl`, HTTP/1.0, FastCGI).
+    pub length: bool,
+    /// Chunks are preferred (`proxy-sendchunked`).
+    pub chunks: bool,
+}
+
+impl Wishes {
+    /// The wishes of the request's variables.
+    pub fn of_variables(request: &Request) -> Wishes {
+        let env = &request.env;
+        if env.is_empty() {
+            return Wishes::default();
+        }
+        let chunks = env.contains(b"proxy-sendchunks") || env.contains(b"proxy-sendchunked");
+        let length = env.contains(b"proxy-sendcl");
+        // Both together are as neither.
+        Wishes { length: length && !chunks, chunks: chunks && !length }
+    }
+}
+
+/// A request's body.
+pub struct Outgoing {
+    framing: Framing,
+    /// What was read before connecting.
+    first: Vec<Bytes>,
+    /// Whether that is all of it.
+    is_whole: bool,
+    /// The rest, if it had to be read to know the length.
+    spooled: Option<(Arc<File>, u64)>,
+}
+
+impl Outgoing {
+    /// Reads what is read before connecting: up to [`MEMORY_BYTES`], or all of the body if its
+    /// length has to be known.
+    ///
+    /// # Errors
+    /// The status of the response.
+    pub async fn prefetch(request: &mut Request, wishes: Wishes) -> Result<Outgoing, u16> {
+        let fields = &request.head.headers_in;
+        let is_chunked = fields.contains(b"Transfer-Encoding");
+        let is_announced = is_chunked || fields.contains(b"Content-Length");
+        let mut body = Outgoing {
+            framing: if is_announced { Framing::Length(0) } else { Framing::None },
+            first: Vec::new(),
+            is_whole: true,
+            spooled: None,
+        };
+        if request.body_in.is_empty() {
+            return Ok(body);
+        }
+        let length = request.body_in.length();
+        let mut read = 0;
+        body.is_whole = false;
+        while read < MEMORY_BYTES {
+            let Some(piece) = next(request).await? else {
+                body.is_whole = true;
+                break;
+            };
+            read += piece.len();
+            body.first.push(piece);
+            // The end of a body of known length needs no further read.
+            if length == Some(read as u64) {
+                body.is_whole = true;
+                break;
+            }
+        }
+        body.framing = match (body.is_whole, length, wishes) {
+            (true, ..) => Framing::Length(read as u64),
+            (false, Some(length), _) => Framing::Length(length),
+            (false, None, wishes) if wishes.length || !(is_chunked || wishes.chunks) => {
+                let (file, more) = spool(request).await?;
+                body.spooled = Some((Arc::new(file), more));
+                Framing::Length(read as u64 + more)
+            }
+            (false, None, _) => Framing::Chunked,
+        };
+        Ok(body)
+    }
+
+    /// How the body is framed.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Whether it can be sent a second time.
+    pub fn is_repeatable(&self) -> bool {
+        self.is_whole || self.spooled.is_some()
+    }
+
+    /// The pieces that were read before connecting.
+    pub fn first(&self) -> &[Bytes] {
+        &self.first
+    }
+
+    /// The next piece after [`Outgoing::first`]; `None` at the end. For schemes with a framing of
+    /// their own.
+    ///
+    /// # Errors
+    /// The status of the response.
+    pub async fn next(&mut self, request: &mut Request) -> Result<Option<Bytes>, u16> {
+        if self.is_whole {
+            return Ok(None);
+        }
+        next(request).await
+    }
+
+    /// What was spooled behind [`Outgoing::first`], with its length in bytes.
+    pub fn spooled(&self) -> Option<(&Arc<File>, u64)> {
+        self.spooled.as_ref().map(|(file, length)| (file, *length))
+    }
+
+    /// Appends what of the body goes out with the head, framed as HTTP/1.
+    pub fn write_first(&self, out: &mut Vec<u8>) {
+        let length: usize = self.first.iter().map(Bytes::len).sum();
+        let is_chunked = self.framing == Framing::Chunked && length > 0;
+        if is_chunked {
+            out.extend_from_slice(SizeLine::new(length).as_bytes());
+        }
+        for piece in &self.first {
+            out.extend_from_slice(piece);
+        }
+        if is_chunked {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Sends the rest, framed as HTTP/1; each wait for the backend is at most `timeout`.
+    ///
+    /// # Errors
+    /// Whose fault it is.
+    pub async fn send_rest(
+        &mut self,
+        request: &mut Request,
+        stream: &mut Stream,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        if let Some((file, length)) = &self.spooled {
+            let sent = stream.send_file(&[], file, 0, *length, timeout).await;
+            return sent.map_err(SendError::Backend);
+        }
+        if self.is_whole {
+            return Ok(());
+        }
+        while let Some(piece) = next(request).await.map_err(SendError::Client)? {
+            let sent = match self.framing {
+                Framing::Chunked if !piece.is_empty() => {
+                    let size = SizeLine::new(piece.len());
+                    let mut parts = [size.as_bytes(), &piece, b"\r\n"].map(IoSlice::new);
+                    stream.write_vectored(&mut parts, timeout).await
+                }
+                _ => stream.write_all(&piece, timeout).await,
+            };
+            sent.map_err(SendError::Backend)?;
+        }
+        if self.framing == Framing::Chunked {
+            stream.write_all(LAST_CHUNK, timeout).await.map_err(SendError::Backend)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a body was not sent.
+#[derive(Debug)]
+pub enum SendError {
+    /// It could not be read: the status of the response.
+    Client(u16),
+    /// The backend does not take it.
+    Backend(io::Error),
+}
+
+async fn next(request: &mut Request) -> Result<Option<Bytes>, u16> {
+    match request.body_in.next().await {
+        None => Ok(None),
+        Some(Ok(piece)) => Ok(Some(piece)),
+        Some(Err(error)) => Err(error.status(request)),
+    }
+}
+
+/// Reads the rest of the body into an unnamed file; returns it with its length in bytes.
+async fn spool(request: &mut Request) -> Result<(File, u64), u16> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let (folder, mode) = (std::env::temp_dir(), Mode::RUSR | Mode::WUSR);
+    // A file without a name, in a folder.
+    let file = rustix::fs::openat(CWD, folder, flags, mode);
+    let mut file = File::from(file.map_err(|_| 500u16)?);
+    let pool = request.engine.handle.blocking().clone();
+    let (mut gathered, mut length) = (Vec::with_capacity(WRITE_BYTES), 0);
+    loop {
+        let piece = next(request).await?;
+        length += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        gathered.extend_from_slice(piece.as_deref().unwrap_or_default());
+        if gathered.len() < WRITE_BYTES && piece.is_some() {
+            continue;
+        }
+        let written = pool.run(Work::File, move || {
+            let written = file.write_all(&gathered);
+            gathered.clear();
+            written.map(|()| (file, gathered))
+        });
+        (file, gathered) = written.await.map_err(|_| 503u16)?.map_err(|_| 500u16)?;
+        if piece.is_none() {
+            return Ok((file, length));
+        }
+    }
+}

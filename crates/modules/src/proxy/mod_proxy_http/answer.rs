@@ -1,0 +1,60 @@
+//! The head of the backend's response becomes that of the response to the client.
+//! Source: `ap_proxy_http_process_response`, `process_proxy_header`.
+
+use bstr::BString;
+use server::request::Request;
+use wire::response::{Field, FieldName, ResponseHead};
+
+use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::{reverse, via};
+
+/// Puts status and fields of `head`, whose bytes are in `buf`, into the request's response.
+pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
+    let bound = exchange.bound;
+    let request = &mut *exchange.request;
+    let response = &mut request.response;
+    response.keeps_origin = true;
+    response.status = head.status;
+    response.status_line = status_line(head, buf);
+    for field in head.fields.iter().filter(|field| field.is_kept) {
+        add(request, field, buf);
+    }
+    let mut fields = std::mem::take(&mut request.response.headers_out);
+    reverse::map_fields(request, bound, &mut fields);
+    let protocol = if head.is_simple { 9 } else { 1000 + u16::from(head.minor) };
+    via::of_response(request, bound, protocol, &mut fields);
+    request.response.headers_out = fields;
+}
+
+/// The backend's status line, if it is not the usual one.
+fn status_line(head: &ResponseHead, buf: &[u8]) -> Option<Vec<u8>> {
+    if head.is_simple || !head.has_valid_reason(buf) {
+        return None;
+    }
+    let reason = head.reason(buf);
+    let usual = wire::status::line(head.status);
+    if usual.as_bytes().get(4..) == Some(reason) {
+        return None;
+    }
+    let mut line = format!("{:03} ", head.status).into_bytes();
+    line.extend_from_slice(reason);
+    Some(line)
+}
+
+fn add(request: &mut Request, field: &Field, buf: &[u8]) {
+    let (name, value) = (field.name(buf), field.value(buf));
+    let fields = &mut request.response.headers_out;
+    match field.name {
+        FieldName::Date | FieldName::Expires | FieldName::LastModified => {
+            match wire::date::parse(&value) {
+                Some(seconds) => fields.add(name, &wire::date::format(seconds)),
+                None => fields.add(name, &value),
+            }
+        }
+        FieldName::ContentType => {
+            // The last one counts, without the others.
+            request.response.content_type = Some(BString::from(value.into_owned()).into());
+        }
+        _ => fields.add(name, &value),
+    }
+}

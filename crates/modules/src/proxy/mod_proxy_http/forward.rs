@@ -1,0 +1,345 @@
+//! A request is forwarded to an HTTP server. Source: `proxy_http_handler`.
+
+use std::io;
+
+use bstr::BStr;
+use rustix::io::Errno;
+use server::body::Body;
+use server::hooks::Verdict;
+use server::log::Level;
+use server::module::Module;
+use server::request::{Proxied, Request};
+use wire::Method;
+use wire::response::{
+    Fault, Framing, ResponseBody, ResponseHead, ResponseParser, ResponseProgress, ResponseRules,
+};
+
+use super::relay::{Announced, Relay, Source};
+use super::request_head::{self, Shape};
+use super::{ProxyHttp, answer};
+use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
+use crate::proxy::mod_proxy::busy::Busy;
+use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
+use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::{BadHeader, fault};
+
+/// Bytes of a head that are read at once.
+const READ_BYTES: usize = 8 * 1024;
+/// The longest buffers that a loop keeps, bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+/// How many buffers a loop keeps.
+const KEPT: usize = 256;
+
+thread_local! {
+    /// This loop's buffers that no exchange makes use of.
+    static BUFFERS: rt::Pool<Buffers> = rt::Pool::new("proxied requests", KEPT);
+}
+
+/// What an exchange needs until the head of the response is there.
+#[derive(Default)]
+struct Buffers {
+    out: Vec<u8>,
+    input: Vec<u8>,
+    head: ResponseHead,
+    parser: ResponseParser,
+}
+
+impl Buffers {
+    fn clear(&mut self) {
+        self.out.clear();
+        self.input.clear();
+        self.out.shrink_to(KEPT_BYTES);
+        self.input.shrink_to(KEPT_BYTES);
+        self.head.clear();
+        self.parser.reset();
+    }
+}
+
+/// Why an attempt has no response.
+enum Failed {
+    /// The connection ended before the first byte.
+    Unanswered(Option<Errno>),
+    /// The status of the response.
+    Status(u16),
+}
+
+/// What a response's head says of its body.
+struct Begun {
+    /// Bytes of the head.
+    consumed: usize,
+    framing: Framing,
+}
+
+/// Forwards the request and begins the response.
+pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
+    match forward(&mut exchange).await {
+        Ok(verdict) => verdict,
+        Err(status) => Verdict::Status(status),
+    }
+}
+
+async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
+    exchange.check_worker()?;
+    let busy = Busy::new(&exchange.worker.state);
+    let is_http10 = has_variable(exchange.request, b"force-proxy-request-1.0");
+    let mut wishes = Wishes::of_variables(exchange.request);
+    wishes.length |= is_http10;
+    let mut body = Outgoing::prefetch(exchange.request, wishes).await?;
+    let mut options = options(exchange, is_http10);
+    let shape =
+        Shape { framing: body.framing(), is_http10, keeps: options.keeps, expects_continue: false };
+    let mut buffers = BUFFERS.with(|pool| pool.take(Buffers::default));
+    let (backend, begun) = loop {
+        buffers.clear();
+        let mut backend = Backend::connect(exchange, options).await?;
+        match attempt(exchange, &mut backend, &mut buffers, &mut body, shape).await {
+            Ok(begun) => break (backend, begun),
+            Err(Failed::Status(status)) => return Err(status),
+            Err(Failed::Unanswered(_))
+                if backend.is_reused && may_repeat(exchange.request, &body) =>
+            {
+                // Its server closed it just as the request was sent.
+                options.may_reuse = false;
+            }
+            Err(Failed::Unanswered(errno)) => return Err(unanswered(exchange, errno)),
+        }
+    };
+    answer::take(exchange, &buffers.head, &buffers.input);
+    if let Some(error) = overridden(exchange) {
+        return Err(error);
+    }
+    let keeps = shape.keeps && buffers.head.is_persistent(begun.framing);
+    let source = Source { backend, keeps, _busy: busy, timeout: exchange.timeout() };
+    set_body(exchange.request, &mut buffers, source, &begun);
+    buffers.clear();
+    Ok(Verdict::Ok)
+}
+
+/// The status of an error document of this server that replaces the response
+/// (`ProxyErrorOverride`). The connection is closed, since the rest of the response is not read.
+fn overridden(exchange: &mut Exchange<'_>) -> Option<u16> {
+    let response = &mut exchange.request.response;
+    let status = response.status;
+    if !exchange.bound.dir.error_override.get().is_some_and(|set| set.applies(status)) {
+        return None;
+    }
+    if status == 401 {
+        let challenges: Vec<Vec<u8>> =
+            response.headers_out.get_all(b"WWW-Authenticate").map(<[u8]>::to_vec).collect();
+        for challenge in challenges {
+            response.err_headers_out.add(b"WWW-Authenticate", &challenge);
+        }
+    }
+    (response.status, response.status_line) = (200, None);
+    response.keeps_origin = false;
+    Some(status)
+}
+
+fn has_variable(request: &Request, name: &[u8]) -> bool {
+    !request.env.is_empty() && request.env.contains(name)
+}
+
+fn options(exchange: &Exchange<'_>, is_http10: bool) -> Options<'static> {
+    let options = Options {
+        name: "HTTP",
+        module: ProxyHttp::FILE,
+        failed: 1114,
+        may_reuse: true,
+        keeps: true,
+    };
+    let mut options = options.for_worker(exchange.worker, true);
+    let request = &*exchange.request;
+    if is_http10 || has_variable(request, b"proxy-nokeepalive") {
+        (options.keeps, options.may_reuse) = (false, false);
+    }
+    if request.connection.keepalives.get() == 0
+        && has_variable(request, b"proxy-initial-not-pooled")
+    {
+        options.may_reuse = false;
+    }
+    options
+}
+
+/// Whether a second attempt can't do what the first may have done (RFC 9110 section 9.2.2).
+fn may_repeat(request: &Request, body: &Outgoing) -> bool {
+    const IDEMPOTENT: [Method; 6] = [
+        Method::GET,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PUT,
+        Method::DELETE,
+        Method::PROPFIND,
+    ];
+    body.is_repeatable() && IDEMPOTENT.contains(&request.head.method)
+}
+
+/// Sends the request and reads the head of the response.
+async fn attempt(
+    exchange: &mut Exchange<'_>,
+    backend: &mut Backend,
+    buffers: &mut Buffers,
+    body: &mut Outgoing,
+    shape: Shape,
+) -> Result<Begun, Failed> {
+    let timeout = exchange.timeout();
+    request_head::write(exchange, shape, &mut buffers.out).map_err(|why| {
+        let text = format!("{why}");
+        Failed::Status(fault::answer::<ProxyHttp>(exchange.request, 400, &text))
+    })?;
+    body.write_first(&mut buffers.out);
+    let sent = match backend.stream.write_all(&buffers.out, timeout).await {
+        Ok(()) => body.send_rest(exchange.request, &mut backend.stream, timeout).await,
+        Err(error) => Err(SendError::Backend(error)),
+    };
+    match sent {
+        Ok(()) => {}
+        Err(SendError::Client(status)) => {
+            let place = Place::of(exchange.worker);
+            let text = format_args!("pass request body failed to {place}");
+            exchange.request.log::<ProxyHttp>(Level::Error, 1097, text);
+            return Err(Failed::Status(status));
+        }
+        Err(SendError::Backend(error)) => {
+            // It may have responded before it stopped reading.
+            buffers.input.reserve(READ_BYTES);
+            let outcome = read_head(exchange, backend, buffers).await;
+            if matches!(outcome, Err(Failed::Unanswered(_))) {
+                return Err(Failed::Unanswered(Errno::from_io_error(&error)));
+            }
+            return outcome;
+        }
+    }
+    read_head(exchange, backend, buffers).await
+}
+
+/// Reads the head of the final response.
+async fn read_head(
+    exchange: &mut Exchange<'_>,
+    backend: &mut Backend,
+    buffers: &mut Buffers,
+) -> Result<Begun, Failed> {
+    let timeout = exchange.timeout();
+    let rules = rules(exchange);
+    let handle = backend.stream.handle();
+    loop {
+        buffers.input.reserve(READ_BYTES);
+        let read = backend.stream.read(&mut buffers.input, handle.deadline(timeout)).await;
+        let (count, errno) = match read {
+            Ok(count) => (count, None),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(Failed::Status(timed_out(exchange)));
+            }
+            Err(error) => (0, Errno::from_io_error(&error)),
+        };
+        if count == 0 {
+            if !buffers.parser.has_begun() && buffers.input.is_empty() {
+                return Err(Failed::Unanswered(errno));
+            }
+            let found = buffers.parser.end_of_input(rules.dialect);
+            return Err(Failed::Status(refuse(exchange, &found)));
+        }
+        loop {
+            let Buffers { input, head, parser, .. } = buffers;
+            match parser.parse(head, input, &rules) {
+                ResponseProgress::NeedMore => break,
+                ResponseProgress::Interim { consumed } => {
+                    input.drain(..consumed);
+                    head.clear();
+                    parser.next();
+                }
+                ResponseProgress::Done { consumed } => {
+                    let framing = head.framing(input, exchange.request.head.header_only);
+                    let framing =
+                        framing.map_err(|found| Failed::Status(refuse(exchange, &found)))?;
+                    return Ok(Begun { consumed, framing });
+                }
+                ResponseProgress::Refused(found) => {
+                    return Err(Failed::Status(refuse(exchange, &found)));
+                }
+            }
+        }
+    }
+}
+
+fn rules(exchange: &Exchange<'_>) -> ResponseRules<'static> {
+    let default = ResponseRules::default();
+    ResponseRules {
+        line_bytes: exchange.worker.parameters.response_field.unwrap_or(default.line_bytes),
+        bad_header: match exchange.bound.server.bad_header.or(BadHeader::IsError) {
+            BadHeader::IsError => wire::response::BadHeader::IsError,
+            BadHeader::Ignore => wire::response::BadHeader::Ignore,
+            BadHeader::StartBody => wire::response::BadHeader::StartBody,
+        },
+        is_forward: exchange.request.resource.proxied == Proxied::Forward,
+        ..default
+    }
+}
+
+/// The backend did not respond in time.
+fn timed_out(exchange: &mut Exchange<'_>) -> u16 {
+    let place = Place::of(exchange.worker);
+    exchange.request.notes.set(b"proxy_timedout", b"1");
+    let text = format_args!("error reading status line from remote server {place}");
+    exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, Errno::TIMEDOUT, text);
+    fault::answer::<ProxyHttp>(exchange.request, 504, "Error reading from remote server")
+}
+
+/// The backend closed the connection instead of responding.
+fn unanswered(exchange: &mut Exchange<'_>, errno: Option<Errno>) -> u16 {
+    let place = Place::of(exchange.worker);
+    let text = format_args!("error reading status line from remote server {place}");
+    match errno {
+        Some(errno) => exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, errno, text),
+        None => exchange.request.log::<ProxyHttp>(Level::Error, 1102, text),
+    }
+    fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
+}
+
+/// The response can't be used.
+fn refuse(exchange: &mut Exchange<'_>, found: &Fault) -> u16 {
+    let request = &mut *exchange.request;
+    match found.log_number() {
+        898 => return fault::answer::<ProxyHttp>(request, found.status(), &found.to_string()),
+        number => {
+            let uri = BStr::new(&request.resource.uri);
+            let method = BStr::new(&request.head.method_name);
+            let text = format_args!("{found} returned by {uri} ({method})");
+            request.log::<ProxyHttp>(Level::Error, number, text);
+        }
+    }
+    if found.log_number() == 1102 {
+        return fault::answer::<ProxyHttp>(request, 502, "Error reading from remote server");
+    }
+    found.status()
+}
+
+/// Sets the body: nothing, what has been received, or a relay of the rest.
+fn set_body(request: &mut Request, buffers: &mut Buffers, source: Source, begun: &Begun) {
+    let Buffers { head, input, .. } = buffers;
+    let length = match begun.framing {
+        Framing::Length(length) => Some(length),
+        _ => None,
+    };
+    let core = &request.host.core;
+    let mut body = ResponseBody::new(core.head_limits(), core.strict_protocol());
+    body.start(begun.framing);
+    let mut rest = head.preread(input).to_vec();
+    rest.extend_from_slice(input.get(begun.consumed..).unwrap_or_default());
+    let about = (request.engine.clone(), request.connection.clone());
+    let announced = announced(request, begun.framing);
+    let mut relay = Relay::new(source, length, body, rest, about);
+    let response = &mut request.response;
+    response.chunked = matches!(begun.framing, Framing::Chunked | Framing::UntilClose);
+    response.body = match (relay.take_whole(), announced) {
+        (Some(_), Some(length)) => Body::Stream(Box::pin(Announced(length))),
+        (Some(whole), None) if whole.is_empty() => Body::Empty,
+        (Some(whole), None) => Body::Bytes(whole),
+        (None, _) => Body::Stream(Box::pin(relay)),
+    };
+}
+
+/// The length that the head of a response to HEAD tells.
+fn announced(request: &Request, framing: Framing) -> Option<u64> {
+    let value = request.response.headers_out.get(b"Content-Length")?;
+    (framing == Framing::None).then(|| wire::chars::decimal(value)).flatten()
+}

@@ -1,0 +1,49 @@
+//! mod_proxy_http: forwards requests to HTTP servers.
+//!
+//! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy_http.html>
+
+mod answer;
+mod canonical;
+mod forward;
+mod relay;
+mod request_head;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use server::hooks::{Hooks, Verdict};
+use server::module::Module;
+use server::request::Request;
+
+use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
+
+/// `mod_proxy_http.c`
+pub struct ProxyHttp;
+
+impl Module for ProxyHttp {
+    const NAME: &'static str = "proxy_http_module";
+    const FILE: &'static str = "mod_proxy_http.c";
+    type Server = ();
+    type Dir = ();
+
+    fn hooks(hooks: &mut Hooks<'_, Self>) {
+        hooks.provider::<SchemeProvider>(GROUP, "http", &Http);
+    }
+}
+
+/// `http:`
+struct Http;
+
+impl Scheme for Http {
+    fn default_port(&self) -> u16 {
+        80
+    }
+
+    fn canonical(&self, request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
+        canonical::canonical(request, url)
+    }
+
+    fn serve<'r>(&'r self, exchange: Exchange<'r>) -> Pin<Box<dyn Future<Output = Verdict> + 'r>> {
+        Box::pin(forward::serve(exchange))
+    }
+}

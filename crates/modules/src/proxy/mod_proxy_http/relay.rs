@@ -1,0 +1,268 @@
+//! The body of a response, read from the backend as the client takes it.
+//!
+//! While the client's socket is full, [`AHEAD_BYTES`] more are read. Once the backend has sent
+//! everything its connection is given back, before the last bytes go to the client.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rt::Deadline;
+use server::body::{BodyStream, Chunk};
+use server::connection_info::ConnectionInfo;
+use server::engine::Engine;
+use server::log::Level;
+use server::module::Module;
+use wire::chunked::Step;
+use wire::response::{Fault, ResponseBody};
+
+use super::ProxyHttp;
+use crate::proxy::mod_proxy::backend::Backend;
+use crate::proxy::mod_proxy::busy::Busy;
+
+/// The most that is read before the client takes it, bytes.
+const AHEAD_BYTES: usize = 64 * 1024;
+/// The first read, and the largest, bytes.
+const READ_BYTES: (usize, usize) = (8 * 1024, 64 * 1024);
+
+/// The rest of a response.
+pub(super) struct Relay {
+    source: Option<Source>,
+    /// The length of the whole body in bytes, if the head has it.
+    length: Option<u64>,
+    /// What was received and not given yet.
+    input: Vec<u8>,
+    read_bytes: usize,
+    body: ResponseBody,
+    ahead: VecDeque<Bytes>,
+    ahead_bytes: usize,
+    failure: Option<io::Error>,
+    /// Something was given since the last flush.
+    gave: bool,
+    client: Rc<ConnectionInfo>,
+    engine: Rc<Engine>,
+}
+
+/// Where the rest comes from.
+pub(super) struct Source {
+    pub backend: Backend,
+    /// Whether the connection can be kept afterwards.
+    pub keeps: bool,
+    /// Counts the request as in progress.
+    pub _busy: Busy,
+    /// The longest wait.
+    pub timeout: Duration,
+}
+
+/// What the received bytes contain.
+enum Decoded {
+    Piece(Bytes),
+    NeedMore,
+    End,
+}
+
+impl Relay {
+    /// A relay of a body of which `input` has been received.
+    pub(super) fn new(
+        source: Source,
+        length: Option<u64>,
+        body: ResponseBody,
+        input: Vec<u8>,
+        (engine, client): (Rc<Engine>, Rc<ConnectionInfo>),
+    ) -> Relay {
+        Relay {
+            source: Some(source),
+            length,
+            input,
+            read_bytes: READ_BYTES.0,
+            body,
+            ahead: VecDeque::new(),
+            ahead_bytes: 0,
+            failure: None,
+            gave: false,
+            client,
+            engine,
+        }
+    }
+
+    /// The whole body, if all of it has been received. The connection has been given back then.
+    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
+        match self.decode() {
+            Ok(Decoded::Piece(piece)) if self.source.is_none() => Some(piece),
+            Ok(Decoded::End) => Some(Bytes::new()),
+            Ok(Decoded::Piece(piece)) => {
+                self.push_ahead(piece);
+                None
+            }
+            Ok(Decoded::NeedMore) => None,
+            Err(fault) => {
+                self.failure = Some(self.fail(&fault));
+                None
+            }
+        }
+    }
+
+    fn push_ahead(&mut self, piece: Bytes) {
+        self.ahead_bytes += piece.len();
+        self.ahead.push_back(piece);
+    }
+
+    /// The next piece from the backend.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            if self.failure.is_some() || self.source.is_none() {
+                return Poll::Ready(self.failure.take().map(Err));
+            }
+            match self.decode() {
+                Ok(Decoded::Piece(piece)) => return Poll::Ready(Some(Ok(piece))),
+                Ok(Decoded::End) => return Poll::Ready(None),
+                Ok(Decoded::NeedMore) => {}
+                Err(fault) => return Poll::Ready(Some(Err(self.fail(&fault)))),
+            }
+            match self.poll_fill(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => match self.body.end_of_input() {
+                    Ok(()) => self.source = None,
+                    Err(fault) => return Poll::Ready(Some(Err(self.fail(&fault)))),
+                },
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => {
+                    self.fail(&Fault::Incomplete);
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+
+    /// Reads from the backend.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Some(source) = &mut self.source else { return Poll::Ready(Ok(0)) };
+        let before = self.input.len();
+        self.input.reserve(self.read_bytes);
+        let deadline = Deadline::after(source.backend.stream.handle().clock(), source.timeout);
+        let read = source.backend.stream.poll_read(cx, &mut self.input, deadline);
+        if let Poll::Ready(Ok(count)) = &read
+            && before + count == self.input.capacity()
+        {
+            self.read_bytes = READ_BYTES.1;
+        }
+        read
+    }
+
+    /// Decodes what has been received. At the end the connection is given back.
+    fn decode(&mut self) -> Result<Decoded, Fault> {
+        let mut gathered = Vec::new();
+        let mut at = 0;
+        loop {
+            let rest = self.input.get(at..).unwrap_or_default();
+            match self.body.read(rest)? {
+                Step::Data { consumed, len } => {
+                    let start = at + consumed - len;
+                    at += consumed;
+                    if start == 0 && at == self.input.len() && gathered.is_empty() {
+                        let whole = Bytes::from(std::mem::take(&mut self.input));
+                        self.end_if_done();
+                        return Ok(Decoded::Piece(whole));
+                    }
+                    let data = self.input.get(start..at).unwrap_or_default();
+                    gathered.extend_from_slice(data);
+                }
+                Step::NeedMore { consumed } => {
+                    self.input.drain(..at + consumed);
+                    return Ok(match gathered.is_empty() {
+                        true => Decoded::NeedMore,
+                        false => Decoded::Piece(gathered.into()),
+                    });
+                }
+                Step::Done { consumed } => {
+                    self.input.drain(..at + consumed);
+                    self.end();
+                    return Ok(match gathered.is_empty() {
+                        true => Decoded::End,
+                        false => Decoded::Piece(gathered.into()),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Ends a body of known length with its last byte.
+    fn end_if_done(&mut self) {
+        if matches!(self.body.read(&[]), Ok(Step::Done { .. })) {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(source) = self.source.take() else { return };
+        // Bytes behind the end belong to no request.
+        if source.keeps && self.input.is_empty() {
+            source.backend.give_back();
+        }
+    }
+
+    /// Logs why the response breaks off, and closes the connection to the backend.
+    fn fail(&mut self, fault: &Fault) -> io::Error {
+        self.source = None;
+        let (server, module) = (&self.engine.server, ProxyHttp::FILE);
+        let text = format_args!("error reading response");
+        server.log_connection(&self.client, module, Level::Error, 1110, text);
+        io::Error::new(io::ErrorKind::UnexpectedEof, fault.to_string())
+    }
+}
+
+impl BodyStream for Relay {
+    fn poll_chunk(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Chunk>>> {
+        if let Some(piece) = self.ahead.pop_front() {
+            self.ahead_bytes -= piece.len();
+            self.gave = true;
+            return Poll::Ready(Some(Ok(Chunk::Bytes(piece))));
+        }
+        match self.poll_piece(cx) {
+            Poll::Ready(next) => {
+                self.gave = true;
+                Poll::Ready(next.map(|piece| piece.map(Chunk::Bytes)))
+            }
+            // The client gets what there is while the backend makes more.
+            Poll::Pending if std::mem::take(&mut self.gave) => Poll::Ready(Some(Ok(Chunk::Flush))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    fn poll_ahead(mut self: Pin<&mut Self>, cx: &mut Context<'_>) {
+        while self.ahead_bytes < AHEAD_BYTES && self.source.is_some() {
+            match self.poll_piece(cx) {
+                Poll::Ready(Some(Ok(piece))) => self.push_ahead(piece),
+                Poll::Ready(Some(Err(error))) => {
+                    self.failure = Some(error);
+                    return;
+                }
+                Poll::Ready(None) | Poll::Pending => return,
+            }
+        }
+    }
+}
+
+/// The body of a response without one, whose head tells the length that it would have (HEAD).
+pub(super) struct Announced(pub u64);
+
+impl BodyStream for Announced {
+    fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        Poll::Ready(None)
+    }
+
+    fn length(&self) -> Option<u64> {
+        Some(self.0)
+    }
+}

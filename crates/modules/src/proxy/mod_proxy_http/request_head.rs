@@ -1,0 +1,87 @@
+//! The head of a request to the backend. Source: `ap_proxy_create_hdrbrgd`.
+
+use server::request::Proxied;
+use wire::Table;
+use wire::backend_request::{
+    BackendRequest, Forwarded, RequestConnection, RequestFault, RequestFraming,
+};
+
+use super::canonical;
+use crate::proxy::mod_proxy::Via;
+use crate::proxy::mod_proxy::outgoing::Framing;
+use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::via;
+
+/// What one attempt decides.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    /// How the body is framed.
+    pub framing: Framing,
+    /// `force-proxy-request-1.0`
+    pub is_http10: bool,
+    /// The backend may keep the connection.
+    pub keeps: bool,
+    /// `ping=`: the body waits for `100 Continue`.
+    pub expects_continue: bool,
+}
+
+/// Appends the head.
+pub(super) fn write(
+    exchange: &Exchange<'_>,
+    shape: Shape,
+    out: &mut Vec<u8>,
+) -> Result<(), RequestFault> {
+    let request = &*exchange.request;
+    let fields = &request.head.headers_in;
+    let (authority, target) = canonical::parts(exchange.url);
+    let dir = exchange.bound.dir;
+    let client_host = fields.get(b"Host");
+    let preserved = client_host.filter(|_| dir.preserves_host.or(false));
+    let via = via::of_request(request, exchange.bound);
+    let mut peer = [0; 46];
+    let is_reverse = request.resource.proxied == Proxied::Reverse;
+    let forwarded = (is_reverse && dir.adds_headers.or(true)).then(|| Forwarded {
+        client: text_of(request.useragent_addr.ip(), &mut peer),
+        host: client_host,
+        server: request.host.name(),
+    });
+    let head = BackendRequest {
+        method: &request.head.method_name,
+        target: if target.is_empty() { b"/" } else { target },
+        is_http10: shape.is_http10,
+        host: preserved.unwrap_or(authority),
+        via: via.as_deref(),
+        forwarded,
+        framing: match shape.framing {
+            Framing::None => RequestFraming::None,
+            Framing::Length(length) => RequestFraming::Length(length),
+            Framing::Chunked => RequestFraming::Chunked,
+        },
+        connection: match shape.keeps {
+            true => RequestConnection::KeepAlive,
+            false => RequestConnection::Close,
+        },
+        expects_continue: shape.expects_continue,
+        drops_authorization: request.user.is_some() && !request.env.contains(b"Proxy-Chain-Auth"),
+        drops_conditions: request.main.is_some(),
+    };
+    match exchange.bound.server.via.or(Via::Off) == Via::Block && fields.contains(b"Via") {
+        true => head.write(out, &without_via(fields)),
+        false => head.write(out, fields),
+    }
+}
+
+fn text_of(address: std::net::IpAddr, room: &mut [u8; 46]) -> &[u8] {
+    use std::io::Write;
+    let mut rest = &mut room[..];
+    // The longest address has 45 bytes.
+    let _ = write!(rest, "{address}");
+    let left = rest.len();
+    room.get(..46 - left).unwrap_or_default()
+}
+
+fn without_via(fields: &Table) -> Table {
+    let mut fields = fields.clone();
+    fields.unset(b"Via");
+    fields
+}
