@@ -112,7 +112,7 @@ impl<'m> Loader<'m> {
         let help = match near {
             // A short name is similar to too many.
             Some(near) if near.len() > SHORT => format!("did you mean {near}_module?"),
-            _ if called.starts_with(b"php") => PHP.to_owned(),
+            _ if called.starts_with(b"php") => php(file),
             _ => FOREIGN.to_owned(),
         };
         found.with_help(help)
@@ -124,8 +124,25 @@ const SHORT: usize = 4;
 
 const FOREIGN: &str = "it is not one of Apache's own modules, and code from .so files is never \
     loaded: see docs/refused.md";
-const PHP: &str = "code from .so files is never loaded; PHP requires PHP-FPM behind \
-    mod_proxy_fcgi, which Tamarack does not have yet";
+/// The lines that make PHP-FPM do what mod_php did. Debian names the socket by PHP's version, which
+/// is in the name of its module; that of Fedora has none.
+fn php(file: &Path) -> String {
+    let folder = file.parent().unwrap_or(Path::new("modules")).display();
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let version = stem.strip_prefix("libphp").filter(|version| version.contains('.'));
+    let socket = match version {
+        Some(version) => format!("/run/php/php{version}-fpm.sock"),
+        None => "/run/php-fpm/www.sock".to_owned(),
+    };
+    format!(
+        "code from .so files is never loaded: start PHP-FPM, and replace this line by\n    \
+         LoadModule proxy_module {folder}/mod_proxy.so\n    \
+         LoadModule proxy_fcgi_module {folder}/mod_proxy_fcgi.so\n    \
+         <FilesMatch \"\\.ph(?:ar|p|tml)$\">\n        \
+         SetHandler \"proxy:unix:{socket}|fcgi://localhost\"\n    \
+         </FilesMatch>"
+    )
+}
 
 impl conf::Host for Loader<'_> {
     fn module_active(&self, name: &BStr) -> bool {

@@ -9,7 +9,7 @@ use server::host::Server;
 use server::registry::Registry;
 
 use super::rewriting::{self, Scope};
-use super::{Finding, order, redirects};
+use super::{Finding, order, php, redirects};
 use crate::explain::places::{Directive, Places};
 
 /// The maximum number of folders that are searched.
@@ -33,6 +33,7 @@ pub fn check(server: &Server, places: &mut Places, found: &mut Vec<Finding>) {
         let (defines, macros) = (&server.defines, &server.macros);
         let (tree, _) =
             conf::read_htaccess(&text, &file, &mut host, defines, macros, &server.server_root);
+        php::check(&tree.sources, found);
         let directives = places.add(tree);
         order::check(&directives, found);
         rewriting::check(&directives, Scope::Folder, found);

@@ -8,6 +8,7 @@ mod files;
 mod finding;
 mod order;
 mod paths;
+mod php;
 mod proxy;
 mod redirects;
 mod request;
@@ -81,6 +82,7 @@ pub fn run(words: &[OsString]) -> i32 {
     let mut places = Places::new(&loaded);
     // These checks need no server, so they also run on a configuration with errors.
     let mut found = of_configuration(&places.top);
+    php::check(&loaded.sources, &mut found);
     match &loaded.server {
         Some(server) => match explain::become_child(server) {
             Ok(()) => {
