@@ -24,4 +24,6 @@ pub use log::sinks;
 pub use phases::{
     discard, errors, expr, handler, hostname, matching, process, redirect, subrequest, walk,
 };
-pub use request::{body, connection_info, dump, etag, read_policy, request_body, variant_key};
+pub use request::{
+    body, connection_info, dump, etag, read_policy, request_body, tunnel, variant_key,
+};

@@ -16,6 +16,7 @@ mod request_body;
 mod requests;
 mod send;
 mod tls;
+mod tunnel;
 
 use std::cell::Cell;
 use std::net::SocketAddr;

@@ -14,7 +14,7 @@ use wire::{HeadError, HeadOptions, Progress};
 
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
-use super::{Active, Connection, Ended, dump, fill, request_body, send};
+use super::{Active, Connection, Ended, dump, fill, request_body, send, tunnel};
 use crate::byterange;
 use crate::cache::response::Fill;
 use crate::respond;
@@ -266,6 +266,9 @@ async fn full(
     fill: Fill,
 ) -> io::Result<bool> {
     let body_done = make(connection, active, &mut request, verdict, fill).await;
+    if let Some(tunnel) = request.response.tunnel.take() {
+        return Box::pin(tunnel::run(connection, active, request, tunnel)).await;
+    }
     finish(connection, active, request, body_done).await
 }
 

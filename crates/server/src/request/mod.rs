@@ -23,6 +23,7 @@ mod resource;
 mod response;
 mod trace;
 mod traffic;
+pub mod tunnel;
 mod validators;
 pub mod variant_key;
 

@@ -5,6 +5,7 @@ use wire::{MethodSet, Table};
 use crate::api::filter::Attached;
 use crate::request::body::Body;
 use crate::request::expiry::Expiry;
+use crate::request::tunnel::Tunnel;
 
 /// A response, as handlers and filters make it.
 pub struct Response {
@@ -26,6 +27,8 @@ pub struct Response {
     pub content_languages: Vec<Vec<u8>>,
     /// The body.
     pub body: Body,
+    /// What the connection becomes instead of sending this response.
+    pub tunnel: Option<Box<Tunnel>>,
     /// The modification time of the content, in microseconds since the epoch.
     pub mtime_us: Option<u64>,
     /// Body bytes sent (`%b`).
@@ -59,6 +62,7 @@ impl Default for Response {
             content_encoding: None,
             content_languages: Vec::new(),
             body: Body::Empty,
+            tunnel: None,
             mtime_us: None,
             bytes_sent: 0,
             expiry: None,
@@ -89,7 +93,7 @@ impl Response {
         #[rustfmt::skip]
         let Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
-            content_encoding, content_languages, body, mtime_us, bytes_sent, expiry, filters,
+            content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry, filters,
             allowed, chunked, no_cache, no_local_copy, keeps_origin,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
@@ -98,7 +102,7 @@ impl Response {
         (*status, *status_line) = (200, None);
         (*content_type, *content_encoding) = (None, None);
         content_languages.clear();
-        (*body, *chunked) = (Body::Empty, false);
+        (*body, *tunnel, *chunked) = (Body::Empty, None, false);
         (*mtime_us, *bytes_sent, *expiry) = (None, 0, None);
         filters.clear();
         *allowed = MethodSet::EMPTY;
