@@ -22,6 +22,7 @@ use super::pool::{Acquired, Pool, Slot};
 use super::scheme::Exchange;
 use super::status::Status;
 use super::target::Target;
+use super::tls::{self, Wanted};
 use super::workers::Worker;
 use super::{Proxy, fault};
 
@@ -60,8 +61,11 @@ impl Backend {
             true => pool.acquire(&handle).await,
             false => pool.make_room(&handle).await,
         };
-        let slot = match acquired {
-            Some(Acquired::Reused(stream, slot)) if options.may_reuse => {
+        let wanted = tls::wanted(exchange).await;
+        let mut slot = match acquired {
+            Some(Acquired::Reused(stream, slot))
+                if options.may_reuse && wanted.is_that_of(slot.security.as_ref()) =>
+            {
                 return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
             }
             Some(Acquired::Reused(_, slot) | Acquired::Slot(slot)) => slot,
@@ -73,6 +77,12 @@ impl Backend {
             }
         };
         let stream = open(exchange, &options).await?;
+        let stream = match &wanted {
+            Wanted::Plain => stream,
+            Wanted::Tls(security) => tls::secure(exchange, stream, security, &options).await?,
+            Wanted::Refused(why) => return Err(tls::refuse(exchange, why.as_deref())),
+        };
+        slot.security = wanted.into_security();
         let is_kept = options.keeps && !worker.is_generic;
         Ok(Backend { stream, is_reused: false, slot, pool: is_kept.then_some(pool) })
     }
@@ -95,6 +105,8 @@ pub struct Options<'s> {
     pub module: &'s str,
     /// The number of its message that there is no connection.
     pub failed: u32,
+    /// The number of its message that the request could not be sent.
+    pub unsent: u32,
     /// An idle connection will do.
     pub may_reuse: bool,
     /// The connection may be kept afterwards.
@@ -279,12 +291,13 @@ pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
     if !worker.is_generic {
         return Ok(Place::of(worker));
     }
-    let default = worker.scheme.map_or(80, |scheme| scheme.default_port());
     let target = Target::parse(exchange.url);
     let target = target.map_err(|_| {
         let why = format!("URI cannot be parsed: {}", BStr::new(exchange.url));
         fault::answer::<Proxy>(exchange.request, 400, &why)
     })?;
+    let scheme = exchange.bound.server.workers.0.scheme(&target.scheme);
+    let default = scheme.map_or(80, |scheme| scheme.default_port());
     let port = target.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(default);
     Ok(Place { host: Cow::Owned(target.host), port })
 }

@@ -19,6 +19,7 @@ mod sections;
 mod setters;
 pub mod status;
 mod target;
+mod tls;
 pub mod via;
 pub mod worker;
 pub mod workers;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use rt::{Deadline, Detached, Handle, Inbox, Stream};
 use server::engine::Engine;
 
+use super::tls::Security;
 use super::workers::{State, Worker};
 
 /// The most requests that wait for connections to one worker.
@@ -24,14 +25,20 @@ const QUEUE_MAX: usize = 65_536;
 pub struct Slot {
     state: Arc<State>,
     max: u64,
+    /// The TLS of the connection in this place; `None` for a plain one.
+    pub(super) security: Option<Security>,
 }
 
 impl Slot {
+    fn new(state: &Arc<State>, max: u64) -> Slot {
+        Slot { state: state.clone(), max, security: None }
+    }
+
     /// Takes a place, if there are fewer than `max` connections.
     fn take(state: &Arc<State>, max: u64) -> Option<Slot> {
         let more = |open: u64| (open < max).then_some(open + 1);
         let taken = state.open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
-        taken.is_ok().then(|| Slot { state: state.clone(), max })
+        taken.is_ok().then(|| Slot::new(state, max))
     }
 }
 
@@ -40,7 +47,7 @@ impl Drop for Slot {
         let (state, max) = (&self.state, self.max);
         if let Some(waiter) = state.queue.next() {
             // The place is passed on.
-            return waiter.give(Given::Slot(Slot { state: state.clone(), max }));
+            return waiter.give(Given::Slot(Slot::new(state, max)));
         }
         state.open.fetch_sub(1, Ordering::SeqCst);
         // One may have joined since, and have seen no room.

@@ -34,6 +34,7 @@ const OPTIONS: Options<'static> = Options {
     name: "FCGI",
     module: <ProxyFcgi as Module>::FILE,
     failed: 1079,
+    unsent: 1075,
     may_reuse: false,
     keeps: false,
 };

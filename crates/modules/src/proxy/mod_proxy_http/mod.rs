@@ -27,16 +27,19 @@ impl Module for ProxyHttp {
     type Dir = ();
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
-        hooks.provider::<SchemeProvider>(GROUP, "http", &Http);
+        hooks.provider::<SchemeProvider>(GROUP, "http", &Http { port: 80 });
+        hooks.provider::<SchemeProvider>(GROUP, "https", &Http { port: 443 });
     }
 }
 
-/// `http:`
-struct Http;
+/// `http:` and `https:`
+struct Http {
+    port: u16,
+}
 
 impl Scheme for Http {
     fn default_port(&self) -> u16 {
-        80
+        self.port
     }
 
     fn canonical(&self, request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
