@@ -93,8 +93,8 @@ impl Response {
         #[rustfmt::skip]
         let Response {
             status, status_line, headers_out, err_headers_out, trailers_out, content_type,
-            content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry, filters,
-            allowed, chunked, no_cache, no_local_copy, keeps_origin,
+            content_encoding, content_languages, body, tunnel, mtime_us, bytes_sent, expiry,
+            filters, allowed, chunked, no_cache, no_local_copy, keeps_origin,
         } = self;
         for table in [headers_out, err_headers_out, trailers_out] {
             table.clear();

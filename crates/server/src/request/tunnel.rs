@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rt::Stream;
 
-/// What a connection becomes after CONNECT or `101 Switching Protocols` (RFC 9110 sections 9.3.6 and
-/// 15.2.2): bytes are copied both ways. It serves no further request.
+/// What a connection becomes after CONNECT or `101 Switching Protocols` (RFC 9110 sections 9.3.6
+/// and 15.2.2): bytes are copied both ways. It serves no further request.
 pub struct Tunnel {
     /// The head of the response, as it is sent.
     pub head: Vec<u8>,

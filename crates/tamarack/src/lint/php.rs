@@ -1,5 +1,5 @@
-//! Directives of mod_php. Without it they are errors, or, inside `<IfModule>`, nothing: PHP-FPM reads
-//! its settings elsewhere.
+//! Directives of mod_php. Without it they are errors, or, inside `<IfModule>`, nothing: PHP-FPM
+//! reads its settings elsewhere.
 
 use conf::word::first_word;
 use conf::{Sources, Span};

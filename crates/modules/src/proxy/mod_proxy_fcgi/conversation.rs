@@ -167,7 +167,7 @@ impl Conversation {
         }
     }
 
-    /// The next wait for the server begins anew: the client was waited for.
+    /// The next wait for the server begins again: the client was waited for.
     pub fn restart_wait(&mut self) {
         self.deadline = None;
     }
