@@ -8,7 +8,7 @@ use server::log::Level;
 
 /// Events that httpd writes as log lines even at startup, with time and process; it writes all
 /// others verbatim.
-const LOGGED: [(&str, &str, Level); 27] = [
+const LOGGED: [(&str, &str, Level); 29] = [
     ("AH00111", "core", Level::Warn),
     ("AH00113", "core", Level::Notice),
     ("AH00114", "core", Level::Warn),
@@ -32,6 +32,8 @@ const LOGGED: [(&str, &str, Level); 27] = [
     ("AH02799", "macro", Level::Warn),
     ("AH02800", "macro", Level::Warn),
     ("AH02802", "macro", Level::Warn),
+    ("AH01146", "proxy", Level::Warn),
+    ("AH01150", "proxy", Level::Warn),
     ("AH02803", "macro", Level::Warn),
     ("AH02805", "macro", Level::Warn),
     ("AH02989", "macro", Level::Warn),

@@ -20,6 +20,24 @@ pub(super) fn options<'r>(_: Bound<'r, HttpCore>, request: &'r mut Request) -> S
     Step::DONE
 }
 
+/// Responds to TRACE without a body in a handler (`ap_send_http_trace`).
+pub(crate) fn answer_trace(request: &mut Request) -> Verdict {
+    let enabled = request.host.core.trace_enable.or(Trace::On);
+    let refused = match enabled {
+        Trace::Off => Some((405, &b"TRACE denied by server configuration"[..])),
+        _ if !request.body_in.is_empty() => {
+            Some((413, &b"TRACE with a request body is not allowed"[..]))
+        }
+        _ => None,
+    };
+    if let Some((status, why)) = refused {
+        request.notes.set(b"error-notes", why);
+        return Verdict::Status(status);
+    }
+    echo(request, &[]);
+    Verdict::Ok
+}
+
 /// Most bytes of a TRACE body under `extended`.
 const TRACE_BODY_LIMIT: usize = 64 * 1024;
 

@@ -1,5 +1,5 @@
 //! Apache's `modules/http`.
 
 pub mod http_core;
-mod methods;
+pub(crate) mod methods;
 pub mod mod_mime;

@@ -11,19 +11,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("lbmethod_byrequests", ""),
     missing!("lbmethod_bytraffic", ""),
     missing!("lbmethod_heartbeat", "HeartbeatStorage"),
-    missing!(
-        "proxy",
-        "<Proxy <ProxyMatch BalancerGrowth BalancerInherit BalancerMember BalancerPersist \
-         NoProxy Proxy100Continue ProxyAddHeaders ProxyBadHeader ProxyBlock ProxyDomain \
-         ProxyErrorOverride ProxyIOBufferSize ProxyMaxForwards ProxyPass ProxyPassInherit \
-         ProxyPassInterpolateEnv ProxyPassMatch ProxyPassReverse ProxyPassReverseCookieDomain \
-         ProxyPassReverseCookiePath ProxyPreserveHost ProxyReceiveBufferSize ProxyRemote \
-         ProxyRemoteMatch ProxyRequests ProxySet ProxySourceAddress ProxyStatus ProxyTimeout \
-         ProxyVia"
-    )
-    .inert("ProxyStatus")
-    .satisfied(&[("ProxyRequests", "off"), ("ProxyVia", "off")])
-    .handlers("proxy-server"),
     missing!("proxy_ajp", ""),
     missing!("proxy_balancer", "").handlers("balancer-manager"),
     missing!("proxy_connect", "AllowCONNECT"),
@@ -42,7 +29,6 @@ pub(super) const FAMILY: &[Missing] = &[
     .inert("ProxyHTMLEvents ProxyHTMLLinks")
     .satisfied(&[("ProxyHTMLEnable", "off")])
     .filters(&[withholding("proxy-html")]),
-    missing!("proxy_http", ""),
     missing!("proxy_http2", ""),
     missing!("proxy_scgi", "ProxySCGIInternalRedirect ProxySCGISendfile"),
     missing!("proxy_uwsgi", ""),

@@ -96,6 +96,8 @@ pub struct HookDef {
     /// For [`Phase::Handler`]: whether it shows counters by virtual host, which are maintained only
     /// if some section uses such a handler (`SetHandler`).
     pub shows_host_counts: bool,
+    /// Whether `wants` depends on the server configuration alone.
+    pub by_server: bool,
     bind: Bind,
 }
 
@@ -127,6 +129,12 @@ impl HookDef {
     /// [`HookDef::shows_host_counts`].
     pub fn shows_host_counts(&mut self) -> &mut Self {
         self.shows_host_counts = true;
+        self
+    }
+
+    /// Declares that `wants` depends on the server configuration alone.
+    pub fn by_server(&mut self) -> &mut Self {
+        self.by_server = true;
         self
     }
 
@@ -228,6 +236,7 @@ impl<'t, M: Module> Hooks<'t, M> {
             pure: false,
             handler: None,
             shows_host_counts: false,
+            by_server: false,
             bind,
         });
         let last = hooks.len() - 1;

@@ -9,7 +9,7 @@ use conf::{Arg, Defines, Span};
 use rt::SharedCache;
 use wire::MethodRegistry;
 
-use crate::api::hooks::{DefinedProviders, Phase};
+use crate::api::hooks::{DefinedProviders, HookDef, Phase};
 use crate::config::build::Build;
 use crate::config::canonical::Identity;
 use crate::config::core::CoreServer;
@@ -135,7 +135,7 @@ pub struct Server {
     pub hosts: Vec<Arc<Host>>,
     /// The hosts by address and name.
     pub vhosts: VhostTable,
-    /// Whether any module has a hook in [`crate::api::hooks::Phase::PreTranslateName`].
+    /// Whether some request may have a hook in [`crate::api::hooks::Phase::PreTranslateName`].
     pub has_pre_translate: bool,
     /// Methods in addition to Apache's (`RegisterHttpMethod`).
     pub methods: MethodRegistry,
@@ -177,13 +177,18 @@ impl Server {
                 Arc::new(Host { dir_id, ..Host::from_draft(draft, id, identity, build) })
             })
             .collect();
+        let may_run = |hook: &HookDef| {
+            let wanted = |host: &Arc<Host>| hook.bind(&host.server, &host.dir).is_some();
+            !hook.by_server || hosts.iter().any(wanted)
+        };
+        let has_pre_translate = registry.hooks.phase(Phase::PreTranslateName).iter().any(may_run);
         Server {
             contents: Contents::default(),
             files: Arc::default(),
             shared_responses: OnceLock::new(),
             section_ids: fresh_id(),
             vhosts: VhostTable::new(&hosts),
-            has_pre_translate: !registry.hooks.phase(Phase::PreTranslateName).is_empty(),
+            has_pre_translate,
             registry,
             defines: build.defines.clone(),
             macros: build.macros.clone(),

@@ -100,16 +100,19 @@ async fn name(request: &mut Request) -> Verdict {
     }
     let early = !request.plan.phase(Phase::PreTranslateName).is_empty()
         || request.engine.server.has_pre_translate;
+    // `Done`: the path stays as the client sent it.
+    let mut translated = false;
     if early {
         if let Err(status) = locate(request).await {
             return Verdict::Status(status);
         }
-        match run_first(request, Phase::PreTranslateName).await {
-            Verdict::Ok | Verdict::Declined => walk::back_to_host(request),
-            decided => return decided,
-        }
+        translated = match run_first(request, Phase::PreTranslateName).await {
+            Verdict::Status(status) => return Verdict::Status(status),
+            verdict => verdict == Verdict::Done,
+        };
+        walk::back_to_host(request);
     }
-    if let Err(status) = request_uri::unescape(request) {
+    if !translated && let Err(status) = request_uri::unescape(request) {
         return Verdict::Status(status);
     }
     if let Err(status) = locate(request).await {

@@ -6,10 +6,14 @@ use wire::uri::{Normalize, Slashes, normalize_path, unescape_path};
 
 use crate::config::core::EncodedSlashes;
 use crate::log::Level;
-use crate::request::Request;
+use crate::request::{Proxied, Request};
 
 /// Normalises the escaped path (`ap_normalize_path`): dot segments, double slashes.
 pub fn normalize(request: &mut Request) -> Result<(), u16> {
+    if request.resource.proxied == Proxied::Forward {
+        // The path is a whole URL.
+        return Ok(());
+    }
     let merge_slashes = request.host.core.merge_slashes.or(true);
     if normalize_path(&mut request.resource.uri, Normalize::request(merge_slashes)) {
         return Ok(());

@@ -157,7 +157,8 @@ impl Request {
         }
         head.check_expect()?;
         self.check_tls().map_err(Unhosted::Misdirected)?;
-        if head.has_known_scheme() {
+        if head.has_known_scheme() || self.engine.server.registry.hooks.forwards(&self.host.server)
+        {
             return Ok(());
         }
         Err(Unhosted::Invalid(Box::new(HeadError {

@@ -1,6 +1,8 @@
 //! The target of a request, and what it was translated to.
 
-use super::{FileInfo, PathInfoUse};
+use std::borrow::Cow;
+
+use super::{FileInfo, PathInfoUse, Request};
 
 /// Whether another server responds (`proxyreq`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,5 +49,16 @@ impl Resource {
         }
         (*args, *used_path_info, *proxied) = (None, PathInfoUse::Default, Proxied::No);
         *file = FileInfo::default();
+    }
+}
+
+impl Request {
+    /// Makes the request one that another server responds to, at `url`. Its response is never
+    /// reused.
+    pub fn proxy(&mut self, proxied: Proxied, url: &[u8]) {
+        self.resource.proxied = proxied;
+        self.resource.filename = [b"proxy:", url].concat();
+        self.handler = Some(Cow::Borrowed(b"proxy-server"));
+        self.depends.pure = false;
     }
 }

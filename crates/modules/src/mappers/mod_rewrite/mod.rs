@@ -42,6 +42,7 @@ use settings::{Directory, Settings};
 
 pub use map::companions;
 pub(super) use of_directory::HANDLER;
+pub(crate) use url::is_own as is_own_host;
 
 /// `mod_rewrite.c`
 pub struct Rewrite;

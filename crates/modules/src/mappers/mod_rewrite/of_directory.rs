@@ -112,7 +112,7 @@ fn finish(
         return Verdict::Status(403);
     }
     if pass.request.resource.filename.starts_with(b"proxy:") {
-        return Verdict::Status(redirect::without_proxy(pass.request, 10160));
+        return redirect::proxy(&mut pass, unescaped, 10160);
     }
     if is_redirect {
         replace_in_url(&mut pass, directory);

@@ -117,7 +117,7 @@ fn finish(mut pass: Pass<'_>, outcome: Outcome, own_args: Option<&[u8]>) -> Verd
         return Verdict::Status(403);
     }
     if pass.request.resource.filename.starts_with(b"proxy:") {
-        return Verdict::Status(redirect::without_proxy(pass.request, 669));
+        return redirect::proxy(&mut pass, unescaped, 669);
     }
     if is_redirect {
         return redirect::answer(&mut pass, unescaped, own_args);

@@ -3,12 +3,13 @@
 use bstr::BStr;
 use server::hooks::Verdict;
 use server::log::Level;
-use server::request::Request;
+use server::request::{Proxied, Request};
 use server::variant_key::Inputs;
 
 use super::Rewrite;
 use super::pass::Pass;
 use super::url;
+use crate::proxy::mod_proxy::translate;
 
 /// Redirects the client to the request's file name, which is a URL. The query is escaped as well,
 /// unless it came with the request.
@@ -66,8 +67,43 @@ pub(super) fn has_unsafe_query(request: &Request, number: u32) -> bool {
     found
 }
 
-/// The status of a proxy request, which is not supported.
-pub(super) fn without_proxy(request: &Request, number: u32) -> u16 {
+/// Makes the request one for another server, whose URL is its file name after `proxy:`, if a proxy
+/// is loaded; logs under `number` if there is none.
+pub(super) fn proxy(pass: &mut Pass<'_>, unescaped: bool, number: u32) -> Verdict {
+    let request = &mut *pass.request;
+    if !request.engine.server.registry.is_active("mod_proxy.c") {
+        return Verdict::Status(without_proxy(request, number));
+    }
+    if unescaped {
+        request.notes.set(translate::NOT_CANONICAL, b"1");
+    }
+    let mut filename = std::mem::take(&mut request.resource.filename);
+    // In a directory the path's rest is already part of the URL.
+    if pass.scope.directory.is_none() {
+        filename.extend_from_slice(&request.resource.path_info);
+    }
+    let proxied = match request.resource.proxied {
+        Proxied::No => Proxied::Reverse,
+        known => known,
+    };
+    // Otherwise the scheme adds the query.
+    if (unescaped || proxied == Proxied::Forward)
+        && let Some(args) = request.query()
+    {
+        filename.push(b'?');
+        filename.extend_from_slice(args);
+    }
+    request.proxy(proxied, filename.get(PREFIX.len()..).unwrap_or_default());
+    let shown = BStr::new(&pass.request.resource.filename);
+    pass.line(Level::Trace1, format_args!("go-ahead with proxy request {shown} [OK]"));
+    Verdict::Ok
+}
+
+/// The beginning of a proxy request's file name.
+const PREFIX: &[u8] = b"proxy:";
+
+/// The status of a proxy request without a proxy.
+fn without_proxy(request: &Request, number: u32) -> u16 {
     let target = BStr::new(&request.resource.filename);
     request.log::<Rewrite>(
         Level::Error,

@@ -104,7 +104,7 @@ pub(super) fn own_path(request: &Request, url: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether a name and port are those of the request's host (`ap_matches_request_vhost`).
-fn is_own(request: &Request, name: &[u8], port: u16) -> bool {
+pub(crate) fn is_own(request: &Request, name: &[u8], port: u16) -> bool {
     let host = &request.host;
     let of_address = host.addresses.iter().any(|arg| {
         let text = arg.text.as_slice();

@@ -45,6 +45,7 @@ pub(super) fn workers(build: &mut Build) {
         workers.reverse = Some(reverse.clone());
         workers.forward = settings.requests.or(false).then(|| maker.generic("proxy:forward"));
         workers.schemes.clone_from(&maker.schemes);
+        workers.run_dir.clone_from(&maker.run_dir);
         settings.workers = Own(Arc::new(workers));
     });
 }

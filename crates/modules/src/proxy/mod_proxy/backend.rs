@@ -204,7 +204,7 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
         receive_buffer: bytes.filter(|bytes| *bytes > 0),
     };
     let timeout = parameters.connection_timeout.unwrap_or_else(|| exchange.timeout());
-    let opened = match &worker.target.socket {
+    let opened = match exchange.socket {
         Some(path) => {
             let remote = Remote::Unix(socket_path(exchange.request, path));
             let end = exchange.request.engine.handle.deadline(timeout);
@@ -230,7 +230,7 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
         ConnectError::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => Errno::TIMEDOUT,
         ConnectError::Io(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
     };
-    match &worker.target.socket {
+    match exchange.socket {
         Some(path) => {
             let path = socket_path(exchange.request, path);
             let path = path.display();

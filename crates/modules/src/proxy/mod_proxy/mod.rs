@@ -2,24 +2,31 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy.html>
 
+mod alias;
 mod assemble;
 pub mod backend;
 pub mod balancer;
+pub mod block;
 pub mod busy;
 mod define;
+mod detect;
 pub mod fault;
+mod forward;
 mod interpolate;
 mod mapping;
 pub mod outgoing;
 pub mod pool;
+pub mod remote;
 pub mod reverse;
 mod rows;
 pub mod scheme;
 mod sections;
 mod setters;
 pub mod status;
+mod storage;
 mod target;
 mod tls;
+pub mod translate;
 pub mod via;
 pub mod worker;
 pub mod workers;
@@ -30,13 +37,14 @@ use std::time::Duration;
 
 use pcre::Regex;
 use server::directive::Row;
-use server::hooks::Hooks;
+use server::hooks::{Hooks, Phase, Rank};
 use server::merge::{Append, Own, Setting};
 use server::module::Module;
 use server::section::Section;
 
 pub use define::Definitions;
 pub use mapping::{From, Mapping, PathForm};
+pub use remote::{Blocked, Direct};
 pub use target::Target;
 use workers::Workers;
 
@@ -139,14 +147,16 @@ server::config! {
         pub definitions: Own<Definitions>,
         /// The workers of the host, its main server's included.
         pub workers: Own<Arc<Workers>>,
+        /// Whether a mapping is compared with the path as sent.
+        pub has_encoded: Setting<bool>,
         /// Whether any request may be proxied.
         pub may_proxy: Own<bool>,
         /// `ProxyRemote`, `ProxyRemoteMatch`
         pub remotes: Append<RemoteProxy>,
         /// `NoProxy`
-        pub direct: Append<Vec<u8>>,
+        pub direct: Append<Direct>,
         /// `ProxyBlock`
-        pub blocked: Append<Vec<u8>>,
+        pub blocked: Append<Blocked>,
         /// `ProxyRequests`
         pub requests: Setting<bool>,
         /// `ProxyVia`
@@ -210,7 +220,25 @@ impl Module for Proxy {
     const DIRECTIVES: &'static [Row<Proxy>] = rows::ROWS;
 
     fn hooks(hooks: &mut Hooks<'_, Self>) {
+        use storage::may_proxy;
         hooks.directives_read(assemble::note_use);
         hooks.post_config(assemble::workers);
+        hooks.forwards(|settings| settings.requests.or(false));
+        hooks.names_handlers(&["proxy-server", "proxy:"]);
+        hooks.on(Phase::PostReadRequest, Rank::FIRST, detect::forwards, detect::detect).pure();
+        hooks
+            .on(Phase::PreTranslateName, Rank::MIDDLE, translate::maps_encoded, translate::before)
+            .by_server()
+            .pure();
+        hooks
+            .on(Phase::TranslateName, Rank::FIRST, translate::maps, translate::translate)
+            .after(&["mod_rewrite.c"])
+            .pure();
+        hooks.on(Phase::MapToStorage, Rank::FIRST, may_proxy, storage::map_to_storage).pure();
+        hooks
+            .on(Phase::Fixups, Rank::FIRST, may_proxy, storage::fixup)
+            .before(&["mod_rewrite.c"])
+            .pure();
+        hooks.on(Phase::Handler, Rank::FIRST, may_proxy, forward::handle).pure();
     }
 }

@@ -1,11 +1,11 @@
 //! The directives.
 
 use server::context::{Override, Places};
-use server::directive::{Row, Set, Takes};
+use server::directive::{Row, Set, State, Takes};
 
 use super::setters::{
-    Here, bad_header, cookie, domain, error_override, growth, io_buffer, max_forwards, pass,
-    pass_reverse, proxy_timeout, receive_buffer, remote, shown, source, via,
+    Here, bad_header, block, cookie, direct, domain, error_override, growth, io_buffer,
+    max_forwards, pass, pass_reverse, proxy_timeout, receive_buffer, remote, shown, source, via,
 };
 use super::{Proxy, sections};
 
@@ -34,6 +34,8 @@ const fn reverse(
     Row::new(name, takes, syntax, doc).standing(Places::NOT_HTACCESS, Override::NONE)
 }
 
+const NO_MANAGER: State = State::Accepted("there is no balancer manager yet");
+
 pub(super) const ROWS: &[Row<Proxy>] = &[
     Row::new(
         "Proxy",
@@ -54,7 +56,8 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         "[balancerurl] url [key=value [key=value ...]]",
         "Adds a server to a balancer.",
     )
-    .standing(Places::NOT_HTACCESS, Override::NONE),
+    .standing(Places::NOT_HTACCESS, Override::NONE)
+    .state(State::Partial("requests for balancers are a 500 so far")),
     Row::new(
         "ProxySet",
         Takes::Some { least: 0, most: usize::MAX, set: sections::set },
@@ -143,7 +146,8 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         },
         "Keeps changes by the balancer manager over restarts.",
     )
-    .default("Off"),
+    .default("Off")
+    .state(NO_MANAGER),
     of_dir(
         "ProxyPreserveHost",
         |cx, on| {
@@ -196,7 +200,8 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
     )
     .default("IsError"),
     Row::new("ProxyStatus", Takes::One(shown), "Off|On|Full", "Whether mod_status shows workers.")
-        .default("Off"),
+        .default("Off")
+        .state(State::Accepted("mod_status does not show workers yet")),
     Row::new(
         "ProxyErrorOverride",
         Takes::Some { least: 1, most: usize::MAX, set: error_override },
@@ -233,7 +238,8 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         "#",
         "How many members may be added to each balancer.",
     )
-    .default("5"),
+    .default("5")
+    .state(NO_MANAGER),
     Row::new(
         "ProxyRemote",
         Takes::Some { least: 2, most: 3, set: |cx, args| remote(cx, args, false) },
@@ -248,19 +254,13 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
     ),
     Row::new(
         "ProxyBlock",
-        Takes::Each(|cx, word| {
-            cx.server().blocked.push(word.text.to_vec());
-            Ok(())
-        }),
+        Takes::Each(block),
         "*|word|host|domain [word|host|domain] ...",
         "Hosts for which requests are refused.",
     ),
     Row::new(
         "NoProxy",
-        Takes::Each(|cx, word| {
-            cx.server().direct.push(word.text.to_vec());
-            Ok(())
-        }),
+        Takes::Each(direct),
         "host [host] ...",
         "Hosts that are reached without the remote proxy.",
     ),

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use server::hooks::{Bound, Verdict};
 use server::request::Request;
 
-use super::Proxy;
 use super::workers::Worker;
+use super::{Proxy, RemoteProxy};
 
 /// The group of the providers that are schemes, by their names: `http`, `fcgi`.
 pub const GROUP: &str = "proxy_scheme";
@@ -42,4 +42,8 @@ pub struct Exchange<'r> {
     pub worker: &'r Worker,
     /// The canonical URL, which begins with the scheme.
     pub url: &'r [u8],
+    /// The path of the UNIX socket to connect to: the worker's, or the one that the request names.
+    pub socket: Option<&'r [u8]>,
+    /// The proxy to go through, instead of connecting to the worker.
+    pub remote: Option<&'r RemoteProxy>,
 }

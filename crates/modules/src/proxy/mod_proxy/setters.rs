@@ -1,13 +1,18 @@
 //! What the directives set.
 
+use std::net::{IpAddr, ToSocketAddrs};
+
 use conf::Arg;
 use conf::values::{Unit, timeout};
 use server::directive::{Cx, Fault, Set};
 use server::within::Within;
 
-use super::define;
 use super::target::{host_and_port, split_at_text, without_socket};
-use super::{BadHeader, ErrorOverride, From, Mapping, Proxy, RemoteProxy, Reverse, Shown, Via};
+use super::{
+    BadHeader, Blocked, Direct, ErrorOverride, From, Mapping, PathForm, Proxy, RemoteProxy,
+    Reverse, Shown, Via,
+};
+use super::{define, remote};
 use crate::atoi::atoi;
 
 pub(super) type Here<'a, 't> = Cx<'a, 't, Proxy>;
@@ -44,6 +49,9 @@ pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
         })?);
     }
     let is_pattern = mapping.is_pattern();
+    if mapping.form != PathForm::Decoded {
+        cx.server().has_encoded.set(true);
+    }
     match section {
         Some(_) => cx.dir().mapping.set(mapping),
         None => cx.server().mappings.push(mapping),
@@ -134,13 +142,34 @@ fn microseconds(text: &[u8]) -> Option<std::time::Duration> {
 }
 
 pub(super) fn source(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    use std::net::ToSocketAddrs;
-    // A name is looked up at once, as in Apache.
-    let text = std::str::from_utf8(&arg.text).ok();
-    let address = text.and_then(|text| (text, 0).to_socket_addrs().ok()?.next());
+    let address = looked_up(&arg.text).first().copied();
     let text = "ProxySourceAddress invalid value";
-    let address = address.ok_or_else(|| Fault::new(text).at(arg))?;
-    cx.server().source.set(address.ip());
+    cx.server().source.set(address.ok_or_else(|| Fault::new(text).at(arg))?);
+    Ok(())
+}
+
+/// The addresses of a name, which is looked up at once, as in Apache.
+fn looked_up(name: &[u8]) -> Vec<IpAddr> {
+    let name = std::str::from_utf8(name).ok();
+    let found = name.and_then(|name| (name, 0).to_socket_addrs().ok());
+    found.into_iter().flatten().map(|address| address.ip()).collect()
+}
+
+pub(super) fn block(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let blocked = &mut cx.server().blocked;
+    if !blocked.iter().any(|one| one.word.eq_ignore_ascii_case(&arg.text)) {
+        let addresses = looked_up(&arg.text);
+        blocked.push(Blocked { word: arg.text.to_vec(), addresses });
+    }
+    Ok(())
+}
+
+pub(super) fn direct(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
+    let direct = Direct::parse(&arg.text, |name| !looked_up(name.as_bytes()).is_empty());
+    for remark in remote::remarks(&arg.text) {
+        cx.warn(remark);
+    }
+    cx.server().direct.push(direct);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The workers of a configuration: each a backend with its parameters and its state.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 
@@ -77,6 +78,8 @@ pub struct Workers {
     pub forward: Option<Arc<Worker>>,
     /// The schemes that loaded modules handle, by their names.
     pub schemes: Vec<(&'static str, SchemeProvider)>,
+    /// The base of relative names of UNIX sockets.
+    pub run_dir: PathBuf,
 }
 
 /// Which workers are looked for, by how they were defined.

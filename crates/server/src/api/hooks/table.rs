@@ -23,6 +23,9 @@ use crate::request::read_policy::ReadPolicy;
 /// Asks a module's configuration what to log of the traffic.
 pub(super) type AskDump = Box<dyn Fn(&Slots) -> Dump + Send + Sync>;
 
+/// Asks a module's configuration.
+pub(super) type AskServer = Box<dyn Fn(&Slots) -> bool + Send + Sync>;
+
 /// The hooks, providers and filters of the active modules.
 #[derive(Default)]
 pub struct HookTable {
@@ -44,6 +47,9 @@ pub struct HookTable {
     pub(crate) log_id: Option<fn(&Request) -> Vec<u8>>,
     pub(super) read_policy: Option<Box<dyn Fn(&Slots) -> ReadPolicy + Send + Sync>>,
     pub(super) dump: Option<(&'static str, AskDump)>,
+    pub(super) forwards: Option<AskServer>,
+    /// Names of handlers besides those of hooks; one that ends in `:` is a prefix.
+    pub(super) handler_names: Vec<&'static str>,
     pub(super) directives_read: Vec<DirectivesRead>,
     pub(super) startup: Vec<(Startup, &'static str)>,
     pub(super) satisfy: Option<Box<dyn Fn(&Slots) -> MethodSet + Send + Sync>>,
@@ -85,7 +91,17 @@ impl HookTable {
     /// Whether an active module has a handler of this name.
     pub fn provides_handler(&self, name: &[u8]) -> bool {
         let is_named = |hook: &HookDef| hook.handler.is_some_and(|own| own.as_bytes() == name);
+        let fits = |own: &str| match own.ends_with(':') {
+            true => name.starts_with(own.as_bytes()),
+            false => name == own.as_bytes(),
+        };
         self.phase(Phase::Handler).iter().any(is_named)
+            || self.handler_names.iter().any(|own| fits(own))
+    }
+
+    /// Whether a host forwards requests for URLs of any scheme.
+    pub fn forwards(&self, server: &Slots) -> bool {
+        self.forwards.as_ref().is_some_and(|ask| ask(server))
     }
 
     /// The filter of this name; names are case-insensitive.

@@ -8,6 +8,7 @@ mod directory;
 mod gathered;
 mod htaccess;
 mod ifs;
+mod proxied;
 mod symlink;
 
 pub(in crate::phases) use directory::MatchedSections;
@@ -17,6 +18,7 @@ pub use htaccess::{
     read_wanted, wants_to_read,
 };
 pub use ifs::{IfWalks, ifs, repeat as repeat_ifs};
+pub use proxied::proxied;
 
 use std::rc::Rc;
 

@@ -1,0 +1,47 @@
+//! ProxyBlock: hosts for which requests are refused.
+//!
+//! Source: `ap_proxy_checkproxyblock2` (proxy_util.c).
+
+use std::net::IpAddr;
+
+use server::hooks::Bound;
+use server::log::Level;
+use server::request::Request;
+
+use super::{Proxy, fault};
+
+/// Refuses a connection to a host, by its name or by its addresses; these are not known if a remote
+/// proxy looks them up.
+///
+/// # Errors
+/// The status that ends the request.
+pub fn check(
+    request: &mut Request,
+    proxy: Bound<'_, Proxy>,
+    host: &[u8],
+    addresses: &[IpAddr],
+) -> Result<(), u16> {
+    for blocked in proxy.server.blocked.iter() {
+        let word = blocked.word.as_slice();
+        let is_in_name = word.first() == Some(&b'*')
+            || !word.is_empty() && host.windows(word.len()).any(|window| window == word);
+        let same = blocked.addresses.iter().find(|address| addresses.contains(address));
+        let shown = bstr::BStr::new(host);
+        match (is_in_name, same) {
+            (true, _) => {
+                let word = bstr::BStr::new(word);
+                let why =
+                    format_args!("connect to remote machine {shown} blocked: name {word} matched");
+                request.log::<Proxy>(Level::Warn, 916, why);
+            }
+            (false, Some(address)) => {
+                let why =
+                    format_args!("connect to remote machine {shown} blocked: IP {address} matched");
+                request.log::<Proxy>(Level::Warn, 917, why);
+            }
+            (false, None) => continue,
+        }
+        return Err(fault::answer::<Proxy>(request, 403, "Connect to remote machine blocked"));
+    }
+    Ok(())
+}

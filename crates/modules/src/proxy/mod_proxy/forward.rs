@@ -1,0 +1,214 @@
+//! The handler: chooses the worker of a request, and lets its scheme forward it.
+//!
+//! Source: `proxy_handler` (mod_proxy.c).
+
+use std::borrow::Cow;
+
+use server::core::Trace;
+use server::hooks::{Bound, Step, Verdict};
+use server::log::Level;
+use server::request::{Proxied, Request};
+use wire::method::Method;
+
+use super::scheme::Exchange;
+use super::storage::{self, PREFIX, Socket};
+use super::target::split_at_text;
+use super::{Proxy, fault, remote};
+use crate::http::methods;
+
+/// The variable by which schemes keep no connection open.
+const NO_KEEP_ALIVE: &[u8] = b"proxy-nokeepalive";
+
+/// The handler of proxied requests, and of those whose handler begins with `proxy:`.
+pub(super) fn handle<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request) -> Step<'r> {
+    if request.resource.proxied == Proxied::No {
+        let Some(handler) = named(request) else { return Step::DECLINED };
+        request.resource.proxied = Proxied::Reverse;
+        let file = std::mem::take(&mut request.resource.filename);
+        request.resource.filename = [&handler[..], &file].concat();
+        if let Err(status) = storage::canonical(proxy, proxy.dir, request) {
+            return Step::status(status);
+        }
+    } else if !request.resource.filename.starts_with(PREFIX) {
+        return Step::DECLINED;
+    }
+    request.depends.pure = false;
+    match prepare(proxy, request) {
+        Some(verdict) => Step::Ready(verdict),
+        None => Step::Pending(Box::pin(forward(proxy, request))),
+    }
+}
+
+/// The handler's name if it begins with `proxy:`, for a file that does not.
+fn named(request: &Request) -> Option<Cow<'static, [u8]>> {
+    let handler = request.handler.as_ref().filter(|name| name.starts_with(PREFIX))?;
+    (!request.resource.filename.starts_with(PREFIX)).then(|| handler.clone())
+}
+
+/// What is decided before a worker is chosen: Max-Forwards, TRACE, ProxyDomain.
+fn prepare(proxy: Bound<'_, Proxy>, request: &mut Request) -> Option<Verdict> {
+    if let Err(verdict) = count_down(proxy, request) {
+        return Some(verdict);
+    }
+    if request.head.method == Method::TRACE
+        && let Some(verdict) = refuse_trace(request)
+    {
+        return Some(verdict);
+    }
+    if !request.resource.filename.get(PREFIX.len()..).is_some_and(|url| url.contains(&b':')) {
+        let file = bstr::BStr::new(&request.resource.filename);
+        request.log::<Proxy>(Level::Debug, 1141, format_args!("proxy_handler no URL in {file}"));
+        return Some(Verdict::Status(400));
+    }
+    let domain = proxy.server.domain.get()?;
+    add_domain(request, domain).then_some(Verdict::Status(301))
+}
+
+/// Counts Max-Forwards down. At zero this server responds to TRACE and OPTIONS itself.
+fn count_down(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), Verdict> {
+    let Some(text) = request.head.headers_in.get(b"Max-Forwards") else {
+        let most = proxy.server.max_forwards.or(-1);
+        if most >= 0 {
+            request.head.headers_in.set(b"Max-Forwards", most.to_string().as_bytes());
+        }
+        return Ok(());
+    };
+    let number = std::str::from_utf8(text).ok();
+    let number = number.and_then(|text| text.trim_ascii_start().parse::<i64>().ok());
+    let left = match number.filter(|number| (0..i64::MAX).contains(number)) {
+        Some(left) => left,
+        None if text.is_empty() => 0,
+        None => {
+            let shown = bstr::BStr::new(text);
+            let why = format_args!("Max-Forwards value '{shown}' could not be parsed");
+            request.log::<Proxy>(Level::Warn, 10188, why);
+            let why = "Max-Forwards request header could not be parsed";
+            return Err(failed(request, why));
+        }
+    };
+    if left > 0 {
+        request.head.headers_in.set(b"Max-Forwards", (left - 1).to_string().as_bytes());
+        return Ok(());
+    }
+    request.resource.proxied = Proxied::No;
+    match request.head.method {
+        Method::TRACE => Err(methods::answer_trace(request)),
+        Method::OPTIONS => {
+            let allow = request.allow();
+            request.response.headers_out.set(b"Allow", &allow);
+            Err(Verdict::Done)
+        }
+        _ => {
+            request.resource.proxied = Proxied::Reverse;
+            Err(failed(request, "Max-Forwards has reached zero - proxy loop?"))
+        }
+    }
+}
+
+fn failed(request: &mut Request, why: &str) -> Verdict {
+    Verdict::Status(fault::answer::<Proxy>(request, 400, why))
+}
+
+/// `TraceEnable`
+fn refuse_trace(request: &mut Request) -> Option<Verdict> {
+    let enabled = request.host.core.trace_enable.or(Trace::On);
+    let (number, status, why) = match enabled {
+        Trace::Off => (1139, 405, "TRACE forbidden by server configuration"),
+        Trace::On if !request.body_in.is_empty() => {
+            (1140, 413, "TRACE with request body is not allowed")
+        }
+        _ => return None,
+    };
+    request.notes.set(b"error-notes", why.as_bytes());
+    request.notes.set(b"verbose-error-to", b"*");
+    request.log::<Proxy>(Level::Error, number, format_args!("{why}"));
+    Some(Verdict::Status(status))
+}
+
+/// Redirects a GET for a URL whose host has no domain (`proxy_needsdomain`).
+fn add_domain(request: &mut Request, domain: &[u8]) -> bool {
+    if request.head.method != Method::GET {
+        return false;
+    }
+    let target = request.head.unparsed_uri.clone();
+    let Some((scheme, rest)) = split_at_text(&target, b"://") else { return false };
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    let (authority, path) = rest.split_at(end.unwrap_or(rest.len()));
+    let user = authority.iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
+    let (user, place) = authority.split_at(user);
+    let end = place.iter().position(|byte| *byte == b':').unwrap_or(place.len());
+    let (host, port) = place.split_at(end);
+    let is_whole = host.is_empty() || host.iter().any(|byte| matches!(byte, b'.' | b'['));
+    if is_whole || host.eq_ignore_ascii_case(b"localhost") {
+        return false;
+    }
+    let url = [scheme, b"://", user, host, domain, port, path].concat();
+    let shown = bstr::BStr::new(&url);
+    let uri = bstr::BStr::new(&request.resource.uri);
+    let referer = request.head.headers_in.get(b"Referer").map(bstr::BStr::new);
+    let from = referer.map(|referer| format!(" from {referer}")).unwrap_or_default();
+    let line = format_args!("Domain missing: {uri} sent to {shown}{from}");
+    request.log::<Proxy>(Level::Info, 1138, line);
+    request.response.headers_out.set(b"Location", &url);
+    true
+}
+
+/// Forwards the request through remote proxies, then directly.
+async fn forward(proxy: Bound<'_, Proxy>, request: &mut Request) -> Verdict {
+    let filename = request.resource.filename.clone();
+    let url = filename.get(PREFIX.len()..).unwrap_or_default();
+    let workers = &proxy.server.workers.0;
+    let Some(worker) = workers.of_request(request.resource.proxied, url).cloned() else {
+        return Verdict::Status(500);
+    };
+    if worker.is_generic {
+        request.env.set(NO_KEEP_ALIVE, b"1");
+    }
+    let name = split_at_text(url, b":").map_or(url, |(name, _)| name).to_vec();
+    let shown = bstr::BStr::new(&name);
+    let scheme = worker.scheme.or_else(|| workers.scheme(&name));
+    let Some(scheme) = scheme else {
+        let uri = bstr::BStr::new(&request.resource.uri);
+        let why = format_args!(
+            "No protocol handler was valid for the URL {uri} (scheme '{shown}'). If you are using \
+             a DSO version of mod_proxy, make sure the proxy submodules are included in the \
+             configuration using LoadModule."
+        );
+        request.log::<Proxy>(Level::Warn, 1144, why);
+        return Verdict::Status(500);
+    };
+    let socket = match &worker.target.socket {
+        Some(path) => Some(path.clone()),
+        None => request.kept::<Socket>().map(|Socket(path)| path.clone()),
+    };
+    let is_direct = remote::is_direct(request, proxy.server);
+    let remotes = proxy.server.remotes.iter().filter(|_| !is_direct);
+    for remote in remotes.filter(|remote| remote.handles(url)) {
+        let line = "Trying to run scheme_handler against proxy";
+        request.log::<Proxy>(Level::Debug, 1142, format_args!("{line}"));
+        let exchange = Exchange {
+            request: &mut *request,
+            bound: proxy,
+            worker: &worker,
+            url,
+            socket: socket.as_deref(),
+            remote: Some(remote),
+        };
+        let verdict = scheme.serve(exchange).await;
+        if verdict != Verdict::Status(502) && verdict != Verdict::Declined || has_body(request) {
+            return verdict;
+        }
+    }
+    let line = format_args!("Running scheme {shown} handler (attempt 0)");
+    request.log::<Proxy>(Level::Debug, 1143, line);
+    let socket = socket.as_deref();
+    let exchange = Exchange { request, bound: proxy, worker: &worker, url, socket, remote: None };
+    scheme.serve(exchange).await
+}
+
+/// Whether a body came with the request: a remote proxy may have got parts of it.
+fn has_body(request: &Request) -> bool {
+    let fields = &request.head.headers_in;
+    let has_length = fields.get(b"Content-Length").is_some_and(|length| length != b"0");
+    has_length || fields.contains(b"Transfer-Encoding")
+}

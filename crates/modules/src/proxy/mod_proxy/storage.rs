@@ -1,0 +1,102 @@
+//! The sections that apply to a proxied request, and its URL in canonical form.
+//!
+//! Source: `proxy_map_location`, `proxy_walk`, `proxy_fixup`, `ap_proxy_fixup_uds_filename`.
+
+use std::os::unix::ffi::OsStrExt;
+
+use server::hooks::{Bound, Step, Verdict};
+use server::log::Level;
+use server::matching;
+use server::request::{Proxied, Request};
+use server::walk;
+
+use super::target::split_at_text;
+use super::{Directory, Proxy, reverse};
+
+/// The beginning of the file name of a proxied request.
+pub const PREFIX: &[u8] = b"proxy:";
+
+/// The UNIX socket that the URL of a request names.
+pub(super) struct Socket(pub Vec<u8>);
+
+/// Whether any request may be proxied.
+pub(super) fn may_proxy(proxy: Bound<'_, Proxy>) -> bool {
+    proxy.server.may_proxy.0
+}
+
+/// The hook of `map_to_storage`: walks `<Proxy>` sections. TRACE is left to the handler.
+pub(super) fn map_to_storage<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request) -> Step<'r> {
+    if url(request).is_none() {
+        return Step::DECLINED;
+    }
+    matching::settle(request, move |request| {
+        walk::proxied(request, &proxy.server.sections, PREFIX.len())?;
+        Ok(Verdict::Ok)
+    })
+}
+
+/// The URL of a proxied request.
+fn url(request: &Request) -> Option<&[u8]> {
+    if request.resource.proxied == Proxied::No {
+        return None;
+    }
+    request.resource.filename.strip_prefix(PREFIX)
+}
+
+/// The hook of `fixups`: the scheme makes the URL canonical.
+pub(super) fn fixup<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request) -> Step<'r> {
+    if url(request).is_none() {
+        return Step::DECLINED;
+    }
+    Step::Ready(match canonical(proxy, proxy.dir, request) {
+        Ok(true) => Verdict::Ok,
+        Ok(false) => Verdict::Declined,
+        Err(status) => Verdict::Status(status),
+    })
+}
+
+/// Makes the URL canonical. Returns false if no module handles its scheme.
+///
+/// # Errors
+/// The status that ends the request.
+pub(super) fn canonical(
+    proxy: Bound<'_, Proxy>,
+    dir: &Directory,
+    request: &mut Request,
+) -> Result<bool, u16> {
+    take_socket(proxy, request)?;
+    reverse::prepare(request, dir);
+    let Some(url) = url(request).map(<[u8]>::to_vec) else { return Ok(false) };
+    let scheme = split_at_text(&url, b":").map(|(scheme, _)| scheme);
+    let Some(scheme) = scheme.and_then(|scheme| proxy.server.workers.0.scheme(scheme)) else {
+        return Ok(false);
+    };
+    let url = scheme.canonical(request, &url)?;
+    if !url.contains(&b':') || url.first() == Some(&b':') {
+        return Err(400);
+    }
+    request.resource.filename = [PREFIX, &url].concat();
+    Ok(true)
+}
+
+/// Takes the UNIX socket out of the URL.
+fn take_socket(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), u16> {
+    if request.resource.proxied == Proxied::Forward {
+        return Ok(());
+    }
+    let Some(url) = url(request) else { return Ok(()) };
+    let is_unix = url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:"));
+    let rest = url.get(5..).unwrap_or_default();
+    let Some((path, rest)) = split_at_text(rest, b"|").filter(|_| is_unix) else { return Ok(()) };
+    if path.is_empty() || path.starts_with(b"//") {
+        let file = bstr::BStr::new(&request.resource.filename);
+        let why = format_args!("Invalid proxy UDS filename ({file})");
+        request.log::<Proxy>(Level::Error, 10292, why);
+        return Err(500);
+    }
+    let base = &proxy.server.workers.0.run_dir;
+    let path = base.join(std::ffi::OsStr::from_bytes(path)).as_os_str().as_bytes().to_vec();
+    request.resource.filename = [PREFIX, rest].concat();
+    request.keep(Socket(path));
+    Ok(())
+}
