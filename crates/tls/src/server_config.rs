@@ -35,6 +35,8 @@ pub struct HostTls {
     pub authorities: Vec<CertificateDer<'static>>,
     /// SSLProtocol.
     pub protocols: Protocols,
+    /// SSLProtocol of other hosts that may stand first at the address of one without.
+    pub narrower: Vec<Protocols>,
     /// SSLCipherSuite. Default: [`ciphers::DEFAULT`].
     pub cipher_suite: Option<String>,
     /// `SSLCipherSuite TLSv1.3`. Default: OpenSSL's order.
@@ -58,6 +60,8 @@ pub struct HostTls {
 pub struct BuiltHost {
     /// For rustls.
     pub config: Arc<ServerConfig>,
+    /// The same with other protocols.
+    pub narrower: Vec<(Protocols, Arc<ServerConfig>)>,
     /// The certificates, for stapling and the SSL_SERVER_* variables.
     pub certificates: Arc<HostCertificates>,
     /// Warnings and remarks; no errors.
@@ -70,27 +74,43 @@ pub struct BuiltHost {
 /// All findings there are, when one of them is an error.
 pub fn build(host: &HostTls, passphrases: &mut Passphrases<'_>) -> Result<BuiltHost, Vec<Finding>> {
     let mut findings = Vec::new();
-    let provider = provider(host, &mut findings);
+    let provided = provider(host, host.protocols, &mut findings);
     let certificates = Arc::new(certificates(host, passphrases, &mut findings));
     if findings.iter().any(Finding::is_error) {
         return Err(findings);
     }
-    let builder = ServerConfig::builder_with_provider(Arc::new(provider))
-        .with_protocol_versions(&host.protocols.versions());
-    let builder = match builder {
-        Ok(builder) => builder,
-        Err(error) => {
-            findings.push(Finding::error("SSLProtocol", error.to_string()));
-            return Err(findings);
-        }
+    let mut configured = |protocols: Protocols, provider: CryptoProvider| {
+        configured(host, protocols, provider, &certificates).map_err(|finding| {
+            findings.push(finding);
+            std::mem::take(&mut findings)
+        })
     };
+    let config = configured(host.protocols, provided)?;
+    let mut narrower = Vec::new();
+    for &protocols in &host.narrower {
+        // The host's own protocols have shown what there is to report.
+        let provided = provider(host, protocols, &mut Vec::new());
+        narrower.push((protocols, configured(protocols, provided)?));
+    }
+    Ok(BuiltHost { config, narrower, certificates, findings })
+}
+
+fn configured(
+    host: &HostTls,
+    protocols: Protocols,
+    provider: CryptoProvider,
+    certificates: &Arc<HostCertificates>,
+) -> Result<Arc<ServerConfig>, Finding> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&protocols.versions())
+        .map_err(|error| Finding::error("SSLProtocol", error.to_string()))?;
     let builder = match &host.verifier {
         Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
         None => builder.with_no_client_auth(),
     };
     let mut config = builder.with_cert_resolver(certificates.clone());
     settle(host, &mut config);
-    Ok(BuiltHost { config: Arc::new(config), certificates, findings })
+    Ok(Arc::new(config))
 }
 
 fn settle(host: &HostTls, config: &mut ServerConfig) {
@@ -107,9 +127,9 @@ fn settle(host: &HostTls, config: &mut ServerConfig) {
     config.send_tls13_tickets = if resumable { TLS13_TICKETS } else { 0 };
 }
 
-fn provider(host: &HostTls, findings: &mut Vec<Finding>) -> CryptoProvider {
+fn provider(host: &HostTls, protocols: Protocols, findings: &mut Vec<Finding>) -> CryptoProvider {
     let wanted = ciphers::Wanted {
-        tls12: host.protocols.tls12,
+        tls12: protocols.tls12,
         suites: host.cipher_suite.as_deref(),
         suites_tls13: host.cipher_suite_tls13.as_deref(),
     };

@@ -43,7 +43,10 @@ fn choose(client: &ConnectionInfo, server: &Server, hello: &ClientHello<'_>) -> 
             built.certificates.choose_by(schemes).unwrap_or(0)
         }
     };
-    Some(TlsChoice { config: built.config.clone(), host: host.id, certificate })
+    let first = of_host(server, &client.base_host);
+    let of_first = first.and_then(|first| first.protocols.get().copied());
+    let config = built.config(of_first).clone();
+    Some(TlsChoice { config, host: host.id, certificate })
 }
 
 fn built<'s>(server: &'s Server, host: &'s Host) -> Option<&'s Arc<Built>> {

@@ -16,6 +16,7 @@ use server::merge::Merge;
 use tls::certs::Pair;
 use tls::ocsp::check;
 use tls::passphrase::{DialogSource, KeptKeys, Passphrases};
+use tls::protocols::Protocols;
 use tls::resolver::HostCertificates;
 use tls::server_config::{BuiltHost, HostTls};
 use tls::sessions::SharedSessions;
@@ -53,7 +54,9 @@ const ALPN: &[u8] = b"http/1.1";
 /// The result for a host with TLS.
 pub struct Built {
     /// For rustls.
-    pub config: Arc<ServerConfig>,
+    config: Arc<ServerConfig>,
+    /// The same with other protocols, if the host has no SSLProtocol.
+    narrower: Vec<(Protocols, Arc<ServerConfig>)>,
     /// The certificates with their staples.
     pub certificates: Arc<HostCertificates>,
     /// Verifies clients; `None` if no certificate is requested.
@@ -72,6 +75,15 @@ pub struct Built {
     pub remarks: Vec<Finding>,
     /// `servername:port`
     pub id: String,
+}
+
+impl Built {
+    /// The configuration at an address whose first host has these protocols: without SSLProtocol of
+    /// its own, a host accepts them alone (`init_vhost`).
+    pub fn config(&self, of_first: Option<Protocols>) -> &Arc<ServerConfig> {
+        let narrower = self.narrower.iter().find(|(protocols, _)| Some(*protocols) == of_first);
+        narrower.map_or(&self.config, |(_, config)| config)
+    }
 }
 
 /// Builds every host's [`Built`], and reports errors at their lines. If the configuration is only
@@ -260,6 +272,7 @@ fn host(
         chain_file: server.chain_file.get().cloned(),
         authorities: authorities.clone(),
         protocols: server.protocols.get().copied().unwrap_or_default(),
+        narrower: if server.protocols.is_set() { Vec::new() } else { narrower(build) },
         cipher_suite: server.cipher_suite.get().cloned(),
         cipher_suite_tls13: server.cipher_suite_tls13.get().cloned(),
         groups: server.groups.get().cloned(),
@@ -269,7 +282,7 @@ fn host(
         sessions: sessions.clone().map(|sessions| sessions as Arc<dyn StoresServerSessions>),
         ticketer,
     };
-    let BuiltHost { config, certificates, findings } =
+    let BuiltHost { config, narrower, certificates, findings } =
         tls::server_config::build(&settings, passphrases)?;
     // Unavailable ciphers were reported when the line was read.
     remarks.extend(findings.into_iter().filter(|one| one.directive != "SSLCipherSuite"));
@@ -277,6 +290,7 @@ fn host(
     let ocsp = Arc::new(ocsp);
     Ok(Built {
         config,
+        narrower,
         certificates,
         verifier,
         ocsp,
@@ -287,6 +301,17 @@ fn host(
         remarks,
         id,
     })
+}
+
+/// The protocols of hosts that do not accept all.
+fn narrower(build: &Build) -> Vec<Protocols> {
+    let mut found = Vec::new();
+    for index in 0..=build.hosts.len() {
+        let server = build.server_config::<Ssl>(&draft(build, index).server);
+        let protocols = server.and_then(|server| server.protocols.get().copied());
+        found.extend(protocols.filter(|one| *one != Protocols::default() && !found.contains(one)));
+    }
+    found
 }
 
 fn identity(build: &Build, draft: &HostDraft, index: usize) -> Identity {
