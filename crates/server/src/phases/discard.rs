@@ -8,6 +8,12 @@ use crate::request::request_body::BodyError;
 /// Reads and discards the request body (`ap_discard_request_body`). If that fails, Apache has
 /// already merged the fields of the response: the error has none of them.
 pub async fn discard_body(request: &mut Request) -> Result<(), u16> {
+    // Under the status of an error, a client that waits for `100 Continue` is not asked for its
+    // body (`ap_http_filter`).
+    let is_error = !wire::status::is_success(request.response.status);
+    if is_error && request.body_in.expects_continue() && !request.body_in.is_over_limit() {
+        return Ok(());
+    }
     while let Some(piece) = request.body_in.next().await {
         match piece {
             Ok(_) => {}

@@ -32,15 +32,16 @@ pub async fn die(request: &mut Request, status: u16) {
         let is_document = request.prev.as_ref().is_some_and(|prev| prev.response.status != 200);
         return match is_document {
             // The error document failed as well: respond for the first request, with both errors.
-            true => recursive(request, before, status).await,
+            true => {
+                let first = after_body(request, before).await;
+                recursive(request, first, status).await;
+            }
             // A hook had set a status, which the error replaces.
             false => recursive(request, status, before).await,
         };
     }
-    let status = after_body(request, status).await;
-    request.response.status = status;
-    keep_own_line(request, status);
-    match document(request, status) {
+    let (status, document) = settled(request, status).await;
+    match document {
         Document::None => finish(request, None, None).await,
         Document::Text(text) => finish(request, None, Some(text)).await,
         Document::Url(url) => {
@@ -64,6 +65,24 @@ pub async fn die(request: &mut Request, status: u16) {
             finish(request, Some(500), None).await;
         }
     }
+}
+
+/// The status of the response with its document: a body that is too long turns the error into a
+/// 413. A document of this server reads the body itself.
+async fn settled(request: &mut Request, status: u16) -> (u16, Document) {
+    request.response.status = status;
+    keep_own_line(request, status);
+    let found = document(request, status);
+    if matches!(found, Document::Local(_)) {
+        return (status, found);
+    }
+    let after = after_body(request, status).await;
+    if after == status {
+        return (status, found);
+    }
+    request.response.status = after;
+    keep_own_line(request, after);
+    (after, document(request, after))
 }
 
 /// Keeps the status line of a module that has ended the request with this status (a proxy's `502
@@ -133,8 +152,10 @@ fn document(request: &mut Request, status: u16) -> Document {
     let (expr, is_text) = match core.error_documents.get(&status) {
         None | Some(ErrorDocument::Default) => return Document::None,
         Some(ErrorDocument::Text(expr)) => {
-            // It may name the type of its page.
-            page::set_media_type(request);
+            // It may name the type of its page, which HTTP/0.9 does not have.
+            if !request.head.simple {
+                page::set_media_type(request);
+            }
             (expr, true)
         }
         Some(ErrorDocument::Location(expr)) => (expr, false),
