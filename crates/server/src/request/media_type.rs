@@ -18,12 +18,9 @@ impl Request {
 fn with_charset(media_type: &[u8], core: &CoreDir) -> Vec<u8> {
     let mut value = media_type.to_vec();
     let Some(Some(charset)) = core.add_default_charset.get() else { return value };
-    let end = media_type.iter().position(|byte| *byte == b';').unwrap_or(media_type.len());
-    let bare = media_type.get(..end).unwrap_or_default().trim_ascii();
-    let lower = media_type.to_ascii_lowercase();
-    let has_charset = lower.windows(8).any(|found| found == b"charset=");
-    let wants = bare.eq_ignore_ascii_case(b"text/plain") || bare.eq_ignore_ascii_case(b"text/html");
-    if wants && !has_charset {
+    let contains =
+        |words: &[u8]| media_type.windows(words.len()).any(|part| part.eq_ignore_ascii_case(words));
+    if (contains(b"text/plain") || contains(b"text/html")) && !contains(b"charset=") {
         value.extend_from_slice(b"; charset=");
         value.extend_from_slice(charset);
     }
@@ -42,5 +39,6 @@ mod tests {
         assert_eq!(with_charset(b"text/html", &core), b"text/html; charset=utf-8");
         assert_eq!(with_charset(b"text/css", &core), b"text/css");
         assert_eq!(with_charset(b"text/plain; Charset=x", &core), b"text/plain; Charset=x");
+        assert_eq!(with_charset(b"a/b-TEXT/html", &core), b"a/b-TEXT/html; charset=utf-8");
     }
 }
