@@ -312,7 +312,9 @@ fn response(
         lines.push(format!("= more came: {more}"));
         return (lines, true);
     }
-    let ends = client.end.is_some() || announces_close(&answer);
+    // What would come next belongs to a body that is cut off.
+    let is_cut = answer.broken.is_some();
+    let ends = client.end.is_some() || is_cut || announces_close(&answer);
     (lines, ends)
 }
 

@@ -26,6 +26,10 @@ const WANTED: [Wanted; 12] = [
         cites: "wording of the server's own error pages and their Content-Length",
         applies: differ_in_unsent_page,
     },
+    Wanted {
+        cites: "wording of the server's own error pages and their Content-Length",
+        applies: differ_in_long_page,
+    },
     Wanted { cites: "the boundary of multipart bodies", applies: differ_in_boundary },
     Wanted { cites: "such as a `Last-Modified` that does not change", applies: differ_in_present },
     Wanted { cites: "Empty names in `Vary`, from `http('')`", applies: differ_in_empty_names },
@@ -45,10 +49,6 @@ const WANTED: [Wanted; 12] = [
     Wanted {
         cites: "for a folder with the handler `send-as-is`",
         applies: differ_in_folders_as_is,
-    },
-    Wanted {
-        cites: "a request whose file name is longer than the system allows",
-        applies: differ_in_long_names,
     },
     Wanted {
         cites: "Variants and index files that a request finds in its own folder",
@@ -77,7 +77,13 @@ pub fn rule_of_default(
 
 /// Limits that Apache does not have: messages of Tamarack's error log that excuse a response, with
 /// the line that allows it.
-const LIMITS: [(&str, &str); 1] = [("AH20200:", "More than 500 look-ups for one request")];
+const LIMITS: [(&str, &str); 2] = [
+    ("AH20200:", "More than 500 look-ups for one request"),
+    (
+        "AH00036: access failed, the path is too long",
+        "a request whose file name is longer than the system allows",
+    ),
+];
 
 /// The servers respond one after the other: times from now differ by the seconds between them.
 fn differ_in_seconds(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
@@ -174,19 +180,6 @@ fn differ_below_wildcards(
     matches && path.rsplit('/').next() != Some(variant.as_str())
 }
 
-/// Apache walks no folder for a name that is too long, and finds no file.
-fn differ_in_long_names(
-    _: &Site,
-    request: &Request,
-    apache: &[String],
-    tamarack: &[String],
-) -> bool {
-    /// A path with less room than this in front of it may be too long.
-    const LONG: usize = 3_800;
-    let is_long = request.target.len() > LONG;
-    is_long && matches!(status(apache), Some(200 | 404 | 405)) && status(tamarack) == Some(403)
-}
-
 fn status(lines: &[String]) -> Option<u16> {
     lines.first().and_then(|line| line.split(' ').nth(2)?.parse().ok())
 }
@@ -234,6 +227,19 @@ fn differ_in_unsent_page(
         && is_error
         && !apache.iter().any(is_file)
         && difference(&without_length(apache), &without_length(tamarack), Rule::Answer).is_none()
+}
+
+/// Apache sends a page that is longer than its buffer in chunks.
+fn differ_in_long_page(_: &Site, _: &Request, apache: &[String], tamarack: &[String]) -> bool {
+    const CHUNKED: &str = "< Transfer-Encoding: chunked";
+    /// Apache's buffer, without the room for pages of another wording.
+    const LONG: usize = 7_500;
+    let mut plain = without_length(apache);
+    plain.retain(|line| line != CHUNKED);
+    apache.iter().any(|line| line == "body canned")
+        && plain.len() < apache.len()
+        && length(tamarack).is_some_and(|length| length >= LONG)
+        && difference(&plain, &without_length(tamarack), Rule::Answer).is_none()
 }
 
 /// Apache's boundary is a number without leading zeros, chosen when it starts. Without a body it
@@ -350,6 +356,8 @@ mod tests {
         let (apache, tamarack) = (lines("403 Forbidden"), lines("200 OK"));
         let is_wanted = |errors| super::rule(&site, &request, &apache, &tamarack, errors).is_some();
         assert!(is_wanted("[core:error] AH20200: Request exceeded the limit of 500 look-ups"));
+        assert!(is_wanted("[core:error] [client x] AH00036: access failed, the path is too long"));
+        assert!(!is_wanted("[core:error] [client x] AH00036: access failed: /a"));
         assert!(!is_wanted("[core:error] AH00124: Request exceeded the limit"));
     }
 
@@ -418,6 +426,21 @@ mod tests {
         assert!(is_wanted("HEAD", "400 Bad Request", "text/x-own", ["100", "104"]));
         assert!(!is_wanted("GET", "400 Bad Request", "text/x-own", ["100", "104"]));
         assert!(!is_wanted("HEAD", "200 OK", "text/x-own", ["100", "104"]));
+    }
+
+    #[test]
+    fn a_long_page_may_come_in_chunks() {
+        let page = |framing: &str| {
+            let lines = ["< HTTP/1.1 300 Multiple Choices", framing, "<"].map(str::to_owned);
+            lines.to_vec()
+        };
+        let apache = [page("< Transfer-Encoding: chunked"), vec!["body canned".into()]].concat();
+        let is_wanted = |framing: &str| {
+            let tamarack = [page(framing), vec!["| page".into()]].concat();
+            rule(&Site::default(), &Request::default(), &apache, &tamarack).is_some()
+        };
+        assert!(is_wanted("< Content-Length: 8032"));
+        assert!(!is_wanted("< Content-Length: 1000"));
     }
 
     #[test]
