@@ -16,4 +16,5 @@ pub mod run;
 pub mod stall;
 pub mod testfile;
 pub mod tls;
+pub mod unserved;
 pub mod watcher;

@@ -20,7 +20,7 @@ use blackbox::gaps::Gaps;
 use blackbox::program::Program;
 use blackbox::run::{Case, Mode, run_file};
 use blackbox::testfile::{self, TestFile};
-use blackbox::{place, watcher};
+use blackbox::{place, unserved, watcher};
 
 /// Files that run at the same time, most of which wait most of the time.
 const WORKERS: usize = 16;
@@ -69,7 +69,10 @@ fn start() -> Result<bool, String> {
     let version = program.version()?;
     let recorded = std::fs::read_to_string(tests.join("RECORDED")).unwrap_or_default();
     let other_version = mode == Mode::Check && recorded.trim() != version;
-    let files = load_all(tests, &filters)?;
+    let mut files = load_all(tests, &filters)?;
+    if mode == Mode::Run && filters.is_empty() {
+        unserved::leave_out(&mut files, &program, tests)?;
+    }
     let started = Instant::now();
     let cases = run_all(files, &program, mode, tests)?;
     if mode == Mode::Record {

@@ -66,6 +66,15 @@ impl Program {
         Ok(line.trim_start_matches("Server version: ").to_owned())
     }
 
+    /// Whether it warns that it does not have a module.
+    pub fn lacks(&self, module: &str) -> Result<bool, String> {
+        let load = format!("LoadModule {module}_module {MODULES}/mod_{module}.so");
+        let output = self.command().args(["-t", "-f", "/dev/null", "-C", &load]).output();
+        let output = output.map_err(|e| format!("{}: {e}", self.path().display()))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        Ok(said.contains(&format!("does not have mod_{module} yet")))
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(self.path());
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("TZ", "UTC");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::answer::{self, Answer};
 use crate::backend::player::Player;
-use crate::backend::show;
+use crate::backend::show::{self, Connections};
 use crate::client::{Client, End, Fill};
 use crate::compare::{Rule, difference, ignore_body};
 use crate::place::Place;
@@ -189,6 +189,7 @@ impl<'a> Session<'a> {
         };
         let mut failures = String::new();
         let mut at = 0;
+        let mut seen = Connections::default();
         while at < connection.requests.len() {
             let rest = connection.requests.get(at + 1..).unwrap_or_default();
             let group = 1 + rest.iter().take_while(|block| block.pipelined).count();
@@ -215,8 +216,8 @@ impl<'a> Session<'a> {
                     ignore_body(&mut lines);
                 }
                 let (heard, unasked) = player.heard(numbers.next().unwrap_or(0));
+                let heard = show::lines(&self.place, renderer, &heard, &unasked, &mut seen);
                 if !block.exchanges.is_empty() {
-                    let heard = show::lines(&self.place, renderer, &heard, &unasked);
                     lines.splice(0..0, heard);
                 }
                 if last || answer.is_none() {
@@ -354,7 +355,8 @@ impl<'a> Session<'a> {
         }
         match self.mode {
             Mode::Record => {
-                if let Some(broken) = broken {
+                // A backend may have broken off.
+                if let Some(broken) = broken.filter(|_| self.file.backends.is_empty()) {
                     failure.push_str(&format!("      {broken}\n"));
                 }
                 block.recorded = lines;

@@ -7,14 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use blackbox::backend::player::Player;
-use blackbox::backend::show;
+use blackbox::backend::show::{self, Connections};
 use blackbox::parse::parse;
 use blackbox::place::Place;
 use blackbox::render::Renderer;
 use blackbox::testfile::{Item, TestFile};
 
-const DECLARATIONS: &str = "# Why.\nbackend one\nbackend php fcgi unix\nbackend gone refuses\n\n\
-    connection C\n";
+const DECLARATIONS: &str = "# Why.\nbackend one pooled\nbackend php fcgi unix\n\
+    backend gone refuses\n\nconnection C\n";
 
 /// A file with one request and these lines about backends.
 struct Stage {
@@ -41,7 +41,7 @@ impl Stage {
     fn heard(&self, player: &Player, request: usize) -> Vec<String> {
         let renderer = Renderer::new(&self.place, &[]).expect("no masks");
         let (heard, unasked) = player.heard(request);
-        show::lines(&self.place, &renderer, &heard, &unasked)
+        show::lines(&self.place, &renderer, &heard, &unasked, &mut Connections::default())
     }
 
     fn connect(&self, name: &str) -> std::io::Result<TcpStream> {

@@ -4,7 +4,7 @@ use crate::escape::unescape;
 
 use super::fastcgi::Record;
 
-/// A backend, as declared: `backend NAME [PROTOCOL] [unix] [refuses]`.
+/// A backend, as declared: `backend NAME [PROTOCOL] [unix] [refuses] [pooled]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
     /// The name that begins its lines.
@@ -15,6 +15,8 @@ pub struct Declared {
     pub unix: bool,
     /// Whether it has an address, and no socket listens there.
     pub refuses: bool,
+    /// Whether its connections are counted over the whole file.
+    pub pooled: bool,
 }
 
 /// What a backend speaks.
@@ -98,7 +100,7 @@ impl Declared {
             return Err("a backend's name has lower-case letters and digits".into());
         }
         let protocol = Protocol::Http;
-        let mut declared = Declared { name, protocol, unix: false, refuses: false };
+        let mut declared = Declared { name, protocol, unix: false, refuses: false, pooled: false };
         for word in words {
             match word {
                 "http" => declared.protocol = Protocol::Http,
@@ -109,6 +111,7 @@ impl Declared {
                 "raw" => declared.protocol = Protocol::Raw,
                 "unix" => declared.unix = true,
                 "refuses" => declared.refuses = true,
+                "pooled" => declared.pooled = true,
                 _ => return Err(format!("backend: unknown word {word:?}")),
             }
         }

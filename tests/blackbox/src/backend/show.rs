@@ -14,18 +14,47 @@ pub fn lines(
     renderer: &Renderer<'_>,
     heard: &[Heard],
     unasked: &[usize],
+    seen: &mut Connections,
 ) -> Vec<String> {
     let mut lines = Vec::new();
     let declared = |at: usize| place.backends.get(at).map(|backend| &backend.declared);
     for heard in heard {
         if let Some(declared) = declared(heard.backend) {
-            Page { declared, renderer, lines: &mut lines }.heard(heard);
+            let connection = if declared.pooled {
+                (heard.connection, heard.is_again)
+            } else {
+                seen.number(heard)
+            };
+            Page { declared, renderer, lines: &mut lines }.heard(heard, connection);
         }
     }
     for declared in unasked.iter().filter_map(|at| declared(*at)) {
         lines.push(format!("{}= not asked", declared.name));
     }
     lines
+}
+
+/// The connections to backends that one connection of the client has led to. Which of them a server
+/// takes from its pool for another client depends on threads.
+#[derive(Debug, Default)]
+pub struct Connections(Vec<(usize, usize)>);
+
+impl Connections {
+    /// The number of a connection, and whether it has one already.
+    fn number(&mut self, heard: &Heard) -> (usize, bool) {
+        let of = |known: &[(usize, usize)]| {
+            let own = known.iter().filter(|(backend, _)| *backend == heard.backend);
+            own.map(|(_, connection)| *connection).collect::<Vec<_>>()
+        };
+        let known = of(&self.0);
+        match known.iter().position(|connection| *connection == heard.connection) {
+            Some(at) => (at + 1, true),
+            None => {
+                self.0.push((heard.backend, heard.connection));
+                (known.len() + 1, false)
+            }
+        }
+    }
 }
 
 struct Page<'a> {
@@ -35,9 +64,9 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn heard(&mut self, heard: &Heard) {
-        let again = if heard.is_again { " again" } else { "" };
-        self.note(&format!("connection {}{again}", heard.connection));
+    fn heard(&mut self, heard: &Heard, (number, is_again): (usize, bool)) {
+        let again = if is_again { " again" } else { "" };
+        self.note(&format!("connection {number}{again}"));
         let is_whole = matches!(
             progress(self.declared.protocol, &heard.bytes),
             Progress::Whole(_) | Progress::Head

@@ -173,10 +173,7 @@ impl Exchange<'_> {
             answer.extend(parameter.into_bytes());
             answer.push(b'\n');
         }
-        if !body.is_empty() {
-            answer.push(b'\n');
-            answer.extend(body);
-        }
+        answer.extend(http::echoed(&body));
         if self.declared.protocol == Protocol::Fcgi {
             answer = fastcgi::answer(&answer);
         }
