@@ -1,6 +1,8 @@
 //! Escapes bytes for URLs, HTML and log lines, as Apache's `ap_escape_*` functions do. Each
 //! function appends to `out`.
 
+use crate::scan;
+
 /// Escapes a path segment, including slashes and semicolons (`ap_escape_path_segment`).
 pub fn path_segment(out: &mut Vec<u8>, segment: &[u8]) {
     percent(out, segment, |byte| !matches!(byte, b'/' | b';') && is_path_byte(byte));
@@ -84,9 +86,14 @@ pub fn quotes(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 fn log(out: &mut Vec<u8>, text: &[u8], escape_quotes: bool) {
+    // In almost every text there is nothing to escape.
+    if !scan::contains(text, is_special_in_log) {
+        return out.extend_from_slice(text);
+    }
     let mut rest = text;
     loop {
-        let (plain, special) = rest.split_at(plain_length(rest));
+        let plain = rest.iter().position(|byte| is_special_in_log(*byte)).unwrap_or(rest.len());
+        let (plain, special) = rest.split_at(plain);
         out.extend_from_slice(plain);
         let [byte, after @ ..] = special else { return };
         rest = after;
@@ -106,17 +113,9 @@ fn log(out: &mut Vec<u8>, text: &[u8], escape_quotes: bool) {
     }
 }
 
-/// Bytes at the beginning of `text` that a log shows as they are. Pieces are judged as a whole,
-/// without a branch for each byte: in almost every text there is nothing to escape.
-fn plain_length(text: &[u8]) -> usize {
-    const PIECE: usize = 16;
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') & (*byte != b'"') & (*byte != b'\\');
-    let pieces = text.chunks(PIECE);
-    let plain =
-        pieces.take_while(|piece| piece.iter().fold(true, |all, byte| all & is_plain(byte)));
-    let length = text.len().min(plain.count() * PIECE);
-    let rest = text.get(length..).unwrap_or_default();
-    length + rest.iter().take(PIECE).take_while(|byte| is_plain(byte)).count()
+/// Whether a log does not show the byte as it is.
+fn is_special_in_log(byte: u8) -> bool {
+    !byte.is_ascii_graphic() & (byte != b' ') | (byte == b'"') | (byte == b'\\')
 }
 
 fn percent(out: &mut Vec<u8>, text: &[u8], is_safe: impl Fn(u8) -> bool) {

@@ -180,50 +180,63 @@ impl RequestHost {
     }
 }
 
+/// A letter, a hyphen or an underscore.
+const LETTER: u8 = 1;
+const DIGIT: u8 = 2;
+const DOT: u8 = 4;
+
+/// The bytes of the usual hosts.
+static KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' => LETTER,
+            b'0'..=b'9' => DIGIT,
+            b'.' => DOT,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
 /// Recognises the usual hosts in one pass: labels of letters, digits, hyphens and underscores,
 /// including IPv4 addresses, with or without a port. `None` leaves the decision to the full rules.
 fn plain_host(field: &[u8]) -> Option<(&[u8], u16)> {
-    let (mut dots, mut has_letter) = (0, false);
-    let (mut label, mut first, mut has_leading_zero) = (0, 0, false);
+    let (mut dots, mut kinds, mut before) = (0, 0, DOT);
     let mut end = field.len();
     for (at, byte) in field.iter().enumerate() {
-        match byte {
-            b'.' | b':' => {
-                if label == 0 {
-                    return None;
-                }
-                has_leading_zero |= first == b'0' && label > 1;
-                if *byte == b':' {
-                    end = at;
-                    break;
-                }
-                dots += 1;
-                label = 0;
-                continue;
-            }
-            b'0'..=b'9' => {}
-            b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' => has_letter = true,
-            _ => return None,
+        let kind = KINDS[usize::from(*byte)];
+        if kind == DOT {
+            dots += 1;
         }
-        if label == 0 {
-            first = *byte;
+        if *byte == b':' {
+            end = at;
+            break;
         }
-        label += 1;
+        if kind == 0 || (kind == DOT && before == DOT) {
+            return None;
+        }
+        kinds |= kind;
+        before = kind;
     }
-    has_leading_zero |= first == b'0' && label > 1;
-    let is_sound = if has_letter {
-        dots == 0 || first.is_ascii_alphabetic()
+    let name = field.get(..end)?;
+    let mut labels = name.rsplit(|byte| *byte == b'.');
+    let begins_with_letter = |label: &[u8]| label.first().is_some_and(u8::is_ascii_alphabetic);
+    let is_sound = if kinds & LETTER != 0 {
+        dots == 0 || labels.next().is_some_and(begins_with_letter)
     } else {
-        dots == 3 && !has_leading_zero
+        dots == 3 && !labels.any(|label| label.len() > 1 && label.first() == Some(&b'0'))
     };
-    if label == 0 || !is_sound {
+    if before == DOT || !is_sound {
         return None;
     }
     let port = match field.get(end + 1..) {
         Some(port) => decimal(port).filter(|port| (1..=65535).contains(port))? as u16,
         None => 0,
     };
-    Some((field.get(..end)?, port))
+    Some((name, port))
 }
 
 struct HostAndPort<'a> {

@@ -25,12 +25,14 @@ pub mod range;
 mod recorded_tests;
 pub mod request;
 pub mod response;
+mod scan;
 pub mod scgi;
 pub mod script_head;
 pub mod status;
 pub mod table;
 pub mod uri;
 pub mod uwsgi;
+mod words;
 
 pub use host::RequestHost;
 pub use method::{Method, MethodRegistry, MethodSet};

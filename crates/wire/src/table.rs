@@ -3,8 +3,14 @@
 //! Keys and values live in one arena, so a table that is cleared and refilled for every request of
 //! a connection does not allocate once it is warm.
 
+mod block;
 mod compress;
 mod traits;
+
+pub(crate) use block::Field;
+
+use crate::request::HeadFlags;
+use crate::words;
 
 /// How [`Table::overlap`] and [`Table::compress`] treat a key that occurs more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub struct Table {
 #[derive(Clone, Copy)]
 struct Entry {
     mark: u32,
+    /// Of a field in a [`Block`](block::Block).
+    flags: HeadFlags,
     key_at: u32,
     key_len: u32,
     value_at: u32,
@@ -114,6 +122,7 @@ impl Table {
         let Some((key_at, value_at)) = self.store(key, value) else { return };
         self.entries.push(Entry {
             mark: mark_of(key),
+            flags: HeadFlags::NONE,
             key_at,
             key_len: key.len() as u32,
             value_at,
@@ -181,39 +190,6 @@ impl Table {
                 Overlap::Set => self.set(key, value),
                 Overlap::Merge => self.merge(key, value),
             }
-        }
-    }
-
-    /// Appends pairs that are slices of `block`, which is copied whole: one copy for a head instead
-    /// of two for each field. Pairs outside of it are copied one by one.
-    pub(crate) fn add_from_block<'a>(
-        &mut self,
-        block: &'a [u8],
-        pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) {
-        let base = self.arena.len();
-        if base + block.len() > TABLE_LIMIT_BYTES {
-            return;
-        }
-        self.arena.extend_from_slice(block);
-        self.dead += block.len();
-        let inside = |part: &[u8]| {
-            let at = (part.as_ptr() as usize).wrapping_sub(block.as_ptr() as usize);
-            (at <= block.len() && part.len() <= block.len() - at).then_some((base + at) as u32)
-        };
-        for (key, value) in pairs {
-            let (Some(key_at), Some(value_at)) = (inside(key), inside(value)) else {
-                self.add(key, value);
-                continue;
-            };
-            self.dead -= key.len() + value.len();
-            self.entries.push(Entry {
-                mark: mark_of(key),
-                key_at,
-                key_len: key.len() as u32,
-                value_at,
-                value_len: value.len() as u32,
-            });
         }
     }
 
@@ -286,7 +262,7 @@ impl Table {
 
     #[inline]
     fn matches(&self, entry: &Entry, mark: u32, key: &[u8]) -> bool {
-        entry.mark == mark && self.key_of(*entry).eq_ignore_ascii_case(key)
+        entry.mark == mark && words::same(self.key_of(*entry), key)
     }
 
     fn key_of(&self, entry: Entry) -> &[u8] {
@@ -338,15 +314,22 @@ fn slice(arena: &[u8], at: u32, len: u32) -> &[u8] {
     arena.get(at as usize..at as usize + len as usize).unwrap_or_default()
 }
 
-/// A cheap case-insensitive fingerprint: length, first, middle and last byte. It needs no loop over
-/// the key, so storing a field stays cheap; equality is always checked as well.
+/// A cheap case-insensitive fingerprint of length, first byte and last four bytes. It needs no loop
+/// over the key, so storing a field stays cheap; equality is always checked as well.
 #[inline]
-fn mark_of(key: &[u8]) -> u32 {
-    let fold = |byte: Option<&u8>| u32::from(byte.copied().unwrap_or(0) | 0x20);
-    (key.len() as u32 & 0xff)
-        | fold(key.first()) << 8
-        | fold(key.get(key.len() / 2)) << 16
-        | fold(key.last()) << 24
+pub(crate) const fn mark_of(key: &[u8]) -> u32 {
+    let last = match key {
+        [.., a, b, c, d] => u32::from_le_bytes([*a, *b, *c, *d]),
+        [a, b, c] => u32::from_le_bytes([*a, *b, *c, 0]),
+        [a, b] => u32::from_le_bytes([*a, *b, 0, 0]),
+        [a] => *a as u32,
+        [] => 0,
+    };
+    let first = match key {
+        [first, ..] => *first as u32 | 0x20,
+        [] => 0,
+    };
+    (last | 0x2020_2020) ^ (key.len() as u32).wrapping_mul(0x0100_0193) ^ first << 13
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
 use instructions::counts::{
-    CONNECTION_FEW, CONNECTION_FOLDER, CONNECTION_LOGGED, CONNECTION_MANY, CONNECTION_MISSING,
-    CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE, CONNECTION_UNKNOWN,
-    CONNECTION_UNLIKE, CONNECTION_UNLOGGED, FEW, HOST_UNKNOWN, MANY, RULES_FILE, RULES_PAGE,
-    RULES_REDIRECT, RULES_UNKNOWN, server_limit,
+    CONNECTION_BROWSER, CONNECTION_FEW, CONNECTION_FOLDER, CONNECTION_LOGGED, CONNECTION_MANY,
+    CONNECTION_MISSING, CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE,
+    CONNECTION_UNKNOWN, CONNECTION_UNLIKE, CONNECTION_UNLOGGED, FEW, HOST_UNKNOWN, MANY,
+    RULES_FILE, RULES_PAGE, RULES_REDIRECT, RULES_UNKNOWN, server_limit,
 };
 use instructions::rig::{Heads, Rig, Served};
 
@@ -43,6 +43,7 @@ fn finish(served: Served) {
 #[bench::rules_redirect(args = (MANY, Heads::RulesRedirect), config = at_most(RULES_REDIRECT))]
 #[bench::rules_page(args = (MANY, Heads::RulesPage), config = at_most(RULES_PAGE))]
 #[bench::rules_unknown(args = (MANY, Heads::RulesUnknown), config = at_most(RULES_UNKNOWN))]
+#[bench::browser(args = (MANY, Heads::Browser), config = at_most(CONNECTION_BROWSER))]
 #[bench::logged(args = (MANY, Heads::Logged), config = at_most(CONNECTION_LOGGED))]
 #[bench::unlogged(args = (MANY, Heads::Unlogged), config = at_most(CONNECTION_UNLOGGED))]
 #[bench::host_unknown(args = (MANY, Heads::HostUnknown), config = at_most(HOST_UNKNOWN))]

@@ -6,7 +6,9 @@ use std::hint::black_box;
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
-use instructions::counts::{HEAD_BROWSER, HEAD_WRK, parser_limit};
+use instructions::counts::{
+    HEAD_BROWSER, HEAD_BROWSER_AGAIN, HEAD_WRK, HEAD_WRK_AGAIN, parser_limit,
+};
 use wire::uri::{Normalize, Slashes, normalize_path, unescape_path};
 use wire::{
     HeadLimits, HeadOptions, HeadParser, MethodRegistry, Progress, RequestHead, RequestHost,
@@ -32,9 +34,18 @@ Accept-Encoding: gzip, deflate, br, zstd\r\n\
 Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n\
 \r\n";
 
-/// The state that a connection keeps between requests, warm after the first.
+/// The place of the head on its connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    /// It follows one that is the same.
+    Next,
+}
+
+/// The state that a connection keeps between requests, warm after two.
 struct Warm {
     bytes: &'static [u8],
+    place: Place,
     parser: HeadParser,
     head: RequestHead,
     host: RequestHost,
@@ -43,9 +54,10 @@ struct Warm {
     limits: HeadLimits,
 }
 
-fn warm(bytes: &'static [u8]) -> Warm {
+fn warm(bytes: &'static [u8], place: Place) -> Warm {
     let mut warm = Warm {
         bytes,
+        place,
         parser: HeadParser::new(),
         head: RequestHead::new(),
         host: RequestHost::new(),
@@ -53,15 +65,22 @@ fn warm(bytes: &'static [u8]) -> Warm {
         methods: MethodRegistry::new(),
         limits: HeadLimits::default(),
     };
-    assert!(take(&mut warm), "the head is valid");
+    for _ in 0..2 {
+        assert!(take(&mut warm), "the head is valid");
+    }
     warm
 }
 
 /// Processes the head as the server does; returns whether it is valid.
 fn take(warm: &mut Warm) -> bool {
-    warm.parser.reset();
     warm.head.clear();
-    warm.host.clear();
+    match warm.place {
+        Place::First => {
+            warm.parser.reset();
+            warm.host.clear();
+        }
+        Place::Next => warm.parser.reset_for_next(),
+    }
     warm.path.clear();
     let options = HeadOptions {
         strict: true,
@@ -86,8 +105,10 @@ fn at_most(stored: u64) -> LibraryBenchmarkConfig {
 }
 
 #[library_benchmark(setup = warm)]
-#[bench::wrk(args = (WRK), config = at_most(HEAD_WRK))]
-#[bench::browser(args = (BROWSER), config = at_most(HEAD_BROWSER))]
+#[bench::wrk(args = (WRK, Place::First), config = at_most(HEAD_WRK))]
+#[bench::wrk_again(args = (WRK, Place::Next), config = at_most(HEAD_WRK_AGAIN))]
+#[bench::browser(args = (BROWSER, Place::First), config = at_most(HEAD_BROWSER))]
+#[bench::browser_again(args = (BROWSER, Place::Next), config = at_most(HEAD_BROWSER_AGAIN))]
 fn head(mut warm: Warm) -> (bool, Warm) {
     (take(&mut warm), warm)
 }

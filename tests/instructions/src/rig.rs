@@ -48,6 +48,8 @@ pub enum Heads {
     RulesUnknown,
     /// As `Unknown`, of a host with 1,000 redirects.
     HostUnknown,
+    /// A file, by the head of a browser.
+    Browser,
     /// A file, by a head with the fields of a combined log, which is buffered.
     Logged,
     /// The same without a log.
@@ -70,7 +72,8 @@ impl Heads {
         let field = match self {
             Heads::Range => "Range: bytes=0-99\r\n",
             Heads::NotModified => "If-None-Match: *\r\n",
-            Heads::Logged | Heads::Unlogged => BROWSER,
+            Heads::Logged | Heads::Unlogged => LOGGED_FIELDS,
+            Heads::Browser => BROWSER_FIELDS,
             _ => "",
         };
         let other = if self == Heads::Same { String::new() } else { format!("X: {number:08}\r\n") };
@@ -97,8 +100,20 @@ impl Heads {
     }
 }
 
+/// What a browser asks for, and with what.
+const BROWSER_FIELDS: &str = "Connection: keep-alive\r\nCache-Control: max-age=0\r\n\
+    sec-ch-ua: \"Chromium\";v=\"130\", \"Not?A_Brand\";v=\"99\"\r\nsec-ch-ua-mobile: ?0\r\n\
+    sec-ch-ua-platform: \"Linux\"\r\nUpgrade-Insecure-Requests: 1\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+    Chrome/130.0.0.0 Safari/537.36\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+    Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: navigate\r\n\
+    Referer: http://127.0.0.1:8080/folder/page.html\r\n\
+    Accept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: en-GB,en;q=0.9,de;q=0.8\r\n";
+
 /// What a browser says of itself and of the page that it comes from.
-const BROWSER: &str = "Referer: http://127.0.0.1:8080/folder/page.html\r\nUser-Agent: Mozilla/5.0 \
+const LOGGED_FIELDS: &str = "Referer: http://127.0.0.1:8080/folder/page.html\r\n\
+    User-Agent: Mozilla/5.0 \
     (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36\r\n";
 
 /// The log that distributions configure, buffered.

@@ -6,7 +6,8 @@ use crate::chars::{
     decimal, is_field_content, is_token_string, trim_blanks_end, trim_blanks_start,
 };
 use crate::list;
-use crate::table::{Overlap, Table};
+use crate::table::{Overlap, Table, mark_of};
+use crate::words;
 
 pub(super) const TOO_LARGE: &str = "Size of a request header field exceeds server limit.";
 pub(super) const TOO_MANY: &str =
@@ -55,8 +56,14 @@ fn split_unsafe(field: &[u8], colon: Option<usize>) -> Result<(&[u8], &[u8]), Bo
 pub(super) fn finish(head: &mut RequestHead, limits: &HeadLimits) -> Result<(), Box<HeadError>> {
     join(&mut head.headers, limits)?;
     for (name, _) in head.headers.iter() {
-        head.flags.set(HeadFlags::of_field(name));
+        head.flags.set(HeadFlags::of_field(name, mark_of(name)));
     }
+    conclude(head)
+}
+
+/// Concludes from fields that are joined, and whose flags are set, what becomes of the connection
+/// and where the body ends.
+pub(super) fn conclude(head: &mut RequestHead) -> Result<(), Box<HeadError>> {
     note_connection(head);
     frame_body(head)
 }
@@ -78,7 +85,7 @@ fn note_connection(head: &mut RequestHead) {
     if head.flags.has(HeadFlags::CONNECTION) {
         let value = head.headers.get(b"Connection").unwrap_or_default();
         let mut found = HeadFlags::NONE;
-        if value.eq_ignore_ascii_case(b"keep-alive") {
+        if words::same(value, b"keep-alive") {
             found.set(HeadFlags::KEEP_ALIVE);
         } else {
             for token in list::tokens(value) {

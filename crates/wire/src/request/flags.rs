@@ -1,5 +1,8 @@
 //! Facts that the parser noted about a request's fields, which save looking them up.
 
+use crate::table::mark_of;
+use crate::words;
+
 /// A set of facts about a request head.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeadFlags(u32);
@@ -69,35 +72,50 @@ impl HeadFlags {
         self.0 &= !other.0;
     }
 
-    /// The flag for the presence of the field `name`; none for other names.
-    pub(crate) fn of_field(name: &[u8]) -> HeadFlags {
-        let Some(first) = name.first() else { return HeadFlags::NONE };
-        // Length and first letter leave at most one candidate.
-        let (full, flag): (&[u8], HeadFlags) = match (name.len(), first | 0x20) {
-            (2, b't') => (b"te", HeadFlags::TE),
-            (4, b'h') => (b"host", HeadFlags::HOST),
-            (5, b'r') => (b"range", HeadFlags::RANGE),
-            (6, b'e') => (b"expect", HeadFlags::EXPECT),
-            (6, b'c') => (b"cookie", HeadFlags::COOKIE),
-            (7, b'u') => (b"upgrade", HeadFlags::UPGRADE),
-            (7, b't') => (b"trailer", HeadFlags::TRAILER),
-            (8, b'i') if name.get(3).is_some_and(|byte| byte | 0x20 == b'm') => {
-                (b"if-match", HeadFlags::CONDITIONAL)
-            }
-            (8, b'i') => (b"if-range", HeadFlags::CONDITIONAL),
-            (10, b'c') => (b"connection", HeadFlags::CONNECTION),
-            (10, b'u') => (b"user-agent", HeadFlags::USER_AGENT),
-            (13, b'i') => (b"if-none-match", HeadFlags::CONDITIONAL),
-            (13, b'a') => (b"authorization", HeadFlags::AUTHORIZATION),
-            (14, b'c') => (b"content-length", HeadFlags::CONTENT_LENGTH),
-            (15, b'a') => (b"accept-encoding", HeadFlags::ACCEPT_ENCODING),
-            (17, b'i') => (b"if-modified-since", HeadFlags::CONDITIONAL),
-            (17, b't') => (b"transfer-encoding", HeadFlags::TRANSFER_ENCODING),
-            (19, b'i') => (b"if-unmodified-since", HeadFlags::CONDITIONAL),
-            _ => return HeadFlags::NONE,
-        };
-        if name.eq_ignore_ascii_case(full) { flag } else { HeadFlags::NONE }
+    /// The flag for the presence of the field `name`, whose [`mark_of`] is `mark`; none for other
+    /// names.
+    #[inline]
+    pub(crate) fn of_field(name: &[u8], mark: u32) -> HeadFlags {
+        match known_field(mark) {
+            Some((full, flag)) if words::same(name, full) => flag,
+            _ => HeadFlags::NONE,
+        }
     }
+}
+
+macro_rules! fields {
+    ($($constant:ident $name:literal $flag:ident,)*) => {
+        /// The field that has this mark, and its flag.
+        #[inline]
+        fn known_field(mark: u32) -> Option<(&'static [u8], HeadFlags)> {
+            $(const $constant: u32 = mark_of($name);)*
+            match mark {
+                $($constant => Some(($name, HeadFlags::$flag)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+fields! {
+    TE b"te" TE,
+    HOST b"host" HOST,
+    RANGE b"range" RANGE,
+    EXPECT b"expect" EXPECT,
+    COOKIE b"cookie" COOKIE,
+    UPGRADE b"upgrade" UPGRADE,
+    TRAILER b"trailer" TRAILER,
+    IF_MATCH b"if-match" CONDITIONAL,
+    IF_RANGE b"if-range" CONDITIONAL,
+    IF_NONE_MATCH b"if-none-match" CONDITIONAL,
+    IF_MODIFIED_SINCE b"if-modified-since" CONDITIONAL,
+    IF_UNMODIFIED_SINCE b"if-unmodified-since" CONDITIONAL,
+    CONNECTION b"connection" CONNECTION,
+    USER_AGENT b"user-agent" USER_AGENT,
+    AUTHORIZATION b"authorization" AUTHORIZATION,
+    CONTENT_LENGTH b"content-length" CONTENT_LENGTH,
+    ACCEPT_ENCODING b"accept-encoding" ACCEPT_ENCODING,
+    TRANSFER_ENCODING b"transfer-encoding" TRANSFER_ENCODING,
 }
 
 impl std::fmt::Debug for HeadFlags {
@@ -137,7 +155,11 @@ mod tests {
             ("Hose", HeadFlags::NONE),
             ("", HeadFlags::NONE),
         ] {
-            assert_eq!(HeadFlags::of_field(name.as_bytes()), flag, "{name}");
+            assert_eq!(
+                HeadFlags::of_field(name.as_bytes(), mark_of(name.as_bytes())),
+                flag,
+                "{name}"
+            );
         }
     }
 }

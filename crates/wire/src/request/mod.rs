@@ -1,6 +1,6 @@
 //! The head of a request, its request line and header fields, parsed as bytes arrive.
 //!
-//! A complete, well-formed head takes the fast path (httparse). All others are parsed line by line
+//! A complete, well-formed head takes the fast path. All others are parsed line by line
 //! with the full rules of `ap_read_request`, and get Apache's response.
 
 mod fast;
@@ -8,6 +8,7 @@ mod fields;
 mod flags;
 mod line;
 mod parser;
+mod previous;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,7 @@
 //! The incremental parser of request heads.
 
 use super::fields::{self, TOO_LARGE, TOO_MANY, refuse};
+use super::previous::Previous;
 use super::{HeadError, HeadLimits, HeadOptions, LogLevel, Progress, RequestHead, Version};
 use super::{fast, line};
 use crate::chars::{is_token, trim_blanks_end, trim_blanks_start};
@@ -31,6 +32,7 @@ pub struct HeadParser {
     fields: usize,
     /// The last field line, held back since the next line may continue it.
     pending: Vec<u8>,
+    previous: Previous,
 }
 
 /// Why a line is refused.
@@ -51,8 +53,20 @@ impl HeadParser {
         HeadParser::default()
     }
 
-    /// Prepares for the next head and keeps the memory.
+    /// Prepares for the first head of a connection and keeps the memory.
     pub fn reset(&mut self) {
+        self.clear();
+        self.previous.clear();
+    }
+
+    /// Prepares for the next head on the same connection. Line ends between requests are skipped,
+    /// including a bare LF (`check_pipeline`).
+    pub fn reset_for_next(&mut self) {
+        self.clear();
+        self.follows = true;
+    }
+
+    fn clear(&mut self) {
         self.at = 0;
         self.scanned = 0;
         self.blank_lines = 0;
@@ -60,13 +74,6 @@ impl HeadParser {
         self.in_fields = false;
         self.fields = 0;
         self.pending.clear();
-    }
-
-    /// Prepares for the next head on the same connection. Line ends between requests are skipped,
-    /// including a bare LF (`check_pipeline`).
-    pub fn reset_for_next(&mut self) {
-        self.reset();
-        self.follows = true;
     }
 
     /// Returns a parser for the trailer fields of a chunked body.
@@ -126,9 +133,9 @@ impl HeadParser {
     ) -> Progress {
         let is_untouched = self.scanned == 0 && self.at == 0;
         if is_untouched && buf.first().is_some_and(|byte| is_token(*byte)) {
-            if let Some(consumed) = fast::parse(head, buf, limits, options) {
+            if let Some(consumed) = fast::parse(head, &mut self.previous, buf, limits, options) {
                 self.at = consumed;
-                return match fields::finish(head, limits) {
+                return match fields::conclude(head) {
                     Ok(()) => Progress::Done { consumed },
                     Err(error) => Progress::Error(error),
                 };

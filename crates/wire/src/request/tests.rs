@@ -1,3 +1,4 @@
+use super::previous::Previous;
 use super::*;
 use crate::host::RequestHost;
 use crate::uri::{Normalize, Slashes, normalize_path, unescape_path};
@@ -268,17 +269,57 @@ fn request_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..25).prop_map(|pieces| pieces.concat())
 }
 
+/// Heads that differ in a few lines.
+fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let lines = vec![
+        "Host: h\r\n",
+        "Host: i\r\n",
+        "Accept: */*\r\n",
+        "Accept:  */*\r\n",
+        "accept: */*\r\n",
+        "Accept: */* \r\n",
+        "Connection: close\r\n",
+        "Connection: keep-alive\r\n",
+        "Te: x\r\n",
+        "Content-Length: 3\r\n",
+        "X: \t\r\n",
+        "X:\r\n",
+        "X: \x01\r\n",
+        " X: y\r\n",
+        "X: y\n",
+    ];
+    let lines = prop::collection::vec(prop::sample::select(lines), 0..8);
+    let end = prop::sample::select(vec!["\r\n", "\r\nHost: h\r\n", "\n", "\r", ""]);
+    (lines, end).prop_map(|(lines, end)| {
+        [b"GET / HTTP/1.1\r\n".as_slice(), lines.concat().as_bytes(), end.as_bytes()].concat()
+    })
+}
+
 proptest! {
     #[test]
     fn the_fast_path_agrees_with_the_exact_one(bytes in request_bytes(), strict: bool) {
         let mut quick = RequestHead::new();
-        if let Some(consumed) = fast::parse(&mut quick, &bytes, &LIMITS, &options(strict)) {
-            let finished = fields::finish(&mut quick, &LIMITS);
+        let (mut previous, options) = (Previous::default(), options(strict));
+        let consumed = fast::parse(&mut quick, &mut previous, &bytes, &LIMITS, &options);
+        if let Some(consumed) = consumed {
+            let finished = fields::conclude(&mut quick);
             let progress = match finished {
                 Ok(()) => Progress::Done { consumed },
                 Err(error) => Progress::Error(error),
             };
             prop_assert_eq!(seen((quick, progress)), feed(&bytes, 1, strict));
+        }
+    }
+
+    // A parser that has seen a head parses the next one as a new parser does.
+    #[test]
+    fn repeated_lines_are_as_new_ones(heads in prop::collection::vec(head_bytes(), 1..5)) {
+        let mut parser = HeadParser::new();
+        for bytes in heads {
+            let mut head = RequestHead::new();
+            let progress = parser.parse(&mut head, &bytes, &LIMITS, &options(true));
+            prop_assert_eq!(seen((head, progress)), seen(parse(&bytes, true)));
+            parser.reset_for_next();
         }
     }
 

@@ -2,6 +2,25 @@
 
 use super::{Entry, Overlap, Table};
 
+/// Marks of keys that were seen: a bit for each may be that of several.
+pub(super) struct Seen([u64; 4]);
+
+impl Seen {
+    pub(super) const fn none() -> Seen {
+        Seen([0; 4])
+    }
+
+    /// Notes a mark, and returns whether its bit was set before.
+    #[inline]
+    pub(super) fn note(&mut self, mark: u32) -> bool {
+        let bit = mark.wrapping_mul(0x9e37_79b1) >> 24;
+        let word = &mut self.0[(bit >> 6) as usize & 3];
+        let is_taken = *word >> (bit & 63) & 1 == 1;
+        *word |= 1 << (bit & 63);
+        is_taken
+    }
+}
+
 /// Most pairs for which duplicates are found by pairwise comparison.
 const COMPRESS_BY_SCAN: usize = 64;
 
@@ -24,13 +43,9 @@ impl Table {
     /// Whether a key occurs twice. A bitmap of marks limits comparisons to keys whose bit is
     /// already set.
     fn has_duplicates(&self) -> bool {
-        let mut seen = [0u64; 4];
+        let mut seen = Seen::none();
         self.entries.iter().enumerate().any(|(at, entry)| {
-            let bit = entry.mark.wrapping_mul(0x9e37_79b1) >> 24;
-            let word = &mut seen[(bit >> 6) as usize & 3];
-            let is_taken = *word >> (bit & 63) & 1 == 1;
-            *word |= 1 << (bit & 63);
-            is_taken && {
+            seen.note(entry.mark) && {
                 let key = self.key_of(*entry);
                 self.entries[..at].iter().any(|before| self.matches(before, entry.mark, key))
             }

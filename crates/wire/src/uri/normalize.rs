@@ -42,11 +42,11 @@ pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
             return false;
         }
     }
-    if is_plain(path) {
+    let Some(first) = first_change(path, how) else {
         return !path.is_empty() || how.allow_relative;
-    }
+    };
     let mut ok = true;
-    let (mut read, mut write) = (0, 0);
+    let (mut read, mut write) = (first, first);
     while let Some(mut byte) = path.get(read).copied() {
         // A segment begins at `read` if the output so far ends in a slash.
         let begins_segment = write == 0 || path[write - 1] == b'/';
@@ -84,24 +84,36 @@ pub fn normalize_path(path: &mut Vec<u8>, how: Normalize) -> bool {
     ok
 }
 
-/// Whether there is nothing to do: no escape, parameter, double slash, or segment that begins with
-/// a dot.
-fn is_plain(path: &[u8]) -> bool {
-    let mut last = b'/';
+/// Position of the first byte that does not stay as it is.
+fn first_change(path: &[u8], how: Normalize) -> Option<usize> {
     for (at, byte) in path.iter().enumerate() {
-        let odd = match byte {
-            b'%' | b';' => true,
-            b'.' => last == b'/',
-            b'/' => last == b'/' && at > 0,
-            _ => false,
-        };
-        if odd {
-            return false;
+        if !MAY_CHANGE[usize::from(*byte)] {
+            continue;
         }
-        last = *byte;
+        let begins_segment = || at.checked_sub(1).is_none_or(|at| path.get(at) == Some(&b'/'));
+        let changes = match byte {
+            b'/' => how.merge_slashes && at > 0 && begins_segment(),
+            b'.' => begins_segment() && skip_dot_segment(path, at, how).is_some(),
+            b'%' => how.decode_unreserved && escaped_byte(path, at).is_none_or(is_unreserved),
+            _ => how.drop_parameters,
+        };
+        if changes {
+            return Some(at);
+        }
     }
-    true
+    None
 }
+
+/// The bytes that may not stay as they are.
+static MAY_CHANGE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut bytes = b"/.%;".as_slice();
+    while let [byte, rest @ ..] = bytes {
+        table[*byte as usize] = true;
+        bytes = rest;
+    }
+    table
+};
 
 struct DotSegment {
     next: usize,

@@ -1,5 +1,7 @@
 //! Percent-decoding, with Apache's results (`ap_unescape_url` and its variants).
 
+use bstr::ByteSlice;
+
 use super::normalize::{Normalize, normalize_path};
 use crate::chars::hex_value;
 
@@ -40,15 +42,18 @@ impl UnescapeError {
 /// The whole path is decoded even if it is refused; a malformed escape takes precedence over a
 /// forbidden one.
 pub fn unescape_url(path: &mut Vec<u8>, slashes: Slashes) -> Result<(), UnescapeError> {
-    let Some(first) = path.iter().position(|byte| *byte == b'%') else { return Ok(()) };
+    let Some(first) = path.find_byte(b'%') else { return Ok(()) };
     let (mut read, mut write) = (first, first);
     let mut outcome = Ok(());
-    while let Some(byte) = path.get(read).copied() {
-        let (decoded, taken) = if byte == b'%' {
-            decode_one(path, read, slashes, &mut outcome)
-        } else {
-            (Some(byte), 1)
-        };
+    while let Some(rest) = path.get(read..).filter(|rest| !rest.is_empty()) {
+        let plain = rest.find_byte(b'%').unwrap_or(rest.len());
+        if plain > 0 {
+            path.copy_within(read..read + plain, write);
+            read += plain;
+            write += plain;
+            continue;
+        }
+        let (decoded, taken) = decode_one(path, read, slashes, &mut outcome);
         match decoded {
             Some(byte) => {
                 path[write] = byte;
