@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accept;
+pub mod address;
 pub mod ajp;
 pub mod backend_request;
 pub mod chars;

@@ -6,6 +6,7 @@ mod buffer;
 mod format;
 mod item;
 pub(crate) mod json;
+mod letter;
 mod rows;
 mod time;
 
