@@ -141,24 +141,29 @@ fn add_error_fields(request: &mut Request) {
 
 /// The name of a field with a byte that is not allowed in a head.
 fn broken_field(request: &Request) -> Option<Vec<u8>> {
-    let bad_value = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
-    let bad_name = |byte: &u8| *byte <= b' ' || *byte == b':' || *byte >= 0x7f;
-    let broken = |name: &[u8], value: &[u8]| {
-        name.is_empty() || name.iter().any(bad_name) || value.iter().any(bad_value)
+    // Without branches for each byte, many are examined at once.
+    let is_bad_value = |text: &[u8]| {
+        let bad = |byte: u8| (byte < b' ') & (byte != b'\t') | (byte == 0x7f);
+        text.iter().fold(false, |any, byte| any | bad(*byte))
     };
+    let is_bad_name = |text: &[u8]| {
+        let bad = |byte: u8| (byte <= b' ') | (byte == b':') | (byte >= 0x7f);
+        text.iter().fold(text.is_empty(), |any, byte| any | bad(*byte))
+    };
+    let broken = |name: &[u8], value: &[u8]| is_bad_name(name) || is_bad_value(value);
     let field = request.response.headers_out.iter().find(|(name, value)| broken(name, value));
     if let Some((name, _)) = field {
         return Some(name.to_vec());
     }
-    let of_content = |value: &Option<Vec<u8>>| value.iter().flatten().any(bad_value);
+    let of_content = |value: &Option<Vec<u8>>| value.as_deref().is_some_and(is_bad_value);
     if of_content(&request.response.content_type) {
         return Some(b"Content-Type".to_vec());
     }
     if of_content(&request.response.content_encoding) {
         return Some(b"Content-Encoding".to_vec());
     }
-    let languages = request.response.content_languages.iter().flatten();
-    languages.into_iter().any(bad_value).then(|| b"Content-Language".to_vec())
+    let mut languages = request.response.content_languages.iter();
+    languages.any(|text| is_bad_value(text)).then(|| b"Content-Language".to_vec())
 }
 
 /// Joins `Vary` fields without repetition, or to a single `*` (`fixup_vary`).
