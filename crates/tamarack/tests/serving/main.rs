@@ -6,6 +6,7 @@
 //! `TAMARACK_LONG=1` extends the long tests to the length required before a release.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod backend;
 mod client;
 #[path = "../../../mpm/tests/support/free_port.rs"]
 mod free_port;
@@ -49,6 +50,7 @@ mod one_path;
 mod one_watch;
 mod openssl;
 mod others;
+mod proxied;
 mod published;
 mod recursion;
 mod repeated;

@@ -231,6 +231,13 @@ fn request(
     answer
 }
 
+/// The calls of the serving process while `work` runs; `None` if they can't be traced here.
+pub fn calls_of(site: &Site, work: impl FnOnce()) -> Option<BTreeMap<String, usize>> {
+    let trace = Trace::start(site)?;
+    work();
+    Some(trace.stop())
+}
+
 /// A tracer that is attached to all threads of the process that serves.
 struct Trace {
     tracer: Child,

@@ -223,6 +223,7 @@ impl Module for Proxy {
         use storage::may_proxy;
         hooks.directives_read(assemble::note_use);
         hooks.post_config(assemble::workers);
+        hooks.every_second(pool::every_second);
         hooks.forwards(|settings| settings.requests.or(false));
         hooks.names_handlers(&["proxy-server", "proxy:"]);
         hooks.on(Phase::PostReadRequest, Rank::FIRST, detect::forwards, detect::detect).pure();

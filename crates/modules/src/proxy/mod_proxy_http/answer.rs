@@ -1,7 +1,6 @@
 //! The head of the backend's response becomes that of the response to the client.
 //! Source: `ap_proxy_http_process_response`, `process_proxy_header`.
 
-use bstr::BString;
 use server::request::Request;
 use wire::response::{Field, FieldName, ResponseHead};
 
@@ -23,6 +22,11 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     reverse::map_fields(request, bound, &mut fields);
     let protocol = if head.is_simple { 9 } else { 1000 + u16::from(head.minor) };
     via::of_response(request, bound, protocol, &mut fields);
+    // A HEAD is answered as the GET would be, whose length is unknown.
+    let is_framed = wire::status::is_header_only(head.status) || fields.contains(b"Content-Length");
+    if request.head.header_only && !is_framed && request.head.protocol >= 1001 {
+        fields.set(b"Transfer-Encoding", b"chunked");
+    }
     request.response.headers_out = fields;
 }
 
@@ -52,8 +56,10 @@ fn add(request: &mut Request, field: &Field, buf: &[u8]) {
             }
         }
         FieldName::ContentType => {
-            // The last one counts, without the others.
-            request.response.content_type = Some(BString::from(value.into_owned()).into());
+            fields.add(name, &value);
+            // The first one counts.
+            let own = &mut request.response.content_type;
+            *own = own.take().or_else(|| Some(value.into_owned()));
         }
         _ => fields.add(name, &value),
     }

@@ -5,6 +5,7 @@ use std::io;
 use bstr::BStr;
 use rustix::io::Errno;
 use server::body::Body;
+use server::errors;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
@@ -80,6 +81,7 @@ pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
 
 async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     exchange.check_worker()?;
+    check_coding(exchange.request)?;
     let busy = Busy::new(&exchange.worker.state);
     let is_http10 = has_variable(exchange.request, b"force-proxy-request-1.0");
     let mut wishes = Wishes::of_variables(exchange.request);
@@ -104,6 +106,7 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
             Err(Failed::Unanswered(errno)) => return Err(unanswered(exchange, errno)),
         }
     };
+    check_names(exchange, &buffers)?;
     answer::take(exchange, &buffers.head, &buffers.input);
     if let Some(error) = overridden(exchange) {
         return Err(error);
@@ -113,6 +116,28 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     set_body(exchange.request, &mut buffers, source, &begun);
     buffers.clear();
     Ok(Verdict::Ok)
+}
+
+/// Only chunks can be sent on.
+fn check_coding(request: &mut Request) -> Result<(), u16> {
+    let Some(coding) = request.head.headers_in.get(b"Transfer-Encoding") else { return Ok(()) };
+    if coding.eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    let shown = BStr::new(coding);
+    let text = format_args!("{shown} Transfer-Encoding is not supported");
+    request.log::<ProxyHttp>(Level::Error, 1093, text);
+    request.keep(errors::EndsConnection);
+    Err(500)
+}
+
+/// Whether all names of fields are tokens (`check_headers`).
+fn check_names(exchange: &mut Exchange<'_>, buffers: &Buffers) -> Result<(), u16> {
+    let Err(found) = buffers.head.check(&buffers.input) else { return Ok(()) };
+    let request = &mut *exchange.request;
+    request.log_core(Level::Error, found.log_number(), &found.to_string(), None);
+    request.keep(errors::EndsConnection);
+    Err(found.status())
 }
 
 /// The status of an error document of this server that replaces the response

@@ -92,7 +92,9 @@ impl Relay {
     /// The whole body, if all of it has been received. The connection has been given back then.
     pub(super) fn take_whole(&mut self) -> Option<Bytes> {
         match self.decode() {
-            Ok(Decoded::Piece(piece)) if self.source.is_none() => Some(piece),
+            Ok(Decoded::Piece(piece)) if self.source.is_none() && self.failure.is_none() => {
+                Some(piece)
+            }
             Ok(Decoded::End) => Some(Bytes::new()),
             Ok(Decoded::Piece(piece)) => {
                 self.push_ahead(piece);
@@ -159,7 +161,16 @@ impl Relay {
         let mut at = 0;
         loop {
             let rest = self.input.get(at..).unwrap_or_default();
-            match self.body.read(rest)? {
+            let step = match self.body.read(rest) {
+                Ok(step) => step,
+                // What came before goes to the client.
+                Err(fault) if !gathered.is_empty() => {
+                    self.failure = Some(self.fail(&fault));
+                    return Ok(Decoded::Piece(gathered.into()));
+                }
+                Err(fault) => return Err(fault),
+            };
+            match step {
                 Step::Data { consumed, len } => {
                     let start = at + consumed - len;
                     at += consumed;

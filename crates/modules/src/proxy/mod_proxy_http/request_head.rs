@@ -36,7 +36,9 @@ pub(super) fn write(
     let (authority, target) = canonical::parts(exchange.url);
     let dir = exchange.bound.dir;
     let client_host = fields.get(b"Host");
-    let preserved = client_host.filter(|_| dir.preserves_host.or(false));
+    // A request of HTTP/1.0 may have none.
+    let preserves = dir.preserves_host.or(false);
+    let preserved = preserves.then(|| client_host.unwrap_or(request.host.name()));
     let via = via::of_request(request, exchange.bound);
     let mut peer = [0; 46];
     let is_reverse = request.resource.proxied == Proxied::Reverse;

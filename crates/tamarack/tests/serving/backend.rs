@@ -1,0 +1,179 @@
+//! An HTTP server for the tests of a proxy: it responds as the path asks, and counts.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What the backend counts, and what it waits for.
+pub struct Counts {
+    /// Connections accepted.
+    pub accepted: AtomicUsize,
+    /// Connections that are open.
+    pub open: AtomicUsize,
+    /// Requests received.
+    pub requests: AtomicUsize,
+    steps: Mutex<Receiver<()>>,
+}
+
+/// The backend.
+pub struct Backend {
+    pub port: u16,
+    pub counts: Arc<Counts>,
+    next: Sender<()>,
+}
+
+impl Backend {
+    pub fn start() -> Backend {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (next, steps) = channel();
+        let counts = Arc::new(Counts {
+            accepted: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            steps: Mutex::new(steps),
+        });
+        let own = counts.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                own.accepted.fetch_add(1, Ordering::SeqCst);
+                own.open.fetch_add(1, Ordering::SeqCst);
+                let own = own.clone();
+                thread::spawn(move || {
+                    let _ = serve(stream, &own);
+                    own.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Backend { port, counts, next }
+    }
+
+    /// Lets a response that waits go on.
+    pub fn step(&self) {
+        self.next.send(()).unwrap();
+    }
+
+    pub fn accepted(&self) -> usize {
+        self.counts.accepted.load(Ordering::SeqCst)
+    }
+
+    pub fn open(&self) -> usize {
+        self.counts.open.load(Ordering::SeqCst)
+    }
+
+    pub fn requests(&self) -> usize {
+        self.counts.requests.load(Ordering::SeqCst)
+    }
+}
+
+fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = Vec::new();
+    for number in 1.. {
+        let Some(head) = head(&mut stream, &mut input)? else { return Ok(()) };
+        counts.requests.fetch_add(1, Ordering::SeqCst);
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let body = body(&mut stream, &mut input, &head)?;
+        let wait = || counts.steps.lock().unwrap().recv();
+        match path.rsplit('/').next().unwrap_or_default() {
+            "dies" => return stream.shutdown(Shutdown::Both),
+            "dies-reused" if number > 1 => return stream.shutdown(Shutdown::Both),
+            "echo" => whole(&mut stream, &body)?,
+            "head" => whole(&mut stream, head.as_bytes())?,
+            "breaks" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")?;
+                return Ok(());
+            }
+            "breaks-chunked" => {
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab")?;
+                return Ok(());
+            }
+            "waits" => {
+                let _ = wait();
+                whole(&mut stream, b"waited")?;
+            }
+            "events" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+                for number in 0..3 {
+                    write!(stream, "9\r\nevent {number}\n\n\r\n")?;
+                    let _ = wait();
+                }
+                stream.write_all(b"0\r\n\r\n")?;
+            }
+            // As many bytes.
+            name => match name.parse::<usize>() {
+                Ok(length) => whole(&mut stream, &vec![b'x'; length])?,
+                Err(_) => whole(&mut stream, format!("request {number}\n").as_bytes())?,
+            },
+        }
+    }
+    Ok(())
+}
+
+fn whole(stream: &mut TcpStream, body: &[u8]) -> io::Result<()> {
+    let head = format!("HTTP/1.1 200 OK\r\nServer: back\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(&[head.as_bytes(), body].concat())
+}
+
+fn head(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<String>> {
+    loop {
+        if let Some(at) = input.windows(4).position(|four| four == b"\r\n\r\n") {
+            let rest = input.split_off(at + 4);
+            let head = std::mem::replace(input, rest);
+            return Ok(Some(String::from_utf8_lossy(&head).into_owned()));
+        }
+        if receive(stream, input)? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn body(stream: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> io::Result<Vec<u8>> {
+    let lower = head.to_ascii_lowercase();
+    if lower.contains("transfer-encoding: chunked") {
+        let mut decoded = Vec::new();
+        loop {
+            let line = loop {
+                match input.windows(2).position(|two| two == b"\r\n") {
+                    Some(at) => break at,
+                    None => fill(stream, input)?,
+                }
+            };
+            let size = usize::from_str_radix(&String::from_utf8_lossy(&input[..line]), 16);
+            let size = size.map_err(io::Error::other)?;
+            while input.len() < line + 2 + size + 2 {
+                fill(stream, input)?;
+            }
+            decoded.extend_from_slice(&input[line + 2..line + 2 + size]);
+            input.drain(..line + 2 + size + 2);
+            if size == 0 {
+                return Ok(decoded);
+            }
+        }
+    }
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |text| text.trim().parse().unwrap());
+    while input.len() < length {
+        fill(stream, input)?;
+    }
+    let rest = input.split_off(length);
+    Ok(std::mem::replace(input, rest))
+}
+
+fn fill(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<()> {
+    match receive(stream, input)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+fn receive(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<usize> {
+    let mut bytes = vec![0; 256 * 1024];
+    let count = stream.read(&mut bytes)?;
+    input.extend_from_slice(&bytes[..count]);
+    Ok(count)
+}
