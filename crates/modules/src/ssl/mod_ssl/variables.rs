@@ -2,10 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use conf::expr::Variable;
 use rustls::CipherSuite;
-use server::expr::Extension;
+use server::expr::{Extension, value_of};
 use server::request::Request;
-use tls::vars::{Connection, Style, certificate, of_log_format};
+use tls::vars::{Connection, LIBRARY, Style, certificate, of_log_format};
 
 use super::options::Options;
 use super::{INTERFACE, Ssl, host_by_id, of_host};
@@ -32,10 +33,75 @@ fn append(request: &Request, name: &str, out: &mut Vec<u8>) -> bool {
     value.is_some()
 }
 
-/// The value of a variable by its full name; `None` if there is none, or no TLS (`ssl_var_lookup`).
+/// The value of a variable by its full name; `None` if there is none (`ssl_var_lookup`).
 pub fn lookup(request: &Request, name: &str) -> Option<Vec<u8>> {
-    connection(request)?.lookup(name, style(request), now())
+    let of_connection =
+        connection(request).and_then(|client| client.lookup(name, style(request), now()));
+    of_connection.or_else(|| of_request(request, name)).filter(|value| !value.is_empty())
 }
+
+/// The variables that mod_ssl has for plain connections, too.
+fn of_request(request: &Request, name: &str) -> Option<Vec<u8>> {
+    let is_env = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("ENV:"));
+    if let Some(name) = name.get(4..).filter(|_| is_env) {
+        return request.env.get(name.as_bytes()).map(<[u8]>::to_vec);
+    }
+    let name = name.to_ascii_uppercase();
+    let header = |name: &str| request.head.headers_in.get(name.as_bytes()).map(<[u8]>::to_vec);
+    match name.as_str() {
+        "HTTPS" => return Some(b"off".to_vec()),
+        "SSL_VERSION_INTERFACE" => return Some(INTERFACE.into()),
+        "SSL_VERSION_LIBRARY" => return Some(LIBRARY.into()),
+        _ => {}
+    }
+    if let Some(name) = name.strip_prefix("HTTP:") {
+        return header(name);
+    }
+    let variable = Variable::by_name(&name).filter(|one| OF_REQUEST.contains(one))?;
+    if let Some(name) = variable.header() {
+        return header(name);
+    }
+    let mut value = Vec::new();
+    value_of(request, variable, &mut value).then_some(value)
+}
+
+/// The core's variables that mod_ssl knows.
+const OF_REQUEST: [Variable; 34] = [
+    Variable::HttpAccept,
+    Variable::HttpCookie,
+    Variable::HttpForwarded,
+    Variable::HttpHost,
+    Variable::HttpProxyConnection,
+    Variable::HttpReferer,
+    Variable::HttpUserAgent,
+    Variable::RequestMethod,
+    Variable::RequestScheme,
+    Variable::RequestUri,
+    Variable::RequestFilename,
+    Variable::ScriptFilename,
+    Variable::PathInfo,
+    Variable::QueryString,
+    Variable::IsSubreq,
+    Variable::TheRequest,
+    Variable::RemoteAddr,
+    Variable::RemoteHost,
+    Variable::RemoteUser,
+    Variable::RemoteIdent,
+    Variable::ServerName,
+    Variable::ServerPort,
+    Variable::ServerAdmin,
+    Variable::ServerProtocol,
+    Variable::ServerSoftware,
+    Variable::DocumentRoot,
+    Variable::AuthType,
+    Variable::ApiVersion,
+    Variable::TimeYear,
+    Variable::TimeMon,
+    Variable::TimeDay,
+    Variable::TimeHour,
+    Variable::TimeMin,
+    Variable::TimeSec,
+];
 
 /// `%{name}x`
 pub fn log_variable(request: &Request, name: &[u8], out: &mut Vec<u8>) -> bool {

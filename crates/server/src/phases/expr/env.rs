@@ -44,12 +44,7 @@ impl Env for RequestEnv<'_> {
         if let Some(name) = variable.header() {
             return append(self.request.head.headers_in.get(name.as_bytes()), out);
         }
-        let before = out.len();
-        about_request(self.request, variable, out)
-            || about_server(self.request, variable, out)
-            || about_client(self.request, variable, out)
-            || about_time(self.request, variable, out)
-            || out.len() > before
+        value_of(self.request, variable, out)
     }
 
     fn lookup(&mut self, table: Table, name: &[u8], out: &mut Vec<u8>) -> bool {
@@ -126,6 +121,16 @@ impl Env for RequestEnv<'_> {
         let found = self.extension(id);
         found.is_some_and(|(of, own)| (of.binary_value)(self.request, own, left, right))
     }
+}
+
+/// Appends the value of a variable that is not a header field; whether it has one.
+pub fn value_of(request: &Request, variable: Variable, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    about_request(request, variable, out)
+        || about_server(request, variable, out)
+        || about_client(request, variable, out)
+        || about_time(request, variable, out)
+        || out.len() > before
 }
 
 fn append(value: Option<&[u8]>, out: &mut Vec<u8>) -> bool {

@@ -5,6 +5,7 @@
 mod env;
 mod extension;
 
+pub use env::value_of;
 pub use extension::{Extension, Extensions, GROUP};
 
 use conf::expr::{Backrefs, Error, EvalError, Expr, Flags};
