@@ -143,15 +143,19 @@ fn differ_in_folders_as_is(
     apache: &[String],
     tamarack: &[String],
 ) -> bool {
-    let mut names_handler = false;
-    site.walk(&mut |node| names_handler |= node.words.contains("send-as-is"));
+    let (mut names_handler, mut sets_type) = (false, false);
+    site.walk(&mut |node| {
+        names_handler |= node.words.contains("send-as-is");
+        sets_type |= node.name == "Header" && node.words.contains("Content-Type");
+    });
     let is_folder = "< Content-Type: httpd/unix-directory";
     let is_begun = match apache.first().map(String::as_str) {
         None | Some("= no answer") => true,
         Some(line) => {
             let lacks_body = apache.iter().any(|line| line.starts_with("= broken: 0 of "));
-            let is_head = request.method == "HEAD" && apache.iter().any(|line| line == is_folder);
-            line.contains(" 200 ") && (is_head || lacks_body)
+            let is_head = request.method == "HEAD";
+            let is_shown = sets_type || apache.iter().any(|line| line == is_folder);
+            line.contains(" 200 ") && (is_head && is_shown || lacks_body)
         }
     };
     names_handler && is_begun && status(tamarack) == Some(403)
