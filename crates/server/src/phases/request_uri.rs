@@ -2,7 +2,8 @@
 //!
 //! Source: `ap_process_request_internal` (server/request.c).
 
-use wire::uri::{Normalize, Slashes, normalize_path, unescape_path};
+use wire::method::Method;
+use wire::uri::{Normalize, Slashes, Target, normalize_path, unescape_path};
 
 use crate::config::core::EncodedSlashes;
 use crate::log::Level;
@@ -10,18 +11,26 @@ use crate::request::{Proxied, Request};
 
 /// Normalises the escaped path (`ap_normalize_path`): dot segments, double slashes.
 pub fn normalize(request: &mut Request) -> Result<(), u16> {
-    if request.resource.proxied == Proxied::Forward {
-        // The path is a whole URL.
-        return Ok(());
-    }
-    let merge_slashes = request.host.core.merge_slashes.or(true);
-    if normalize_path(&mut request.resource.uri, Normalize::request(merge_slashes)) {
+    let how = Normalize::request(request.host.core.merge_slashes.or(true));
+    let is_valid = match request.resource.proxied {
+        // The path is a whole URL, which stays as it is.
+        Proxied::Forward => path_of(request).is_none_or(|mut path| normalize_path(&mut path, how)),
+        _ => normalize_path(&mut request.resource.uri, how),
+    };
+    if is_valid {
         return Ok(());
     }
     let uri = request.head.unparsed_uri.clone();
     let message = format!("invalid URI path ({})", bstr::BStr::new(&uri));
     request.log_core(Level::Error, 10244, &message, None);
     Err(400)
+}
+
+/// The path of the URL that the client asked for.
+fn path_of(request: &Request) -> Option<Vec<u8>> {
+    let is_connect = request.head.method == Method::CONNECT;
+    let target = Target::of_request(&request.head.unparsed_uri, is_connect).ok()?;
+    target.path.map(<[u8]>::to_vec)
 }
 
 /// Unescapes the path (`ap_unescape_url` according to `AllowEncodedSlashes`), and resolves dot

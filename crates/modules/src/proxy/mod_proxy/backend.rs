@@ -288,7 +288,13 @@ impl fmt::Display for Place<'_> {
 /// says.
 pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
     let worker = exchange.worker;
-    if !worker.is_generic {
+    if let Some(remote) = exchange.remote {
+        let default = super::target::default_port(&remote.scheme).unwrap_or(80);
+        let port = remote.port.unwrap_or(default as u16);
+        return Ok(Place { host: Cow::Borrowed(&remote.host), port });
+    }
+    // A pattern's host may contain captures.
+    if !worker.is_generic && !worker.is_pattern {
         return Ok(Place::of(worker));
     }
     let target = Target::parse(exchange.url);

@@ -11,9 +11,9 @@ use server::request::{Proxied, Request};
 use wire::method::Method;
 
 use super::scheme::Exchange;
-use super::storage::{self, PREFIX, Socket};
+use super::storage::{self, PREFIX, Seen, Socket};
 use super::target::split_at_text;
-use super::{Proxy, fault, remote};
+use super::{Proxy, Target, block, fault, remote};
 use crate::http::methods;
 
 /// The variable by which schemes keep no connection open.
@@ -26,13 +26,16 @@ pub(super) fn handle<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request) -> S
         request.resource.proxied = Proxied::Reverse;
         let file = std::mem::take(&mut request.resource.filename);
         request.resource.filename = [&handler[..], &file].concat();
-        if let Err(status) = storage::canonical(proxy, proxy.dir, request) {
-            return Step::status(status);
-        }
     } else if !request.resource.filename.starts_with(PREFIX) {
         return Step::DECLINED;
     }
     request.depends.pure = false;
+    // Rules of a directory decide after the hook of `fixups`.
+    if request.kept::<Seen>().is_none()
+        && let Err(status) = storage::canonical(proxy, proxy.dir, request)
+    {
+        return Step::status(status);
+    }
     match prepare(proxy, request) {
         Some(verdict) => Step::Ready(verdict),
         None => Step::Pending(Box::pin(forward(proxy, request))),
@@ -177,6 +180,9 @@ async fn forward(proxy: Bound<'_, Proxy>, request: &mut Request) -> Verdict {
         request.log::<Proxy>(Level::Warn, 1144, why);
         return Verdict::Status(500);
     };
+    if let Err(status) = check_block(proxy, request, url) {
+        return Verdict::Status(status);
+    }
     let socket = match &worker.target.socket {
         Some(path) => Some(path.clone()),
         None => request.kept::<Socket>().map(|Socket(path)| path.clone()),
@@ -204,6 +210,16 @@ async fn forward(proxy: Bound<'_, Proxy>, request: &mut Request) -> Verdict {
     let socket = socket.as_deref();
     let exchange = Exchange { request, bound: proxy, worker: &worker, url, socket, remote: None };
     scheme.serve(exchange).await
+}
+
+/// `ProxyBlock`
+fn check_block(proxy: Bound<'_, Proxy>, request: &mut Request, url: &[u8]) -> Result<(), u16> {
+    if proxy.server.blocked.is_empty() {
+        return Ok(());
+    }
+    let Ok(target) = Target::parse(url) else { return Ok(()) };
+    let address = std::str::from_utf8(&target.host).ok().and_then(|host| host.parse().ok());
+    block::check(request, proxy, &target.host, address.as_slice())
 }
 
 /// Whether a body came with the request: a remote proxy may have got parts of it.

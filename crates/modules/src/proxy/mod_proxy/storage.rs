@@ -19,6 +19,9 @@ pub const PREFIX: &[u8] = b"proxy:";
 /// The UNIX socket that the URL of a request names.
 pub(super) struct Socket(pub Vec<u8>);
 
+/// Marks a request whose URL the scheme has seen.
+pub(super) struct Seen;
+
 /// Whether any request may be proxied.
 pub(super) fn may_proxy(proxy: Bound<'_, Proxy>) -> bool {
     proxy.server.may_proxy.0
@@ -64,6 +67,7 @@ pub(super) fn canonical(
     dir: &Directory,
     request: &mut Request,
 ) -> Result<bool, u16> {
+    request.keep(Seen);
     take_socket(proxy, request)?;
     reverse::prepare(request, dir);
     let Some(url) = url(request).map(<[u8]>::to_vec) else { return Ok(false) };

@@ -1,8 +1,9 @@
 //! The canonical form of an `http:` URL. Source: `proxy_http_canon`, `ap_proxy_canonenc_ex`.
 
 use bstr::{BStr, ByteSlice};
+use server::core::EncodedSlashes;
 use server::log::Level;
-use server::request::Request;
+use server::request::{Proxied, Request};
 
 use super::ProxyHttp;
 use crate::proxy::mod_proxy::Target;
@@ -23,9 +24,10 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
         400u16
     })?;
     let path = target.path.strip_prefix(b"/").unwrap_or(&target.path);
-    let is_raw = request.notes.contains(b"proxy-nocanon");
+    let is_forward = request.resource.proxied == Proxied::Forward;
+    let is_raw = is_forward || request.notes.contains(b"proxy-nocanon");
     let is_encoded = request.notes.contains(b"proxy-noencode");
-    let keeps_slashes = request.notes.contains(b"proxy-keeps-slashes");
+    let keeps_slashes = request.host.core.allow_encoded_slashes.0 == EncodedSlashes::NoDecode;
     let (path, is_literal) = match is_raw || is_encoded {
         true => (path.to_vec(), true),
         false => (encoded(path, keeps_slashes).ok_or(400u16)?, false),

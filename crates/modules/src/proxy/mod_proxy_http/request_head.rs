@@ -34,6 +34,8 @@ pub(super) fn write(
     let request = &*exchange.request;
     let fields = &request.head.headers_in;
     let (authority, target) = canonical::parts(exchange.url);
+    // A remote proxy gets the whole URL.
+    let target = if exchange.remote.is_some() { exchange.url } else { target };
     let dir = exchange.bound.dir;
     let client_host = fields.get(b"Host");
     // A request of HTTP/1.0 may have none.
