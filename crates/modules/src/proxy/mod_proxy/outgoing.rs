@@ -112,6 +112,20 @@ impl Outgoing {
         Ok(body)
     }
 
+    /// A body that is sent once the backend has said `100 Continue`: nothing is read before. `None`
+    /// if it has to be read to know its length, or there is none.
+    pub fn postponed(request: &Request, wishes: Wishes) -> Option<Outgoing> {
+        if request.body_in.is_empty() {
+            return None;
+        }
+        let framing = match request.body_in.length() {
+            Some(length) => Framing::Length(length),
+            None if wishes.length => return None,
+            None => Framing::Chunked,
+        };
+        Some(Outgoing { framing, first: Vec::new(), is_whole: false, spooled: None })
+    }
+
     /// How the body is framed.
     pub fn framing(&self) -> Framing {
         self.framing

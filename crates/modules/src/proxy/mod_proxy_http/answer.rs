@@ -22,9 +22,9 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
     reverse::map_fields(request, bound, &mut fields);
     let protocol = if head.is_simple { 9 } else { 1000 + u16::from(head.minor) };
     via::of_response(request, bound, protocol, &mut fields);
-    // A HEAD is answered as the GET would be, whose length is unknown.
-    let is_framed = wire::status::is_header_only(head.status) || fields.contains(b"Content-Length");
-    if request.head.header_only && !is_framed && request.head.protocol >= 1001 {
+    // A HEAD is answered as the GET would be.
+    let is_chunked = head.has(FieldName::TransferEncoding) && !fields.contains(b"Content-Length");
+    if request.head.header_only && is_chunked && request.head.protocol >= 1001 {
         fields.set(b"Transfer-Encoding", b"chunked");
     }
     request.response.headers_out = fields;

@@ -1,6 +1,7 @@
 //! A request is forwarded to an HTTP server. Source: `proxy_http_handler`.
 
 use std::io;
+use std::time::Duration;
 
 use bstr::BStr;
 use rustix::io::Errno;
@@ -12,9 +13,10 @@ use server::module::Module;
 use server::request::{Proxied, Request};
 use wire::Method;
 use wire::response::{
-    Fault, Framing, ResponseBody, ResponseHead, ResponseParser, ResponseProgress, ResponseRules,
+    Framing, ResponseBody, ResponseHead, ResponseParser, ResponseProgress, ResponseRules,
 };
 
+use super::failed::{Failed, refuse, timed_out, unanswered};
 use super::relay::{Announced, Relay, Source};
 use super::request_head::{self, Shape};
 use super::{ProxyHttp, answer};
@@ -56,19 +58,41 @@ impl Buffers {
     }
 }
 
-/// Why an attempt has no response.
-enum Failed {
-    /// The connection ended before the first byte.
-    Unanswered(Option<Errno>),
-    /// The status of the response.
-    Status(u16),
-}
-
 /// What a response's head says of its body.
 struct Begun {
     /// Bytes of the head.
     consumed: usize,
     framing: Framing,
+    /// The backend has responded instead of saying `100 Continue`.
+    is_unsent: bool,
+}
+
+/// Who asks the backend for `100 Continue` before the body is sent.
+struct Asks {
+    /// The client, end to end (`Proxy100Continue`).
+    client: bool,
+    /// This server (`ping=`).
+    ping: Option<Duration>,
+}
+
+impl Asks {
+    fn of(exchange: &Exchange<'_>, is_http10: bool) -> Asks {
+        let forwards = exchange.bound.dir.forwards_continue.or(true);
+        let is_reverse = exchange.request.resource.proxied == Proxied::Reverse;
+        Asks {
+            client: !is_http10 && forwards && exchange.request.body_in.expects_continue(),
+            ping: exchange.worker.parameters.ping.filter(|_| !is_http10 && is_reverse),
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.client || self.ping.is_some()
+    }
+
+    /// How long the backend may take.
+    fn wait(&self, exchange: &Exchange<'_>) -> Option<Duration> {
+        Some(self.ping.unwrap_or_else(|| exchange.timeout()))
+    }
 }
 
 /// Forwards the request and begins the response.
@@ -86,10 +110,21 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let is_http10 = has_variable(exchange.request, b"force-proxy-request-1.0");
     let mut wishes = Wishes::of_variables(exchange.request);
     wishes.length |= is_http10;
-    let mut body = Outgoing::prefetch(exchange.request, wishes).await?;
+    let asks = Asks::of(exchange, is_http10);
+    let postponed = asks.any().then(|| Outgoing::postponed(exchange.request, wishes)).flatten();
+    let waits = postponed.is_some();
+    let mut body = match postponed {
+        Some(body) => body,
+        None => Outgoing::prefetch(exchange.request, wishes).await?,
+    };
     let mut options = options(exchange, is_http10);
-    let shape =
-        Shape { framing: body.framing(), is_http10, keeps: options.keeps, expects_continue: false };
+    let shape = Shape {
+        framing: body.framing(),
+        is_http10,
+        keeps: options.keeps,
+        expects_continue: waits && asks.ping.is_some(),
+        waits: if waits { asks.wait(exchange) } else { None },
+    };
     let mut buffers = BUFFERS.with(|pool| pool.take(Buffers::default));
     let (backend, begun) = loop {
         buffers.clear();
@@ -111,7 +146,7 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     if let Some(error) = overridden(exchange) {
         return Err(error);
     }
-    let keeps = shape.keeps && buffers.head.is_persistent(begun.framing);
+    let keeps = shape.keeps && !begun.is_unsent && buffers.head.is_persistent(begun.framing);
     let source = Source { backend, keeps, _busy: busy, timeout: exchange.timeout() };
     set_body(exchange.request, &mut buffers, source, &begun);
     buffers.clear();
@@ -214,28 +249,34 @@ async fn attempt(
     })?;
     body.write_first(&mut buffers.out);
     let sent = match backend.stream.write_all(&buffers.out, timeout).await {
+        Ok(()) if shape.waits.is_some() => Ok(()),
         Ok(()) => body.send_rest(exchange.request, &mut backend.stream, timeout).await,
         Err(error) => Err(SendError::Backend(error)),
     };
+    let broken = is_broken(exchange, sent)?;
+    let outcome = read_head(exchange, backend, buffers, body, shape.waits).await;
+    match (outcome, broken) {
+        (Err(Failed::Unanswered(_)), Some(errno)) => Err(Failed::Unanswered(Some(errno))),
+        (outcome, _) => outcome,
+    }
+}
+
+/// What a failure to send the body means: the client's ends the request, but the backend may have
+/// responded before it stopped reading.
+fn is_broken(
+    exchange: &Exchange<'_>,
+    sent: Result<(), SendError>,
+) -> Result<Option<Errno>, Failed> {
     match sent {
-        Ok(()) => {}
+        Ok(()) => Ok(None),
+        Err(SendError::Backend(error)) => Ok(Errno::from_io_error(&error).or(Some(Errno::IO))),
         Err(SendError::Client(status)) => {
             let place = Place::of(exchange.worker);
             let text = format_args!("pass request body failed to {place}");
             exchange.request.log::<ProxyHttp>(Level::Error, 1097, text);
-            return Err(Failed::Status(status));
-        }
-        Err(SendError::Backend(error)) => {
-            // It may have responded before it stopped reading.
-            buffers.input.reserve(READ_BYTES);
-            let outcome = read_head(exchange, backend, buffers).await;
-            if matches!(outcome, Err(Failed::Unanswered(_))) {
-                return Err(Failed::Unanswered(Errno::from_io_error(&error)));
-            }
-            return outcome;
+            Err(Failed::Status(status))
         }
     }
-    read_head(exchange, backend, buffers).await
 }
 
 /// Reads the head of the final response.
@@ -243,17 +284,22 @@ async fn read_head(
     exchange: &mut Exchange<'_>,
     backend: &mut Backend,
     buffers: &mut Buffers,
+    body: &mut Outgoing,
+    mut waits: Option<Duration>,
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
     let rules = rules(exchange);
     let handle = backend.stream.handle();
     loop {
         buffers.input.reserve(READ_BYTES);
-        let read = backend.stream.read(&mut buffers.input, handle.deadline(timeout)).await;
+        let read = backend
+            .stream
+            .read(&mut buffers.input, handle.deadline(waits.unwrap_or(timeout)))
+            .await;
         let (count, errno) = match read {
             Ok(count) => (count, None),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                return Err(Failed::Status(timed_out(exchange)));
+                return Err(Failed::Status(timed_out(exchange, waits.is_some())));
             }
             Err(error) => (0, Errno::from_io_error(&error)),
         };
@@ -269,15 +315,22 @@ async fn read_head(
             match parser.parse(head, input, &rules) {
                 ResponseProgress::NeedMore => break,
                 ResponseProgress::Interim { consumed } => {
+                    let says_continue = head.status == 100;
                     input.drain(..consumed);
                     head.clear();
                     parser.next();
+                    if says_continue && waits.take().is_some() {
+                        // Reading it tells the client to continue, if that waits.
+                        let stream = &mut backend.stream;
+                        let sent = body.send_rest(exchange.request, stream, timeout).await;
+                        is_broken(exchange, sent)?;
+                    }
                 }
                 ResponseProgress::Done { consumed } => {
                     let framing = head.framing(input, exchange.request.head.header_only);
                     let framing =
                         framing.map_err(|found| Failed::Status(refuse(exchange, &found)))?;
-                    return Ok(Begun { consumed, framing });
+                    return Ok(Begun { consumed, framing, is_unsent: waits.is_some() });
                 }
                 ResponseProgress::Refused(found) => {
                     return Err(Failed::Status(refuse(exchange, &found)));
@@ -299,44 +352,6 @@ fn rules(exchange: &Exchange<'_>) -> ResponseRules<'static> {
         is_forward: exchange.request.resource.proxied == Proxied::Forward,
         ..default
     }
-}
-
-/// The backend did not respond in time.
-fn timed_out(exchange: &mut Exchange<'_>) -> u16 {
-    let place = Place::of(exchange.worker);
-    exchange.request.notes.set(b"proxy_timedout", b"1");
-    let text = format_args!("error reading status line from remote server {place}");
-    exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, Errno::TIMEDOUT, text);
-    fault::answer::<ProxyHttp>(exchange.request, 504, "Error reading from remote server")
-}
-
-/// The backend closed the connection instead of responding.
-fn unanswered(exchange: &mut Exchange<'_>, errno: Option<Errno>) -> u16 {
-    let place = Place::of(exchange.worker);
-    let text = format_args!("error reading status line from remote server {place}");
-    match errno {
-        Some(errno) => exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, errno, text),
-        None => exchange.request.log::<ProxyHttp>(Level::Error, 1102, text),
-    }
-    fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
-}
-
-/// The response can't be used.
-fn refuse(exchange: &mut Exchange<'_>, found: &Fault) -> u16 {
-    let request = &mut *exchange.request;
-    match found.log_number() {
-        898 => return fault::answer::<ProxyHttp>(request, found.status(), &found.to_string()),
-        number => {
-            let uri = BStr::new(&request.resource.uri);
-            let method = BStr::new(&request.head.method_name);
-            let text = format_args!("{found} returned by {uri} ({method})");
-            request.log::<ProxyHttp>(Level::Error, number, text);
-        }
-    }
-    if found.log_number() == 1102 {
-        return fault::answer::<ProxyHttp>(request, 502, "Error reading from remote server");
-    }
-    found.status()
 }
 
 /// Sets the body: nothing, what has been received, or a relay of the rest.

@@ -4,6 +4,7 @@
 
 mod answer;
 mod canonical;
+mod failed;
 mod forward;
 mod relay;
 mod request_head;

@@ -1,5 +1,7 @@
 //! The head of a request to the backend. Source: `ap_proxy_create_hdrbrgd`.
 
+use std::time::Duration;
+
 use server::request::Proxied;
 use wire::Table;
 use wire::backend_request::{
@@ -23,6 +25,8 @@ pub(super) struct Shape {
     pub keeps: bool,
     /// `ping=`: the body waits for `100 Continue`.
     pub expects_continue: bool,
+    /// How long the body waits for it, or for the one that the client waits for.
+    pub waits: Option<Duration>,
 }
 
 /// Appends the head.

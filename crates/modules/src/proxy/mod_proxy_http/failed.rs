@@ -1,0 +1,60 @@
+//! Why a request has no response of the backend, in Apache's words.
+
+use bstr::BStr;
+use rustix::io::Errno;
+use server::log::Level;
+use wire::response::Fault;
+
+use super::ProxyHttp;
+use crate::proxy::mod_proxy::backend::Place;
+use crate::proxy::mod_proxy::fault;
+use crate::proxy::mod_proxy::scheme::Exchange;
+
+/// Why an attempt has no response.
+pub(super) enum Failed {
+    /// The connection ended before the first byte.
+    Unanswered(Option<Errno>),
+    /// The status of the response.
+    Status(u16),
+}
+
+/// The backend did not respond in time.
+pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
+    let place = Place::of(exchange.worker);
+    exchange.request.notes.set(b"proxy_timedout", b"1");
+    let text = format_args!("error reading status line from remote server {place}");
+    exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, Errno::TIMEDOUT, text);
+    if waits {
+        return fault::answer::<ProxyHttp>(exchange.request, 503, "Timeout on 100-Continue");
+    }
+    fault::answer::<ProxyHttp>(exchange.request, 504, "Error reading from remote server")
+}
+
+/// The backend closed the connection instead of responding.
+pub(super) fn unanswered(exchange: &mut Exchange<'_>, errno: Option<Errno>) -> u16 {
+    let place = Place::of(exchange.worker);
+    let text = format_args!("error reading status line from remote server {place}");
+    match errno {
+        Some(errno) => exchange.request.log_error::<ProxyHttp>(Level::Error, 1102, errno, text),
+        None => exchange.request.log::<ProxyHttp>(Level::Error, 1102, text),
+    }
+    fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
+}
+
+/// The response can't be used.
+pub(super) fn refuse(exchange: &mut Exchange<'_>, found: &Fault) -> u16 {
+    let request = &mut *exchange.request;
+    match found.log_number() {
+        898 => return fault::answer::<ProxyHttp>(request, found.status(), &found.to_string()),
+        number => {
+            let uri = BStr::new(&request.resource.uri);
+            let method = BStr::new(&request.head.method_name);
+            let text = format_args!("{found} returned by {uri} ({method})");
+            request.log::<ProxyHttp>(Level::Error, number, text);
+        }
+    }
+    if found.log_number() == 1102 {
+        return fault::answer::<ProxyHttp>(request, 502, "Error reading from remote server");
+    }
+    found.status()
+}
