@@ -9,3 +9,4 @@ pub mod cache;
 pub mod connection;
 pub mod respond;
 pub mod service;
+mod vary;

@@ -5,6 +5,8 @@ use server::hooks::Phase;
 use server::request::{CLOSES_SILENTLY, Request};
 use wire::{HeadFlags, Method};
 
+use crate::vary;
+
 /// How a body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
@@ -61,7 +63,7 @@ fn prepare(request: &mut Request) {
         request.head.protocol = request.head.protocol.min(1000);
         request.env.set(b"force-response-1.0", b"1");
     } else {
-        join_vary(request);
+        vary::join(request);
     }
     if request.notes.contains(b"no-etag") {
         request.response.headers_out.unset(b"ETag");
@@ -164,29 +166,6 @@ fn broken_field(request: &Request) -> Option<Vec<u8>> {
     }
     let mut languages = request.response.content_languages.iter();
     languages.any(|text| is_bad_value(text)).then(|| b"Content-Language".to_vec())
-}
-
-/// Joins `Vary` fields without repetition, or to a single `*` (`fixup_vary`).
-fn join_vary(request: &mut Request) {
-    if !request.response.headers_out.contains(b"Vary") {
-        return;
-    }
-    let mut names: Vec<Vec<u8>> = Vec::new();
-    for value in request.response.headers_out.get_all(b"Vary") {
-        for name in value.split(|byte| matches!(byte, b',' | b' ' | b'\t')) {
-            let known = names.iter().any(|known| known.eq_ignore_ascii_case(name));
-            if !name.is_empty() && !known {
-                names.push(name.to_vec());
-            }
-        }
-    }
-    if names.is_empty() {
-        // An empty field is sent unchanged.
-        return;
-    }
-    let has_star = names.iter().any(|name| name == b"*");
-    let joined = if has_star { b"*".to_vec() } else { names.join(&b","[..]) };
-    request.response.headers_out.set(b"Vary", &joined);
 }
 
 fn frame(request: &mut Request) -> Length {
