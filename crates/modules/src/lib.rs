@@ -82,6 +82,7 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_unique_id::UniqueId>(),
         module::<metadata::mod_usertrack::Usertrack>(),
         module::<proxy::mod_proxy::Proxy>(),
+        module::<proxy::mod_proxy_fcgi::ProxyFcgi>(),
         module::<proxy::mod_proxy_http::ProxyHttp>(),
         module::<ssl::mod_ssl::Ssl>(),
     ]

@@ -15,7 +15,6 @@ pub(super) const FAMILY: &[Missing] = &[
     missing!("proxy_balancer", "").handlers("balancer-manager"),
     missing!("proxy_connect", "AllowCONNECT"),
     missing!("proxy_express", "ProxyExpressDBMFile ProxyExpressDBMType ProxyExpressEnable"),
-    missing!("proxy_fcgi", "ProxyFCGIBackendType ProxyFCGISetEnvIf"),
     missing!("proxy_fdpass", ""),
     missing!("proxy_ftp", "ProxyFtpDirCharset ProxyFtpEscapeWildcards ProxyFtpListOnWildcard")
         .inert("ProxyFtpDirCharset"),

@@ -50,6 +50,7 @@ mod one_path;
 mod one_watch;
 mod openssl;
 mod others;
+mod php;
 mod proxied;
 mod published;
 mod recursion;

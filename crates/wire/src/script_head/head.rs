@@ -4,7 +4,7 @@ use super::{FIELDS, HEAD_BYTES, LINE_BYTES};
 use crate::chars::is_space;
 use crate::date;
 use crate::field_lines::{is_status_line, media_type};
-use crate::status::{Status, is_response};
+use crate::status::{Status, is_response, known_line};
 use crate::table::Table;
 use bstr::{BString, ByteSlice};
 
@@ -135,6 +135,12 @@ impl ScriptHead {
         self.status_line.clear();
         if is_status_line(line, status) {
             self.status_line.extend_from_slice(line);
+        } else if is_response(status) && line == status.to_string().as_bytes() {
+            // Only a known code has a reason of the server's.
+            if known_line(status).is_none() {
+                self.status_line.extend_from_slice(line);
+                self.status_line.push(b' ');
+            }
         }
     }
 }

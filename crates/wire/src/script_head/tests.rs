@@ -83,6 +83,10 @@ fn fields_are_sorted_by_their_meaning() {
     assert_eq!((head.status, invalid.len(), head.status_line.len()), (Some(65_535), 30, 0));
     let (head, _) = read(b"Status: 700 x\nStatus: 404 y\n\n", 9).unwrap();
     assert_eq!((head.status, head.invalid_status), (Some(404), Some("700 x".into())));
+    for (line, shown) in [("418", "418 "), ("404", ""), ("418x", ""), ("418 x", "418 x")] {
+        let (head, _) = read(format!("Status: {line}\n\n").as_bytes(), 9).unwrap();
+        assert_eq!(text(&head.status_line), shown);
+    }
     let (head, _) = read(b"Status: 700 x\n\n", 9).unwrap();
     assert_eq!((head.status, head.invalid_status), (Some(700), Some("700 x".into())));
 }

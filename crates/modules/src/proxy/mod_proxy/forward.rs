@@ -19,6 +19,9 @@ use crate::http::methods;
 /// The variable by which schemes keep no connection open.
 const NO_KEEP_ALIVE: &[u8] = b"proxy-nokeepalive";
 
+/// The note of a request whose URL is a handler's name and the name of a file.
+pub const BY_HANDLER: &[u8] = b"proxy-sethandler";
+
 /// The handler of proxied requests, and of those whose handler begins with `proxy:`.
 pub(super) fn handle<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request) -> Step<'r> {
     if request.resource.proxied == Proxied::No {
@@ -26,6 +29,7 @@ pub(super) fn handle<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request) -> S
         request.resource.proxied = Proxied::Reverse;
         let file = std::mem::take(&mut request.resource.filename);
         request.resource.filename = [&handler[..], &file].concat();
+        request.notes.set(BY_HANDLER, b"1");
     } else if !request.resource.filename.starts_with(PREFIX) {
         return Step::DECLINED;
     }

@@ -11,7 +11,7 @@ pub mod busy;
 mod define;
 mod detect;
 pub mod fault;
-mod forward;
+pub mod forward;
 mod interpolate;
 mod mapping;
 pub mod outgoing;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use rt::{Stream, Work};
 use rustix::fs::{CWD, Mode, OFlags};
 use server::request::Request;
+use wire::Method;
 use wire::chunked::{LAST_CHUNK, SizeLine};
 
 /// Bytes that are read before connecting, and that are kept in memory (`MAX_MEM_SPOOL`).
@@ -134,6 +135,19 @@ impl Outgoing {
     /// Whether it can be sent a second time.
     pub fn is_repeatable(&self) -> bool {
         self.is_whole || self.spooled.is_some()
+    }
+
+    /// Whether a second attempt can't do what the first may have done (RFC 9110 section 9.2.2).
+    pub fn may_repeat(&self, request: &Request) -> bool {
+        const IDEMPOTENT: [Method; 6] = [
+            Method::GET,
+            Method::OPTIONS,
+            Method::TRACE,
+            Method::PUT,
+            Method::DELETE,
+            Method::PROPFIND,
+        ];
+        self.is_repeatable() && IDEMPOTENT.contains(&request.head.method)
     }
 
     /// The pieces that were read before connecting.

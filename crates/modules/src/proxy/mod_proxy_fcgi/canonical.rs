@@ -10,6 +10,7 @@ use wire::uri::{Slashes, unescape_url};
 
 use super::{BackendType, Fcgi, ProxyFcgi, backend_type};
 use crate::proxy::mod_proxy::Target;
+use crate::proxy::mod_proxy::forward::BY_HANDLER;
 use crate::proxy::mod_proxy::scheme::Scheme;
 
 /// Bytes of a path that stay as they are, besides letters and digits.
@@ -26,8 +27,9 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
         return Err(400);
     };
     let raw = target.path.strip_prefix(b"/").unwrap_or(&target.path);
-    let is_literal =
-        request.notes.contains(b"proxy-nocanon") || request.notes.contains(b"proxy-noencode");
+    // Behind a handler's name there is the name of a file, which is not escaped.
+    let notes = [&b"proxy-nocanon"[..], b"proxy-noencode", BY_HANDLER];
+    let is_literal = notes.into_iter().any(|note| request.notes.contains(note));
     let mut path = match is_literal {
         true => checked(request, raw)?.to_vec(),
         false => escaped(request, raw).ok_or(400u16)?,

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::pin::pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,7 +11,9 @@ use server::request::Request;
 use server::request_body::{BodyError, BodyIn};
 use wire::fastcgi::{END_OF_STDIN, Event, Fault, RecordDecoder, STDIN_RECORD_BYTES, stdin_header};
 
+use super::upload::Upload;
 use crate::proxy::mod_proxy::backend::Backend;
+use crate::proxy::mod_proxy::busy::Busy;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -20,6 +21,7 @@ const READ_BYTES: usize = 16 * 1024;
 /// A request in progress.
 pub(super) struct Conversation {
     backend: Backend,
+    _busy: Busy,
     decoder: RecordDecoder,
     /// What was received. Bytes before `at` are decoded.
     received: Vec<u8>,
@@ -29,6 +31,7 @@ pub(super) struct Conversation {
     sent: usize,
     /// Whether the request's last record is sent or in `outgoing`, or can't be sent.
     is_complete: bool,
+    upload: Upload,
     timeout: Duration,
     /// When the server must have said or taken something; `None` while nothing waits for it.
     deadline: Option<Deadline>,
@@ -79,21 +82,23 @@ impl Broken {
 }
 
 impl Conversation {
-    /// Begins with `records`, which contain the whole request if `is_complete`.
+    /// Begins with `records`, behind which only those of `upload` are missing.
     pub fn new(
-        backend: Backend,
+        (backend, busy): (Backend, Busy),
         timeout: Duration,
         records: Vec<u8>,
-        is_complete: bool,
+        upload: Upload,
     ) -> Conversation {
         Conversation {
             backend,
+            _busy: busy,
             decoder: RecordDecoder::new(false),
             received: Vec::new(),
             at: 0,
             outgoing: records,
             sent: 0,
-            is_complete,
+            is_complete: matches!(upload, Upload::Complete),
+            upload,
             timeout,
             deadline: None,
             has_answered: false,
@@ -167,7 +172,7 @@ impl Conversation {
         }
     }
 
-    /// The next wait for the server begins again: the client was waited for.
+    /// The next wait for the server has its whole time: what was waited for was the client.
     pub fn restart_wait(&mut self) {
         self.deadline = None;
     }
@@ -213,8 +218,7 @@ impl Conversation {
             }
             self.outgoing.clear();
             self.sent = 0;
-            // Nothing is lost if this future is dropped: the body itself has the state.
-            match pin!(body.next()).poll(cx) {
+            match self.upload.poll_next(cx, body) {
                 Poll::Pending => return Ok(true),
                 Poll::Ready(Some(Ok(piece))) => write_stdin(&mut self.outgoing, &piece),
                 Poll::Ready(Some(Err(error))) => return Err(error),

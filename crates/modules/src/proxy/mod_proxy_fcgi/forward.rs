@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 
 use bstr::BStr;
+use bytes::Bytes;
 use server::body::Body;
 use server::errors::EndsConnection;
 use server::hooks::Verdict;
@@ -20,10 +21,12 @@ use wire::script_head::{
 use super::ProxyFcgi;
 use super::conversation::{Broken, Conversation, Said, write_stdin};
 use super::rest::{Log, Rest};
-use super::upload::Upload;
+use super::upload::{self, Upload};
 use super::variables;
 use crate::core::handler::condition;
 use crate::proxy::mod_proxy::backend::{Backend, Options};
+use crate::proxy::mod_proxy::busy::Busy;
+use crate::proxy::mod_proxy::outgoing::Outgoing;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::util_script::head::{log, put};
 
@@ -51,17 +54,18 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     exchange.request.log::<ProxyFcgi>(Level::Debug, 1078, format_args!("serving URL {url}"));
     exchange.check_worker()?;
     exchange.request.depends.pure = false;
-    let upload = Upload::prefetch(exchange.request).await?;
-    variables::add(exchange.request, upload.length).await;
+    let body = upload::prefetch(exchange.request).await?;
+    variables::add(exchange.request).await;
     // An idle connection occupies a process of PHP-FPM: none is kept unless that is configured.
     let mut options = OPTIONS.for_worker(exchange.worker, false);
-    let mut records = begin(exchange.request, options.keeps, &upload)?;
+    let mut records = begin(exchange.request, options.keeps, &body)?;
     let timeout = exchange.timeout();
     loop {
+        let busy = Busy::new(&exchange.worker.state);
         let backend = Backend::connect(exchange, options).await?;
-        let may_repeat = backend.is_reused && upload.is_complete;
+        let may_repeat = backend.is_reused && body.may_repeat(exchange.request);
         let own = if may_repeat { records.clone() } else { std::mem::take(&mut records) };
-        let conversation = Conversation::new(backend, timeout, own, upload.is_complete);
+        let conversation = Conversation::new((backend, busy), timeout, own, Upload::of(&body));
         let mut dialog = Dialog::new(exchange.request, conversation);
         let Err(why) = dialog.read_head(exchange.request).await else {
             return dialog.respond(exchange).await;
@@ -77,8 +81,9 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
 }
 
 /// The records of a request, as far as its body is known.
-fn begin(request: &Request, keeps: bool, upload: &Upload) -> Result<Vec<u8>, u16> {
-    let mut records = Vec::with_capacity(2048 + upload.bytes.len());
+fn begin(request: &Request, keeps: bool, body: &Outgoing) -> Result<Vec<u8>, u16> {
+    let first: usize = body.first().iter().map(Bytes::len).sum();
+    let mut records = Vec::with_capacity(2048 + first);
     records.extend_from_slice(&begin_request(Role::Responder, keeps));
     let skipped = match write_params(&mut records, request.env.iter()) {
         Ok(skipped) => skipped.0,
@@ -91,8 +96,10 @@ fn begin(request: &Request, keeps: bool, upload: &Upload) -> Result<Vec<u8>, u16
         let text = format_args!("couldn't encode {skipped} variables, which are too long");
         request.log::<ProxyFcgi>(Level::Error, 2536, text);
     }
-    write_stdin(&mut records, &upload.bytes);
-    if upload.is_complete {
+    for piece in body.first() {
+        write_stdin(&mut records, piece);
+    }
+    if matches!(Upload::of(body), Upload::Complete) {
         records.extend_from_slice(&END_OF_STDIN);
     }
     Ok(records)
@@ -235,6 +242,7 @@ impl Dialog {
             fields.unset(b"Content-Length");
         }
         fields.unset(b"Transfer-Encoding");
+        keep_origin(request);
         match progress {
             ScriptProgress::Done { consumed } => Ok((consumed, head.status.is_some())),
             ScriptProgress::Refused(fault) => Err(fault),
@@ -254,12 +262,19 @@ impl Dialog {
             return self.finish();
         }
         if !self.has_head && self.has_ended {
-            request.response.body = Body::Bytes(output.into());
+            // Without an end of the output Apache does not pass on what it took for a head.
+            let is_whole = self.output_ended;
+            request.response.body = if is_whole { Body::Bytes(output.into()) } else { Body::Empty };
             return self.finish();
         }
         let Dialog { conversation, log, output_ended, has_ended, .. } = self;
-        let mut rest =
-            Rest { first: output.into(), conversation: Some(conversation), output_ended, log };
+        let mut rest = Rest {
+            first: output.into(),
+            conversation: Some(conversation),
+            output_ended,
+            is_broken: false,
+            log,
+        };
         if has_ended && let Some(conversation) = rest.conversation.take() {
             conversation.end();
         }
@@ -270,6 +285,18 @@ impl Dialog {
     fn finish(self) {
         if self.has_ended {
             self.conversation.end();
+        }
+    }
+}
+
+/// `Date` and `Server` of the program replace this server's.
+fn keep_origin(request: &mut Request) {
+    let response = &mut request.response;
+    for name in [&b"Date"[..], b"Server"] {
+        if let Some(value) = response.err_headers_out.get(name).map(<[u8]>::to_vec) {
+            response.headers_out.set(name, &value);
+            response.err_headers_out.unset(name);
+            response.keeps_origin = true;
         }
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Rest {
     pub conversation: Option<Conversation>,
     /// Whether the output has ended, so that a broken connection does no harm.
     pub output_ended: bool,
+    /// Whether the rest can't be read: an error, after what could be.
+    pub is_broken: bool,
     /// For the log.
     pub log: Log,
 }
@@ -42,7 +44,7 @@ impl BodyStream for Rest {
             let first = std::mem::take(&mut self.first);
             return Poll::Ready(Some(Ok(Chunk::Bytes(first))));
         }
-        let Rest { conversation: place, output_ended, log, .. } = &mut *self;
+        let Rest { conversation: place, output_ended, is_broken, log, .. } = &mut *self;
         while let Some(conversation) = place {
             match conversation.poll_said(cx) {
                 Poll::Ready(Ok(Said::Output(range))) => {
@@ -64,9 +66,7 @@ impl BodyStream for Rest {
                 Poll::Ready(Err(why)) => {
                     *place = None;
                     log.broken(&why);
-                    if !*output_ended {
-                        return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
-                    }
+                    *is_broken = !*output_ended;
                 }
                 Poll::Pending if piece.is_empty() => return Poll::Pending,
                 Poll::Pending => {
@@ -74,6 +74,9 @@ impl BodyStream for Rest {
                     break;
                 }
             }
+        }
+        if piece.is_empty() && std::mem::take(is_broken) {
+            return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
         }
         Poll::Ready((!piece.is_empty()).then(|| Ok(Chunk::Bytes(piece.into()))))
     }

@@ -1,57 +1,85 @@
-//! The request's body, before there is a connection.
-//!
-//! Source: `ap_proxy_prefetch_input`.
+//! The request's body behind what was read before there was a connection.
 
-use server::log::Level;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
 use server::request::Request;
-use server::request_body::BodyError;
+use server::request_body::{BodyError, BodyIn};
 
-use super::ProxyFcgi;
+use crate::proxy::mod_proxy::outgoing::{Framing, Outgoing, Wishes};
 
-/// Most bytes that are read before a connection is taken (`MAX_MEM_SPOOL`).
-const PREFETCH_BYTES: usize = 16 * 1024;
+/// Bytes of a spooled body that are sent at once.
+const PIECE_BYTES: usize = 32 * 1024;
 
-/// The beginning of a request's body.
-#[derive(Default)]
-pub(super) struct Upload {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Whether that is all.
-    pub is_complete: bool,
-    /// The length of a body whose head doesn't have it, once that is known.
-    pub length: Option<u64>,
+/// Where the rest of a body comes from.
+pub(super) enum Upload {
+    /// There is none.
+    Complete,
+    /// The client, as it sends it.
+    Client,
+    /// A file: its length was to be known before.
+    Spooled {
+        /// The file.
+        file: Arc<File>,
+        /// The offset of what is not sent yet.
+        at: u64,
+        /// The length in bytes.
+        length: u64,
+    },
+}
+
+/// Reads the beginning of the body. The program receives the length of one that the client sends in
+/// chunks, if that is known by then: many read nothing otherwise. With `proxy-sendcl` it always is.
+pub(super) async fn prefetch(request: &mut Request) -> Result<Outgoing, u16> {
+    let wishes = Wishes::of_variables(request);
+    let outgoing = Outgoing::prefetch(request, wishes).await?;
+    let fields = &mut request.head.headers_in;
+    if let Framing::Length(length) = outgoing.framing()
+        && fields.unset(b"Transfer-Encoding")
+    {
+        let mut digits = itoa::Buffer::new();
+        fields.set(b"Content-Length", digits.format(length).as_bytes());
+    }
+    Ok(outgoing)
 }
 
 impl Upload {
-    /// Reads the beginning of the body: as much as tells its length, if the head doesn't.
-    pub async fn prefetch(request: &mut Request) -> Result<Upload, u16> {
-        let mut upload = Upload::default();
-        if request.body_in.is_empty() {
-            upload.is_complete = true;
-            return Ok(upload);
+    /// The rest of a body.
+    pub fn of(outgoing: &Outgoing) -> Upload {
+        match outgoing.spooled() {
+            Some((file, length)) => Upload::Spooled { file: file.clone(), at: 0, length },
+            None if outgoing.is_repeatable() => Upload::Complete,
+            None => Upload::Client,
         }
-        let is_announced = request.head.headers_in.contains(b"Content-Length");
-        while upload.bytes.len() < PREFETCH_BYTES {
-            match request.body_in.next().await {
-                Some(Ok(piece)) => upload.bytes.extend_from_slice(&piece),
-                Some(Err(error)) => return Err(failed(request, &error)),
-                None => {
-                    upload.is_complete = true;
-                    upload.length = (!is_announced).then_some(upload.bytes.len() as u64);
-                    break;
-                }
-            }
-            if is_announced {
-                break;
-            }
-        }
-        Ok(upload)
     }
-}
 
-fn failed(request: &Request, error: &BodyError) -> u16 {
-    let client = request.useragent_addr.ip().to_canonical();
-    let text = format_args!("prefetch request body failed from {client}");
-    request.log::<ProxyFcgi>(Level::Error, 1095, text);
-    error.status(request)
+    /// The next piece; `None` at the end.
+    pub fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut BodyIn,
+    ) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match self {
+            Upload::Complete => Poll::Ready(None),
+            // Nothing is lost if this future is dropped: the body itself has the state.
+            Upload::Client => pin!(body.next()).poll(cx),
+            Upload::Spooled { at, length, .. } if *at >= *length => Poll::Ready(None),
+            Upload::Spooled { file, at, .. } => {
+                let mut piece = vec![0; PIECE_BYTES];
+                Poll::Ready(Some(match file.read_at(&mut piece, *at) {
+                    Ok(0) => Err(BodyError::Io(std::io::ErrorKind::UnexpectedEof.into())),
+                    Ok(count) => {
+                        piece.truncate(count);
+                        *at += count as u64;
+                        Ok(piece.into())
+                    }
+                    Err(error) => Err(BodyError::Io(error)),
+                }))
+            }
+        }
+    }
 }

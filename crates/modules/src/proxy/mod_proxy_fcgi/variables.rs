@@ -11,9 +11,8 @@ use super::canonical::NeedsWalk;
 use super::{BackendType, Configured, ProxyFcgi, SetEnvIf, backend_type};
 use crate::util_script::variables::{add_cgi, add_common};
 
-/// Adds the variables to those of the request. `content_length` is that of a body whose head
-/// doesn't have it.
-pub(super) async fn add(request: &mut Request, content_length: Option<u64>) {
+/// Adds the variables to those of the request.
+pub(super) async fn add(request: &mut Request) {
     if request.kept::<NeedsWalk>().is_some() {
         find_path_info(request);
     }
@@ -22,10 +21,6 @@ pub(super) async fn add(request: &mut Request, content_length: Option<u64>) {
     }
     add_common::<ProxyFcgi>(request).await;
     add_cgi(request).await;
-    if let Some(length) = content_length {
-        let mut digits = itoa::Buffer::new();
-        request.env.set(b"CONTENT_LENGTH", digits.format(length).as_bytes());
-    }
     adjust(request);
 }
 
@@ -70,14 +65,15 @@ fn adjust(request: &mut Request) {
     let configured = Configured::of(request);
     let Some(own) = configured.directory(request) else { return };
     for SetEnvIf { condition, name, value } in own.variables.iter() {
-        let holds = expr::condition(condition, request, &mut Backrefs::new());
-        match holds {
+        // The value may refer to what the condition's expression has captured.
+        let mut captures = Backrefs::new();
+        match expr::condition(condition, request, &mut captures) {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => continue,
             Ok(Err(why)) => return failed(request, name, &why.to_string()),
             Err(_) => return failed(request, name, "a regular expression took too long"),
         }
-        match value.as_ref().map(|value| expr::string(value, request)) {
+        match value.as_ref().map(|value| expr::string_with(value, request, &mut captures)) {
             None => {
                 request.env.unset(name);
             }

@@ -11,7 +11,6 @@ use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
 use server::request::{Proxied, Request};
-use wire::Method;
 use wire::response::{
     Framing, ResponseBody, ResponseHead, ResponseParser, ResponseProgress, ResponseRules,
 };
@@ -133,7 +132,7 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
             Ok(begun) => break (backend, begun),
             Err(Failed::Status(status)) => return Err(status),
             Err(Failed::Unanswered(_))
-                if backend.is_reused && may_repeat(exchange.request, &body) =>
+                if backend.is_reused && body.may_repeat(exchange.request) =>
             {
                 // Its server closed it just as the request was sent.
                 options.may_reuse = false;
@@ -219,19 +218,6 @@ fn options(exchange: &Exchange<'_>, is_http10: bool) -> Options<'static> {
         options.may_reuse = false;
     }
     options
-}
-
-/// Whether a second attempt can't do what the first may have done (RFC 9110 section 9.2.2).
-fn may_repeat(request: &Request, body: &Outgoing) -> bool {
-    const IDEMPOTENT: [Method; 6] = [
-        Method::GET,
-        Method::OPTIONS,
-        Method::TRACE,
-        Method::PUT,
-        Method::DELETE,
-        Method::PROPFIND,
-    ];
-    body.is_repeatable() && IDEMPOTENT.contains(&request.head.method)
 }
 
 /// Sends the request and reads the head of the response.

@@ -1,0 +1,1 @@
+<?php echo "the folder: ", $_SERVER["SCRIPT_NAME"], "\n";

@@ -1,0 +1,1 @@
+<?php echo ini_get("precision"), " ", ini_get("upload_max_filesize"), "\n";
