@@ -118,7 +118,7 @@ impl<'s> Options<'s> {
     /// parameters say otherwise.
     #[must_use]
     pub fn for_worker(self, worker: &Worker, reuses: bool) -> Options<'s> {
-        let keeps = !worker.parameters.disable_reuse.unwrap_or(!reuses) && !worker.is_generic;
+        let keeps = !worker.parameters.disable_reuse.unwrap_or(!reuses) && worker.has_one_place();
         Options { may_reuse: keeps, keeps, ..self }
     }
 }
@@ -293,8 +293,7 @@ pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
         let port = remote.port.unwrap_or(default as u16);
         return Ok(Place { host: Cow::Borrowed(&remote.host), port });
     }
-    // A pattern's host may contain captures.
-    if !worker.is_generic && !worker.is_pattern {
+    if worker.has_one_place() {
         return Ok(Place::of(worker));
     }
     let target = Target::parse(exchange.url);

@@ -55,6 +55,14 @@ pub struct State {
     pub read: AtomicU64,
 }
 
+impl Worker {
+    /// Whether all its requests go to the same host and port: a pattern's may depend on captures.
+    pub fn has_one_place(&self) -> bool {
+        let depends = self.target.host.contains(&b'$') || self.target.path.starts_with(b"$");
+        !(self.is_generic || self.is_pattern && depends)
+    }
+}
+
 /// A group of workers.
 pub struct Balancer {
     /// Its URL without a path, in lower case.
@@ -153,7 +161,9 @@ pub(super) fn best<'n>(
     let mut longest: Option<(usize, usize)> = None;
     for (place, (name, is_pattern)) in names.enumerate() {
         let is_asked = kind == Kind::Any || is_pattern == (kind == Kind::Pattern);
-        let is_long = name.len() >= least && longest.is_none_or(|(_, length)| name.len() > length);
+        // The authority of a pattern may be shorter than what it stands for.
+        let covers = is_pattern || name.len() >= least;
+        let is_long = covers && longest.is_none_or(|(_, length)| name.len() > length);
         if !is_asked || !is_long || name.len() > url.len() {
             continue;
         }

@@ -30,6 +30,7 @@ fn captures_stand_for_any_text() {
     assert_eq!(found(&names, "http://h/x12/y", Kind::Any), Some(0));
     assert_eq!(found(&names, "http://h/x12/z", Kind::Pattern), Some(1));
     assert_eq!(found(&names, "http://h/x12/y", Kind::Prefix), Some(2));
+    assert_eq!(found(&["http://$1$2"], "http://h.test:81/x", Kind::Any), Some(0));
     // The name is longer than the URL.
     assert_eq!(found(&names[..1], "http://h/x/y", Kind::Any), None);
 }
