@@ -3,7 +3,7 @@
 use conf::Arg;
 use server::context::{Override, Places};
 use server::core::{CanonicalName, HostnameLookups, ServerName, Signature, Tokens};
-use server::directive::{Fault, Row, Set, State, Takes};
+use server::directive::{Fault, Row, Set, Takes};
 
 use super::{Here, file_info, global, host, one_of};
 use crate::core::Core;
@@ -118,8 +118,7 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "On|Off",
         "Off",
         "Makes the variable REDIRECT_URL a complete URL instead of a path.",
-    )
-    .state(State::Accepted("no module passes REDIRECT_URL to programs yet")),
+    ),
 ];
 
 /// Source: `server_hostname_port` (server/core.c).

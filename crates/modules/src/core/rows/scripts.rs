@@ -22,16 +22,14 @@ pub(super) const ROWS: &[Row<Core>] = &[
         "Passes the Authorization field to CGI programs.",
     )
     .standing(Places::PER_DIR, Override::AUTH_CONFIG)
-    .default("Off")
-    .state(NO_PROGRAMS),
+    .default("Off"),
     file_info(
         "CGIVar",
         Takes::Two(cgi_var),
         "variable rule",
         "",
         "Sets the source of a CGI variable.",
-    )
-    .state(NO_PROGRAMS),
+    ),
     limits("RLimitCPU", Takes::Some { least: 1, most: 2, set: limit_cpu }, "seconds"),
     limits("RLimitMEM", Takes::Some { least: 1, most: 2, set: limit_memory }, "bytes"),
     limits("RLimitNPROC", Takes::Some { least: 1, most: 2, set: limit_processes }, "number"),
