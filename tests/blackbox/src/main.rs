@@ -47,7 +47,11 @@ fn start() -> Result<bool, String> {
         Some("run") => Mode::Run,
         _ => return Err("record|check|run [--expect-gaps FILE] [--mpm NAME] [FILTER…]".into()),
     };
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
     let mut gaps = Gaps::default();
+    if mode == Mode::Run {
+        gaps = Gaps::load(&tests.join("GAPS"))?;
+    }
     let mut filters = Vec::new();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -61,7 +65,6 @@ fn start() -> Result<bool, String> {
             _ => filters.push(argument),
         }
     }
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no tests folder")?;
     let program = match mode {
         Mode::Run => Program::tamarack(tests)?,
         Mode::Record | Mode::Check => Program::Apache,
@@ -166,6 +169,8 @@ fn report(cases: &[Case], gaps: &Gaps, whole: bool) -> bool {
         requests += case.requests;
         match (&case.failure, gaps.contains(&case.name)) {
             (None, false) => passed += 1,
+            // A gap may be one of an MPM.
+            (None, true) if place::MPM.get().is_some() => passed += 1,
             (None, true) => {
                 failed += 1;
                 let red = red("now passes, remove it from the list of gaps");
