@@ -145,16 +145,13 @@ fn add_error_fields(request: &mut Request) {
 fn broken_field(request: &Request) -> Option<Vec<u8>> {
     // Without branches for each byte, many are examined at once.
     let is_bad_value = |text: &[u8]| {
-        let bad = |byte: u8| (byte < b' ') & (byte != b'\t') | (byte == 0x7f);
-        text.iter().fold(false, |any, byte| any | bad(*byte))
+        text.iter().fold(false, |any, b| any | (*b < b' ') & (*b != b'\t') | (*b == 0x7f))
     };
     let is_bad_name = |text: &[u8]| {
-        let bad = |byte: u8| (byte <= b' ') | (byte == b':') | (byte >= 0x7f);
-        text.iter().fold(text.is_empty(), |any, byte| any | bad(*byte))
+        text.iter().fold(text.is_empty(), |any, b| any | (*b <= b' ') | (*b == b':') | (*b >= 0x7f))
     };
-    let broken = |name: &[u8], value: &[u8]| is_bad_name(name) || is_bad_value(value);
-    let field = request.response.headers_out.iter().find(|(name, value)| broken(name, value));
-    if let Some((name, _)) = field {
+    let mut fields = request.response.headers_out.iter();
+    if let Some((name, _)) = fields.find(|(name, value)| is_bad_name(name) || is_bad_value(value)) {
         return Some(name.to_vec());
     }
     let of_content = |value: &Option<Vec<u8>>| value.as_deref().is_some_and(is_bad_value);
