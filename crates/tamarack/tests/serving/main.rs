@@ -52,6 +52,7 @@ mod openssl;
 mod others;
 mod php;
 mod proxied;
+mod proxied_tls;
 mod published;
 mod recursion;
 mod repeated;
