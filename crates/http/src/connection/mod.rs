@@ -9,6 +9,7 @@ mod explain;
 mod fast;
 mod fill;
 mod finish;
+mod interim;
 mod migration;
 mod proxied;
 mod read_head;
@@ -18,7 +19,7 @@ mod send;
 mod tls;
 mod tunnel;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -321,6 +322,7 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         names: std::cell::OnceCell::new(),
         log_id: Cell::new(None),
         proxied: None,
+        interim: RefCell::default(),
     }
 }
 

@@ -51,7 +51,14 @@ enum State {
     Failed,
 }
 
-type Shared = Rc<RefCell<Option<Pipe>>>;
+pub(super) type Shared = Rc<RefCell<Option<Pipe>>>;
+
+impl Pipe {
+    /// The stream, unless an interim response of ours is being sent.
+    pub(super) fn stream_between(&mut self) -> Option<&mut Stream> {
+        self.stream.as_mut().filter(|_| self.continuing.is_empty())
+    }
+}
 
 struct Reader(Shared);
 

@@ -14,7 +14,7 @@ use wire::{HeadError, HeadOptions, Progress};
 
 use super::fast::{self, FastPath};
 use super::read_head::{self, Next};
-use super::{Active, Connection, Ended, dump, fill, request_body, send, tunnel};
+use super::{Active, Connection, Ended, dump, fill, interim, request_body, send, tunnel};
 use crate::byterange;
 use crate::cache::response::Fill;
 use crate::respond;
@@ -283,7 +283,14 @@ pub(super) async fn make(
 ) -> bool {
     let pipe = request_body::attach(connection, active, request);
     let verdict = match verdict {
-        Verdict::Ok => process::process(request).await,
+        Verdict::Ok => {
+            let Connection { stream, info, .. } = connection;
+            let mut work = std::pin::pin!(process::process(request));
+            std::future::poll_fn(|cx| {
+                interim::poll(work.as_mut(), cx, stream.as_mut(), pipe.as_ref(), info)
+            })
+            .await
+        }
         decided => decided,
     };
     if let Verdict::Status(status) = verdict {

@@ -42,7 +42,10 @@ pub(super) async fn response(
         body = dump::response(dumper, output, body, has_body);
     }
     let mut given = 0;
-    let outcome = if request.head.header_only || framing.length == Length::None {
+    let interims = super::interim::finish(stream, &connection.info, timeout).await;
+    let outcome = if interims.is_err() {
+        interims
+    } else if request.head.header_only || framing.length == Length::None {
         stream.write_all(output, timeout).await
     } else if framing.length == Length::Chunked {
         chunked(stream, output, body, timeout, request, &mut given).await

@@ -8,7 +8,7 @@ use server::request::Request;
 use server::tunnel::Tunnel;
 
 use super::finish::Sent;
-use super::{Active, Connection};
+use super::{Active, Connection, interim};
 
 /// Sends the head, and what has arrived at either end until both have ended; logs the request then,
 /// as Apache does.
@@ -22,7 +22,11 @@ pub(super) async fn run(
     let began = near.sent();
     request.traffic.first_byte_us = request.engine.handle.clock().wall_us();
     let Tunnel { head, mut far, received, idle, guard } = *tunnel;
-    let mut outcome = near.write_all(&head, request.host.core.timeout()).await;
+    let timeout = request.host.core.timeout();
+    let mut outcome = interim::finish(near, &connection.info, timeout).await;
+    if outcome.is_ok() {
+        outcome = near.write_all(&head, timeout).await;
+    }
     if outcome.is_ok() {
         let early = [std::mem::take(&mut active.input), received];
         let (_, ended) = rt::tunnel(near, &mut far, early, idle).await;

@@ -1,6 +1,6 @@
 //! A connection as modules see it (`conn_rec`).
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct ConnectionInfo {
     pub log_id: Cell<Option<[u8; 12]>>,
     /// What a proxy has reported about the connection before its first request.
     pub proxied: Option<Box<Proxied>>,
+    /// Interim responses of the current request, as they are sent, that have not been sent yet.
+    pub interim: RefCell<Vec<u8>>,
 }
 
 /// The contents of a header of the PROXY protocol.

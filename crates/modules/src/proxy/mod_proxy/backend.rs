@@ -87,6 +87,11 @@ impl Backend {
         Ok(Backend { stream, is_reused: false, slot, pool: is_kept.then_some(pool) })
     }
 
+    /// The connection, for another protocol, with its place.
+    pub fn into_parts(self) -> (Stream, Slot) {
+        (self.stream, self.slot)
+    }
+
     /// Keeps the connection for another request. Its last response must have been read to the end.
     pub fn give_back(self) {
         let Backend { stream, slot, pool, .. } = self;

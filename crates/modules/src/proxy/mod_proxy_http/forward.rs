@@ -18,7 +18,7 @@ use wire::response::{
 use super::failed::{Failed, refuse, timed_out, unanswered};
 use super::relay::{Announced, Relay, Source};
 use super::request_head::{self, Shape};
-use super::{ProxyHttp, answer};
+use super::{ProxyHttp, answer, interim, upgrade};
 use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
@@ -123,12 +123,13 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
         keeps: options.keeps,
         expects_continue: waits && asks.ping.is_some(),
         waits: if waits { asks.wait(exchange) } else { None },
+        upgrade: if is_http10 { None } else { upgrade::asked(exchange) },
     };
     let mut buffers = BUFFERS.with(|pool| pool.take(Buffers::default));
     let (backend, begun) = loop {
         buffers.clear();
         let mut backend = Backend::connect(exchange, options).await?;
-        match attempt(exchange, &mut backend, &mut buffers, &mut body, shape).await {
+        match attempt(exchange, &mut backend, &mut buffers, &mut body, &shape).await {
             Ok(begun) => break (backend, begun),
             Err(Failed::Status(status)) => return Err(status),
             Err(Failed::Unanswered(_))
@@ -144,6 +145,13 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     answer::take(exchange, &buffers.head, &buffers.input);
     if let Some(error) = overridden(exchange) {
         return Err(error);
+    }
+    if let (101, Some(protocol)) = (exchange.request.response.status, &shape.upgrade) {
+        let mut received = buffers.head.preread(&buffers.input).to_vec();
+        received.extend_from_slice(buffers.input.get(begun.consumed..).unwrap_or_default());
+        buffers.clear();
+        upgrade::switch(exchange, protocol, backend, received, busy);
+        return Ok(Verdict::Ok);
     }
     let keeps = shape.keeps && !begun.is_unsent && buffers.head.is_persistent(begun.framing);
     let source = Source { backend, keeps, _busy: busy, timeout: exchange.timeout() };
@@ -226,7 +234,7 @@ async fn attempt(
     backend: &mut Backend,
     buffers: &mut Buffers,
     body: &mut Outgoing,
-    shape: Shape,
+    shape: &Shape,
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
     request_head::write(exchange, shape, &mut buffers.out).map_err(|why| {
@@ -240,7 +248,7 @@ async fn attempt(
         Err(error) => Err(SendError::Backend(error)),
     };
     let broken = is_broken(exchange, sent)?;
-    let outcome = read_head(exchange, backend, buffers, body, shape.waits).await;
+    let outcome = read_head(exchange, backend, buffers, body, shape).await;
     match (outcome, broken) {
         (Err(Failed::Unanswered(_)), Some(errno)) => Err(Failed::Unanswered(Some(errno))),
         (outcome, _) => outcome,
@@ -271,10 +279,11 @@ async fn read_head(
     backend: &mut Backend,
     buffers: &mut Buffers,
     body: &mut Outgoing,
-    mut waits: Option<Duration>,
+    shape: &Shape,
 ) -> Result<Begun, Failed> {
     let timeout = exchange.timeout();
-    let rules = rules(exchange);
+    let rules = rules(exchange, shape);
+    let mut waits = shape.waits;
     let handle = backend.stream.handle();
     loop {
         buffers.input.reserve(READ_BYTES);
@@ -302,6 +311,7 @@ async fn read_head(
                 ResponseProgress::NeedMore => break,
                 ResponseProgress::Interim { consumed } => {
                     let says_continue = head.status == 100;
+                    interim::forward(exchange.request, head, input);
                     input.drain(..consumed);
                     head.clear();
                     parser.next();
@@ -319,6 +329,10 @@ async fn read_head(
                     return Ok(Begun { consumed, framing, is_unsent: waits.is_some() });
                 }
                 ResponseProgress::Refused(found) => {
+                    if matches!(*found, wire::response::Fault::TooManyInterims(_)) {
+                        // The client has got it by then.
+                        interim::forward(exchange.request, head, input);
+                    }
                     return Err(Failed::Status(refuse(exchange, &found)));
                 }
             }
@@ -326,7 +340,7 @@ async fn read_head(
     }
 }
 
-fn rules(exchange: &Exchange<'_>) -> ResponseRules<'static> {
+fn rules<'s>(exchange: &Exchange<'_>, shape: &'s Shape) -> ResponseRules<'s> {
     let default = ResponseRules::default();
     ResponseRules {
         line_bytes: exchange.worker.parameters.response_field.unwrap_or(default.line_bytes),
@@ -336,6 +350,7 @@ fn rules(exchange: &Exchange<'_>) -> ResponseRules<'static> {
             BadHeader::StartBody => wire::response::BadHeader::StartBody,
         },
         is_forward: exchange.request.resource.proxied == Proxied::Forward,
+        upgrade: shape.upgrade.as_deref(),
         ..default
     }
 }

@@ -6,8 +6,10 @@ mod answer;
 mod canonical;
 mod failed;
 mod forward;
+mod interim;
 mod relay;
 mod request_head;
+mod upgrade;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -15,7 +15,6 @@ use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::via;
 
 /// What one attempt decides.
-#[derive(Clone, Copy)]
 pub(super) struct Shape {
     /// How the body is framed.
     pub framing: Framing,
@@ -27,12 +26,14 @@ pub(super) struct Shape {
     pub expects_continue: bool,
     /// How long the body waits for it, or for the one that the client waits for.
     pub waits: Option<Duration>,
+    /// The protocol to switch to.
+    pub upgrade: Option<Vec<u8>>,
 }
 
 /// Appends the head.
 pub(super) fn write(
     exchange: &Exchange<'_>,
-    shape: Shape,
+    shape: &Shape,
     out: &mut Vec<u8>,
 ) -> Result<(), RequestFault> {
     let request = &*exchange.request;
@@ -65,9 +66,10 @@ pub(super) fn write(
             Framing::Length(length) => RequestFraming::Length(length),
             Framing::Chunked => RequestFraming::Chunked,
         },
-        connection: match shape.keeps {
-            true => RequestConnection::KeepAlive,
-            false => RequestConnection::Close,
+        connection: match (&shape.upgrade, shape.keeps) {
+            (Some(protocol), _) => RequestConnection::Upgrade(protocol),
+            (None, true) => RequestConnection::KeepAlive,
+            (None, false) => RequestConnection::Close,
         },
         expects_continue: shape.expects_continue,
         drops_authorization: request.user.is_some() && !request.env.contains(b"Proxy-Chain-Auth"),
