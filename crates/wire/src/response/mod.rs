@@ -54,7 +54,7 @@ pub enum BadHeader {
     IsError,
     /// `Ignore`: the line is left out.
     Ignore,
-    /// `StartBody`: the body begins with it.
+    /// `StartBody`: the body begins behind it.
     StartBody,
 }
 

@@ -85,6 +85,11 @@ impl ResponseParser {
         self.interims > 0 || self.has_status || self.scanned > 0
     }
 
+    /// Whether the status line of the current response was read.
+    pub fn has_status(&self) -> bool {
+        self.has_status
+    }
+
     /// Parses `buf`, which begins with the response and grows from call to call, into `head`, which
     /// must be clear before the first call for each response.
     pub fn parse(
@@ -253,8 +258,7 @@ impl ResponseParser {
             let whole = *pending;
             self.pending = None;
             if !take_field(head, buf, &whole, rules)? {
-                // The line after it was read ahead, and belongs to the body.
-                head.preread = (whole.start as u32, whole.end as u32);
+                // The line itself is lost, as in Apache.
                 return self.finish(head, buf, rules, whole.next).map(Some);
             }
         }
@@ -304,7 +308,7 @@ fn too_long(text: &[u8], rules: &ResponseRules<'_>) -> Fault {
     Fault::LineTooLong { limit: rules.line_bytes, shown }
 }
 
-/// Adds a field. Returns false if the body begins with it (`ProxyBadHeader StartBody`).
+/// Adds a field. Returns false if the body begins behind it (`ProxyBadHeader StartBody`).
 fn take_field(
     head: &mut ResponseHead,
     buf: &[u8],

@@ -4,6 +4,7 @@
 use server::request::Request;
 use wire::response::{Field, FieldName, ResponseHead};
 
+use super::warnings;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{reverse, via};
 
@@ -19,6 +20,9 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
         add(request, field, buf);
     }
     let mut fields = std::mem::take(&mut request.response.headers_out);
+    if head.has(FieldName::Warning) {
+        warnings::clean(&mut fields);
+    }
     reverse::map_fields(request, bound, &mut fields);
     let protocol = if head.is_simple { 9 } else { 1000 + u16::from(head.minor) };
     via::of_response(request, bound, protocol, &mut fields);

@@ -18,7 +18,7 @@ pub(super) enum Failed {
     Status(u16),
 }
 
-/// The backend did not respond in time.
+/// The backend did not send a status line in time. That is a 502 in Apache, not a 504.
 pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
     let place = Place::of(exchange.worker);
     exchange.request.notes.set(b"proxy_timedout", b"1");
@@ -27,7 +27,7 @@ pub(super) fn timed_out(exchange: &mut Exchange<'_>, waits: bool) -> u16 {
     if waits {
         return fault::answer::<ProxyHttp>(exchange.request, 503, "Timeout on 100-Continue");
     }
-    fault::answer::<ProxyHttp>(exchange.request, 504, "Error reading from remote server")
+    fault::answer::<ProxyHttp>(exchange.request, 502, "Error reading from remote server")
 }
 
 /// The backend closed the connection instead of responding.

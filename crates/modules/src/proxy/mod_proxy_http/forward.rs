@@ -293,7 +293,10 @@ async fn read_head(
             .await;
         let (count, errno) = match read {
             Ok(count) => (count, None),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            // Among the fields it counts as the end of the connection.
+            Err(error)
+                if error.kind() == io::ErrorKind::TimedOut && !buffers.parser.has_status() =>
+            {
                 return Err(Failed::Status(timed_out(exchange, waits.is_some())));
             }
             Err(error) => (0, Errno::from_io_error(&error)),

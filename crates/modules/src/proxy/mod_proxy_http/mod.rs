@@ -10,6 +10,7 @@ mod interim;
 mod relay;
 mod request_head;
 mod upgrade;
+mod warnings;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -41,6 +41,8 @@ pub(super) struct Relay {
     ahead: VecDeque<Bytes>,
     ahead_bytes: usize,
     failure: Option<io::Error>,
+    /// When the wait for the backend ends, if there is one.
+    waits_until: Option<Deadline>,
     /// Something was given since the last flush.
     gave: bool,
     client: Rc<ConnectionInfo>,
@@ -83,6 +85,7 @@ impl Relay {
             ahead: VecDeque::new(),
             ahead_bytes: 0,
             failure: None,
+            waits_until: None,
             gave: false,
             client,
             engine,
@@ -145,8 +148,14 @@ impl Relay {
         let Some(source) = &mut self.source else { return Poll::Ready(Ok(0)) };
         let before = self.input.len();
         self.input.reserve(self.read_bytes);
-        let deadline = Deadline::after(source.backend.stream.handle().clock(), source.timeout);
+        // The client's wake-ups do not extend the wait.
+        let deadline = *self.waits_until.get_or_insert_with(|| {
+            Deadline::after(source.backend.stream.handle().clock(), source.timeout)
+        });
         let read = source.backend.stream.poll_read(cx, &mut self.input, deadline);
+        if read.is_ready() {
+            self.waits_until = None;
+        }
         if let Poll::Ready(Ok(count)) = &read
             && before + count == self.input.capacity()
         {
