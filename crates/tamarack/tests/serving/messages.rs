@@ -76,15 +76,15 @@ fn what_is_not_here_is_named_with_its_module() {
     let yet = "which Tamarack does not have yet\n";
     for (line, hint) in [
         ("Session On", format!("Session belongs to mod_session, {yet}")),
-        ("<Proxy *>\n</Proxy>", format!("<Proxy> belongs to mod_proxy, {yet}")),
-        ("ProxyPas / http://x/", format!("did you mean ProxyPass? It belongs to mod_proxy, {yet}")),
+        ("<MDomain x>\n</MDomain>", format!("<MDomain> belongs to mod_md, {yet}")),
+        ("CacheEnabl disk /", format!("did you mean CacheEnable? It belongs to mod_cache, {yet}")),
         ("<Location />\nRequire ldap-user x\n</Location>", format!("mod_authnz_ldap, {yet}")),
         (
             "<Location />\nAuthBasicProvider dbm\n</Location>",
             format!("dbm belongs to mod_authn_dbm, {yet}"),
         ),
         ("LoadModule rewite_module x.so", "did you mean rewrite_module?\n".to_owned()),
-        ("LoadModule php_module x.so", format!("behind mod_proxy_fcgi, {yet}")),
+        ("LoadModule php_module x.so", "www.sock|fcgi://localhost\"\n".to_owned()),
         ("LoadModule wsgi_module x.so", "see docs/refused.md\n".to_owned()),
         (
             "LoadModule alias_module x.so\nDirectoryIndex a",
