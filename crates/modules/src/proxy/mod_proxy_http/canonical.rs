@@ -6,7 +6,7 @@ use server::log::Level;
 use server::request::{Proxied, Request};
 
 use super::ProxyHttp;
-use crate::proxy::mod_proxy::Target;
+use crate::proxy::mod_proxy::{Target, fault};
 
 /// What stays in a path beside letters and digits.
 const ALLOWED: &[u8] = b"~$-_.+!*'(),;:@&=";
@@ -17,12 +17,7 @@ const ALLOWED: &[u8] = b"~$-_.+!*'(),;:@&=";
 /// # Errors
 /// The status of the response.
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
-    let target = Target::parse(url).map_err(|why| {
-        let shown = BStr::new(url);
-        let text = format_args!("error parsing URL {shown}: {why}");
-        request.log::<ProxyHttp>(Level::Error, 1083, text);
-        400u16
-    })?;
+    let target = Target::parse(url).map_err(|why| unparsed(request, url, &why))?;
     let path = target.path.strip_prefix(b"/").unwrap_or(&target.path);
     let is_forward = request.resource.proxied == Proxied::Forward;
     let is_raw = is_forward || request.notes.contains(b"proxy-nocanon");
@@ -63,6 +58,20 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
         out.extend_from_slice(&query);
     }
     Ok(out)
+}
+
+/// Why a URL has no canonical form. With a port that is no number, Apache takes the authority for
+/// a host's name, which no name server knows.
+fn unparsed(request: &mut Request, url: &[u8], why: &str) -> u16 {
+    let (authority, _) = parts(url);
+    if authority.contains(&b':') && !authority.starts_with(b"[") {
+        let why = format!("DNS lookup failure for: {}", BStr::new(authority));
+        return fault::answer::<ProxyHttp>(request, 500, &why);
+    }
+    let shown = BStr::new(url);
+    let text = format_args!("error parsing URL {shown}: {why}");
+    request.log::<ProxyHttp>(Level::Error, 1083, text);
+    400
 }
 
 fn is_visible(text: &[u8]) -> bool {
