@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use rt::Stream;
 use server::connection_info::ConnectionInfo;
 
-use super::request_body::Shared;
+use super::request_body::{Pipe, Shared};
 
 /// Polls the phases of a request, and sends the interim responses that they leave: as much as the
 /// client takes at once. The rest precedes the final response.
@@ -20,26 +20,28 @@ pub(super) fn poll<F: Future>(
     info: &ConnectionInfo,
 ) -> Poll<F::Output> {
     let polled = work.poll(cx);
-    if !info.interim.borrow().is_empty() {
-        match (stream, pipe) {
-            (Some(stream), _) => send(stream, info),
-            (None, Some(pipe)) => {
-                let mut pipe = pipe.borrow_mut();
-                if let Some(stream) = pipe.as_mut().and_then(|pipe| pipe.stream_between()) {
-                    send(stream, info);
-                }
-            }
-            (None, None) => {}
-        }
+    let waiting = info.interim.take();
+    if waiting.is_empty() {
+        return polled;
     }
+    let rest = match (stream, pipe) {
+        (Some(stream), _) => send(stream, waiting),
+        (None, Some(pipe)) => match pipe.borrow_mut().as_mut().and_then(Pipe::stream_between) {
+            Some(stream) => send(stream, waiting),
+            None => waiting,
+        },
+        (None, None) => waiting,
+    };
+    info.interim.set(rest);
     polled
 }
 
-fn send(stream: &mut Stream, info: &ConnectionInfo) {
-    let mut waiting = info.interim.borrow_mut();
-    // An error is found again by the final response.
-    if let Ok(sent) = stream.try_write(&waiting) {
-        waiting.drain(..sent);
+/// Sends what the client takes at once; returns the rest. An error is found again by the final
+/// response.
+fn send(stream: &mut Stream, waiting: Box<[u8]>) -> Box<[u8]> {
+    match stream.try_write(&waiting) {
+        Ok(sent) => waiting.get(sent..).unwrap_or_default().into(),
+        Err(_) => waiting,
     }
 }
 

@@ -130,7 +130,7 @@ impl IdleConnection {
             names: self.names.map_or_else(OnceCell::new, |names| OnceCell::from(Rc::new(names))),
             log_id: Cell::new(self.log_id),
             proxied: self.proxied,
-            interim: RefCell::default(),
+            interim: Cell::default(),
         };
         let connection = Connection {
             engine,

@@ -19,7 +19,7 @@ mod send;
 mod tls;
 mod tunnel;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -322,7 +322,7 @@ fn info(engine: &Service, peer: SocketAddr, local: SocketAddr) -> ConnectionInfo
         names: std::cell::OnceCell::new(),
         log_id: Cell::new(None),
         proxied: None,
-        interim: RefCell::default(),
+        interim: Cell::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A connection as modules see it (`conn_rec`).
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct ConnectionInfo {
     /// What a proxy has reported about the connection before its first request.
     pub proxied: Option<Box<Proxied>>,
     /// Interim responses of the current request, as they are sent, that have not been sent yet.
-    pub interim: RefCell<Vec<u8>>,
+    pub interim: Cell<Box<[u8]>>,
 }
 
 /// The contents of a header of the PROXY protocol.

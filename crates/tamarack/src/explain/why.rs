@@ -145,7 +145,7 @@ fn status(report: &Report, places: &Places) -> String {
     if report.status == 401 && phase == "check_user_id" && !has_log {
         out.push_str("    the client sent no credentials; --user NAME treats it as that user\n");
     }
-    if report.status == 413 && !has_log {
+    if report.status == 413 {
         out.push_str(&body_limit(report));
     }
     if report.status == 404 && phase == "handler" && !has_log {

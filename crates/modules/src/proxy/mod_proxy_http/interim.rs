@@ -29,10 +29,11 @@ pub(super) fn forward(request: &mut Request, head: &ResponseHead, buf: &[u8]) {
     if is_continue && (!is_strict || request.body_in.expects_continue()) {
         return;
     }
-    let mut out = request.connection.interim.borrow_mut();
+    let mut out = request.connection.interim.take().into_vec();
     out.extend_from_slice(format!("HTTP/1.1 {:03} ", head.status).as_bytes());
     out.extend_from_slice(head.reason(buf));
     out.extend_from_slice(b"\r\n");
     head.write_fields(buf, &mut out);
     out.extend_from_slice(b"\r\n");
+    request.connection.interim.set(out.into());
 }
