@@ -16,14 +16,15 @@ use crate::site::Site;
 
 /// `jmp` to itself, in the two lowest bytes of a word.
 const SPIN: libc::c_long = 0xfeeb;
+/// How long no thread has started when all have.
+const SETTLED: Duration = Duration::from_millis(200);
 /// The part of a word that [`SPIN`] replaces.
 const SPIN_MASK: libc::c_long = 0xffff;
 
 /// Makes the thread of `process` that receives the next request spin. The tracer detaches before
 /// this function returns: the watchdog ignores a process that is being traced.
 pub fn spin_on_request(site: &Site, process: Pid, ask: impl FnOnce()) {
-    let threads = serving_threads(process);
-    assert!(!threads.is_empty(), "{}", site.error_log());
+    let threads = started_threads(site, process);
     for thread in &threads {
         ptrace::seize(*thread, Options::PTRACE_O_TRACESYSGOOD).unwrap();
         interrupt(*thread);
@@ -45,6 +46,21 @@ pub fn spin_on_request(site: &Site, process: Pid, ask: impl FnOnce()) {
         }
         ptrace::detach(thread, None).unwrap();
     }
+}
+
+/// The serving threads of the process, once no further one starts: a new process listens before all
+/// of them have their names.
+fn started_threads(site: &Site, process: Pid) -> Vec<Pid> {
+    let mut threads = serving_threads(process);
+    let mut since = Instant::now();
+    site.wait_until("serving threads", || {
+        let found = serving_threads(process);
+        if found != threads {
+            (threads, since) = (found, Instant::now());
+        }
+        !threads.is_empty() && since.elapsed() >= SETTLED
+    });
+    threads
 }
 
 /// The serving threads of the process, by name.
