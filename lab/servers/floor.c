@@ -8,7 +8,7 @@
  *
  * usage: floor ADDRESS PORT FILE [threads COUNT | processes COUNT]
  *
- * FILE holds the whole response, head and body; it is read once.
+ * An ADDRESS with a slash is the path of a UNIX socket, without a port. FILE holds the whole response, head and body; it is read once.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,6 +23,8 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { RESPONSE_MAX = 1 << 20, EVENTS_MAX = 256, REQUEST_MAX = 16384 };
@@ -50,8 +52,23 @@ static void read_response(const char *path)
     }
 }
 
+static int unix_listener(const char *path, int flags)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || chmod(path, 0666) < 0 ||
+        listen(fd, 4096) < 0) {
+        fail("listen");
+    }
+    return fd;
+}
+
 static int listener(const char *host, int port, int flags)
 {
+    if (strchr(host, '/')) {
+        return unix_listener(host, flags);
+    }
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
     int on = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};

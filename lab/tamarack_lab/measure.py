@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import cpus, deferred, proc
+from . import behind, cpus, deferred, proc
 from .cpus import CpuError, Sides
 from .errors import LabError
 from .load import TOOLS, Count, Order, answer
@@ -126,14 +126,21 @@ def _started(cell: Planned, sides: Sides, stage: Stage) -> Iterator[Server]:
         log=cell.log != "off", htaccess=cell.htaccess != "none", asks=cell.asks,
         page=cell.page,
         clients=max(cell.concurrency, idle), profile=cell.block.profile,
-        prespawned=cell.block.prespawned, rules=cell.block.rules, redirects=cell.block.redirects, quota=cell.block.quota, affinity=cell.affinity, feature=cell.feature,
+        prespawned=cell.block.prespawned, rules=cell.block.rules,
+        redirects=cell.block.redirects, quota=cell.block.quota, affinity=cell.affinity,
+        feature=cell.feature,
         slower_ns=stage.slower_ns.get(cell.server, 0))
-    server = stage.kinds[cell.server](setup)
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
     try:
-        server.start()
-        yield server
+        with behind.started(setup, sides.load) as place:
+            server = stage.kinds[cell.server](replace(setup, behind=place))
+            try:
+                server.start()
+                yield server
+            finally:
+                server.stop()
     finally:
-        server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

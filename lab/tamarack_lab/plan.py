@@ -22,7 +22,9 @@ IDLE_PER_S = 1500.0
 APPLICATION_S = 0.4
 # The feature of the server that a page requires.
 PAGE_FEATURES = {"cgi": "cgi", "ssi": "ssi", "app": "app", "text": "gzip", "private": "login",
-                 "hosts": "hosts", "aliases": "hosts"}
+                 "hosts": "hosts", "aliases": "hosts", "proxied": "proxied",
+                 "proxied-unix": "proxied", "proxied-large": "proxied", "responder": "fastcgi",
+                 "php": "php"}
 # --quick uses only some numbers of CPUs if there are more than these.
 QUICK_CPUS = 4
 FEW_CPUS = cpu_lists.FEW

@@ -14,9 +14,10 @@ FNV_OFFSET = 14695981039346656037
 FNV_PRIME = 1099511628211
 # The names that an experiment may request.
 PAGES = ("1k", "100k", "deep", "mixed", "cgi", "ssi", "app", "site", "folders", "indexes", "text",
-         "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases")
-# Created only for runs that request them: each is thousands of files.
-LARGE = frozenset({"many", "many-8k", "hosts", "aliases"})
+         "private", "rules", "moved", "posts", "many", "many-8k", "hosts", "aliases",
+         "proxied", "proxied-unix", "proxied-large", "responder", "php")
+# Created only for runs that request them: each is thousands of files, or a large one.
+LARGE = frozenset({"many", "many-8k", "hosts", "aliases", "proxied-large"})
 # Sizes of the pages of "mixed": from small icons to a picture, as on a site.
 MIXED_BYTES = (200, 512, 1024, 2048, 4096, 8192, 16384, 40960, 102400)
 
@@ -25,6 +26,8 @@ SITE_FOLDERS, SITE_SUBFOLDERS, SITE_FILES = 10, 5, 2_000
 # Pages of many files in one folder, and the size of each in KiB.
 MANY_FILES, MANY_KIB = 60_000, {"many": 1, "many-8k": 8}
 HOSTS = 5_000
+# Names of pages behind a proxy, which all have the same body, and the size of a large one.
+PROXIED_PAGES, PROXIED_BYTES, PROXIED_PART = 2_000, 16 << 20, b"tamarack"
 PRIVATE_FILES = 100
 RULES_FILES, REDIRECTS, POSTS = 500, 100, 500
 # A page that is worth compressing.
@@ -151,6 +154,7 @@ def make(root: Path, large: frozenset[str] = frozenset()) -> Site:
         "private": _files(documents, chance, "/private", PRIVATE_FILES),
     }
     pages |= _rules(documents, chance)
+    pages |= _proxied(documents, chance)
     pages |= {name: _large(name, documents, chance) for name in sorted(large)}
     # Two .htaccess files that take part in the merge and don't change the response.
     (documents / "one/two/.htaccess").write_text("DirectoryIndex index.html\n")
@@ -203,10 +207,29 @@ def _rules(documents: Path, chance: random.Random) -> dict[str, tuple[Page, ...]
     }
 
 
+def _proxied(documents: Path, chance: random.Random) -> dict[str, tuple[Page, ...]]:
+    """Pages of the servers behind a proxy (behind.py): names of one length, without files."""
+    body, folders = _text(chance, 1024), _folders("")
+    names = [f"{folders[number % len(folders)]}/page-{number:05}.html"
+             for number in range(PROXIED_PAGES)]
+    _file(documents, "/php/hello.php", b"<?php echo 'hello';\n")
+    http = tuple(Page(f"/proxied{name}", body) for name in names)
+    return {
+        "proxied": http,
+        "proxied-unix": http,
+        "responder": tuple(Page(f"/responder{name}", body) for name in names),
+        "php": (Page("/php/hello.php", b"hello"),),
+    }
+
+
 def _large(name: str, documents: Path, chance: random.Random) -> tuple[Page, ...]:
     if name in MANY_KIB:
         return tuple(_file(documents, f"/{name}/page-{number:05}.html",
                            _text(chance, 1024) * MANY_KIB[name]) for number in range(MANY_FILES))
+    if name == "proxied-large":
+        # Its length is not checked by load tools, which would compute a hash of it.
+        page = _file(documents, "/proxied/large.bin", PROXIED_PART * (PROXIED_BYTES // 8))
+        return (replace(page, body=None, contains=PROXIED_PART),)
     hosts = [f"h{number:04}.test" for number in range(HOSTS)]
     return tuple(replace(_file(documents / name / host, "/1k.html", _text(chance, 1024)),
                          host=host) for host in hosts)

@@ -103,6 +103,23 @@ LOGIN = """\
 </Directory>
 """
 
+# As the manual has them. Connections to PHP-FPM are not kept, which is the default.
+PROXIED = """\
+ProxyPass /proxied/ {behind}/proxied/
+"""
+FASTCGI = """\
+ProxyPass /responder/ unix:{behind}|fcgi://localhost/responder/ enablereuse=on
+"""
+PHP = """\
+<FilesMatch "\\.php$">
+    SetHandler "proxy:unix:{behind}|fcgi://localhost"
+</FilesMatch>
+"""
+# The modules of each feature.
+MODULES_OF = {"cgi": ("cgid",), "ssi": ("include",), "app": ("wsgi",),
+              "proxied": ("proxy", "proxy_http"), "fastcgi": ("proxy", "proxy_fcgi"),
+              "php": ("proxy", "proxy_fcgi")}
+
 HOST = """\
 <VirtualHost {address}:{port}>
     ServerName {name}
@@ -147,7 +164,8 @@ class Apache(Server):
 
     program = "apache2"
     packages: ClassVar[tuple[str, ...]] = ("apache2",)
-    features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app", "gzip", "login", "hosts"})
+    features = frozenset({"tls", "log", "htaccess", "cgi", "ssi", "app", "gzip", "login", "hosts",
+                          "proxied", "fastcgi", "php"})
     shape: ClassVar[str] = ""
 
     @classmethod
@@ -178,11 +196,9 @@ class Apache(Server):
             names += ["socache_shmcb", "ssl"]
         if self.setup.redirects or self.setup.page in REWRITTEN:
             names.append("rewrite")
-        extra = {"cgi": "cgi" if self.shape == "prefork" else "cgid", "ssi": "include",
-                 "app": "wsgi"}
-        if self.setup.feature in extra:
-            names.append(extra[self.setup.feature])
-        return names
+        if self.setup.feature == "cgi" and self.shape == "prefork":
+            return [*names, "cgi"]
+        return [*names, *MODULES_OF.get(self.setup.feature, ())]
 
     def configure(self) -> list[str]:
         """Writes httpd.conf."""
@@ -196,8 +212,12 @@ class Apache(Server):
         words["daemons"] = "" if embedded else APP_DAEMONS.format(
             **words, processes=2 * len(setup.cpus) + 1)
         features = {"cgi": CGI, "ssi": SSI, "app": APP, "gzip": GZIP, "login": LOGIN,
-                    "hosts": self._hosts()}
+                    "hosts": self._hosts(), "proxied": PROXIED, "fastcgi": FASTCGI, "php": PHP}
         words["passwords"] = site.passwords
+        words["behind"] = setup.behind
+        if setup.feature == "proxied":
+            words["behind"] = f"http://{setup.behind}" if not setup.behind.startswith("/") else \
+                f"unix:{setup.behind}|http://localhost"
         text = TEMPLATE.format(
             **words, address=setup.address, port=setup.port, types=MIME_TYPES,
             modules="\n".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so"

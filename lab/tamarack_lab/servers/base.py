@@ -61,11 +61,13 @@ class Setup:
     # mask: nothing but the mask; off, taskset, own, bound: the server's own affinity switched off,
     # its workers pinned by hand, its own affinity switched on, and bound permanently.
     affinity: str = "mask"
-    # static, or what the page exercises: cgi, ssi, app, gzip, login, hosts.
+    # static, or what the page exercises: cgi, ssi, app, gzip, login, hosts, proxied, fastcgi, php.
     feature: str = "static"
     # The requested pages, and the traffic that requests them.
     page: str = "1k"
     asks: str = "same"
+    # Of the server behind this one: address and port, or the path of its socket.
+    behind: str = ""
     # Lines of SetEnvIf that are matched against each request.
     rules: int = 0
     redirects: int = 0
@@ -93,7 +95,8 @@ class Server:
     # The program, and its packages.
     program: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
-    # Of: tls, log, htaccess, cgi, ssi, app, gzip, login, hosts, affinity (has its own).
+    # Of: tls, log, htaccess, cgi, ssi, app, gzip, login, hosts, proxied, fastcgi, php, affinity (has
+    # its own).
     features: ClassVar[frozenset[str]] = frozenset()
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
@@ -169,7 +172,7 @@ class Server:
 
     def start(self) -> None:
         """Starts it on its CPUs and waits until it responds. LabError: one line with the reason."""
-        self.setup.folder.mkdir(parents=True)
+        self.setup.folder.mkdir(parents=True, exist_ok=True)
         self.setup.folder.chmod(0o777)
         refuse_used(self.setup.address, self.setup.port)
         name = f"{self.name}-{self.setup.port}"

@@ -33,13 +33,13 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-{gzip}    server {{
+{gzip}{upstream}    server {{
         listen {address}:{port}{tls} backlog=4096{reuse};
         root {documents};
         {certificate}
         location /ssi/ {{ ssi on; default_type text/html; }}
         {login}
-    }}
+{forwarded}    }}
 {hosts}}}
 """
 
@@ -50,6 +50,38 @@ GZIP = """\
 """
 
 LOGIN = "location /private/ {{ auth_basic lab; auth_basic_user_file {passwords}; }}"
+
+# Connections are kept, except to PHP-FPM: each would occupy one of its few children.
+UPSTREAM = """\
+    upstream behind {{ server {behind}; keepalive {clients}; }}
+"""
+PROXIED = """\
+        location /proxied/ {
+            proxy_pass http://behind;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+        }
+"""
+# The variables of its fastcgi.conf.
+VARIABLES = "".join(f"            fastcgi_param {name} {value};\n" for name, value in (
+    ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name"), ("QUERY_STRING", "$query_string"),
+    ("REQUEST_METHOD", "$request_method"), ("CONTENT_TYPE", "$content_type"),
+    ("CONTENT_LENGTH", "$content_length"), ("SCRIPT_NAME", "$fastcgi_script_name"),
+    ("REQUEST_URI", "$request_uri"), ("DOCUMENT_URI", "$document_uri"),
+    ("DOCUMENT_ROOT", "$document_root"), ("SERVER_PROTOCOL", "$server_protocol"),
+    ("REQUEST_SCHEME", "$scheme"), ("HTTPS", "$https if_not_empty"),
+    ("GATEWAY_INTERFACE", "CGI/1.1"), ("SERVER_SOFTWARE", "nginx/$nginx_version"),
+    ("REMOTE_ADDR", "$remote_addr"), ("REMOTE_PORT", "$remote_port"),
+    ("SERVER_ADDR", "$server_addr"), ("SERVER_PORT", "$server_port"),
+    ("SERVER_NAME", "$server_name"), ("REDIRECT_STATUS", "200")))
+FORWARDED = {
+    "proxied": PROXIED,
+    "fastcgi": "        location /responder/ {\n            fastcgi_pass behind;\n"
+               f"            fastcgi_keep_conn on;\n{VARIABLES}        }}\n",
+    "php": "        location ~ \\.php$ {\n            fastcgi_pass unix:@behind@;\n"
+           f"{VARIABLES}        }}\n",
+}
 
 # The names' table as its manual advises for many: larger, and with room for each name.
 HOSTS = """\
@@ -70,7 +102,8 @@ class Nginx(Server):
     label = "nginx"
     program = "nginx"
     packages = ("nginx",)
-    features = frozenset({"tls", "log", "ssi", "affinity", "gzip", "login", "hosts"})
+    features = frozenset({"tls", "log", "ssi", "affinity", "gzip", "login", "hosts", "proxied",
+                          "fastcgi", "php"})
 
     @classmethod
     def version(cls) -> str:
@@ -104,10 +137,20 @@ class Nginx(Server):
             log=f"{folder}/access.log combined buffer=64k" if setup.log else "off",
             kept=self._kept(), descriptors=65536 + 2 * len(setup.pages),
             gzip=GZIP if setup.feature == "gzip" else "", hosts=self._hosts(),
+            upstream=self._upstream(),
+            forwarded=FORWARDED.get(setup.feature, "").replace("@behind@", setup.behind),
             login=LOGIN.format(passwords=site.passwords) if setup.feature == "login" else "")
         (folder / "nginx.conf").write_text(text)
         return [self.path() or self.program, "-p", str(folder), "-e", f"{folder}/error.log",
                 "-c", str(folder / "nginx.conf")]
+
+    def _upstream(self) -> str:
+        """The server behind, if there is one."""
+        setup = self.setup
+        if setup.feature not in ("proxied", "fastcgi"):
+            return ""
+        place = f"unix:{setup.behind}" if setup.behind.startswith("/") else setup.behind
+        return UPSTREAM.format(behind=place, clients=setup.clients)
 
     def _kept(self) -> str:
         """Room for all files and folders; none if descriptors are too few for that: requested in

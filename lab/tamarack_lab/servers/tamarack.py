@@ -16,7 +16,8 @@ ROOT = Path(__file__).parent.parent.parent.parent
 VARIABLE = "TAMARACK"
 # Feature → the module that implements it.
 MODULES = {"cgi": "mod_cgi", "ssi": "mod_include", "htaccess": "core.c", "tls": "mod_ssl",
-           "log": "mod_log_config", "affinity": "core.c"}
+           "log": "mod_log_config", "affinity": "core.c", "proxied": "mod_proxy_http",
+           "fastcgi": "mod_proxy_fcgi", "php": "mod_proxy_fcgi"}
 BUILT = re.compile(r"^(?:Server built|Compiler|Profile).*$", re.MULTILINE)
 WAITING = ("cgi", "ssi")
 
