@@ -4,6 +4,7 @@
 //! [`script`] reads their lines, [`player`] listens and answers, the protocols find the end of a
 //! request and show it.
 
+pub mod ajp;
 pub mod fastcgi;
 pub mod http;
 pub mod pairs;
@@ -33,19 +34,8 @@ pub fn progress(protocol: script::Protocol, bytes: &[u8]) -> Progress {
         Protocol::Fcgi => fastcgi::progress(bytes),
         Protocol::Scgi => pairs::scgi_progress(bytes),
         Protocol::Uwsgi => pairs::uwsgi_progress(bytes),
-        Protocol::Ajp => ajp_progress(bytes),
+        Protocol::Ajp => ajp::progress(bytes),
         Protocol::Raw if bytes.is_empty() => Progress::Partial,
         Protocol::Raw => Progress::Whole(0),
-    }
-}
-
-/// A packet of AJP: two bytes of magic, the length, the content.
-fn ajp_progress(bytes: &[u8]) -> Progress {
-    match bytes {
-        [_, _, high, low, rest @ ..] => {
-            let len = usize::from(u16::from_be_bytes([*high, *low]));
-            if rest.len() < len { Progress::Partial } else { Progress::Whole(4 + len) }
-        }
-        _ => Progress::Partial,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::escape::unescape;
 
+use super::ajp::Packet;
 use super::fastcgi::Record;
 
 /// A backend, as declared: `backend NAME [PROTOCOL] [unix] [refuses] [pooled]`.
@@ -30,7 +31,7 @@ pub enum Protocol {
     Scgi,
     /// uwsgi.
     Uwsgi,
-    /// AJP, where a request is one packet.
+    /// AJP 1.3, where a `CPING` is a request of its own.
     Ajp,
     /// Any bytes: only `more` ends a request.
     Raw,
@@ -52,6 +53,8 @@ pub enum Act {
     Send(Vec<u8>),
     /// Sends a FastCGI record.
     Record(Record),
+    /// Sends an AJP packet.
+    Packet(Packet),
     /// Sends 200 and what was received, as a backend without a script does.
     Echo,
     /// Begins when the connection is accepted: before anything was received.
@@ -158,6 +161,10 @@ pub fn add(backends: &[Declared], exchanges: &mut Vec<Exchange>, line: &str) -> 
     }
     if word.ends_with('<') && backend.protocol == Protocol::Fcgi {
         acts.push(Act::Record(Record::parse(rest)?));
+        return Ok(());
+    }
+    if word.ends_with('<') && backend.protocol == Protocol::Ajp {
+        acts.push(Act::Packet(Packet::parse(rest)?));
         return Ok(());
     }
     let mut bytes = unescape(rest)?;

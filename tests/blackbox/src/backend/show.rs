@@ -6,7 +6,7 @@ use crate::render::Renderer;
 
 use super::player::Heard;
 use super::script::{Declared, Protocol};
-use super::{Progress, fastcgi, http, pairs, progress};
+use super::{Progress, ajp, fastcgi, http, pairs, progress};
 
 /// The lines of a client's request: what backends received for it, and which scripts were not used.
 pub fn lines(
@@ -117,7 +117,21 @@ impl Page<'_> {
             }
             Protocol::Scgi => self.pairs(bytes, &pairs::scgi(bytes), is_cut),
             Protocol::Uwsgi => self.pairs(bytes, &pairs::uwsgi(bytes), is_cut),
-            Protocol::Ajp | Protocol::Raw => self.raw(bytes),
+            Protocol::Ajp => {
+                let request = ajp::read(bytes);
+                for line in &request.lines {
+                    self.head(line);
+                }
+                self.head("");
+                if !is_cut {
+                    self.body(&request.body);
+                }
+                if request.has_ended {
+                    self.note("end of body");
+                }
+                self.broken(request.broken.filter(|_| !is_cut));
+            }
+            Protocol::Raw => self.raw(bytes),
         }
     }
 

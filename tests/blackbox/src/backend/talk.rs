@@ -7,13 +7,16 @@ use socket2::Socket;
 
 use crate::stall::Deadline;
 
+use super::ajp::Packet;
 use super::player::{Script, Shared};
 use super::script::{Act, Declared, Protocol};
 use super::wire::{Fill, Wire};
-use super::{Progress, fastcgi, http, pairs, progress};
+use super::{Progress, ajp, fastcgi, http, pairs, progress};
 
 /// The time limit for what a script waits for.
 const ACT_LIMIT: Duration = Duration::from_secs(15);
+/// How much of a body Tomcat asks for at once.
+const BODY_CHUNK_BYTES: u16 = 8186;
 
 /// How an exchange leaves its connection.
 #[derive(PartialEq)]
@@ -75,7 +78,7 @@ impl Exchange<'_> {
         for act in &script.acts {
             match act {
                 Act::Send(bytes) => self.wire.send(bytes),
-                Act::Record(_) | Act::AtOnce => {}
+                Act::Record(_) | Act::Packet(_) | Act::AtOnce => {}
                 Act::Echo => {
                     if self.echo() == After::Closing {
                         self.wire.half_close();
@@ -164,7 +167,8 @@ impl Exchange<'_> {
                 let request = pairs::uwsgi(buffer);
                 ("HTTP/1.1 200 OK\r\n", request.parameters, request.body, false)
             }
-            Protocol::Ajp | Protocol::Raw => return After::Closing,
+            Protocol::Ajp => return self.echo_ajp(),
+            Protocol::Raw => return After::Closing,
         };
         parameters.sort();
         let mut answer =
@@ -179,5 +183,35 @@ impl Exchange<'_> {
         }
         self.wire.send(&answer);
         if keeps { After::Open } else { After::Closing }
+    }
+
+    /// Asks for the rest of the body, and answers.
+    fn echo_ajp(&mut self) -> After {
+        let end = Deadline::after(ACT_LIMIT);
+        let Progress::Whole(first) = ajp::progress(&self.wire.buffer) else {
+            return After::Closing;
+        };
+        loop {
+            let mut request = ajp::read(&self.wire.buffer);
+            self.more = self.wire.buffer.len().saturating_sub(first);
+            if request.is_ping {
+                self.wire.send(&Packet::Pong.bytes(<[u8]>::to_vec));
+                return After::Open;
+            }
+            if request.broken.is_none() && !request.is_incomplete {
+                request.lines.sort();
+                let mut text = request.lines.join("\n").into_bytes();
+                text.push(b'\n');
+                text.extend(http::echoed(&request.body));
+                self.wire.send(&ajp::answer(&self.declared.name, &text));
+                return After::Open;
+            }
+            if request.broken.is_none() {
+                self.wire.send(&Packet::GetBody(BODY_CHUNK_BYTES).bytes(<[u8]>::to_vec));
+            }
+            if self.wire.fill(Some(end)) != Fill::More {
+                return After::Closing;
+            }
+        }
     }
 }
