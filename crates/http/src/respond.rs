@@ -1,6 +1,6 @@
 //! The head of a response: fields, framing, persistence (`ap_http_header_filter`).
 
-use server::errors::{FailedInFilter, ends_connection};
+use server::errors::{EndsConnection, FailedInFilter, ends_connection};
 use server::hooks::Phase;
 use server::request::{CLOSES_SILENTLY, Request};
 use wire::{HeadFlags, Method};
@@ -143,10 +143,7 @@ fn add_error_fields(request: &mut Request) {
 
 /// The name of a field with a byte that is not allowed in a head.
 fn broken_field(request: &Request) -> Option<Vec<u8>> {
-    // Without branches for each byte, many are examined at once.
-    let is_bad_value = |text: &[u8]| {
-        text.iter().fold(false, |any, b| any | (*b < b' ') & (*b != b'\t') | (*b == 0x7f))
-    };
+    let is_bad_value = |text: &[u8]| !wire::chars::is_field_value(text);
     let is_bad_name = |text: &[u8]| {
         text.iter().fold(text.is_empty(), |any, b| any | (*b <= b' ') | (*b == b':') | (*b >= 0x7f))
     };
@@ -190,8 +187,9 @@ fn frame(request: &mut Request) -> Length {
             // Remove a length that a filter has made wrong, or a second framing.
             request.response.headers_out.unset(b"Content-Length");
             request.response.headers_out.unset(b"Transfer-Encoding");
-            // If the connection ends anyway, Apache does not count requests.
-            let ends = ends_connection(request)
+            // If the connection ends anyway, Apache does not count requests. A handler's own status
+            // ends it, too, but the body is still in chunks.
+            let ends = request.kept::<EndsConnection>().is_some()
                 || request.kept::<FailedInFilter>().is_some()
                     && !may_keep_alive(request, request.connection.keepalives.get(), false);
             if request.head.protocol >= 1001 && !ends {

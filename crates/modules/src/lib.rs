@@ -15,6 +15,8 @@ pub mod metadata;
 pub mod missing;
 pub mod mpm;
 pub mod proxy;
+mod random;
+pub mod slotmem;
 pub mod ssl;
 mod util_script;
 
@@ -27,7 +29,7 @@ pub fn unnamed() -> Vec<&'static dyn ErasedModule> {
 
 /// All modules, in the order in which a static httpd would list them.
 pub fn all() -> Vec<&'static dyn ErasedModule> {
-    vec![
+    let mut all = vec![
         module::<core::Core>(),
         module::<core::mod_so::So>(),
         module::<core::mod_watchdog::Watchdog>(),
@@ -81,9 +83,12 @@ pub fn all() -> Vec<&'static dyn ErasedModule> {
         module::<metadata::mod_setenvif::Setenvif>(),
         module::<metadata::mod_unique_id::UniqueId>(),
         module::<metadata::mod_usertrack::Usertrack>(),
-        module::<proxy::mod_proxy::Proxy>(),
-        module::<proxy::mod_proxy_fcgi::ProxyFcgi>(),
-        module::<proxy::mod_proxy_http::ProxyHttp>(),
+    ];
+    all.extend(proxy::modules());
+    all.extend([
+        module::<slotmem::mod_slotmem_plain::SlotmemPlain>(),
+        module::<slotmem::mod_slotmem_shm::SlotmemShm>(),
         module::<ssl::mod_ssl::Ssl>(),
-    ]
+    ]);
+    all
 }

@@ -69,6 +69,9 @@ pub trait Program {
     /// there are any.
     fn take_secrets(&mut self, _secrets: Secrets) {}
 
+    /// A child has ended, however it did. What it shared with others may need its mark removed.
+    fn child_ended(&mut self, _pid: u32) {}
+
     /// Called about once a minute by the supervisor, for work such as rotating TLS ticket keys.
     fn maintain(&mut self, _shared: &Shared) {}
 }

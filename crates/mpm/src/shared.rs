@@ -144,16 +144,16 @@ impl AsFd for HandedRegion {
 /// The counter also excludes writers from each other: a writer that finds it odd gives up. A writer
 /// that was killed halfway therefore leaves the cell unreadable until [`SeqBytes::reset`].
 #[derive(Clone, Copy)]
-pub struct SeqBytes {
-    words: &'static [AtomicU64],
+pub struct SeqBytes<'w> {
+    words: &'w [AtomicU64],
 }
 
 /// How often a read is retried before it reports that the cell is being written.
 const READ_TRIES_MAX: usize = 64;
 
-impl SeqBytes {
+impl<'w> SeqBytes<'w> {
     /// A cell over `words`; its capacity is `8 * (words.len() - 2)` bytes.
-    pub fn new(words: &'static [AtomicU64]) -> Self {
+    pub fn new(words: &'w [AtomicU64]) -> Self {
         Self { words }
     }
 

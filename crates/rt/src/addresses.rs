@@ -104,6 +104,22 @@ impl Addresses {
         Ok(connect_first(&handle, &again.addresses, port, options, timeout).await?)
     }
 
+    /// The addresses of `name`, which may be one itself; kept as by [`Addresses::connect`].
+    ///
+    /// # Errors
+    /// Those of the resolver.
+    pub async fn look_up(
+        &self,
+        name: &str,
+        ttl: Option<Duration>,
+    ) -> Result<Arc<[IpAddr]>, ConnectError> {
+        if let Ok(address) = name.parse::<IpAddr>() {
+            return Ok(Arc::from([address]));
+        }
+        let handle = Handle::current().ok_or(io::Error::from(io::ErrorKind::NotConnected))?;
+        Ok(self.find(&handle, name, ttl).await?.addresses)
+    }
+
     /// The number of names that are kept.
     pub fn len(&self) -> usize {
         self.lock().len()

@@ -255,6 +255,12 @@ impl Program for Tamarack {
         mod_ssl::adopt_keys(secrets.as_bytes());
     }
 
+    fn child_ended(&mut self, pid: u32) {
+        if let Some((_, server)) = self.serving.as_ref().or(self.next.as_ref()) {
+            server.registry.hooks.child_ended().iter().for_each(|hook| hook(pid));
+        }
+    }
+
     fn maintain(&mut self, shared: &Shared) {
         if let Some((_, server)) = &self.serving {
             server.maintain(shared);

@@ -7,7 +7,7 @@
 //! Source: `ap_proxy_create_hdrbrgd` (proxy_util.c) and `ap_proxy_http_prefetch`
 //! (mod_proxy_http.c). Chunks of the body are written by [`crate::chunked`].
 
-use crate::chars::{is_field_content, is_token_string, is_visible};
+use crate::chars::{is_field_value, is_token_string, is_visible};
 use crate::request::Version;
 use crate::response::connection_tokens;
 use crate::table::Table;
@@ -67,7 +67,7 @@ pub struct BackendRequest<'a> {
     pub framing: RequestFraming,
     /// The `Connection` field.
     pub connection: RequestConnection<'a>,
-    /// `Expect: 100-Continue` of the proxy itself (`ping=`). The client's goes on in any case.
+    /// `Expect: 100-Continue`, which the body waits for. The client's stands for it if it goes on.
     pub expects_continue: bool,
     /// Leave out `Proxy-Authorization`: the user has authenticated here (not `Proxy-Chain-Auth`).
     pub drops_authorization: bool,
@@ -127,8 +127,9 @@ impl BackendRequest<'_> {
 
     fn write_all(&self, head: &mut Head<'_>, fields: &Table) -> Result<(), RequestFault> {
         // A fragment is not sent, and Apache refuses requests with one (RFC 9112 section 3.2).
-        let is_sent = |byte: &u8| is_visible(*byte) && *byte != b'#';
-        let is_target = !self.target.is_empty() && self.target.iter().all(is_sent);
+        let is_sent = |byte: u8| is_visible(byte) & (byte != b'#');
+        let is_target = self.target.iter().fold(true, |all, byte| all & is_sent(*byte));
+        let is_target = is_target && !self.target.is_empty();
         if !is_token_string(self.method) || !is_target {
             return Err(RequestFault::Line);
         }
@@ -139,20 +140,17 @@ impl BackendRequest<'_> {
         head.push(&[if self.is_http10 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" }])?;
         head.field(b"Host", &[self.host])?;
         let mut added = self.added();
-        let has_connection = fields.contains(b"Connection");
-        for (name, value) in fields.iter() {
-            if self.drops(name) || (has_connection && is_named_by_connection(fields, name)) {
+        let names_fields = fields.get_all(b"Connection").any(names_a_field);
+        for (index, (name, value)) in fields.iter().enumerate() {
+            if self.drops(name) || (names_fields && is_named_by_connection(fields, name)) {
                 continue;
             }
-            if name.eq_ignore_ascii_case(b"Expect") {
-                head.field(name, &[value])?;
-                added[1].1 = None;
-                continue;
-            }
-            let own = added.iter_mut().find(|(added, _)| added.eq_ignore_ascii_case(name));
+            let own = added.iter_mut().find(|(added, _)| is_named(name, added));
             match own.and_then(|(_, addition)| addition.take()) {
+                // The client's stands for both.
+                Some(_) if name.eq_ignore_ascii_case(b"Expect") => head.field(name, &[value])?,
                 Some(addition) => head.field(name, &[value, b", ", addition])?,
-                None => head.field(name, &[value])?,
+                None => head.received(fields, index, name, value)?,
             }
         }
         for (name, addition) in added {
@@ -178,17 +176,6 @@ impl BackendRequest<'_> {
 
     /// Whether a field of the client ends here.
     fn drops(&self, name: &[u8]) -> bool {
-        const HOP: [&[u8]; 9] = [
-            b"Host",
-            b"Connection",
-            b"Keep-Alive",
-            b"TE",
-            b"Trailer",
-            b"Upgrade",
-            b"Proxy-Connection",
-            b"Transfer-Encoding",
-            b"Content-Length",
-        ];
         const CONDITIONS: [&[u8]; 5] = [
             b"If-Match",
             b"If-Modified-Since",
@@ -196,10 +183,21 @@ impl BackendRequest<'_> {
             b"If-Range",
             b"If-Unmodified-Since",
         ];
-        let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
-        HOP.iter().any(is)
-            || (self.drops_authorization && is(&b"Proxy-Authorization".as_slice()))
-            || (self.drops_conditions && CONDITIONS.iter().any(is))
+        let is = |known: &[u8]| is_named(name, known);
+        // Most fields are of another length than those of a hop.
+        let is_of_hop = match name.len() {
+            2 => is(b"TE"),
+            4 => is(b"Host"),
+            7 => is(b"Trailer") || is(b"Upgrade"),
+            10 => is(b"Connection") || is(b"Keep-Alive"),
+            14 => is(b"Content-Length"),
+            16 => is(b"Proxy-Connection"),
+            17 => is(b"Transfer-Encoding"),
+            _ => false,
+        };
+        is_of_hop
+            || (self.drops_authorization && is(b"Proxy-Authorization"))
+            || (self.drops_conditions && CONDITIONS.iter().any(|known| is(known)))
     }
 
     fn write_framing(&self, head: &mut Head<'_>) -> Result<(), RequestFault> {
@@ -222,6 +220,17 @@ impl BackendRequest<'_> {
     }
 }
 
+/// Whether two names are the same, ignoring case. Few begin with the same letter.
+fn is_named(name: &[u8], known: &[u8]) -> bool {
+    let first = |name: &[u8]| name.first().map(|byte| byte | 0x20);
+    name.len() == known.len() && first(name) == first(known) && name.eq_ignore_ascii_case(known)
+}
+
+/// Whether a `Connection` may name a field that does not end here anyway.
+fn names_a_field(value: &[u8]) -> bool {
+    !value.eq_ignore_ascii_case(b"keep-alive")
+}
+
 /// Whether the client's `Connection` names the field.
 fn is_named_by_connection(fields: &Table, name: &[u8]) -> bool {
     fields
@@ -237,23 +246,52 @@ struct Head<'o> {
 
 impl Head<'_> {
     fn push(&mut self, parts: &[&[u8]]) -> Result<(), RequestFault> {
+        self.make_room(parts.iter().map(|part| part.len()).sum())?;
         for part in parts {
-            if self.out.len() - self.start + part.len() > HEAD_BYTES {
-                return Err(RequestFault::TooLarge);
-            }
             self.out.extend_from_slice(part);
         }
         Ok(())
     }
 
-    fn field(&mut self, name: &[u8], value: &[&[u8]]) -> Result<(), RequestFault> {
-        let is_valid = |part: &&[u8]| part.iter().all(|byte| is_field_content(*byte));
-        if !is_token_string(name) || !value.iter().all(is_valid) {
+    fn make_room(&mut self, more: usize) -> Result<(), RequestFault> {
+        if self.out.len() - self.start + more > HEAD_BYTES {
+            return Err(RequestFault::TooLarge);
+        }
+        self.out.reserve(more);
+        Ok(())
+    }
+
+    /// A field of the client, the one at `index` of its table, unchanged.
+    #[inline]
+    fn received(
+        &mut self,
+        fields: &Table,
+        index: usize,
+        name: &[u8],
+        value: &[u8],
+    ) -> Result<(), RequestFault> {
+        let Some(line) = fields.written(index) else { return self.field(name, &[value]) };
+        if !is_token_string(name) || !is_field_value(value) {
             return Err(RequestFault::Field);
         }
-        self.push(&[name, b": "])?;
-        self.push(value)?;
-        self.push(&[b"\r\n"])
+        self.make_room(line.len())?;
+        self.out.extend_from_slice(line);
+        Ok(())
+    }
+
+    fn field(&mut self, name: &[u8], value: &[&[u8]]) -> Result<(), RequestFault> {
+        if !is_token_string(name) || !value.iter().all(|part| is_field_value(part)) {
+            return Err(RequestFault::Field);
+        }
+        let length: usize = value.iter().map(|part| part.len()).sum();
+        self.make_room(name.len() + length + b": \r\n".len())?;
+        self.out.extend_from_slice(name);
+        self.out.extend_from_slice(b": ");
+        for part in value {
+            self.out.extend_from_slice(part);
+        }
+        self.out.extend_from_slice(b"\r\n");
+        Ok(())
     }
 }
 

@@ -33,6 +33,7 @@ pub mod status;
 pub mod table;
 pub mod uri;
 pub mod uwsgi;
+pub mod variable;
 mod words;
 
 pub use host::RequestHost;

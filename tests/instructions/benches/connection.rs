@@ -9,8 +9,8 @@ use gungraun::{
 use instructions::counts::{
     CONNECTION_BROWSER, CONNECTION_FEW, CONNECTION_FOLDER, CONNECTION_LOGGED, CONNECTION_MANY,
     CONNECTION_MISSING, CONNECTION_NOT_MODIFIED, CONNECTION_QUERY, CONNECTION_RANGE,
-    CONNECTION_UNKNOWN, CONNECTION_UNLIKE, CONNECTION_UNLOGGED, FEW, HOST_UNKNOWN, MANY,
-    RULES_FILE, RULES_PAGE, RULES_REDIRECT, RULES_UNKNOWN, server_limit,
+    CONNECTION_UNKNOWN, CONNECTION_UNLIKE, CONNECTION_UNLOGGED, FEW, HOST_UNKNOWN, MANY, PROXIED,
+    RESPONDER, RULES_FILE, RULES_PAGE, RULES_REDIRECT, RULES_UNKNOWN, server_limit,
 };
 use instructions::rig::{Heads, Rig, Served};
 
@@ -47,6 +47,8 @@ fn finish(served: Served) {
 #[bench::logged(args = (MANY, Heads::Logged), config = at_most(CONNECTION_LOGGED))]
 #[bench::unlogged(args = (MANY, Heads::Unlogged), config = at_most(CONNECTION_UNLOGGED))]
 #[bench::host_unknown(args = (MANY, Heads::HostUnknown), config = at_most(HOST_UNKNOWN))]
+#[bench::proxied(args = (MANY, Heads::Proxied), config = at_most(PROXIED))]
+#[bench::responder(args = (MANY, Heads::Responder), config = at_most(RESPONDER))]
 fn keep_alive(rig: Rig) -> Served {
     rig.serve().expect("the loop runs")
 }

@@ -74,6 +74,12 @@ pub const RULES_UNKNOWN: u64 = 84_700_000;
 /// [`CONNECTION_UNKNOWN`] of a host with 1,000 redirects.
 pub const HOST_UNKNOWN: u64 = 35_530_000;
 
+/// A file of another server, over HTTP, by the head of a browser.
+pub const PROXIED: u64 = 58_500_000;
+
+/// The same from a FastCGI responder.
+pub const RESPONDER: u64 = 85_000_000;
+
 /// The requests of a short connection.
 pub const FEW: u32 = 3;
 

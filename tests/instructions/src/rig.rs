@@ -19,6 +19,8 @@ use server::engine::Engine;
 use server::host::Server;
 use server::registry::Registry;
 
+use crate::behind;
+
 /// The requests of a client. No two heads are alike, except those of [`Heads::Same`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heads {
@@ -54,6 +56,10 @@ pub enum Heads {
     Logged,
     /// The same without a log.
     Unlogged,
+    /// A file of another server, over HTTP, by the head of a browser.
+    Proxied,
+    /// The same from a FastCGI responder.
+    Responder,
 }
 
 impl Heads {
@@ -67,17 +73,24 @@ impl Heads {
             Heads::RulesRedirect => "/rules/old/page-50".to_owned(),
             Heads::RulesPage => "/rules/post".to_owned(),
             Heads::RulesUnknown => format!("/rules/post-{number:08}"),
+            Heads::Proxied => "/proxied/small.txt".to_owned(),
+            Heads::Responder => "/responder/small.txt".to_owned(),
             _ => "/small.txt".to_owned(),
         };
         let field = match self {
             Heads::Range => "Range: bytes=0-99\r\n",
             Heads::NotModified => "If-None-Match: *\r\n",
             Heads::Logged | Heads::Unlogged => LOGGED_FIELDS,
-            Heads::Browser => BROWSER_FIELDS,
+            Heads::Browser | Heads::Proxied | Heads::Responder => BROWSER_FIELDS,
             _ => "",
         };
         let other = if self == Heads::Same { String::new() } else { format!("X: {number:08}\r\n") };
         format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{field}{other}\r\n")
+    }
+
+    /// Whether another server responds.
+    fn is_forwarded(self) -> bool {
+        matches!(self, Heads::Proxied | Heads::Responder)
     }
 
     fn status(self) -> &'static str {
@@ -90,9 +103,13 @@ impl Heads {
         }
     }
 
-    /// The lines of the host's own configuration.
-    fn configuration(self) -> String {
+    /// The lines of the host's own configuration, with a server behind it on this port.
+    fn configuration(self, behind: u16) -> String {
         match self {
+            Heads::Proxied => format!("ProxyPass /proxied/ http://127.0.0.1:{behind}/\n"),
+            Heads::Responder => {
+                format!("ProxyPass /responder/ fcgi://127.0.0.1:{behind}/ enablereuse=on\n")
+            }
             Heads::HostUnknown => format!("RewriteEngine On\n{}", redirects("^/old", 1000)),
             Heads::Logged => COMBINED_LOG.to_owned(),
             _ => String::new(),
@@ -133,7 +150,7 @@ fn redirects(start: &str, count: usize) -> String {
 }
 
 /// Length of the requested file.
-const FILE_BYTES: usize = 1024;
+pub(crate) const FILE_BYTES: usize = 1024;
 
 /// The pause between requests: long enough for the server to sleep, so that each request is one
 /// turn of its loop. Without it the client is sometimes faster, sometimes slower than the next
@@ -213,6 +230,7 @@ impl Served {
 /// Creates a folder with the file and the configuration, where file watches are reliable: in memory
 /// if the system has such a folder, since the temporary one may be on an overlay.
 fn folder(heads: Heads) -> io::Result<PathBuf> {
+    let behind = if heads.is_forwarded() { behind::start(heads)? } else { 0 };
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
     let folder = base.join(format!("tamarack-instructions-{}", std::process::id()));
@@ -235,7 +253,7 @@ fn folder(heads: Heads) -> io::Result<PathBuf> {
          <Directory />\nAllowOverride None\nRequire all granted\n</Directory>\n\
          <Directory {folder}/htdocs/rules>\nAllowOverride All\nOptions FollowSymLinks\n\
          </Directory>\n{}",
-        heads.configuration(),
+        heads.configuration(behind),
         folder = folder.display()
     );
     std::fs::write(folder.join("httpd.conf"), text)?;

@@ -87,6 +87,8 @@ pub(crate) struct Active {
     known: Option<KnownHost>,
     /// The ranges that a request asks for.
     ranges: Vec<ByteRange>,
+    /// What the connection becomes after the last response.
+    tunnel: Option<Box<tunnel::Begun>>,
 }
 
 impl Active {
@@ -102,6 +104,7 @@ impl Active {
             base: None,
             known: None,
             ranges: Vec::new(),
+            tunnel: None,
         }
     }
 
@@ -120,6 +123,7 @@ impl Active {
         self.known = None;
         self.ranges.clear();
         self.ranges.shrink_to(RANGES_KEPT);
+        self.tunnel = None;
     }
 }
 
@@ -129,6 +133,8 @@ enum Ended {
     Quiet(Deadline),
     /// The connection stays open until the deadline, and may go to another loop.
     Migrating(Deadline),
+    /// The connection carries another protocol.
+    Tunnel(Box<tunnel::Begun>),
     /// The last response was sent, and the connection closes.
     Close,
     /// The connection is broken, or there is nothing to wait for.
@@ -149,6 +155,7 @@ enum Serving {
     /// Nothing happens, until the deadline.
     Idle(Connection, Deadline),
     Busy(Pin<Box<dyn Future<Output = Option<Serving>>>>),
+    Tunnel(Pin<Box<dyn Future<Output = ()>>>),
     Done,
 }
 
@@ -162,6 +169,10 @@ impl Future for Serving {
                     ready!(connecting.as_mut().poll(cx)).map(Connection::wait_first)
                 }
                 Serving::Busy(busy) => ready!(busy.as_mut().poll(cx)),
+                Serving::Tunnel(tunnel) => {
+                    ready!(tunnel.as_mut().poll(cx));
+                    None
+                }
                 Serving::Idle(connection, deadline) => {
                     let Some(stream) = connection.stream.as_mut() else { return Poll::Ready(()) };
                     match stream.poll_readable(cx, *deadline) {
@@ -216,6 +227,7 @@ async fn busy(mut connection: Connection, deadline: Deadline) -> Option<Serving>
     match requests::serve(&mut connection, deadline).await {
         Ended::Quiet(until) => Some(Serving::Idle(connection, until)),
         Ended::Migrating(until) => Some(connection.migrate(until, true)),
+        Ended::Tunnel(tunnel) => Some(Serving::Tunnel(Box::pin(tunnel::run(connection, tunnel)))),
         Ended::Abort => None,
         Ended::Close => {
             Box::pin(connection.close()).await;

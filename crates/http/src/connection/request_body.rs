@@ -135,7 +135,8 @@ pub(super) async fn detach(
     if unknown || is_old && active.head.flags.has(HeadFlags::EXPECT_CONTINUE) {
         request.keep(errors::EndsConnection);
     }
-    let ends = errors::ends_connection(request);
+    // What a client that asked for a tunnel calls a body is sent through it as it is.
+    let ends = errors::ends_connection(request) || request.response.tunnel.is_some();
     let mut keep = !unknown && !ends && !active.head.flags.has(HeadFlags::CLOSE_AFTER);
     while keep && !matches!(pipe.state, State::Done) {
         match std::future::poll_fn(|cx| pipe.poll_data(cx)).await {

@@ -51,6 +51,9 @@ async fn requests(
             Next::Unfinished(status) => return unfinished(connection, active, status).await,
             Next::Gone => return connection.ended(),
         };
+        if let Some(tunnel) = active.tunnel.take() {
+            return Ended::Tunnel(tunnel);
+        }
         match outcome {
             Ok(true) => {}
             Ok(false) => return Ended::Close,
@@ -90,7 +93,7 @@ impl Connection {
 
     /// Returns the bytes received for a request's head: its own, or those of its records on TLS. A
     /// header of the PROXY protocol belongs to the first one. Apache reads `peeked` of them twice.
-    fn count_received(&mut self, consumed: usize, peeked: usize) -> u64 {
+    pub(super) fn count_received(&mut self, consumed: usize, peeked: usize) -> u64 {
         let tls = self.stream.as_ref().filter(|_| self.info.tls.is_some());
         let Some(stream) = tls else {
             let proxied = self.info.proxied.as_ref();
@@ -267,7 +270,8 @@ async fn full(
 ) -> io::Result<bool> {
     let body_done = make(connection, active, &mut request, verdict, fill).await;
     if let Some(tunnel) = request.response.tunnel.take() {
-        return Box::pin(tunnel::run(connection, active, request, tunnel)).await;
+        Box::pin(tunnel::begin(connection, active, request, tunnel)).await;
+        return Ok(false);
     }
     finish(connection, active, request, body_done).await
 }

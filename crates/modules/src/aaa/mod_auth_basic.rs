@@ -14,7 +14,7 @@ use server::hooks::{Bound, Hooks, Phase, Rank, Step, Verdict, always};
 use server::log::Level;
 use server::merge::{Replace, Setting};
 use server::module::Module;
-use server::request::Request;
+use server::request::{Proxied, Request};
 
 use super::expression::Expression;
 use super::line::until;
@@ -179,7 +179,11 @@ fn authenticate<'r>(cx: Bound<'r, AuthBasic>, request: &'r mut Request) -> Step<
 
 /// The user name and password that the client sent (`get_basic_auth`).
 fn login(request: &Request) -> Option<Login> {
-    let field = request.head.headers_in.get(b"Authorization")?;
+    let name: &[u8] = match is_forward(request) {
+        true => b"Proxy-Authorization",
+        false => b"Authorization",
+    };
+    let field = request.head.headers_in.get(name)?;
     let sent = sent(field);
     if sent.is_none() {
         let uri = bstr::BStr::new(&request.resource.uri);
@@ -187,6 +191,11 @@ fn login(request: &Request) -> Option<Login> {
         request.log::<AuthBasic>(Level::Error, 1614, message);
     }
     sent
+}
+
+/// Whether the client logs in at this server as its proxy (RFC 9110 section 11.7).
+fn is_forward(request: &Request) -> bool {
+    request.resource.proxied == Proxied::Forward
 }
 
 /// The user name and password in a value of `Authorization`; `None` for another scheme.
@@ -338,7 +347,11 @@ fn conclude(dir: &Dir, request: &mut Request, login: &Login, found: Authn) -> Ve
 fn ask(request: &mut Request) {
     let realm = realm(request).unwrap_or_default();
     let field = [b"Basic realm=\"", realm.as_slice(), b"\""].concat();
-    request.response.err_headers_out.set(b"WWW-Authenticate", &field);
+    let name: &[u8] = match is_forward(request) {
+        true => b"Proxy-Authenticate",
+        false => b"WWW-Authenticate",
+    };
+    request.response.err_headers_out.set(name, &field);
 }
 
 /// Source: `authenticate_basic_fake`.

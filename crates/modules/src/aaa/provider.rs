@@ -9,7 +9,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::{Node, Span};
-use server::context::Places;
 use server::directive::{Fault, Target};
 use server::plan::Layer;
 use server::request::Request;
@@ -187,22 +186,8 @@ impl Apart {
     /// Applies the contents of the container `name` to configurations of its own.
     pub fn read(target: &mut Target<'_>, name: &'static str, nodes: &[Node]) -> Apart {
         let mut dir = target.build.registry.empty_dir();
-        let mut inner = Target {
-            build: &mut *target.build,
-            server: &mut *target.server,
-            dir: &mut dir,
-            place: Places::DIRECTORY,
-            container: Some(name),
-            path: None,
-            limited: None,
-            allowed: target.allowed,
-            allowed_options: target.allowed_options,
-            allowed_names: target.allowed_names.clone(),
-            nonfatal: target.nonfatal,
-            nonfatal_unknown: target.nonfatal_unknown,
-            span: target.span,
-            directive: target.directive,
-        };
+        let mut inner = target.inside(name, None, &mut dir);
+        inner.limited = None;
         inner.apply(nodes);
         Apart(Section::new(Matches::Always, dir, Span::default()))
     }

@@ -336,31 +336,11 @@ fn limit(cx: &mut Here<'_, '_>, raw: &Arg, nodes: &[Node], except: bool) -> Set 
 
 /// Applies the contents of a section to configurations of its own.
 fn inside(cx: &mut Here<'_, '_>, name: &'static str, path: Vec<u8>, nodes: &[Node]) -> Slots {
-    let target = &mut *cx.target;
-    let mut dir = target.build.registry.empty_dir();
+    let registry = cx.build().registry.clone();
+    let mut dir = registry.empty_dir();
     // In Apache each section has its own core configuration, which merges even if it is empty.
-    let _ = dir.edit::<CoreDir>(target.build.registry.core);
-    let place = match target.place {
-        Places::HTACCESS => Places::HTACCESS,
-        _ => Places::DIRECTORY,
-    };
-    let mut inner = Target {
-        build: &mut *target.build,
-        server: &mut *target.server,
-        dir: &mut dir,
-        place,
-        container: Some(name),
-        path: Some(path),
-        limited: target.limited,
-        allowed: target.allowed,
-        allowed_options: target.allowed_options,
-        allowed_names: target.allowed_names.clone(),
-        nonfatal: target.nonfatal,
-        nonfatal_unknown: target.nonfatal_unknown,
-        span: target.span,
-        directive: target.directive,
-    };
-    inner.apply(nodes);
+    let _ = dir.edit::<CoreDir>(registry.core);
+    cx.target.inside(name, Some(path), &mut dir).apply(nodes);
     dir
 }
 

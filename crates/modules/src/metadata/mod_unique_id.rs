@@ -62,7 +62,8 @@ fn fresh(request: &Request) -> Vec<u8> {
     encoded(&parts.concat())
 }
 
-fn random() -> [u8; 16] {
+/// Random bytes.
+pub(crate) fn random() -> [u8; 16] {
     let part = |seed: u64| {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u64(seed);

@@ -9,7 +9,7 @@ pub mod mpm_prefork;
 pub mod mpm_worker;
 
 mod listen;
-mod numbers;
+pub(crate) mod numbers;
 mod rows;
 
 use server::merge::{Outermost, Setting};

@@ -88,7 +88,7 @@ fn add_fields<M: Module>(request: &Request, added: &mut Table) {
             // Many programs take HTTP_PROXY for the address of a proxy.
         } else if (is(b"Authorization") || is(b"Proxy-Authorization")) && !passes {
             // Programs and logs of processes are no place for passwords.
-        } else if variable(field, &mut name) {
+        } else if wire::variable::of_field(field, &mut name) {
             added.add(&name, value);
         } else {
             let field = bstr::BStr::new(field);
@@ -98,28 +98,13 @@ fn add_fields<M: Module>(request: &Request, added: &mut Table) {
     }
 }
 
-/// Writes the variable of a field; false if the field's name has other characters than letters,
-/// digits and `-`.
-fn variable(field: &[u8], name: &mut Vec<u8>) -> bool {
-    name.clear();
-    name.extend_from_slice(b"HTTP_");
-    for byte in field {
-        name.push(match byte {
-            b'-' => b'_',
-            byte if byte.is_ascii_alphanumeric() => byte.to_ascii_uppercase(),
-            _ => return false,
-        });
-    }
-    true
-}
-
 fn add_server(request: &Request, added: &mut Table) {
     added.add(b"PATH", request.env.get(b"PATH").unwrap_or(&PATH));
     if let Some(path) = &*LIBRARY_PATH {
         added.add(b"LD_LIBRARY_PATH", path);
     }
     added.add(b"SERVER_SIGNATURE", &errors::signature(request, b""));
-    added.add(b"SERVER_SOFTWARE", request.engine.server.banner.as_bytes());
+    added.add(b"SERVER_SOFTWARE", request.engine.server.software.as_bytes());
     let mut name = Vec::new();
     let bare = request.server_name();
     match bare.contains(&b':') && bare.first() != Some(&b'[') {
@@ -127,7 +112,9 @@ fn add_server(request: &Request, added: &mut Table) {
         false => wire::escape::html(&mut name, bare),
     }
     added.add(b"SERVER_NAME", &name);
-    added.add(b"SERVER_ADDR", request.own_address().to_canonical().to_string().as_bytes());
+    let mut address = Vec::with_capacity(wire::address::LONGEST);
+    wire::address::write(&mut address, request.own_address().to_canonical());
+    added.add(b"SERVER_ADDR", &address);
     let mut digits = itoa::Buffer::new();
     added.add(b"SERVER_PORT", digits.format(request.server_port()).as_bytes());
 }
@@ -137,8 +124,9 @@ fn add_client(request: &Request, host: Option<&[u8]>, added: &mut Table) {
     if let Some(host) = host {
         added.add(b"REMOTE_HOST", host);
     }
-    let address = request.useragent_addr.ip().to_canonical();
-    added.add(b"REMOTE_ADDR", address.to_string().as_bytes());
+    let mut address = Vec::with_capacity(wire::address::LONGEST);
+    wire::address::write(&mut address, request.useragent_addr.ip().to_canonical());
+    added.add(b"REMOTE_ADDR", &address);
     let root = request.document_root().unwrap_or_default();
     added.add(b"DOCUMENT_ROOT", root);
     added.add(b"REQUEST_SCHEME", request.scheme().as_bytes());
@@ -180,20 +168,4 @@ fn original_uri(request: &Request) -> &[u8] {
     let line = &request.original().head.request_line;
     let mut words = line.split(u8::is_ascii_whitespace).skip(1);
     words.find(|word| !word.is_empty()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_fields() {
-        let mut name = Vec::new();
-        assert!(variable(b"Accept-Language", &mut name));
-        assert_eq!(name, b"HTTP_ACCEPT_LANGUAGE");
-        assert!(variable(b"x-1", &mut name));
-        assert_eq!(name, b"HTTP_X_1");
-        assert!(!variable(b"X_Forwarded_For", &mut name));
-        assert!(!variable(b"a.b", &mut name));
-    }
 }

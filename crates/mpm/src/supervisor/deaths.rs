@@ -49,6 +49,7 @@ impl Supervisor<'_> {
         let child = self.children.remove(position);
         self.reserves.reap(child.generation, child.board_slot);
         self.board.release(child.board_slot);
+        self.program.child_ended(pid.as_raw().unsigned_abs());
         self.log_death(&child, death);
         let was_expected = !child.is_staying() || child.is_exhausted;
         if was_expected || self.stopping.is_some() {

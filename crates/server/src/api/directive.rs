@@ -229,6 +229,36 @@ impl Target<'_> {
         let restricted = self.place == Places::HTACCESS;
         Flags { restricted, pattern: self.build.regex_flags, ..Flags::default() }
     }
+
+    /// The target for the contents of a section, whose configurations are `dir`. What
+    /// `AllowOverride` permits here, it permits there.
+    pub fn inside<'i>(
+        &'i mut self,
+        container: &'static str,
+        path: Option<Vec<u8>>,
+        dir: &'i mut Slots,
+    ) -> Target<'i> {
+        let place = match self.place {
+            Places::HTACCESS => Places::HTACCESS,
+            _ => Places::DIRECTORY,
+        };
+        Target {
+            build: &mut *self.build,
+            server: &mut *self.server,
+            dir,
+            place,
+            container: Some(container),
+            path,
+            limited: self.limited,
+            allowed: self.allowed,
+            allowed_options: self.allowed_options,
+            allowed_names: self.allowed_names.clone(),
+            nonfatal: self.nonfatal,
+            nonfatal_unknown: self.nonfatal_unknown,
+            span: self.span,
+            directive: self.directive,
+        }
+    }
 }
 
 impl<'a, 't, M: Module> Cx<'a, 't, M> {

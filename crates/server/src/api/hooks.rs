@@ -322,6 +322,12 @@ impl<'t, M: Module> Hooks<'t, M> {
         self.table.startup.push((Startup::ChildInit, M::FILE));
     }
 
+    /// Registers a function that the supervisor calls with the process id of a child that has
+    /// ended, however it did.
+    pub fn child_ended(&mut self, hook: fn(u32)) {
+        self.table.child_ended.push(hook);
+    }
+
     /// Registers the source of the methods with `Satisfy Any` (`ap_satisfies`).
     pub fn satisfies_any(&mut self, ask: fn(&M::Dir) -> MethodSet) {
         let slot = self.slot;

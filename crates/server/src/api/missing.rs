@@ -221,11 +221,14 @@ impl ErasedModule for Missing {
     fn type_id(&self) -> TypeId {
         TypeId::of::<Missing>()
     }
-    fn rows(&self, index: usize) -> Vec<ErasedRow> {
+    fn is_configured(&self) -> bool {
+        false
+    }
+    fn rows(&self, slot: usize) -> Vec<ErasedRow> {
         let row = |word: &'static str| {
             let name = word.strip_prefix('<').unwrap_or(word);
             let module = *self;
-            ErasedRow::missing(self.file, index, name, word != name, move |target, node| {
+            ErasedRow::missing(self.file, slot, name, word != name, move |target, node| {
                 module.set(target, node, name)
             })
         };

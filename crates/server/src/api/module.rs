@@ -57,10 +57,12 @@ pub trait ErasedModule: Sync {
     }
     /// The id of the implementing type.
     fn type_id(&self) -> TypeId;
-    /// The erased rows; `index` is the module's index in the registry.
-    fn rows(&self, index: usize) -> Vec<ErasedRow>;
-    /// Registers the hooks; `index` is the module's index in the registry.
-    fn register(&self, index: usize, table: &mut HookTable);
+    /// Whether it has a configuration of the server or of directories.
+    fn is_configured(&self) -> bool;
+    /// The erased rows; `slot` is the module's in the registry.
+    fn rows(&self, slot: usize) -> Vec<ErasedRow>;
+    /// Registers the hooks; `slot` is the module's in the registry.
+    fn register(&self, slot: usize, table: &mut HookTable);
     /// The default configurations: (server, directory).
     fn defaults(&self) -> (Arc<AnyConfig>, Arc<AnyConfig>);
     /// Merges two `Server` values.
@@ -94,11 +96,14 @@ impl<M: Module> ErasedModule for Of<M> {
     fn type_id(&self) -> TypeId {
         TypeId::of::<M>()
     }
-    fn rows(&self, index: usize) -> Vec<ErasedRow> {
-        M::DIRECTIVES.iter().map(|row| ErasedRow::of(row, index)).collect()
+    fn is_configured(&self) -> bool {
+        TypeId::of::<(M::Server, M::Dir)>() != TypeId::of::<((), ())>()
     }
-    fn register(&self, index: usize, table: &mut HookTable) {
-        M::hooks(&mut Hooks::new(index, table));
+    fn rows(&self, slot: usize) -> Vec<ErasedRow> {
+        M::DIRECTIVES.iter().map(|row| ErasedRow::of(row, slot)).collect()
+    }
+    fn register(&self, slot: usize, table: &mut HookTable) {
+        M::hooks(&mut Hooks::new(slot, table));
     }
     fn defaults(&self) -> (Arc<AnyConfig>, Arc<AnyConfig>) {
         (Arc::new(M::Server::default()), Arc::new(M::Dir::default()))

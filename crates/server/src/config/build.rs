@@ -162,7 +162,7 @@ impl Build {
         let mut edited: HashMap<*const (), [Arc<AnyConfig>; 2]> = HashMap::new();
         let hosts = self.hosts.iter_mut().map(|host| &mut host.server);
         for server in std::iter::once(&mut self.main.server).chain(hosts) {
-            let Some(old) = server.any(slot).cloned() else { continue };
+            let old = server.any(slot).clone();
             let Some(value) = old.downcast_ref::<T>() else { continue };
             let [_, new] = edited.entry(Arc::as_ptr(&old).cast()).or_insert_with(|| {
                 let mut value = value.clone();

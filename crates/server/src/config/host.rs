@@ -145,6 +145,8 @@ pub struct Server {
     pub sinks: Arc<Sinks>,
     /// The `Server` field.
     pub banner: String,
+    /// `SERVER_SOFTWARE` of programs.
+    pub software: String,
     /// Whether responses are counted by virtual host, since some section shows such counters.
     pub counts_hosts: bool,
     /// `RegexDefaultOptions`
@@ -181,6 +183,7 @@ impl Server {
             let wanted = |host: &Arc<Host>| hook.bind(&host.server, &host.dir).is_some();
             !hook.by_server || hosts.iter().any(wanted)
         };
+        let tokens = version::tokens(build);
         let has_pre_translate = registry.hooks.phase(Phase::PreTranslateName).iter().any(may_run);
         Server {
             contents: Contents::default(),
@@ -196,7 +199,8 @@ impl Server {
             methods: build.methods.clone(),
             defined: build.defined.clone(),
             sinks: build.sinks.clone(),
-            banner: version::banner(build),
+            banner: version::banner(tokens),
+            software: version::software(tokens),
             counts_hosts: build.counts_hosts,
             regex_flags: build.regex_flags,
             hosts,

@@ -2,8 +2,8 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use crate::api::directive::ErasedRow;
 use crate::api::hooks::HookTable;
@@ -28,9 +28,12 @@ impl Mentioned {
 /// The active modules of a configuration, their rows, and their hooks in order.
 pub struct Registry {
     modules: Vec<&'static dyn ErasedModule>,
+    /// Those with a configuration, by slot.
+    configured: Vec<&'static dyn ErasedModule>,
     /// All known modules, for messages.
     known: Vec<&'static dyn ErasedModule>,
-    index: HashMap<TypeId, usize>,
+    /// The slots of modules, sorted by their types.
+    index: Vec<(TypeId, usize)>,
     /// The slot of the core, which every request needs several times.
     pub core: usize,
     rows: HashMap<String, ErasedRow>,
@@ -48,23 +51,30 @@ impl Registry {
     pub fn new(modules: Vec<&'static dyn ErasedModule>) -> Registry {
         let mut rows = HashMap::new();
         let mut hooks = HookTable::default();
-        let (mut server, mut dir) = (Vec::new(), Vec::new());
-        for (slot, module) in modules.iter().enumerate() {
+        let mut index = Vec::new();
+        // The slots of the others come last: the values of hosts and sections end before them.
+        let (configured, others): (Vec<_>, Vec<_>) =
+            modules.iter().copied().partition(|module| module.is_configured());
+        let mut slots = (0..configured.len(), configured.len()..configured.len() + others.len());
+        for module in &modules {
+            let slots = if module.is_configured() { &mut slots.0 } else { &mut slots.1 };
+            let Some(slot) = slots.next() else { continue };
             for row in module.rows(slot) {
                 rows.entry(row.name.to_ascii_lowercase()).or_insert(row);
             }
             module.register(slot, &mut hooks);
-            let (of_server, of_dir) = module.defaults();
-            server.push(of_server);
-            dir.push(of_dir);
+            index.push((module.type_id(), slot));
         }
+        index.sort_unstable();
         hooks.sort(&modules.iter().map(|module| module.file()).collect::<Vec<_>>());
-        let core = modules.iter().position(|module| module.name() == CORE);
+        let core = configured.iter().position(|module| module.name() == CORE);
+        let (server, dir) = configured.iter().map(|module| module.defaults()).unzip();
         Registry {
             core: core.unwrap_or(0),
-            index: modules.iter().enumerate().map(|(slot, m)| (m.type_id(), slot)).collect(),
+            index,
             rows,
             modules,
+            configured,
             known: Vec::new(),
             server_defaults: Slots::of(server),
             dir_defaults: Slots::of(dir),
@@ -92,7 +102,8 @@ impl Registry {
 
     /// The slot of a module, if it is active.
     pub fn slot_of<M: Module>(&self) -> Option<usize> {
-        self.index.get(&TypeId::of::<M>()).copied()
+        let found = self.index.binary_search_by_key(&TypeId::of::<M>(), |(id, _)| *id);
+        self.index.get(found.ok()?).map(|(_, slot)| *slot)
     }
 
     /// Whether a module is active, by `alias_module` or `mod_alias.c`.
@@ -125,13 +136,13 @@ impl Registry {
     /// main server's value, part of which belongs to the main server alone (`ServerName`).
     pub fn merge_hosts<'s>(&self, main: &Slots, hosts: impl Iterator<Item = &'s mut Slots>) {
         let merge = |slot: usize, inner: &Arc<AnyConfig>| {
-            self.modules.get(slot)?.merge_server(&**main.any(slot)?, &**inner)
+            self.configured.get(slot)?.merge_server(&**main.any(slot), &**inner)
         };
         let defaults = &self.server_defaults;
         let unsaid = defaults.combine(defaults, |slot, default, _| merge(slot, default));
         for host in hosts {
             let of_host = |slot, inner: &Arc<AnyConfig>, shared: &Arc<AnyConfig>| {
-                let is_unsaid = Arc::ptr_eq(inner, defaults.any(slot)?);
+                let is_unsaid = Arc::ptr_eq(inner, defaults.any(slot));
                 if is_unsaid { Some(shared.clone()) } else { merge(slot, inner) }
             };
             *host = host.combine(&unsaid, of_host);
@@ -156,19 +167,19 @@ impl Registry {
             return outer.clone();
         }
         outer.combine(inner, |slot, outer, inner| {
-            let default = self.dir_defaults.any(slot)?;
+            let default = self.dir_defaults.any(slot);
             if Arc::ptr_eq(inner, default) {
                 return Some(outer.clone());
             }
             if are_sections && Arc::ptr_eq(outer, default) {
                 return Some(inner.clone());
             }
-            self.modules.get(slot)?.merge_dir(&**outer, &**inner)
+            self.configured.get(slot)?.merge_dir(&**outer, &**inner)
         })
     }
 }
 
-/// A configuration value per active module, shared until it is edited.
+/// A value for each active module that has a configuration, shared until it is edited.
 ///
 /// A place configures a few modules, and a server can have thousands of places: the values are in
 /// pages, and places share pages with equal values.
@@ -180,6 +191,9 @@ type Page = Arc<[Arc<AnyConfig>]>;
 /// Values in a page.
 const PAGE_SLOTS: usize = 8;
 
+/// The value of modules without a configuration, whose slots are behind all pages.
+static NOTHING: LazyLock<Arc<AnyConfig>> = LazyLock::new(|| Arc::new(()));
+
 impl Slots {
     fn of(values: Vec<Arc<AnyConfig>>) -> Slots {
         Slots(values.chunks(PAGE_SLOTS).map(Page::from).collect())
@@ -187,12 +201,12 @@ impl Slots {
 
     /// The value in a slot; `None` only if `T` is not the slot's type.
     pub fn get<T: Config>(&self, slot: usize) -> Option<&T> {
-        self.any(slot)?.downcast_ref::<T>()
+        self.any(slot).downcast_ref::<T>()
     }
 
     /// The shared value in a slot.
     pub fn share<T: Config>(&self, slot: usize) -> Option<Arc<T>> {
-        self.any(slot)?.clone().downcast::<T>().ok()
+        self.any(slot).clone().downcast::<T>().ok()
     }
 
     /// The value in a slot, for writing.
@@ -205,9 +219,10 @@ impl Slots {
         Arc::get_mut(value)?.downcast_mut::<T>()
     }
 
-    /// The value in a slot, of any type.
-    pub(crate) fn any(&self, slot: usize) -> Option<&Arc<AnyConfig>> {
-        self.0.get(slot / PAGE_SLOTS)?.get(slot % PAGE_SLOTS)
+    /// The value in a slot, of any type: `()` for a module without a configuration.
+    pub(crate) fn any(&self, slot: usize) -> &Arc<AnyConfig> {
+        let page = self.0.get(slot / PAGE_SLOTS);
+        page.and_then(|page| page.get(slot % PAGE_SLOTS)).unwrap_or_else(|| &NOTHING)
     }
 
     /// The same, to be replaced.

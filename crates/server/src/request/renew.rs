@@ -39,6 +39,16 @@ impl Request {
         log_mark.take();
     }
 
+    /// Frees memory that nothing uses, for a request that lasts long and then is logged.
+    pub fn shrink(&mut self) {
+        let Request { head, response, env, notes, .. } = self;
+        let out = [&mut response.headers_out, &mut response.err_headers_out];
+        for table in [&mut head.headers_in, env, notes].into_iter().chain(out) {
+            table.shrink_to(0);
+        }
+        self.spare = None;
+    }
+
     /// Becomes the first of the requests that internal redirects replaced, whose memory fits those
     /// of clients. The memory of the last one is for the next redirect.
     fn return_to_first(&mut self) {

@@ -140,6 +140,11 @@ impl BodyIn {
         self.outer = None;
     }
 
+    /// Lifts `LimitRequestBody`: the request is forwarded.
+    pub fn lift_limit(&mut self) {
+        self.limit = None;
+    }
+
     /// Sets the limit in bytes of a filter in front of `LimitRequestBody`.
     pub fn set_outer_limit(&mut self, bytes: u64, log: LogExcess) {
         self.outer = Some(Limit { bytes, log });

@@ -16,6 +16,19 @@ pub struct Tunnel {
     pub received: Vec<u8>,
     /// The time without any byte after which the tunnel ends.
     pub idle: Duration,
+    /// What is logged then.
+    pub timed_out: Option<Message>,
     /// What is to be dropped with the tunnel, such as counters.
     pub guard: Box<dyn Any>,
+}
+
+/// An error of a module.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// The module's file.
+    pub module: &'static str,
+    /// Its number.
+    pub number: u32,
+    /// Its text.
+    pub text: &'static str,
 }

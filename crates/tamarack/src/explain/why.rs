@@ -142,7 +142,7 @@ fn status(report: &Report, places: &Places) -> String {
     reasons(hook, 2, places, &mut out);
     let mut has_log = false;
     hook.each(&mut |event| has_log |= event.kind == Kind::Log);
-    if report.status == 401 && phase == "check_user_id" && !has_log {
+    if matches!(report.status, 401 | 407) && phase == "check_user_id" && !has_log {
         out.push_str("    the client sent no credentials; --user NAME treats it as that user\n");
     }
     if report.status == 413 {

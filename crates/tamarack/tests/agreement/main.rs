@@ -38,6 +38,8 @@ use requests::{Counts, Outcome};
 /// explained.
 const NOT_EXPLAINED: &[(&str, &str)] = &[
     ("core/lookups", "names that one request has looked up are known to the next"),
+    ("mod_proxy_balancer/manager_sequence", "the pages show earlier requests"),
+    ("mod_proxy_balancer/status", "as above"),
     ("mod_status/event", "the state is that of the process that answers"),
     ("mod_status/prefork", "as above"),
     ("mod_status/worker", "as above"),

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod backend;
+mod checked;
 mod client;
 #[path = "../../../mpm/tests/support/free_port.rs"]
 mod free_port;
@@ -17,6 +18,7 @@ mod site;
 mod spin;
 
 mod affinity;
+mod balanced;
 mod coded;
 mod crowd;
 mod descriptors;
@@ -64,6 +66,7 @@ mod stall;
 mod start;
 mod system_calls;
 mod tls;
+mod tunnels;
 mod upgrade;
 mod variables;
 

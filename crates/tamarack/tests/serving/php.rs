@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::client::{Answer, Client};
 use crate::free_port::free_port;
 use crate::site::{PROGRAM, Site, is_root};
@@ -120,8 +122,9 @@ impl Php {
 }
 
 impl Drop for Php {
+    /// A killed PHP-FPM would leave its children behind; asked to end, it ends them.
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.root);
     }

@@ -3,7 +3,7 @@
 use super::body::Framing;
 use super::fault::Fault;
 use super::field::{Field, FieldName};
-use crate::chars::{decimal, is_field_content};
+use crate::chars::{decimal, is_field_value};
 use crate::status::{Status, is_header_only};
 use crate::table::Table;
 use std::borrow::Cow;
@@ -61,7 +61,7 @@ impl ResponseHead {
     pub fn has_valid_reason(&self, buf: &[u8]) -> bool {
         let before = self.reason.0.checked_sub(1).and_then(|at| buf.get(at as usize));
         let is_apart = self.reason.0 == self.reason.1 || before == Some(&b' ');
-        is_apart && self.reason(buf).iter().all(|byte| is_field_content(*byte))
+        is_apart && is_field_value(self.reason(buf))
     }
 
     /// The beginning of the body that was read as a line, without its line end (HTTP/0.9, and

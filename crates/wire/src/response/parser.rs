@@ -8,8 +8,9 @@ use super::status_line::{short_status_line, status_line};
 use super::{
     BadHeader, Dialect, HEAD_BYTES_MAX, INTERIM_RESPONSES, ResponseProgress, ResponseRules,
 };
-use crate::chars::{is_field_content, is_space, is_token_string};
+use crate::chars::{is_field_value, is_space, is_token_string};
 use crate::request::ends_chunked;
+use crate::scan::contains;
 use crate::status::is_info;
 use bstr::ByteSlice;
 
@@ -171,10 +172,15 @@ impl ResponseParser {
         if text.len() >= rules.line_bytes {
             return Err(Unread::Long);
         }
-        if text.contains(&0) {
-            return Err(Unread::Nul);
+        if contains(text, |byte| (byte == 0) | (byte == b'\r')) {
+            if text.contains(&0) {
+                return Err(Unread::Nul);
+            }
+            if rules.strict {
+                return Err(Unread::Lie);
+            }
         }
-        if rules.strict && (text.len() == raw.len() || text.contains(&b'\r')) {
+        if rules.strict && text.len() == raw.len() {
             return Err(Unread::Lie);
         }
         Ok(Line { start: self.at, end: self.at + text.len(), next })
@@ -358,7 +364,7 @@ fn take_field(
 }
 
 fn is_valid_value(value: &[u8], is_folded: bool) -> bool {
-    let is_line = |line: &[u8]| line.iter().all(|byte| is_field_content(*byte));
+    let is_line = is_field_value;
     if !is_folded {
         return is_line(value);
     }

@@ -67,6 +67,19 @@ impl Table {
         Some((self.arena.get(start..end)?, field))
     }
 
+    /// The pair at `index` as its line with its end, `key: value`, if it was added as such.
+    #[inline]
+    pub(crate) fn written(&self, index: usize) -> Option<&[u8]> {
+        let entry = self.entries.get(index)?;
+        let start = entry.key_at as usize;
+        let end = entry.value_at as usize + entry.value_len as usize + b"\r\n".len();
+        let is_apart = entry.value_at == entry.key_at.wrapping_add(entry.key_len + 2);
+        let line = self.arena.get(start..end).filter(|_| is_apart)?;
+        let is_line =
+            line.ends_with(b"\r\n") && line.get(entry.key_len as usize..)?.starts_with(b": ");
+        is_line.then_some(line)
+    }
+
     /// The index of the first pair with this mark among the `most` pairs from `index` on.
     #[inline]
     pub(crate) fn find_mark(&self, index: usize, most: usize, mark: u32) -> Option<usize> {

@@ -77,6 +77,10 @@ struct Harness {
 
 impl OutputFilter for Harness {
     fn prepare(&mut self, request: &mut Request) -> Result<(), Later> {
+        // Responses to errors are left alone (bug 31759), as is every other status than 200.
+        if request.response.status != 200 && !request.env.contains(b"filter-errordocs") {
+            return Ok(());
+        }
         for (index, provider) in self.smart.providers.iter().enumerate() {
             match chosen(provider, request)? {
                 Ok(true) => self.chosen = Some(index),

@@ -14,7 +14,7 @@ mod options;
 mod query;
 mod rows;
 mod table;
-mod text;
+pub(crate) mod text;
 mod title;
 mod turns;
 

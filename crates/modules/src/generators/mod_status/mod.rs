@@ -5,10 +5,11 @@
 
 mod auto;
 mod live;
-mod metrics;
+pub mod metrics;
 mod note;
 mod number;
 mod page;
+pub mod part;
 pub(crate) mod report;
 
 use server::body::Body;
@@ -71,11 +72,15 @@ fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
     let report = Report::gather(request, extended);
     let text = if says(b"auto").is_some() {
         request.response.content_type = Some(b"text/plain; charset=ISO-8859-1".to_vec());
-        auto::write(&report)
+        let mut text = auto::write(&report);
+        part::of(request).for_each(|part| part.auto(request, &mut text));
+        text
     } else {
         request.response.content_type = Some(b"text/html; charset=ISO-8859-1".to_vec());
         let signature = server::errors::signature(request, b"<hr />\n");
-        page::write(&report, says(b"notable").is_none(), &signature)
+        let mut parts = Vec::new();
+        part::of(request).for_each(|part| part.page(request, &mut parts));
+        page::write(&report, says(b"notable").is_none(), [&parts, &signature])
     };
     request.print(Body::from(text));
     finish_printed(request)

@@ -16,8 +16,9 @@ const LINE_LETTERS: usize = 64;
 /// Processes per line of the key.
 const LINE_PROCESSES: usize = 3;
 
-/// Writes the report. `tables` shows single requests in a table instead of text.
-pub(super) fn write(report: &Report, tables: bool, signature: &[u8]) -> Vec<u8> {
+/// Writes the report, and what follows it. `tables` shows single requests in a table instead of
+/// text.
+pub(super) fn write(report: &Report, tables: bool, rest: [&[u8]; 2]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8192);
     write_head(report, &mut out);
     if report.board.shape.is_async() {
@@ -46,7 +47,7 @@ pub(super) fn write(report: &Report, tables: bool, signature: &[u8]) -> Vec<u8> 
                     the <code>ExtendedStatus On</code> directive.\n";
         put(&mut out, told);
     }
-    out.extend_from_slice(signature);
+    out.extend_from_slice(&rest.concat());
     put(&mut out, "</body></html>\n");
     out
 }

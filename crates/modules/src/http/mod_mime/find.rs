@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use bstr::ByteSlice;
 use server::hooks::{Bound, Step};
 use server::request::{FileKind, Request};
 
@@ -73,7 +74,7 @@ pub fn find_types<'r>(bound: Bound<'r, Mime>, request: &'r mut Request) -> Step<
 /// The name whose extensions count: the file's, with path information if configured.
 fn named(directory: &Directory, request: &Request) -> Vec<u8> {
     let last = |path: &[u8]| -> Vec<u8> {
-        let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let start = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
         path.get(start..).unwrap_or_default().to_vec()
     };
     if directory.use_path_info.or(false) {

@@ -1,7 +1,7 @@
 //! Numbers in queries and maps.
 
 /// A number at the beginning of a text, and its length (`strtod`).
-pub(super) fn number(text: &[u8]) -> Option<(f64, usize)> {
+pub(crate) fn number(text: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
     let unsigned = text.get(sign..).unwrap_or_default();
     let is_negative = text.first() == Some(&b'-');

@@ -3,6 +3,7 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_imagemap.html>
 
 mod coordinates;
+pub(crate) use coordinates::number;
 mod menu;
 mod respond;
 mod shape;

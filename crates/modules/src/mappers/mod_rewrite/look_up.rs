@@ -9,11 +9,12 @@ use messages::Message;
 use server::log::Level;
 use server::request::Request;
 
+use super::Rewrite;
 use super::expand::Scope;
 use super::flags::Escape;
 use super::map::{Asked, Internal, Kind, Map, MapFile, MapProgram};
 use super::template::LookUp;
-use super::{Rewrite, random};
+use crate::random;
 
 impl Scope<'_> {
     /// Looks up a key in a map; the default if there is no value.

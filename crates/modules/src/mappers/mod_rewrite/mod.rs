@@ -21,7 +21,6 @@ mod of_directory;
 mod of_server;
 mod pass;
 mod prefixes;
-mod random;
 mod redirect;
 mod rows;
 mod rule;

@@ -6,7 +6,13 @@
 /// matches a run of slashes. `None` if it doesn't match.
 pub(super) fn prefix_length(uri: &[u8], prefix: &[u8]) -> Option<usize> {
     let slashes = |text: &[u8]| text.iter().take_while(|byte| **byte == b'/').count();
+    let ends_in_slash = prefix.last() == Some(&b'/');
     let (mut at, mut rest) = (0, prefix);
+    if let Some(after) = uri.strip_prefix(prefix) {
+        // Only its last run of slashes may be longer.
+        at = prefix.len() + if ends_in_slash { slashes(after) } else { 0 };
+        rest = &[];
+    }
     while let Some((first, after)) = rest.split_first() {
         let left = uri.get(at..).unwrap_or_default();
         if left.first() != Some(first) {
@@ -20,7 +26,7 @@ pub(super) fn prefix_length(uri: &[u8], prefix: &[u8]) -> Option<usize> {
             rest = after;
         }
     }
-    let is_whole = prefix.last() == Some(&b'/') || matches!(uri.get(at), None | Some(b'/'));
+    let is_whole = ends_in_slash || matches!(uri.get(at), None | Some(b'/'));
     (is_whole && at > 0).then_some(at)
 }
 

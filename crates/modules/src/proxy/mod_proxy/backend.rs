@@ -8,14 +8,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::LazyLock;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bstr::BStr;
 use rt::{Addresses, ConnectError, ConnectOptions, Remote, Stream};
 use rustix::io::Errno;
 use server::log::Level;
-use server::module::Module;
 use server::request::Request;
 
 use super::pool::{Acquired, Pool, Slot};
@@ -24,13 +22,10 @@ use super::status::Status;
 use super::target::Target;
 use super::tls::{self, Wanted};
 use super::workers::Worker;
-use super::{Proxy, fault};
-
-/// `retry`, if it is not set.
-const RETRY: Duration = Duration::from_secs(60);
+use super::{Proxy, fault, log_of_server, retry};
 
 /// The addresses of backends, for all loops of the process.
-static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
+pub static ADDRESSES: LazyLock<Addresses> = LazyLock::new(Addresses::default);
 
 /// A connection to a backend. Dropping it closes it, [`Backend::give_back`] keeps it.
 pub struct Backend {
@@ -54,8 +49,23 @@ impl Backend {
         exchange: &mut Exchange<'_>,
         options: Options<'_>,
     ) -> Result<Backend, u16> {
+        let pool = Pool::of(exchange.worker);
+        if options.may_reuse && exchange.worker.is_plain() {
+            let now_ms = exchange.request.engine.handle.clock().now_ms();
+            if let Some((stream, slot)) = pool.take(now_ms) {
+                return Ok(Backend { stream, is_reused: true, slot, pool: Some(pool) });
+            }
+        }
+        // A large future, which few requests need.
+        Box::pin(Backend::open(exchange, options, pool)).await
+    }
+
+    async fn open(
+        exchange: &mut Exchange<'_>,
+        options: Options<'_>,
+        pool: Rc<Pool>,
+    ) -> Result<Backend, u16> {
         let worker = exchange.worker;
-        let pool = Pool::of(worker);
         let handle = exchange.request.engine.handle.clone();
         let acquired = match options.may_reuse {
             true => pool.acquire(&handle).await,
@@ -129,51 +139,47 @@ impl<'s> Options<'s> {
 }
 
 impl Exchange<'_> {
-    /// Whether the worker may be asked: it is not stopped or disabled, and has not just failed. An
-    /// error is forgotten after `retry`.
+    /// Whether the worker may be asked: it is not stopped or disabled, and has not just failed.
     ///
     /// # Errors
     /// 503.
     pub fn check_worker(&self) -> Result<(), u16> {
-        let state = &self.worker.state;
-        let status = Status::of_bits(state.status.load(Ordering::Relaxed));
-        if status.is_usable() {
+        if self.worker.state.status().is_usable() {
             return Ok(());
         }
         let scheme = BStr::new(&self.worker.target.scheme);
-        let place = Place::of(self.worker);
-        let retry = self.worker.parameters.retry.unwrap_or(RETRY).as_secs();
-        let now = self.request.engine.handle.clock().wall_s();
-        let is_due = now > state.failed_at.load(Ordering::Relaxed).saturating_add(retry);
-        let without_error = status.without(Status::IN_ERROR);
-        if status.has(Status::IN_ERROR) && is_due {
-            state.status.fetch_and(!Status::IN_ERROR.bits(), Ordering::Relaxed);
-            let text = format_args!("{scheme}: worker for ({place}) has been marked for retry");
-            self.log_of_server(Level::Debug, 932, None, text);
-            if without_error.is_usable() {
-                return Ok(());
-            }
+        let log = |level, number, text: fmt::Arguments<'_>| {
+            self.log_of_server(level, number, None, text);
+        };
+        let now = self.request.engine.handle.clock().wall_us();
+        if retry::is_usable(self.worker, now, scheme, log) {
+            return Ok(());
         }
-        let text = format_args!("{scheme}: disabled connection for ({place})");
-        self.log_of_server(Level::Error, 940, None, text);
+        let place = Place::of(self.worker);
+        log(Level::Error, 940, format_args!("{scheme}: disabled connection for ({place})"));
         Err(503)
     }
 
     /// Marks the worker as failed, unless its errors are ignored.
     pub fn worker_failed(&self) {
         let state = &self.worker.state;
-        let status = Status::of_bits(state.status.load(Ordering::Relaxed));
+        let status = state.status();
         if status.has(Status::IGNORE_ERRORS) || !status.is_usable() {
             return;
         }
-        let now = self.request.engine.handle.clock().wall_s();
-        state.failed_at.store(now, Ordering::Relaxed);
-        state.status.fetch_or(Status::IN_ERROR.bits(), Ordering::Relaxed);
+        retry::fail(self.worker, self.request.engine.handle.clock().wall_us());
         let place = Place::of(self.worker);
-        let retry = self.worker.parameters.retry.unwrap_or(RETRY).as_secs();
+        let retry = retry::after(self.worker).as_secs();
         let text =
             format_args!("ap_proxy_connect_backend disabling worker for ({place}) for {retry}s");
         self.log_of_server(Level::Error, 959, None, text);
+    }
+
+    /// Counts bytes sent to a member of a balancer.
+    pub fn count_sent(&self, bytes: u64) {
+        if self.worker.is_member {
+            self.worker.state.count_transferred(bytes);
+        }
     }
 
     /// The longest wait for the backend at one time: `timeout`, ProxyTimeout or Timeout.
@@ -191,8 +197,7 @@ impl Exchange<'_> {
         error: Option<Errno>,
         text: fmt::Arguments<'_>,
     ) {
-        let (server, host) = (&self.request.engine.server, &self.request.host);
-        server.log_host_error(host, Proxy::FILE, level, number, error, text);
+        log_of_server(self.request, level, number, error, text);
     }
 }
 
@@ -201,13 +206,7 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
     let place = place(exchange)?;
     let worker = exchange.worker;
     let parameters = &worker.parameters;
-    let settings = exchange.bound.server;
-    let bytes = parameters.receive_buffer.or(settings.receive_buffer.get().copied());
-    let how = ConnectOptions {
-        source: settings.source.get().copied(),
-        keep_alive: parameters.keep_alive.unwrap_or(false),
-        receive_buffer: bytes.filter(|bytes| *bytes > 0),
-    };
+    let how = connect_options(exchange);
     let timeout = parameters.connection_timeout.unwrap_or_else(|| exchange.timeout());
     let opened = match exchange.socket {
         Some(path) => {
@@ -222,7 +221,10 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
         }
     };
     let error = match opened {
-        Ok(stream) => return Ok(stream),
+        Ok(stream) => {
+            worker.state.clear_retries();
+            return Ok(stream);
+        }
         Err(error) => error,
     };
     let scheme = BStr::new(&worker.target.scheme);
@@ -257,6 +259,46 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
     Err(503)
 }
 
+/// How a connection of the exchange is opened.
+pub fn connect_options(exchange: &Exchange<'_>) -> ConnectOptions {
+    let (parameters, settings) = (&exchange.worker.parameters, exchange.bound.server);
+    let bytes = parameters.receive_buffer.or(settings.receive_buffer.get().copied());
+    ConnectOptions {
+        source: settings.source.get().copied(),
+        keep_alive: parameters.keep_alive.unwrap_or(false),
+        receive_buffer: bytes.filter(|bytes| *bytes > 0),
+    }
+}
+
+/// The time without a byte after which a tunnel ends: the longer one of both ends
+/// (`ap_proxy_tunnel_create`).
+pub fn tunnel_timeout(exchange: &Exchange<'_>) -> Duration {
+    exchange.timeout().max(exchange.request.host.core.timeout())
+}
+
+/// Opens a connection to a worker, apart from any request.
+///
+/// # Errors
+/// What failed.
+pub async fn connect_to(worker: &Worker, timeout: Duration) -> std::io::Result<Stream> {
+    use std::os::unix::ffi::OsStrExt;
+    let parameters = &worker.parameters;
+    let how = ConnectOptions::default();
+    let timeout = parameters.connection_timeout.unwrap_or(timeout);
+    if let Some(path) = &worker.target.socket {
+        let remote = Remote::Unix(std::ffi::OsStr::from_bytes(path).into());
+        let handle = rt::Handle::current().ok_or(std::io::ErrorKind::NotConnected)?;
+        return Stream::connect(&remote, &how, handle.deadline(timeout)).await;
+    }
+    let host = String::from_utf8_lossy(&worker.target.host);
+    let port = u16::try_from(worker.target.port_number()).unwrap_or(0);
+    let opened = ADDRESSES.connect((&host, port), parameters.address_ttl, &how, timeout).await;
+    opened.map_err(|error| match error {
+        ConnectError::Io(error) => error,
+        error => std::io::Error::other(error),
+    })
+}
+
 /// A relative path is one below `DefaultRuntimeDir`.
 fn socket_path(request: &Request, path: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
@@ -272,6 +314,16 @@ pub struct Place<'a> {
     pub host: Cow<'a, [u8]>,
     /// The port.
     pub port: u16,
+}
+
+impl Place<'static> {
+    /// Parses `host:port`, in which an IPv6 address is in brackets. Of a port that is too large the
+    /// lower bits count.
+    pub fn parse(text: &[u8]) -> Option<Place<'static>> {
+        let (host, port) = super::target::host_and_port(text)?;
+        let port = port.filter(|_| !host.is_empty())?;
+        Some(Place { host: Cow::Owned(host.to_vec()), port: port as u16 })
+    }
 }
 
 impl<'a> Place<'a> {
@@ -294,9 +346,7 @@ impl fmt::Display for Place<'_> {
 pub fn place<'a>(exchange: &mut Exchange<'a>) -> Result<Place<'a>, u16> {
     let worker = exchange.worker;
     if let Some(remote) = exchange.remote {
-        let default = super::target::default_port(&remote.scheme).unwrap_or(80);
-        let port = remote.port.unwrap_or(default as u16);
-        return Ok(Place { host: Cow::Borrowed(&remote.host), port });
+        return Ok(remote.place());
     }
     if worker.has_one_place() {
         return Ok(Place::of(worker));

@@ -84,7 +84,7 @@ impl Parameters {
 }
 
 /// The names before and after `|`; one name is both.
-fn sticky(value: &[u8]) -> (Vec<u8>, Vec<u8>) {
+pub fn sticky(value: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let bar = value.iter().position(|byte| *byte == b'|').and_then(|at| value.split_at_checked(at));
     match bar {
         Some((cookie, path)) => (cookie.to_vec(), path.get(1..).unwrap_or_default().to_vec()),

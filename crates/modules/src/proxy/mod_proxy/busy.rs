@@ -1,23 +1,27 @@
 //! Requests in progress, by worker.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::workers::State;
+use super::shared::State;
 
-/// A request in progress; it is counted until this is dropped.
-pub struct Busy(Arc<State>);
+/// A request in progress; if its worker is a member of a balancer it is counted until this is
+/// dropped.
+pub struct Busy(Option<Arc<State>>);
 
 impl Busy {
     /// Counts a request.
     pub fn new(state: &Arc<State>) -> Busy {
-        state.busy.fetch_add(1, Ordering::Relaxed);
-        Busy(state.clone())
+        Busy(state.counts.then(|| {
+            state.enter();
+            state.clone()
+        }))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        if let Some(state) = &self.0 {
+            state.leave();
+        }
     }
 }

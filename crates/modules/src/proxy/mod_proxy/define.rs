@@ -11,6 +11,7 @@ use super::status::Status;
 use super::target::{Target, without_socket};
 use super::workers::{Kind, balancer_name, best};
 use super::{balancer, worker};
+use crate::proxy::mod_proxy_hcheck::{self, ProxyHcheck};
 
 /// The longest name of a balancer, bytes (`PROXY_BALANCER_MAX_NAME_SIZE` without its end).
 const BALANCER_NAME_BYTES: usize = 63;
@@ -37,6 +38,8 @@ pub struct BalancerDefinition {
     pub parameters: balancer::Parameters,
     /// Its members.
     pub members: Vec<Definition>,
+    /// The path of the last ProxyPass that leads here.
+    pub path: Vec<u8>,
 }
 
 /// The workers and balancers that a host itself defines.
@@ -56,6 +59,11 @@ pub(super) enum Named {
 }
 
 impl Definitions {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.workers.is_empty() && self.balancers.is_empty()
+    }
+
     /// The worker of a URL, among those of `kind`.
     pub(super) fn find(&self, url: &[u8], kind: Kind) -> Option<usize> {
         find(&self.workers, url, kind)
@@ -80,6 +88,7 @@ pub(super) fn is_balancer(url: &[u8]) -> bool {
 /// Defines what a line of ProxyPass goes to, or shares what is defined.
 pub(super) fn for_mapping(
     cx: &mut Here<'_, '_>,
+    path: &[u8],
     url: &[u8],
     is_pattern: bool,
     words: &Words,
@@ -90,6 +99,9 @@ pub(super) fn for_mapping(
             Some(place) => place,
             None => define_balancer(cx, url).map_err(fault)?,
         };
+        if let Some(balancer) = cx.server().definitions.0.balancers.get_mut(place) {
+            balancer.path = path.to_vec();
+        }
         return words.iter().try_for_each(|(key, value)| {
             set(cx, Named::Balancer(place), key, value).map_err(fault)
         });
@@ -129,8 +141,9 @@ pub(super) fn member(cx: &mut Here<'_, '_>, balancer: &[u8], url: &[u8], words: 
     let mut new = definition(url, false).map_err(fault)?;
     new.parameters.status = Status::default();
     copy_settings(cx, &mut new.parameters);
+    let checks = checks_of(cx);
     for (key, value) in words {
-        let set = new.parameters.set(key, value);
+        let set = set_worker(&mut new.parameters, checks.as_ref(), key, value);
         set.map_err(|text| fault(text.into_owned()))?;
     }
     if let Some(balancer) = cx.server().definitions.0.balancers.get_mut(place) {
@@ -175,7 +188,7 @@ pub(super) fn define_balancer(cx: &mut Here<'_, '_>, url: &[u8]) -> Result<usize
         return Err(format!("balancer name ({}) too long", bstr::BStr::new(&name)));
     }
     let balancers = &mut cx.server().definitions.0.balancers;
-    balancers.push(BalancerDefinition { name, ..Default::default() });
+    balancers.push(BalancerDefinition { name, path: b"/".to_vec(), ..Default::default() });
     Ok(balancers.len() - 1)
 }
 
@@ -194,16 +207,43 @@ pub(super) fn set(
         let name = String::from_utf8_lossy(name);
         registry.is_active(&format!("lbmethod_{name}_module"))
     };
+    let checks = checks_of(cx);
     let definitions = &mut cx.server().definitions.0;
     let set = match named {
         Named::Worker(place) => {
-            definitions.workers.get_mut(place).map(|one| one.parameters.set(key, value))
+            let worker = definitions.workers.get_mut(place);
+            worker.map(|one| set_worker(&mut one.parameters, checks.as_ref(), key, value))
         }
         Named::Balancer(place) => {
             definitions.balancers.get_mut(place).map(|one| one.parameters.set(key, value, knows))
         }
     };
     set.unwrap_or(Ok(())).map_err(std::borrow::Cow::into_owned)
+}
+
+/// What mod_proxy_hcheck has for parameters: its templates and conditions, and whether there is
+/// mod_proxy_ajp.
+fn checks_of(cx: &mut Here<'_, '_>) -> Option<(mod_proxy_hcheck::Settings, bool)> {
+    let registry = cx.build().registry.clone();
+    let slot = registry.slot_of::<ProxyHcheck>()?;
+    let settings = cx.target.server.get::<mod_proxy_hcheck::Settings>(slot)?;
+    Some((settings.clone(), registry.is_active("proxy_ajp_module")))
+}
+
+/// Sets a parameter of a worker; those that mod_proxy doesn't know are mod_proxy_hcheck's.
+fn set_worker(
+    parameters: &mut worker::Parameters,
+    checks: Option<&(mod_proxy_hcheck::Settings, bool)>,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), std::borrow::Cow<'static, str>> {
+    let set = parameters.set(key, value);
+    match (checks, &set) {
+        (Some((own, has_ajp)), Err(text)) if text == worker::UNKNOWN => {
+            mod_proxy_hcheck::set(&mut parameters.checks, own, *has_ajp, key, value)
+        }
+        _ => set,
+    }
 }
 
 /// Copies what ProxyTimeout and similar have set so far (`PROXY_COPY_CONF_PARAMS`).

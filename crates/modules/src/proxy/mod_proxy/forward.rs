@@ -13,7 +13,8 @@ use wire::method::Method;
 use super::scheme::Exchange;
 use super::storage::{self, PREFIX, Seen, Socket};
 use super::target::split_at_text;
-use super::{Proxy, Target, block, fault, remote};
+use super::workers::Worker;
+use super::{Proxy, Target, block, failover, fault, remote};
 use crate::http::methods;
 
 /// The variable by which schemes keep no connection open.
@@ -67,6 +68,8 @@ fn prepare(proxy: Bound<'_, Proxy>, request: &mut Request) -> Option<Verdict> {
         request.log::<Proxy>(Level::Debug, 1141, format_args!("proxy_handler no URL in {file}"));
         return Some(Verdict::Status(400));
     }
+    // `ap_http_filter` has no limit for it, not even the default one.
+    request.body_in.lift_limit();
     let domain = proxy.server.domain.get()?;
     add_domain(request, domain).then_some(Verdict::Status(301))
 }
@@ -160,36 +163,55 @@ fn add_domain(request: &mut Request, domain: &[u8]) -> bool {
     true
 }
 
-/// Forwards the request through remote proxies, then directly.
+/// Forwards the request to the worker of its URL, or to members of its balancer.
 async fn forward(proxy: Bound<'_, Proxy>, request: &mut Request) -> Verdict {
     let filename = request.resource.filename.clone();
     let url = filename.get(PREFIX.len()..).unwrap_or_default();
     let workers = &proxy.server.workers.0;
+    if let Some(balancing) = workers.balancing
+        && let Some(balancer) = workers.balancer_of(url)
+    {
+        return Box::pin(failover::forward(proxy, request, (balancer, balancing), url)).await;
+    }
     let Some(worker) = workers.of_request(request.resource.proxied, url).cloned() else {
         return Verdict::Status(500);
     };
+    let scheme = split_at_text(url, b":").map_or(url, |(name, _)| name);
+    attempt(proxy, request, Attempt { worker: &worker, url, scheme, number: 0 }).await
+}
+
+/// One attempt to forward a request.
+pub(super) struct Attempt<'a> {
+    pub worker: &'a Worker,
+    /// What it is asked for.
+    pub url: &'a [u8],
+    /// The scheme of the request's URL.
+    pub scheme: &'a [u8],
+    /// 0 for the first one.
+    pub number: u32,
+}
+
+/// Forwards the request to a worker: through remote proxies, then directly.
+pub(super) async fn attempt(
+    proxy: Bound<'_, Proxy>,
+    request: &mut Request,
+    Attempt { worker, url, scheme: name, number }: Attempt<'_>,
+) -> Verdict {
     if worker.is_generic {
         request.env.set(NO_KEEP_ALIVE, b"1");
     }
-    let name = split_at_text(url, b":").map_or(url, |(name, _)| name).to_vec();
-    let shown = bstr::BStr::new(&name);
-    let scheme = worker.scheme.or_else(|| workers.scheme(&name));
-    let Some(scheme) = scheme else {
-        let uri = bstr::BStr::new(&request.resource.uri);
-        let why = format_args!(
-            "No protocol handler was valid for the URL {uri} (scheme '{shown}'). If you are using \
-             a DSO version of mod_proxy, make sure the proxy submodules are included in the \
-             configuration using LoadModule."
-        );
-        request.log::<Proxy>(Level::Warn, 1144, why);
-        return Verdict::Status(500);
-    };
+    let shown = bstr::BStr::new(name);
+    let workers = &proxy.server.workers.0;
+    let is_connect = request.head.method == Method::CONNECT;
+    let scheme = worker.scheme.or_else(|| workers.scheme(name));
+    let scheme = scheme.or(workers.tunnels.filter(|_| is_connect));
+    let Some(scheme) = scheme else { return unhandled(request, name) };
     if let Err(status) = check_block(proxy, request, url) {
         return Verdict::Status(status);
     }
     let socket = match &worker.target.socket {
-        Some(path) => Some(path.clone()),
-        None => request.kept::<Socket>().map(|Socket(path)| path.clone()),
+        Some(path) => Some(Cow::Borrowed(path)),
+        None => request.kept::<Socket>().map(|Socket(path)| Cow::Owned(path.clone())),
     };
     let is_direct = remote::is_direct(request, proxy.server);
     let remotes = proxy.server.remotes.iter().filter(|_| !is_direct);
@@ -199,9 +221,9 @@ async fn forward(proxy: Bound<'_, Proxy>, request: &mut Request) -> Verdict {
         let exchange = Exchange {
             request: &mut *request,
             bound: proxy,
-            worker: &worker,
+            worker,
             url,
-            socket: socket.as_deref(),
+            socket: socket.as_deref().map(Vec::as_slice),
             remote: Some(remote),
         };
         let verdict = scheme.serve(exchange).await;
@@ -209,11 +231,27 @@ async fn forward(proxy: Bound<'_, Proxy>, request: &mut Request) -> Verdict {
             return verdict;
         }
     }
-    let line = format_args!("Running scheme {shown} handler (attempt 0)");
+    let line = format_args!("Running scheme {shown} handler (attempt {number})");
     request.log::<Proxy>(Level::Debug, 1143, line);
-    let socket = socket.as_deref();
-    let exchange = Exchange { request, bound: proxy, worker: &worker, url, socket, remote: None };
-    scheme.serve(exchange).await
+    let socket = socket.as_deref().map(Vec::as_slice);
+    let exchange =
+        Exchange { request: &mut *request, bound: proxy, worker, url, socket, remote: None };
+    match scheme.serve(exchange).await {
+        Verdict::Declined => unhandled(request, name),
+        verdict => verdict,
+    }
+}
+
+/// No module handles the scheme.
+fn unhandled(request: &mut Request, scheme: &[u8]) -> Verdict {
+    let (uri, scheme) = (bstr::BStr::new(&request.resource.uri), bstr::BStr::new(scheme));
+    let why = format_args!(
+        "No protocol handler was valid for the URL {uri} (scheme '{scheme}'). If you are using a \
+         DSO version of mod_proxy, make sure the proxy submodules are included in the \
+         configuration using LoadModule."
+    );
+    request.log::<Proxy>(Level::Warn, 1144, why);
+    Verdict::Status(500)
 }
 
 /// `ProxyBlock`

@@ -6,47 +6,67 @@ mod alias;
 mod assemble;
 pub mod backend;
 pub mod balancer;
+pub mod balancing;
 pub mod block;
 pub mod busy;
+pub mod canonical;
+pub mod checks;
 mod define;
 mod detect;
+pub mod failover;
 pub mod fault;
 pub mod forward;
+pub mod growth;
 mod interpolate;
+pub mod lbmethod;
 mod mapping;
 pub mod outgoing;
+pub mod parts;
 pub mod pool;
+pub mod relay;
 pub mod remote;
+pub mod retry;
 pub mod reverse;
 mod rows;
 pub mod scheme;
 mod sections;
 mod setters;
+pub mod shared;
+pub mod single;
 pub mod status;
+mod status_part;
 mod storage;
-mod target;
+pub mod target;
 mod tls;
 pub mod translate;
+pub mod upload;
 pub mod via;
 pub mod worker;
 pub mod workers;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pcre::Regex;
+use rustix::io::Errno;
 use server::directive::Row;
 use server::hooks::{Hooks, Phase, Rank};
+use server::log::Level;
 use server::merge::{Append, Own, Setting};
 use server::module::Module;
+use server::request::Request;
 use server::section::Section;
 
+pub use assemble::{DEFAULT_METHOD, RUNTIME_DIR};
 pub use define::Definitions;
 pub use mapping::{From, Mapping, PathForm};
 pub use remote::{Blocked, Direct};
 pub use target::Target;
 use workers::Workers;
+
+use crate::generators::mod_status::part::{self, PartProvider};
 
 /// `mod_proxy.c`
 pub struct Proxy;
@@ -98,16 +118,6 @@ pub struct ErrorOverride {
     pub statuses: Vec<u16>,
 }
 
-impl ErrorOverride {
-    /// Whether a response of this status gets one (`ap_proxy_should_override`).
-    pub fn has(&self, status: u16) -> bool {
-        match self.statuses.as_slice() {
-            [] => self.is_on && wire::status::is_error(status),
-            some => self.is_on && some.contains(&status),
-        }
-    }
-}
-
 /// `ProxyPassReverse` and the directives for cookies: what is replaced by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reverse {
@@ -132,7 +142,7 @@ pub struct RemoteProxy {
     pub host: Vec<u8>,
     /// `None`: the scheme's own.
     pub port: Option<u16>,
-    /// `user:password`
+    /// The value of Proxy-Authorization.
     pub credentials: Option<Vec<u8>>,
 }
 
@@ -212,6 +222,19 @@ server::config! {
     }
 }
 
+/// Logs a line of a request that names no client, as Apache does for workers.
+#[track_caller]
+pub fn log_of_server(
+    request: &Request,
+    level: Level,
+    number: u32,
+    error: Option<Errno>,
+    text: fmt::Arguments<'_>,
+) {
+    let (server, host) = (&request.engine.server, &request.host);
+    server.log_host_error(host, Proxy::FILE, level, number, error, text);
+}
+
 impl Module for Proxy {
     const NAME: &'static str = "proxy_module";
     const FILE: &'static str = "mod_proxy.c";
@@ -223,7 +246,11 @@ impl Module for Proxy {
         use storage::may_proxy;
         hooks.directives_read(assemble::note_use);
         hooks.post_config(assemble::workers);
+        hooks.share(shared::share);
+        hooks.child_started(shared::started);
+        hooks.child_ended(shared::ended);
         hooks.every_second(pool::every_second);
+        hooks.provider::<PartProvider>(part::GROUP, "proxy", &status_part::Balancers);
         hooks.forwards(|settings| settings.requests.or(false));
         hooks.names_handlers(&["proxy-server", "proxy:"]);
         hooks.on(Phase::PostReadRequest, Rank::FIRST, detect::forwards, detect::detect).pure();

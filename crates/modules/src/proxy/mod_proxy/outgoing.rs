@@ -72,10 +72,13 @@ impl Outgoing {
     /// # Errors
     /// The status of the response.
     pub async fn prefetch(request: &mut Request, wishes: Wishes) -> Result<Outgoing, u16> {
+        if let Some(body) = Outgoing::take_kept(request) {
+            return Ok(body);
+        }
         let fields = &request.head.headers_in;
         let is_chunked = fields.contains(b"Transfer-Encoding");
         let is_announced = is_chunked || fields.contains(b"Content-Length");
-        let mut body = Outgoing {
+        let body = Outgoing {
             framing: if is_announced { Framing::Length(0) } else { Framing::None },
             first: Vec::new(),
             is_whole: true,
@@ -84,33 +87,44 @@ impl Outgoing {
         if request.body_in.is_empty() {
             return Ok(body);
         }
+        // A large future, which few requests need.
+        Box::pin(body.read(request, wishes, is_chunked)).await
+    }
+
+    /// Reads it from the client.
+    async fn read(
+        mut self,
+        request: &mut Request,
+        wishes: Wishes,
+        is_chunked: bool,
+    ) -> Result<Outgoing, u16> {
         let length = request.body_in.length();
         let mut read = 0;
-        body.is_whole = false;
+        self.is_whole = false;
         while read < MEMORY_BYTES {
             let Some(piece) = next(request).await? else {
-                body.is_whole = true;
+                self.is_whole = true;
                 break;
             };
             read += piece.len();
-            body.first.push(piece);
+            self.first.push(piece);
             // The end of a body of known length needs no further read.
             if length == Some(read as u64) {
-                body.is_whole = true;
+                self.is_whole = true;
                 break;
             }
         }
-        body.framing = match (body.is_whole, length, wishes) {
+        self.framing = match (self.is_whole, length, wishes) {
             (true, ..) => Framing::Length(read as u64),
             (false, Some(length), _) => Framing::Length(length),
             (false, None, wishes) if wishes.length || !(is_chunked || wishes.chunks) => {
                 let (file, more) = spool(request).await?;
-                body.spooled = Some((Arc::new(file), more));
+                self.spooled = Some((Arc::new(file), more));
                 Framing::Length(read as u64 + more)
             }
             (false, None, _) => Framing::Chunked,
         };
-        Ok(body)
+        Ok(self)
     }
 
     /// A body that is sent once the backend has said `100 Continue`: nothing is read before. `None`
@@ -125,6 +139,34 @@ impl Outgoing {
             None => Framing::Chunked,
         };
         Some(Outgoing { framing, first: Vec::new(), is_whole: false, spooled: None })
+    }
+
+    /// A body of which nothing is read yet, unless an attempt before has.
+    pub fn unread(request: &mut Request) -> Outgoing {
+        if let Some(body) = Outgoing::take_kept(request) {
+            return body;
+        }
+        let framing = match request.body_in.length() {
+            _ if request.body_in.is_empty() => Framing::None,
+            Some(length) => Framing::Length(length),
+            None => Framing::Chunked,
+        };
+        let is_whole = request.body_in.is_empty();
+        Outgoing { framing, first: Vec::new(), is_whole, spooled: None }
+    }
+
+    fn take_kept(request: &mut Request) -> Option<Outgoing> {
+        request.kept_mut::<Unsent>().and_then(|unsent| unsent.0.take())
+    }
+
+    /// Keeps it for another member of the balancer: nothing of it has been sent.
+    pub fn keep(self, request: &mut Request) {
+        request.keep(Unsent(Some(self)));
+    }
+
+    /// Whether the body of a request can go to another member.
+    pub fn is_kept(request: &Request) -> bool {
+        request.body_in.is_empty() || request.kept::<Unsent>().is_some_and(|kept| kept.0.is_some())
     }
 
     /// How the body is framed.
@@ -187,7 +229,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends the rest, framed as HTTP/1; each wait for the backend is at most `timeout`.
+    /// Sends the rest, framed as HTTP/1, and returns its length in bytes; each wait for the backend
+    /// is at most `timeout`.
     ///
     /// # Errors
     /// Whose fault it is.
@@ -196,31 +239,47 @@ impl Outgoing {
         request: &mut Request,
         stream: &mut Stream,
         timeout: Duration,
-    ) -> Result<(), SendError> {
+    ) -> Result<u64, SendError> {
+        if self.is_whole && self.spooled.is_none() {
+            return Ok(0);
+        }
+        Box::pin(self.stream_rest(request, stream, timeout)).await
+    }
+
+    async fn stream_rest(
+        &mut self,
+        request: &mut Request,
+        stream: &mut Stream,
+        timeout: Duration,
+    ) -> Result<u64, SendError> {
         if let Some((file, length)) = &self.spooled {
             let sent = stream.send_file(&[], file, 0, *length, timeout).await;
-            return sent.map_err(SendError::Backend);
+            return sent.map(|()| *length).map_err(SendError::Backend);
         }
-        if self.is_whole {
-            return Ok(());
-        }
+        let mut bytes = 0;
         while let Some(piece) = next(request).await.map_err(SendError::Client)? {
             let sent = match self.framing {
                 Framing::Chunked if !piece.is_empty() => {
                     let size = SizeLine::new(piece.len());
+                    bytes += (size.as_bytes().len() + b"\r\n".len()) as u64;
                     let mut parts = [size.as_bytes(), &piece, b"\r\n"].map(IoSlice::new);
                     stream.write_vectored(&mut parts, timeout).await
                 }
                 _ => stream.write_all(&piece, timeout).await,
             };
             sent.map_err(SendError::Backend)?;
+            bytes += piece.len() as u64;
         }
         if self.framing == Framing::Chunked {
             stream.write_all(LAST_CHUNK, timeout).await.map_err(SendError::Backend)?;
+            bytes += LAST_CHUNK.len() as u64;
         }
-        Ok(())
+        Ok(bytes)
     }
 }
+
+/// The body of a request whose first attempt found no connection.
+struct Unsent(Option<Outgoing>);
 
 /// Why a body was not sent.
 #[derive(Debug)]
@@ -240,7 +299,10 @@ async fn next(request: &mut Request) -> Result<Option<Bytes>, u16> {
 }
 
 /// Reads the rest of the body into an unnamed file; returns it with its length in bytes.
-async fn spool(request: &mut Request) -> Result<(File, u64), u16> {
+///
+/// # Errors
+/// The status of the response.
+pub async fn spool(request: &mut Request) -> Result<(File, u64), u16> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let (folder, mode) = (std::env::temp_dir(), Mode::RUSR | Mode::WUSR);
     // A file without a name, in a folder.

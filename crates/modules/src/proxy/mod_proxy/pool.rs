@@ -15,8 +15,9 @@ use std::time::Duration;
 use rt::{Deadline, Detached, Handle, Inbox, Stream};
 use server::engine::Engine;
 
+use super::shared::State;
 use super::tls::Security;
-use super::workers::{State, Worker};
+use super::workers::Worker;
 
 /// The most requests that wait for connections to one worker.
 const QUEUE_MAX: usize = 65_536;
@@ -254,7 +255,7 @@ impl Pool {
     }
 
     /// Takes the connection that became idle last and is still open.
-    fn take(&self, now_ms: u64) -> Option<(Stream, Slot)> {
+    pub(super) fn take(&self, now_ms: u64) -> Option<(Stream, Slot)> {
         loop {
             let Idle { mut stream, slot, since_ms } = self.idle.borrow_mut().pop()?;
             if !self.has_expired(since_ms, now_ms) && stream.is_reusable() {

@@ -2,11 +2,15 @@
 //!
 //! Source: `proxy_handler`, `ap_proxy_is_ipaddr` and what follows it (proxy_util.c).
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use server::request::Request;
 
-use super::target::split_at_text;
+use super::backend::Place;
+use super::target::{default_port, split_at_text};
 use super::{RemoteProxy, Settings};
 
 /// A host, domain, network or word of NoProxy (`dirconn_entry`).
@@ -129,7 +133,19 @@ pub(super) fn is_direct(request: &Request, settings: &Settings) -> bool {
     settings.direct.iter().any(|direct| direct.covers(host))
 }
 
+/// The value of Proxy-Authorization for `user:password` (RFC 7617).
+pub(super) fn authorization(credentials: &[u8]) -> Vec<u8> {
+    format!("Basic {}", STANDARD.encode(credentials)).into_bytes()
+}
+
 impl RemoteProxy {
+    /// Where it listens.
+    pub fn place(&self) -> Place<'_> {
+        let default = default_port(&self.scheme).and_then(|port| u16::try_from(port).ok());
+        let port = self.port.or(default).unwrap_or(80);
+        Place { host: Cow::Borrowed(&self.host), port }
+    }
+
     /// Whether it handles requests to a URL.
     pub(super) fn handles(&self, url: &[u8]) -> bool {
         let scheme = split_at_text(url, b":").map_or(url, |(scheme, _)| scheme);

@@ -112,7 +112,7 @@ fn in_balancer(balancer: &Balancer, entry: &Reverse, url: &[u8]) -> Option<Vec<u
     let (_, rest) = split_at_text(&entry.to, b"://")?;
     let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let path = rest.get(slash..).filter(|path| path.len() > 1);
-    balancer.members.iter().find_map(|member| {
+    balancer.members().find_map(|member| {
         let name = member.name.as_slice();
         let Some(path) = path else {
             let rest = without_prefix(url, name)?;
@@ -189,9 +189,11 @@ fn attribute<'e>(
 
 impl ErrorOverride {
     /// Whether a response with this status gets an error document of this server.
-    pub fn applies(&self, status: u16) -> bool {
-        let is_error = (400..600).contains(&status);
-        self.is_on && is_error && (self.statuses.is_empty() || self.statuses.contains(&status))
+    pub fn has(&self, status: u16) -> bool {
+        match self.statuses.as_slice() {
+            [] => self.is_on && wire::status::is_error(status),
+            some => self.is_on && some.contains(&status),
+        }
     }
 }
 

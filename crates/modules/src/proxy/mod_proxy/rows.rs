@@ -34,7 +34,9 @@ const fn reverse(
     Row::new(name, takes, syntax, doc).standing(Places::NOT_HTACCESS, Override::NONE)
 }
 
-const NO_MANAGER: State = State::Accepted("there is no balancer manager yet");
+const NO_FILE: State = State::Partial("changes survive restarts, but not a stop");
+const NO_BALANCERS: State =
+    State::Accepted("balancers are not added while the server runs, nor by Apache");
 
 pub(super) const ROWS: &[Row<Proxy>] = &[
     Row::new(
@@ -56,8 +58,7 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         "[balancerurl] url [key=value [key=value ...]]",
         "Adds a server to a balancer.",
     )
-    .standing(Places::NOT_HTACCESS, Override::NONE)
-    .state(State::Partial("requests for balancers are a 500 so far")),
+    .standing(Places::NOT_HTACCESS, Override::NONE),
     Row::new(
         "ProxySet",
         Takes::Some { least: 0, most: usize::MAX, set: sections::set },
@@ -147,7 +148,7 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         "Keeps changes by the balancer manager over restarts.",
     )
     .default("Off")
-    .state(NO_MANAGER),
+    .state(NO_FILE),
     of_dir(
         "ProxyPreserveHost",
         |cx, on| {
@@ -200,8 +201,7 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
     )
     .default("IsError"),
     Row::new("ProxyStatus", Takes::One(shown), "Off|On|Full", "Whether mod_status shows workers.")
-        .default("Off")
-        .state(State::Accepted("mod_status does not show workers yet")),
+        .default("Off"),
     Row::new(
         "ProxyErrorOverride",
         Takes::Some { least: 1, most: usize::MAX, set: error_override },
@@ -239,7 +239,7 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
         "How many members may be added to each balancer.",
     )
     .default("5")
-    .state(NO_MANAGER),
+    .state(NO_BALANCERS),
     Row::new(
         "ProxyRemote",
         Takes::Some { least: 2, most: 3, set: |cx, args| remote(cx, args, false) },

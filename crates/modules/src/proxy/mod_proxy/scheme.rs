@@ -11,6 +11,8 @@ use super::{Proxy, RemoteProxy};
 
 /// The group of the providers that are schemes, by their names: `http`, `fcgi`.
 pub const GROUP: &str = "proxy_scheme";
+/// The group of the provider that serves CONNECT, whose targets have no scheme.
+pub const TUNNELS: &str = "proxy_tunnel";
 
 /// A scheme: how URLs of it are written, and how a request is forwarded.
 pub trait Scheme: Send + Sync {

@@ -3,8 +3,7 @@
 //! Source: `proxysection`, `add_member`, `set_proxy_param`.
 
 use conf::{Arg, Node};
-use server::context::Places;
-use server::directive::{Fault, Set, Target};
+use server::directive::{Fault, Set};
 use server::registry::Slots;
 use server::section::{Matches, Section};
 use server::within::Within;
@@ -194,24 +193,7 @@ fn words(text: &[u8]) -> Vec<Vec<u8>> {
 
 /// Applies the contents of a section to a configuration of its own.
 fn inside(cx: &mut Here<'_, '_>, name: &'static str, path: Vec<u8>, nodes: &[Node]) -> Slots {
-    let target = &mut *cx.target;
-    let mut dir = target.build.registry.empty_dir();
-    let mut inner = Target {
-        build: &mut *target.build,
-        server: &mut *target.server,
-        dir: &mut dir,
-        place: Places::DIRECTORY,
-        container: Some(name),
-        path: Some(path),
-        limited: target.limited,
-        allowed: target.allowed,
-        allowed_options: target.allowed_options,
-        allowed_names: target.allowed_names.clone(),
-        nonfatal: target.nonfatal,
-        nonfatal_unknown: target.nonfatal_unknown,
-        span: target.span,
-        directive: target.directive,
-    };
-    inner.apply(nodes);
+    let mut dir = cx.build().registry.empty_dir();
+    cx.target.inside(name, Some(path), &mut dir).apply(nodes);
     dir
 }

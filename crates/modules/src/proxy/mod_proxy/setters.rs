@@ -57,7 +57,7 @@ pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
         None => cx.server().mappings.push(mapping),
     }
     match url {
-        Some(url) => define::for_mapping(cx, &url, is_pattern, &words),
+        Some(url) => define::for_mapping(cx, &path, &url, is_pattern, &words),
         None => Ok(()),
     }
 }
@@ -264,7 +264,7 @@ pub(super) fn remote(cx: &mut Here<'_, '_>, args: &[Arg], is_pattern: bool) -> S
         scheme: scheme.to_ascii_lowercase(),
         host: host.to_vec(),
         port: port.and_then(|port| u16::try_from(port).ok()),
-        credentials: rest.first().map(|arg| arg.text.to_vec()),
+        credentials: rest.first().map(|arg| remote::authorization(&arg.text)),
     };
     cx.server().remotes.push(remote);
     Ok(())

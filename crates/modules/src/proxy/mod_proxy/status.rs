@@ -37,6 +37,28 @@ impl Status {
     /// What gets no requests at all.
     const UNUSABLE: Status = Status(1 | 2 | 4 | 64);
 
+    /// The bits as pages show them, each with a blank behind it: what can be used is `Ok`
+    /// (`ap_proxy_parse_wstatus`).
+    pub fn words(self) -> String {
+        const WORDS: [(Status, &str); 8] = [
+            (Status::IGNORE_ERRORS, "Ign "),
+            (Status::DRAIN, "Drn "),
+            (Status::DISABLED, "Dis "),
+            (Status::STOPPED, "Stop "),
+            (Status::IN_ERROR, "Err "),
+            (Status::HOT_STANDBY, "Stby "),
+            (Status::HOT_SPARE, "Spar "),
+            (Status::HC_FAIL, "HcFl "),
+        ];
+        let words = WORDS.iter().filter(|(bit, _)| self.has(*bit)).map(|(_, word)| *word);
+        // Workers are initialized when processes start.
+        let mut shown: String = std::iter::once("Init ").chain(words).collect();
+        if self.is_usable() {
+            shown.push_str("Ok ");
+        }
+        shown
+    }
+
     /// The status of these bits.
     pub const fn of_bits(bits: u16) -> Status {
         Status(bits)
@@ -93,6 +115,14 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_show_words() {
+        assert_eq!(Status::default().words(), "Init Ok ");
+        assert_eq!(Status::HOT_STANDBY.words(), "Init Stby Ok ");
+        let all = Status(255 & !Status::HOT_STANDBY.0);
+        assert_eq!(all.words(), "Init Ign Drn Dis Stop Err Spar HcFl ");
+    }
 
     #[test]
     fn letters_set_and_clear() {

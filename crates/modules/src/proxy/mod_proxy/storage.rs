@@ -4,6 +4,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use bstr::ByteSlice;
 use server::hooks::{Bound, Step, Verdict};
 use server::log::Level;
 use server::matching;
@@ -70,17 +71,24 @@ pub(super) fn canonical(
     request.keep(Seen);
     take_socket(proxy, request)?;
     reverse::prepare(request, dir);
-    let Some(url) = url(request).map(<[u8]>::to_vec) else { return Ok(false) };
-    let scheme = split_at_text(&url, b":").map(|(scheme, _)| scheme);
+    let Some(url) = url(request) else { return Ok(false) };
+    let scheme = split_at_text(url, b":").map(|(scheme, _)| scheme);
+    if scheme == Some(b"") {
+        return Err(400);
+    }
     let Some(scheme) = scheme.and_then(|scheme| proxy.server.workers.0.scheme(scheme)) else {
         return Ok(false);
     };
-    let url = scheme.canonical(request, &url)?;
-    if !url.contains(&b':') || url.first() == Some(&b':') {
-        return Err(400);
+    let mut file = std::mem::take(&mut request.resource.filename);
+    let canonical = scheme.canonical(request, file.get(PREFIX.len()..).unwrap_or_default());
+    let is_url = |url: &Vec<u8>| url.find_byte(b':').is_some_and(|at| at > 0);
+    let canonical = canonical.and_then(|url| if is_url(&url) { Ok(url) } else { Err(400) });
+    if let Ok(url) = &canonical {
+        file.truncate(PREFIX.len());
+        file.extend_from_slice(url);
     }
-    request.resource.filename = [PREFIX, &url].concat();
-    Ok(true)
+    request.resource.filename = file;
+    canonical.map(|_| true)
 }
 
 /// Takes the UNIX socket out of the URL.
@@ -91,7 +99,10 @@ fn take_socket(proxy: Bound<'_, Proxy>, request: &mut Request) -> Result<(), u16
     let Some(url) = url(request) else { return Ok(()) };
     let is_unix = url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:"));
     let rest = url.get(5..).unwrap_or_default();
-    let Some((path, rest)) = split_at_text(rest, b"|").filter(|_| is_unix) else { return Ok(()) };
+    if !is_unix {
+        return Ok(());
+    }
+    let Some((path, rest)) = split_at_text(rest, b"|") else { return Ok(()) };
     if path.is_empty() || path.starts_with(b"//") {
         let file = bstr::BStr::new(&request.resource.filename);
         let why = format_args!("Invalid proxy UDS filename ({file})");

@@ -1,6 +1,8 @@
 //! The URL of a worker or a balancer.
 //! `ap_proxy_define_worker`, `apr_uri_parse`.
 
+use super::parts::Parts;
+
 /// The longest path of a UNIX socket (`sun_path` without its end), bytes.
 const SOCKET_PATH_BYTES: usize = 107;
 
@@ -32,33 +34,7 @@ impl Target {
     /// # Errors
     /// Apache's words, without the directive's name.
     pub fn parse(url: &[u8]) -> Result<Target, String> {
-        let (socket, rest) = socket(url)?;
-        let shown = String::from_utf8_lossy(rest).into_owned();
-        let not_absolute = || format!("URL must be absolute!: {shown}");
-        let of_socket = rest.strip_suffix(b":").filter(|_| socket.is_some());
-        let (scheme, rest) = match (split_at_text(rest, b"://"), of_socket) {
-            (Some(parts), _) => parts,
-            (None, Some(scheme)) => (scheme, &b"localhost"[..]),
-            (None, None) => return Err(not_absolute()),
-        };
-        let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
-        let (authority, path) = rest.split_at(end.unwrap_or(rest.len()));
-        let at = authority.iter().rposition(|byte| *byte == b'@');
-        let user = at.and_then(|at| authority.get(..at));
-        let place = authority.get(at.map_or(0, |at| at + 1)..).unwrap_or_default();
-        let bad = || format!("Unable to parse URL: {shown}");
-        let (host, port) = host_and_port(place).ok_or_else(bad)?;
-        if host.is_empty() || scheme.is_empty() {
-            return Err(not_absolute());
-        }
-        Ok(Target {
-            socket: socket.map(<[u8]>::to_vec),
-            scheme: scheme.to_ascii_lowercase(),
-            user: user.map(<[u8]>::to_vec),
-            host: host.to_ascii_lowercase(),
-            port,
-            path: path.to_vec(),
-        })
+        Parts::parse(url).map(Target::from)
     }
 }
 
@@ -139,10 +115,12 @@ pub(super) fn without_socket(url: &[u8]) -> Option<std::borrow::Cow<'_, [u8]>> {
 }
 
 /// The socket's path and the URL behind it.
-fn socket(url: &[u8]) -> Result<(Option<&[u8]>, &[u8]), String> {
-    let is_unix = url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:"));
+pub(super) fn socket(url: &[u8]) -> Result<(Option<&[u8]>, &[u8]), String> {
     let rest = url.get(5..).unwrap_or_default();
-    match split_at_text(rest, b"|").filter(|_| is_unix) {
+    if !url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
+        return Ok((None, url));
+    }
+    match split_at_text(rest, b"|") {
         Some((path, _)) if path.len() > SOCKET_PATH_BYTES => {
             Err(format!("worker uds path ({}) too long", String::from_utf8_lossy(path)))
         }
@@ -151,9 +129,18 @@ fn socket(url: &[u8]) -> Result<(Option<&[u8]>, &[u8]), String> {
     }
 }
 
-pub(super) fn split_at_text<'t>(text: &'t [u8], at: &[u8]) -> Option<(&'t [u8], &'t [u8])> {
-    let start = text.windows(at.len()).position(|window| window == at)?;
-    Some((text.get(..start)?, text.get(start + at.len()..)?))
+/// The texts before and behind the first `at`.
+pub fn split_at_text<'t>(text: &'t [u8], at: &[u8]) -> Option<(&'t [u8], &'t [u8])> {
+    let (first, more) = at.split_first()?;
+    let mut from = 0;
+    // It is short, its first byte is rare, and its place near the beginning.
+    loop {
+        let start = from + text.get(from..)?.iter().position(|byte| byte == first)?;
+        if let Some(rest) = text.get(start + 1..)?.strip_prefix(more) {
+            return Some((text.get(..start)?, rest));
+        }
+        from = start + 1;
+    }
 }
 
 /// `None` if the port is not a number.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use conf::values::{Unit, timeout};
 
+use super::checks::Checks;
 use super::status::Status;
 use crate::atoi::{atoi, atol};
 
@@ -13,6 +14,8 @@ use crate::atoi::{atoi, atol};
 const NAME_BYTES: usize = 64;
 /// `PROXY_WORKER_MAX_SCHEME_SIZE`, bytes with the end.
 const WORD_BYTES: usize = 16;
+/// The error of an unknown parameter.
+pub(super) const UNKNOWN: &str = "unknown Worker parameter";
 /// The smallest buffer.
 const BUFFER_MIN: i64 = 512;
 /// `responsefieldsize=0`.
@@ -83,6 +86,8 @@ pub struct Parameters {
     pub timeout: Option<Duration>,
     /// `ttl`
     pub ttl: Option<Duration>,
+    /// Health checks.
+    pub checks: Checks,
     /// `upgrade`; `*` for any protocol, empty for none.
     pub upgrade: Option<Vec<u8>>,
 }
@@ -181,7 +186,7 @@ impl Parameters {
                 let size = usize::try_from(atol(value)).map_err(|_| text)?;
                 self.response_field = Some(if size == 0 { RESPONSE_FIELD_BYTES } else { size });
             }
-            _ => return Err("unknown Worker parameter".into()),
+            _ => return Err(UNKNOWN.into()),
         }
         Ok(())
     }

@@ -1,14 +1,17 @@
 //! The workers of a configuration: each a backend with its parameters and its state.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64};
 
 use server::request::Proxied;
 
 use super::balancer;
-use super::pool::Queue;
+use super::balancing::BalancingProvider;
+use super::growth::Spare;
+use super::lbmethod::MethodProvider;
 use super::scheme::SchemeProvider;
+use super::shared::{BalancerState, State};
 use super::target::Target;
 use super::worker::Parameters;
 
@@ -27,39 +30,42 @@ pub struct Worker {
     /// Whether it stands for any URL without a worker (`proxy:reverse`, `proxy:forward`), of which
     /// no connection is kept.
     pub is_generic: bool,
+    /// Whether it is a member of a balancer, which counts what goes to it and comes back.
+    pub is_member: bool,
     /// Its place among the workers of the configuration.
     pub number: usize,
     /// What changes while it serves. Connections outlive the request, and so refer to it.
     pub state: Arc<State>,
 }
 
-/// The state of a worker.
-#[derive(Default)]
-pub struct State {
-    /// [`super::status::Status`] bits, those of the configuration at first. Outside of a balancer
-    /// errors are ignored unless `status=-I`.
-    pub status: AtomicU16,
-    /// When it failed last, in seconds of the loop's clock.
-    pub failed_at: AtomicU64,
-    /// Open connections of this process, idle ones included (`max`).
-    pub open: AtomicU64,
-    /// Requests that wait for one of these connections.
-    pub queue: Queue,
-    /// Requests in progress.
-    pub busy: AtomicU64,
-    /// Requests it was chosen for.
-    pub elected: AtomicU64,
-    /// Bytes sent to it.
-    pub transferred: AtomicU64,
-    /// Bytes received from it.
-    pub read: AtomicU64,
-}
-
 impl Worker {
+    /// Whether its connections are without TLS, whatever the request.
+    pub fn is_plain(&self) -> bool {
+        let scheme = self.target.scheme.as_slice();
+        let is_plain = !matches!(scheme, b"https" | b"wss") && !scheme.contains(&b'$');
+        is_plain && self.has_one_place()
+    }
+
     /// Whether all its requests go to the same host and port: a pattern's may depend on captures.
     pub fn has_one_place(&self) -> bool {
         let depends = self.target.host.contains(&b'$') || self.target.path.starts_with(b"$");
         !(self.is_generic || self.is_pattern && depends)
+    }
+
+    /// `route`; empty: none.
+    pub fn route(&self) -> Cow<'_, [u8]> {
+        match self.state.is_changed() {
+            true => self.state.route().into(),
+            false => self.parameters.route.as_deref().unwrap_or_default().into(),
+        }
+    }
+
+    /// `redirect`; empty: none.
+    pub fn redirect(&self) -> Cow<'_, [u8]> {
+        match self.state.is_changed() {
+            true => self.state.redirect().into(),
+            false => self.parameters.redirect.as_deref().unwrap_or_default().into(),
+        }
     }
 }
 
@@ -69,8 +75,31 @@ pub struct Balancer {
     pub name: Vec<u8>,
     /// What the configuration says of it.
     pub parameters: balancer::Parameters,
-    /// The workers.
-    pub members: Vec<Arc<Worker>>,
+    /// The workers of the configuration.
+    pub configured: Vec<Arc<Worker>>,
+    /// The places for members that are added (`growth`).
+    pub spares: Vec<Spare>,
+    /// The path of the last ProxyPass that leads here.
+    pub path: Vec<u8>,
+    /// Its place among the balancers of the configuration.
+    pub number: usize,
+    /// The methods that loaded modules provide, by their names.
+    pub methods: Arc<[(&'static str, MethodProvider)]>,
+    /// The place of `lbmethod` among them; beyond the last if it is not loaded.
+    pub method: usize,
+    /// What changes while it serves.
+    pub state: BalancerState,
+}
+
+impl Balancer {
+    /// `maxattempts`: how often another member is tried.
+    pub fn max_attempts(&self) -> u32 {
+        let set = match self.state.changed() {
+            Some(changed) => changed.max_attempts,
+            None => self.parameters.max_attempts,
+        };
+        set.unwrap_or_else(|| self.configured.len().saturating_sub(1) as u32)
+    }
 }
 
 /// The workers of a host.
@@ -86,6 +115,10 @@ pub struct Workers {
     pub forward: Option<Arc<Worker>>,
     /// The schemes that loaded modules handle, by their names.
     pub schemes: Vec<(&'static str, SchemeProvider)>,
+    /// What chooses the members of balancers; `None` without mod_proxy_balancer.
+    pub balancing: Option<BalancingProvider>,
+    /// What serves CONNECT.
+    pub tunnels: Option<SchemeProvider>,
     /// The base of relative names of UNIX sockets.
     pub run_dir: PathBuf,
 }
@@ -175,7 +208,9 @@ pub(super) fn best<'n>(
             false => {
                 let (authority, path) = name.split_at(least);
                 let (of_url, rest) = url.split_at(least);
-                of_url.eq_ignore_ascii_case(authority) && rest.starts_with(path)
+                // That of a canonical URL is in lower case.
+                let is_same = of_url == authority || of_url.eq_ignore_ascii_case(authority);
+                is_same && rest.starts_with(path)
             }
         };
         if fits {

@@ -3,46 +3,35 @@
 //! Source: `proxy_fcgi_canon`, `ap_proxy_canonenc_ex`.
 
 use bstr::BStr;
-use server::core::EncodedSlashes;
 use server::log::Level;
 use server::request::Request;
 use wire::uri::{Slashes, unescape_url};
 
 use super::{BackendType, Fcgi, ProxyFcgi, backend_type};
-use crate::proxy::mod_proxy::Target;
+use crate::proxy::mod_proxy::canonical::{is_literal, write_origin, write_path};
 use crate::proxy::mod_proxy::forward::BY_HANDLER;
+use crate::proxy::mod_proxy::parts::Parts;
 use crate::proxy::mod_proxy::scheme::Scheme;
-
-/// Bytes of a path that stay as they are, besides letters and digits.
-const PATH_BYTES: &[u8] = b"~$-_.+!*'(),;:@&=/";
 
 /// Says which part of the path `PATH_INFO` is, if the configuration maps a path to a URL.
 const PATH_INFO_FORM: &[u8] = b"proxy-fcgi-pathinfo";
 
 pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
-    let Ok(target) = Target::parse(url) else {
+    let Ok(parts) = Parts::parse(url) else {
         let url = BStr::new(url);
         let text = format_args!("error parsing URL {url}: Invalid URL");
         request.log::<ProxyFcgi>(Level::Error, 1059, text);
         return Err(400);
     };
-    let raw = target.path.strip_prefix(b"/").unwrap_or(&target.path);
+    let raw = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     // Behind a handler's name there is the name of a file, which is not escaped.
-    let notes = [&b"proxy-nocanon"[..], b"proxy-noencode", BY_HANDLER];
-    let is_literal = notes.into_iter().any(|note| request.notes.contains(note));
-    let mut path = match is_literal {
-        true => checked(request, raw)?.to_vec(),
-        false => escaped(request, raw).ok_or(400u16)?,
-    };
-    let mut canonical = b"fcgi://".to_vec();
-    let is_v6 = target.host.contains(&b':');
-    canonical.extend_from_slice(if is_v6 { b"[" } else { b"" });
-    canonical.extend_from_slice(&target.host);
-    canonical.extend_from_slice(if is_v6 { b"]" } else { b"" });
-    if let Some(port) = target.port.filter(|port| *port != u32::from(Fcgi.default_port())) {
-        canonical.extend_from_slice(format!(":{port}").as_bytes());
+    let mut path = Vec::with_capacity(raw.len());
+    match is_literal(request) || request.notes.contains(BY_HANDLER) {
+        true => path.extend_from_slice(checked(request, raw)?),
+        false => write_path(request, raw, &mut path).ok_or(400u16)?,
     }
-    canonical.push(b'/');
+    let mut canonical = Vec::with_capacity(url.len() + 16);
+    write_origin(&mut canonical, parts, Fcgi.default_port());
     canonical.extend_from_slice(&path);
     let shown = BStr::new(&canonical);
     request.log::<ProxyFcgi>(Level::Debug, 1060, format_args!("set r->filename to proxy:{shown}"));
@@ -66,35 +55,6 @@ fn checked<'p>(request: &Request, path: &'p [u8]) -> Result<&'p [u8], u16> {
     let text = format_args!("To be forwarded path contains control characters{or} ({path})");
     request.log::<ProxyFcgi>(Level::Error, 10414, text);
     Err(403)
-}
-
-/// Escapes what is not allowed in a path. `None` if an escape that has to be recognised is
-/// malformed.
-fn escaped(request: &Request, path: &[u8]) -> Option<Vec<u8>> {
-    let keeps_slashes = request.host.core.allow_encoded_slashes.0 == EncodedSlashes::NoDecode;
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte == b'%' && keeps_slashes {
-            let digits = after.get(..2)?;
-            if !digits.iter().all(u8::is_ascii_hexdigit) {
-                return None;
-            }
-            if digits.eq_ignore_ascii_case(b"2f") {
-                out.push(b'%');
-                out.extend_from_slice(digits);
-                rest = after.get(2..)?;
-                continue;
-            }
-        }
-        if byte.is_ascii_alphanumeric() || PATH_BYTES.contains(byte) {
-            out.push(*byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
-    Some(out)
 }
 
 /// Sets `PATH_INFO`: the rest of the path after the program, or, for servers that find out

@@ -11,9 +11,9 @@ use server::request::Request;
 use server::request_body::{BodyError, BodyIn};
 use wire::fastcgi::{END_OF_STDIN, Event, Fault, RecordDecoder, STDIN_RECORD_BYTES, stdin_header};
 
-use super::upload::Upload;
 use crate::proxy::mod_proxy::backend::Backend;
 use crate::proxy::mod_proxy::busy::Busy;
+use crate::proxy::mod_proxy::upload::Upload;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -105,7 +105,7 @@ impl Conversation {
         }
     }
 
-    /// Bytes of what was said last.
+    /// The bytes of a range in the latest [`Said`].
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.received.get(range).unwrap_or_default()
     }
@@ -218,7 +218,7 @@ impl Conversation {
             }
             self.outgoing.clear();
             self.sent = 0;
-            match self.upload.poll_next(cx, body) {
+            match self.upload.poll_next(cx, Some(body)) {
                 Poll::Pending => return Ok(true),
                 Poll::Ready(Some(Ok(piece))) => write_stdin(&mut self.outgoing, &piece),
                 Poll::Ready(Some(Err(error))) => return Err(error),

@@ -21,13 +21,14 @@ use wire::script_head::{
 use super::ProxyFcgi;
 use super::conversation::{Broken, Conversation, Said, write_stdin};
 use super::rest::{Log, Rest};
-use super::upload::{self, Upload};
+use super::upload;
 use super::variables;
 use crate::core::handler::condition;
 use crate::proxy::mod_proxy::backend::{Backend, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Outgoing;
 use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::upload::Upload;
 use crate::util_script::head::{log, put};
 
 /// Most bytes of a response that are read while the request's body is still being sent.
@@ -53,7 +54,6 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let url = BStr::new(exchange.url);
     exchange.request.log::<ProxyFcgi>(Level::Debug, 1078, format_args!("serving URL {url}"));
     exchange.check_worker()?;
-    exchange.request.depends.pure = false;
     let body = upload::prefetch(exchange.request).await?;
     variables::add(exchange.request).await;
     // An idle connection occupies a process of PHP-FPM: none is kept unless that is configured.
@@ -62,7 +62,13 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let timeout = exchange.timeout();
     loop {
         let busy = Busy::new(&exchange.worker.state);
-        let backend = Backend::connect(exchange, options).await?;
+        let backend = match Backend::connect(exchange, options).await {
+            Ok(backend) => backend,
+            Err(status) => {
+                body.keep(exchange.request);
+                return Err(status);
+            }
+        };
         let may_repeat = backend.is_reused && body.may_repeat(exchange.request);
         let own = if may_repeat { records.clone() } else { std::mem::take(&mut records) };
         let conversation = Conversation::new((backend, busy), timeout, own, Upload::of(&body));

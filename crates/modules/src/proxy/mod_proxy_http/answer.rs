@@ -1,12 +1,18 @@
 //! The head of the backend's response becomes that of the response to the client.
 //! Source: `ap_proxy_http_process_response`, `process_proxy_header`.
 
+use std::cell::Cell;
+
 use server::request::Request;
+use wire::date::DATE_BYTES;
 use wire::response::{Field, FieldName, ResponseHead};
 
 use super::warnings;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{reverse, via};
+
+/// Dates that a loop remembers.
+const DATES_KEPT: usize = 4;
 
 /// Puts status and fields of `head`, whose bytes are in `buf`, into the request's response.
 pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8]) {
@@ -35,7 +41,7 @@ pub(super) fn take(exchange: &mut Exchange<'_>, head: &ResponseHead, buf: &[u8])
 }
 
 /// The backend's status line, if it is not the usual one.
-fn status_line(head: &ResponseHead, buf: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::proxy) fn status_line(head: &ResponseHead, buf: &[u8]) -> Option<Vec<u8>> {
     if head.is_simple || !head.has_valid_reason(buf) {
         return None;
     }
@@ -49,13 +55,41 @@ fn status_line(head: &ResponseHead, buf: &[u8]) -> Option<Vec<u8>> {
     Some(line)
 }
 
+thread_local! {
+    /// The dates that were written last, in the preferred format, and the place of the next.
+    static DATES: Cell<([[u8; DATE_BYTES]; DATES_KEPT], usize)> =
+        const { Cell::new(([[0; DATE_BYTES]; DATES_KEPT], 0)) };
+}
+
+/// Whether it is one of the dates that were written last: many responses have the same.
+fn is_preferred(date: &[u8]) -> bool {
+    DATES.with(|dates| dates.get().0.iter().any(|known| known == date))
+}
+
+fn remember(date: &[u8; DATE_BYTES]) {
+    DATES.with(|dates| {
+        let (mut known, next) = dates.get();
+        if let Some(place) = known.get_mut(next) {
+            *place = *date;
+        }
+        dates.set((known, (next + 1) % DATES_KEPT));
+    });
+}
+
 fn add(request: &mut Request, field: &Field, buf: &[u8]) {
     let (name, value) = (field.name(buf), field.value(buf));
     let fields = &mut request.response.headers_out;
     match field.name {
         FieldName::Date | FieldName::Expires | FieldName::LastModified => {
+            if is_preferred(&value) {
+                return fields.add(name, &value);
+            }
             match wire::date::parse(&value) {
-                Some(seconds) => fields.add(name, &wire::date::format(seconds)),
+                Some(seconds) => {
+                    let date = wire::date::format(seconds);
+                    remember(&date);
+                    fields.add(name, &date);
+                }
                 None => fields.add(name, &value),
             }
         }

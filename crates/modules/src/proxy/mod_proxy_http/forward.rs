@@ -1,27 +1,25 @@
 //! A request is forwarded to an HTTP server. Source: `proxy_http_handler`.
 
 use std::io;
-use std::time::Duration;
 
 use bstr::BStr;
 use rustix::io::Errno;
-use server::body::Body;
 use server::errors;
 use server::hooks::Verdict;
 use server::log::Level;
 use server::module::Module;
 use server::request::{Proxied, Request};
-use wire::response::{
-    Framing, ResponseBody, ResponseHead, ResponseParser, ResponseProgress, ResponseRules,
-};
+use wire::response::{Framing, ResponseHead, ResponseParser, ResponseProgress, ResponseRules};
 
+use super::asks::Asks;
 use super::failed::{Failed, refuse, timed_out, unanswered};
-use super::relay::{Announced, Relay, Source};
 use super::request_head::{self, Shape};
-use super::{ProxyHttp, answer, interim, upgrade};
+use super::{ProxyHttp, answer, body, interim, upgrade};
 use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
+use crate::proxy::mod_proxy::failover::{self, OVERRIDDEN};
 use crate::proxy::mod_proxy::outgoing::{Outgoing, SendError, Wishes};
+use crate::proxy::mod_proxy::relay::Source;
 use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::{BadHeader, fault};
 
@@ -66,34 +64,6 @@ struct Begun {
     is_unsent: bool,
 }
 
-/// Who asks the backend for `100 Continue` before the body is sent.
-struct Asks {
-    /// The client, end to end (`Proxy100Continue`).
-    client: bool,
-    /// This server (`ping=`).
-    ping: Option<Duration>,
-}
-
-impl Asks {
-    fn of(exchange: &Exchange<'_>, is_http10: bool) -> Asks {
-        let forwards = exchange.bound.dir.forwards_continue.or(true);
-        let is_reverse = exchange.request.resource.proxied == Proxied::Reverse;
-        Asks {
-            client: !is_http10 && forwards && exchange.request.body_in.expects_continue(),
-            ping: exchange.worker.parameters.ping.filter(|_| !is_http10 && is_reverse),
-        }
-    }
-
-    fn any(&self) -> bool {
-        self.client || self.ping.is_some()
-    }
-
-    /// How long the backend may take.
-    fn wait(&self, exchange: &Exchange<'_>) -> Option<Duration> {
-        Some(self.ping.unwrap_or_else(|| exchange.timeout()))
-    }
-}
-
 /// Forwards the request and begins the response.
 pub(super) async fn serve(mut exchange: Exchange<'_>) -> Verdict {
     match forward(&mut exchange).await {
@@ -112,35 +82,22 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
     let asks = Asks::of(exchange, is_http10);
     let postponed = asks.any().then(|| Outgoing::postponed(exchange.request, wishes)).flatten();
     let waits = postponed.is_some();
-    let mut body = match postponed {
+    let body = match postponed {
         Some(body) => body,
         None => Outgoing::prefetch(exchange.request, wishes).await?,
     };
-    let mut options = options(exchange, is_http10);
+    let options = options(exchange, is_http10);
     let shape = Shape {
         framing: body.framing(),
         is_http10,
         keeps: options.keeps,
-        expects_continue: waits && asks.ping.is_some(),
+        // The client's own field may be one that ends here.
+        expects_continue: waits,
         waits: if waits { asks.wait(exchange) } else { None },
         upgrade: if is_http10 { None } else { upgrade::asked(exchange) },
     };
     let mut buffers = BUFFERS.with(|pool| pool.take(Buffers::default));
-    let (backend, begun) = loop {
-        buffers.clear();
-        let mut backend = Backend::connect(exchange, options).await?;
-        match attempt(exchange, &mut backend, &mut buffers, &mut body, &shape).await {
-            Ok(begun) => break (backend, begun),
-            Err(Failed::Status(status)) => return Err(status),
-            Err(Failed::Unanswered(_))
-                if backend.is_reused && body.may_repeat(exchange.request) =>
-            {
-                // Its server closed it just as the request was sent.
-                options.may_reuse = false;
-            }
-            Err(Failed::Unanswered(errno)) => return Err(unanswered(exchange, errno)),
-        }
-    };
+    let (backend, begun) = ask(exchange, options, &mut buffers, body, &shape).await?;
     check_names(exchange, &buffers)?;
     answer::take(exchange, &buffers.head, &buffers.input);
     if let Some(error) = overridden(exchange) {
@@ -154,10 +111,55 @@ async fn forward(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
         return Ok(Verdict::Ok);
     }
     let keeps = shape.keeps && !begun.is_unsent && buffers.head.is_persistent(begun.framing);
-    let source = Source { backend, keeps, _busy: busy, timeout: exchange.timeout() };
-    set_body(exchange.request, &mut buffers, source, &begun);
+    let source = Source::new(exchange, (backend, busy), ProxyHttp::FILE, keeps);
+    let Buffers { head, input, .. } = &*buffers;
+    let set = body::set(exchange.request, (head, input, begun.consumed), source, begun.framing);
     buffers.clear();
+    set?;
     Ok(Verdict::Ok)
+}
+
+/// Sends the request and reads the head of the response: once more on a new connection if a kept
+/// one has ended.
+async fn ask(
+    exchange: &mut Exchange<'_>,
+    mut options: Options<'_>,
+    buffers: &mut Buffers,
+    mut body: Outgoing,
+    shape: &Shape,
+) -> Result<(Backend, Begun), u16> {
+    loop {
+        buffers.clear();
+        let mut backend = match Backend::connect(exchange, options).await {
+            Ok(backend) => backend,
+            Err(status) => {
+                body.keep(exchange.request);
+                return Err(status);
+            }
+        };
+        let errno = match attempt(exchange, &mut backend, buffers, &mut body, shape).await {
+            Ok(begun) => return Ok((backend, begun)),
+            Err(Failed::Status(status)) => {
+                if status == 503 {
+                    // Nothing of the body was sent before `100 Continue`.
+                    body.keep(exchange.request);
+                }
+                return Err(status);
+            }
+            Err(Failed::Unanswered(errno)) => errno,
+        };
+        let may_repeat = body.may_repeat(exchange.request);
+        if backend.is_reused && may_repeat {
+            // Its server closed it just as the request was sent.
+            options.may_reuse = false;
+            continue;
+        }
+        let status = unanswered(exchange, errno);
+        if may_repeat && exchange.worker.is_member {
+            failover::allow(exchange.request, body);
+        }
+        return Err(status);
+    }
 }
 
 /// Only chunks can be sent on.
@@ -187,7 +189,7 @@ fn check_names(exchange: &mut Exchange<'_>, buffers: &Buffers) -> Result<(), u16
 fn overridden(exchange: &mut Exchange<'_>) -> Option<u16> {
     let response = &mut exchange.request.response;
     let status = response.status;
-    if !exchange.bound.dir.error_override.get().is_some_and(|set| set.applies(status)) {
+    if !exchange.bound.dir.error_override.get().is_some_and(|set| set.has(status)) {
         return None;
     }
     if status == 401 {
@@ -197,8 +199,9 @@ fn overridden(exchange: &mut Exchange<'_>) -> Option<u16> {
             response.err_headers_out.add(b"WWW-Authenticate", &challenge);
         }
     }
-    (response.status, response.status_line) = (200, None);
+    response.status = 200;
     response.keeps_origin = false;
+    exchange.request.notes.set(OVERRIDDEN, b"1");
     Some(status)
 }
 
@@ -243,10 +246,11 @@ async fn attempt(
     })?;
     body.write_first(&mut buffers.out);
     let sent = match backend.stream.write_all(&buffers.out, timeout).await {
-        Ok(()) if shape.waits.is_some() => Ok(()),
+        Ok(()) if shape.waits.is_some() => Ok(0),
         Ok(()) => body.send_rest(exchange.request, &mut backend.stream, timeout).await,
         Err(error) => Err(SendError::Backend(error)),
     };
+    exchange.count_sent(buffers.out.len() as u64);
     let broken = is_broken(exchange, sent)?;
     let outcome = read_head(exchange, backend, buffers, body, shape).await;
     match (outcome, broken) {
@@ -259,10 +263,13 @@ async fn attempt(
 /// responded before it stopped reading.
 fn is_broken(
     exchange: &Exchange<'_>,
-    sent: Result<(), SendError>,
+    sent: Result<u64, SendError>,
 ) -> Result<Option<Errno>, Failed> {
     match sent {
-        Ok(()) => Ok(None),
+        Ok(bytes) => {
+            exchange.count_sent(bytes);
+            Ok(None)
+        }
         Err(SendError::Backend(error)) => Ok(Errno::from_io_error(&error).or(Some(Errno::IO))),
         Err(SendError::Client(status)) => {
             let place = Place::of(exchange.worker);
@@ -314,6 +321,7 @@ async fn read_head(
                 ResponseProgress::NeedMore => break,
                 ResponseProgress::Interim { consumed } => {
                     let says_continue = head.status == 100;
+                    count_status_line(exchange, input);
                     interim::forward(exchange.request, head, input);
                     input.drain(..consumed);
                     head.clear();
@@ -326,6 +334,7 @@ async fn read_head(
                     }
                 }
                 ResponseProgress::Done { consumed } => {
+                    count_status_line(exchange, input);
                     let framing = head.framing(input, exchange.request.head.header_only);
                     let framing =
                         framing.map_err(|found| Failed::Status(refuse(exchange, &found)))?;
@@ -343,6 +352,14 @@ async fn read_head(
     }
 }
 
+/// Apache counts status lines as bytes received, but no fields.
+fn count_status_line(exchange: &Exchange<'_>, input: &[u8]) {
+    if exchange.worker.is_member {
+        let line = input.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        exchange.worker.state.count_read(line.trim_ascii_end().len() as u64);
+    }
+}
+
 fn rules<'s>(exchange: &Exchange<'_>, shape: &'s Shape) -> ResponseRules<'s> {
     let default = ResponseRules::default();
     ResponseRules {
@@ -356,35 +373,4 @@ fn rules<'s>(exchange: &Exchange<'_>, shape: &'s Shape) -> ResponseRules<'s> {
         upgrade: shape.upgrade.as_deref(),
         ..default
     }
-}
-
-/// Sets the body: nothing, what has been received, or a relay of the rest.
-fn set_body(request: &mut Request, buffers: &mut Buffers, source: Source, begun: &Begun) {
-    let Buffers { head, input, .. } = buffers;
-    let length = match begun.framing {
-        Framing::Length(length) => Some(length),
-        _ => None,
-    };
-    let core = &request.host.core;
-    let mut body = ResponseBody::new(core.head_limits(), core.strict_protocol());
-    body.start(begun.framing);
-    let mut rest = head.preread(input).to_vec();
-    rest.extend_from_slice(input.get(begun.consumed..).unwrap_or_default());
-    let about = (request.engine.clone(), request.connection.clone());
-    let announced = announced(request, begun.framing);
-    let mut relay = Relay::new(source, length, body, rest, about);
-    let response = &mut request.response;
-    response.chunked = matches!(begun.framing, Framing::Chunked | Framing::UntilClose);
-    response.body = match (relay.take_whole(), announced) {
-        (Some(_), Some(length)) => Body::Stream(Box::pin(Announced(length))),
-        (Some(whole), None) if whole.is_empty() => Body::Empty,
-        (Some(whole), None) => Body::Bytes(whole),
-        (None, _) => Body::Stream(Box::pin(relay)),
-    };
-}
-
-/// The length that the head of a response to HEAD tells.
-fn announced(request: &Request, framing: Framing) -> Option<u64> {
-    let value = request.response.headers_out.get(b"Content-Length")?;
-    (framing == Framing::None).then(|| wire::chars::decimal(value)).flatten()
 }

@@ -3,11 +3,12 @@
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy_http.html>
 
 mod answer;
+mod asks;
+mod body;
 mod canonical;
 mod failed;
 mod forward;
 mod interim;
-mod relay;
 mod request_head;
 mod upgrade;
 mod warnings;
@@ -18,6 +19,8 @@ use std::pin::Pin;
 use server::hooks::{Hooks, Verdict};
 use server::module::Module;
 use server::request::Request;
+
+pub(in crate::proxy) use answer::status_line;
 
 use super::mod_proxy::scheme::{Exchange, GROUP, Scheme, SchemeProvider};
 

@@ -1,9 +1,9 @@
 //! The head of a request to the backend. Source: `ap_proxy_create_hdrbrgd`.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use server::request::Proxied;
-use wire::Table;
 use wire::backend_request::{
     BackendRequest, Forwarded, RequestConnection, RequestFault, RequestFraming,
 };
@@ -47,14 +47,21 @@ pub(super) fn write(
     let preserves = dir.preserves_host.or(false);
     let preserved = preserves.then(|| client_host.unwrap_or(request.host.name()));
     let via = via::of_request(request, exchange.bound);
-    let mut peer = [0; 46];
+    let mut peer = Vec::new();
+    let mut room = [0; wire::address::LONGEST];
     let is_reverse = request.resource.proxied == Proxied::Reverse;
     let forwarded = (is_reverse && dir.adds_headers.or(true)).then(|| Forwarded {
-        client: text_of(request.useragent_addr.ip(), &mut peer),
+        client: match request.useragent_addr.ip() {
+            IpAddr::V4(address) => wire::address::ipv4(&mut room, address),
+            IpAddr::V6(address) => {
+                peer.extend_from_slice(address.to_string().as_bytes());
+                &peer
+            }
+        },
         host: client_host,
         server: request.host.name(),
     });
-    let head = BackendRequest {
+    let mut head = BackendRequest {
         method: &request.head.method_name,
         target: if target.is_empty() { b"/" } else { target },
         is_http10: shape.is_http10,
@@ -75,23 +82,21 @@ pub(super) fn write(
         drops_authorization: request.user.is_some() && !request.env.contains(b"Proxy-Chain-Auth"),
         drops_conditions: request.main.is_some(),
     };
-    match exchange.bound.server.via.or(Via::Off) == Via::Block && fields.contains(b"Via") {
-        true => head.write(out, &without_via(fields)),
-        false => head.write(out, fields),
+    let via = exchange.bound.server.via.or(Via::Off);
+    let blocks_via = via == Via::Block && fields.contains(b"Via");
+    let credentials = exchange.remote.and_then(|remote| remote.credentials.as_deref());
+    if !blocks_via && credentials.is_none() {
+        return head.write(out, fields);
     }
-}
-
-fn text_of(address: std::net::IpAddr, room: &mut [u8; 46]) -> &[u8] {
-    use std::io::Write;
-    let mut rest = &mut room[..];
-    // The longest address has 45 bytes.
-    let _ = write!(rest, "{address}");
-    let left = rest.len();
-    room.get(..46 - left).unwrap_or_default()
-}
-
-fn without_via(fields: &Table) -> Table {
     let mut fields = fields.clone();
-    fields.unset(b"Via");
-    fields
+    if blocks_via {
+        fields.unset(b"Via");
+    }
+    if let Some(credentials) = credentials {
+        if std::mem::take(&mut head.drops_authorization) {
+            fields.unset(b"Proxy-Authorization");
+        }
+        fields.merge(b"Proxy-Authorization", credentials);
+    }
+    head.write(out, &fields)
 }

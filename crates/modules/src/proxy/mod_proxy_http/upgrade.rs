@@ -5,7 +5,7 @@ use server::request::Request;
 use server::tunnel::Tunnel;
 use wire::response::connection_tokens;
 
-use crate::proxy::mod_proxy::backend::Backend;
+use crate::proxy::mod_proxy::backend::{Backend, tunnel_timeout};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
@@ -30,10 +30,11 @@ pub(super) fn switch(
     busy: Busy,
 ) {
     let head = head(exchange.request, protocol);
-    let idle = exchange.timeout();
+    let idle = tunnel_timeout(exchange);
     let (far, slot) = backend.into_parts();
     let guard = Box::new((slot, busy));
-    exchange.request.response.tunnel = Some(Box::new(Tunnel { head, far, received, idle, guard }));
+    exchange.request.response.tunnel =
+        Some(Box::new(Tunnel { head, far, received, idle, timed_out: None, guard }));
 }
 
 /// The head as the client gets it: an interim response has no fields of our own.

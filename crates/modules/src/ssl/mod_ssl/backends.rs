@@ -1,10 +1,13 @@
 //! TLS to backends: the rustls configuration of each host and `<Proxy>` section with
 //! `SSLProxyEngine on`. `ssl_init_proxy_ctx`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rt::Work;
 use rustls::ClientConfig;
+use server::host::{Host, Server};
+use server::merge::Merge;
+use server::module::Module;
 use server::request::Request;
 use tls::Finding;
 use tls::client_config::{self, BackendTls};
@@ -17,11 +20,29 @@ use super::config::Backends;
 
 /// What connections to backends use, under some settings.
 pub struct Backend {
-    settings: Backends,
+    /// The settings.
+    pub settings: Backends,
     /// For rustls.
     pub config: Arc<ClientConfig>,
     /// Remarks for the error log.
     pub remarks: Vec<Finding>,
+}
+
+/// What the settings of a configuration mean, once a request has asked for it. Copies of the
+/// configuration, which may be edited, ask again.
+#[derive(Default)]
+pub struct Found(OnceLock<Arc<ClientConfig>>);
+
+impl Clone for Found {
+    fn clone(&self) -> Found {
+        Found::default()
+    }
+}
+
+impl Merge for Found {
+    fn merge(_: &Found, _: &Found) -> Found {
+        Found::default()
+    }
 }
 
 /// What a request's connection to a backend uses; `None` without `SSLProxyEngine on`.
@@ -30,20 +51,41 @@ pub struct Backend {
 /// Files that cannot be read: the settings of sections that overlap are put together by the first
 /// request.
 pub async fn of_request(request: &Request) -> Result<Option<Arc<ClientConfig>>, String> {
-    let Some(settings) = request.dir_of::<Ssl>().map(|dir| &dir.backends) else { return Ok(None) };
-    if !settings.is_on() {
+    let Some(dir) = request.dir_of::<Ssl>() else { return Ok(None) };
+    if !dir.backends.is_on() {
         return Ok(None);
     }
+    if let Some(config) = dir.for_backends.0.get() {
+        return Ok(Some(config.clone()));
+    }
+    let config = find_or_build(request, &dir.backends).await?;
+    Ok(Some(dir.for_backends.0.get_or_init(|| config).clone()))
+}
+
+/// What the host has for these settings, or else what their files say.
+async fn find_or_build(
+    request: &Request,
+    settings: &Backends,
+) -> Result<Arc<ClientConfig>, String> {
     let made = request.server_of::<Ssl>().map(|own| own.backends.0.as_slice()).unwrap_or_default();
     if let Some(backend) = made.iter().find(|one| one.settings == *settings) {
-        return Ok(Some(backend.config.clone()));
+        return Ok(backend.config.clone());
     }
     let settings = settings.clone();
     let pool = request.engine.handle.blocking();
     let built = pool.run(Work::File, move || build(settings)).await;
     let built = built.map_err(|error| error.to_string())?;
     let first = |findings: Vec<Finding>| findings.into_iter().next().map(|one| one.message);
-    built.map(|backend| Some(backend.config)).map_err(|all| first(all).unwrap_or_default())
+    built.map(|backend| backend.config).map_err(|all| first(all).unwrap_or_default())
+}
+
+/// The configuration of a host, apart from any request; `None` without `SSLProxyEngine on`.
+pub fn of_host(server: &Server, host: &Host) -> Option<Arc<ClientConfig>> {
+    let slot = server.registry.slot_of::<Ssl>()?;
+    let settings = &host.dir.get::<<Ssl as Module>::Dir>(slot)?.backends;
+    let made = &host.server.get::<<Ssl as Module>::Server>(slot)?.backends.0;
+    let backend = made.iter().find(|one| settings.is_on() && one.settings == *settings);
+    backend.map(|backend| backend.config.clone())
 }
 
 impl Backends {

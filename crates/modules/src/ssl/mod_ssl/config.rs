@@ -15,7 +15,7 @@ use tls::sessions::SessionCache;
 use tls::trust::Locations;
 use tls::verify::Mode;
 
-use super::backends::Backend;
+use super::backends::{Backend, Found};
 use super::make::Built;
 use super::options::Options;
 use super::policy::{Rules, SniPolicy};
@@ -173,6 +173,8 @@ server::config! {
         pub cipher_suites: Setting<Vec<u16>>,
         /// `SSLProxy…`
         pub backends: Backends,
+        /// What these settings mean.
+        pub for_backends: Found,
     }
 }
 

@@ -12,7 +12,6 @@ use rustls::server::{ProducesTickets, StoresServerSessions};
 use server::build::Build;
 use server::canonical::Identity;
 use server::host::HostDraft;
-use server::merge::Merge;
 use tls::certs::Pair;
 use tls::ocsp::check;
 use tls::passphrase::{DialogSource, KeptKeys, Passphrases};
@@ -25,12 +24,11 @@ use tls::tickets::Ticketer;
 use tls::verify::{self, ClientVerifier, Mode};
 use tls::{Finding, Severity};
 
-use super::config::{self, Backends, Engine, Server};
+use super::config::{Engine, Server};
 use super::policy::Rules;
 use super::share::Late;
-use super::{FOLLOWS, Ssl, backends, local};
+use super::{FOLLOWS, Ssl, local, make_backends};
 use crate::mpm::{self, Listen};
-use crate::proxy::mod_proxy::Proxy;
 
 /// Decrypted keys, kept across readings of the configuration: a restart does not ask for pass
 /// phrases again. Only the supervisor reads configurations, in its single thread.
@@ -121,46 +119,15 @@ pub fn post_config(build: &mut Build) {
             Err(findings) => report(build, index, &server, &findings),
         }
     }
-    backends_of_hosts(build, slot);
+    make_backends::of_hosts(build, slot);
     *kept = Some(passphrases.into_kept());
 }
 
-/// Builds what each host uses for backends, by its settings and those of its `<Proxy>` sections.
-fn backends_of_hosts(build: &mut Build, slot: usize) {
-    for index in 0..=build.hosts.len() {
-        let host = draft(build, index);
-        let Some(outside) = host.dir.get::<config::Dir>(slot) else { continue };
-        let mut all = vec![outside.backends.clone()];
-        let proxied = build.server_config::<Proxy>(&host.server);
-        for section in proxied.into_iter().flat_map(|proxied| &proxied.sections.0) {
-            let inside = section.dir.get::<config::Dir>(slot);
-            let merged = inside.map(|dir| Merge::merge(&outside.backends, &dir.backends));
-            all.extend(merged.filter(|merged| !all.contains(merged)));
-        }
-        let mut made = Vec::new();
-        let mut faults = Vec::new();
-        for settings in all.into_iter().filter(Backends::is_on) {
-            match backends::build(settings) {
-                Ok(backend) => made.push(Arc::new(backend)),
-                Err(findings) => faults.extend(findings),
-            }
-        }
-        if !faults.is_empty() {
-            let server = build.server_config::<Ssl>(&draft(build, index).server).cloned();
-            report(build, index, &server.unwrap_or_default(), &faults);
-        } else if !made.is_empty()
-            && let Some(server) = edit(build, index, slot)
-        {
-            server.backends.0 = made;
-        }
-    }
-}
-
-fn draft(build: &Build, index: usize) -> &HostDraft {
+pub(super) fn draft(build: &Build, index: usize) -> &HostDraft {
     index.checked_sub(1).and_then(|index| build.hosts.get(index)).unwrap_or(&build.main)
 }
 
-fn edit(build: &mut Build, index: usize, slot: usize) -> Option<&mut Server> {
+pub(super) fn edit(build: &mut Build, index: usize, slot: usize) -> Option<&mut Server> {
     let draft = match index.checked_sub(1) {
         Some(index) => build.hosts.get_mut(index)?,
         None => &mut build.main,
@@ -219,7 +186,7 @@ fn is_at(listen: &Listen, host: &VirtualHostAddress) -> bool {
 }
 
 /// Adds findings to the diagnostics, at the directives' locations.
-fn report(build: &mut Build, index: usize, server: &Server, findings: &[Finding]) {
+pub(super) fn report(build: &mut Build, index: usize, server: &Server, findings: &[Finding]) {
     let fallback = draft(build, index).span;
     for finding in findings.iter().filter(|finding| finding.severity == Severity::Error) {
         let place = server.places.get(finding.directive).copied().unwrap_or(fallback);

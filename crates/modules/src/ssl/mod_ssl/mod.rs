@@ -10,6 +10,7 @@ mod fetch;
 mod handshake;
 mod local;
 mod make;
+mod make_backends;
 mod options;
 mod policy;
 mod rows;

@@ -42,6 +42,7 @@ pub struct HookTable {
     pub(super) maintain: Vec<MaintainHook>,
     pub(super) logs_opened: Vec<ServerHook>,
     pub(super) child_started: Vec<ServerHook>,
+    pub(super) child_ended: Vec<fn(u32)>,
     pub(super) every_second: Vec<fn(&Engine)>,
     pub(super) answered: Vec<fn(&Request)>,
     pub(crate) log_id: Option<fn(&Request) -> Vec<u8>>,
@@ -196,6 +197,11 @@ impl HookTable {
     /// The functions that every child calls before it serves.
     pub fn child_started(&self) -> &[ServerHook] {
         &self.child_started
+    }
+
+    /// The functions that the supervisor calls with the process id of a child that has ended.
+    pub fn child_ended(&self) -> &[fn(u32)] {
+        &self.child_ended
     }
 
     /// The methods with `Satisfy Any` in a directory (from mod_access_compat).

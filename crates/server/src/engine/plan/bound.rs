@@ -47,9 +47,7 @@ impl BoundHooks {
         server: &Slots,
         dir: &Slots,
     ) -> &[Rc<PlannedHook>] {
-        let (Some(of_server), Some(of_dir)) = (server.any(slot), dir.any(slot)) else {
-            return &[];
-        };
+        let (of_server, of_dir) = (server.any(slot), dir.any(slot));
         let hasher = &self.hasher;
         let address = |value: &Arc<AnyConfig>| Arc::as_ptr(value).cast::<()>();
         let hash = |slot: usize, server: &Arc<AnyConfig>, dir: &Arc<AnyConfig>| {

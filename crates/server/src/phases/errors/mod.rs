@@ -10,6 +10,7 @@ pub use page::{
 
 use std::borrow::Cow;
 
+use conf::expr::Expr;
 use wire::Method;
 
 use crate::api::hooks::Phase;
@@ -19,9 +20,9 @@ use crate::phases::discard::discard_body;
 use crate::phases::expr;
 use crate::phases::process;
 use crate::phases::redirect;
-use crate::request::Request;
 use crate::request::body::Body;
 use crate::request::request_body::BodyIn;
+use crate::request::{Proxied, Request};
 
 /// Makes `request` a response with `status`: its error document, or the built-in page.
 #[inline]
@@ -42,36 +43,29 @@ pub async fn die(request: &mut Request, status: u16) {
     }
     let (status, document) = settled(request, status).await;
     match document {
-        Document::None => finish(request, None, None).await,
-        Document::Text(text) => finish(request, None, Some(text)).await,
+        Document::Page => finish(request, None).await,
         Document::Url(url) => {
-            if wire::status::drops_connection(status) {
-                request.keep(EndsConnection);
-            }
             request.response.status = 302;
             request.response.headers_out.set(b"Location", &url);
-            finish(request, None, None).await;
+            finish(request, None).await;
         }
-        Document::Local(path) => {
-            redirect(request, &path).await;
-            // The document may have a status of its own, such as that of a rule of mod_rewrite.
-            if wire::status::drops_connection(status) {
-                request.keep(EndsConnection);
-            }
-        }
+        Document::Local(path) => redirect(request, &path).await,
         Document::Invalid(text) => {
             let why = "Invalid error redirection directive";
             request.log_core(Level::Error, 1580, why, Some(&text));
-            finish(request, Some(500), None).await;
+            finish(request, Some(500)).await;
         }
+    }
+    // The document may have a status of its own, such as that of a rule of mod_rewrite.
+    if wire::status::drops_connection(status) {
+        request.keep(EndsConnection);
     }
 }
 
 /// The status of the response with its document: a body that is too long turns the error into a
 /// 413. A document of this server reads the body itself.
 async fn settled(request: &mut Request, status: u16) -> (u16, Document) {
-    request.response.status = status;
-    keep_own_line(request, status);
+    set_status(request, status);
     let found = document(request, status);
     if matches!(found, Document::Local(_)) {
         return (status, found);
@@ -80,14 +74,17 @@ async fn settled(request: &mut Request, status: u16) -> (u16, Document) {
     if after == status {
         return (status, found);
     }
-    request.response.status = after;
-    keep_own_line(request, after);
+    set_status(request, after);
     (after, document(request, after))
 }
 
-/// Keeps the status line of a module that has ended the request with this status (a proxy's `502
-/// Proxy Error`), and drops any other.
-fn keep_own_line(request: &mut Request, status: u16) {
+/// Sets the status of the response. Modules that authenticate users need not know about forward
+/// proxies, whose 401 is a 407. The status line of a module that has ended the request with this
+/// status (a proxy's `502 Proxy Error`) is kept, any other is dropped.
+fn set_status(request: &mut Request, status: u16) {
+    let is_forward = request.resource.proxied == Proxied::Forward;
+    let status = if status == 401 && is_forward { 407 } else { status };
+    request.response.status = status;
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(status).as_bytes();
     let line = request.response.status_line.take();
@@ -125,7 +122,9 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
         return status;
     }
     // An early phase may have failed before the limit was set.
-    if let Some(limit) = request.plan.core.limit_request_body() {
+    if request.resource.proxied == Proxied::No
+        && let Some(limit) = request.plan.core.limit_request_body()
+    {
         request.body_in.lower_limit(limit);
     }
     // A client that waits for `100 Continue` sends nothing after an error.
@@ -140,8 +139,8 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
 
 /// The `ErrorDocument` of a status, evaluated for a request.
 enum Document {
-    None,
-    Text(Vec<u8>),
+    /// A page that this server makes, or a text.
+    Page,
     Local(Vec<u8>),
     Url(Vec<u8>),
     Invalid(Vec<u8>),
@@ -149,34 +148,42 @@ enum Document {
 
 fn document(request: &mut Request, status: u16) -> Document {
     let core = request.plan.core.clone();
-    let (expr, is_text) = match core.error_documents.get(&status) {
-        None | Some(ErrorDocument::Default) => return Document::None,
-        Some(ErrorDocument::Text(expr)) => {
-            // It may name the type of its page, which HTTP/0.9 does not have.
-            if !request.head.simple {
-                page::set_media_type(request);
-            }
-            (expr, true)
-        }
-        Some(ErrorDocument::Location(expr)) => (expr, false),
+    let Some(ErrorDocument::Location(expr)) = core.error_documents.get(&status) else {
+        return Document::Page;
     };
-    let value = match expr::string(expr, request) {
-        Ok(value) => value,
-        Err(why) => {
-            let why = format!("core: ErrorDocument: can't evaluate require expression: {why}");
-            request.log_core(Level::Error, 2841, &why, None);
-            return Document::None;
-        }
-    };
-    if is_text {
-        Document::Text(value)
-    } else if value.first() == Some(&b'/') {
+    let Some(value) = evaluate(request, expr) else { return Document::Page };
+    if value.first() == Some(&b'/') {
         Document::Local(value)
     } else if value.windows(3).any(|found| found == b"://") {
         Document::Url(value)
     } else {
         Document::Invalid(value)
     }
+}
+
+/// The text that replaces the built-in page of the response's status. That status need not be the
+/// one for which a document was sought: a forward proxy's 401 has become a 407.
+fn text(request: &mut Request) -> Option<Vec<u8>> {
+    let core = request.plan.core.clone();
+    match core.error_documents.get(&request.response.status) {
+        Some(ErrorDocument::Text(expr)) => {
+            // It may name the type of its page, which HTTP/0.9 does not have.
+            if !request.head.simple {
+                page::set_media_type(request);
+            }
+            evaluate(request, expr)
+        }
+        _ => None,
+    }
+}
+
+fn evaluate(request: &mut Request, expr: &Expr) -> Option<Vec<u8>> {
+    let value = expr::string(expr, request);
+    let log = |why| {
+        let why = format!("core: ErrorDocument: can't evaluate require expression: {why}");
+        request.log_core(Level::Error, 2841, &why, None);
+    };
+    value.map_err(log).ok()
 }
 
 /// Responds with another path of this server, as a GET for any method.
@@ -235,22 +242,23 @@ async fn recursive(request: &mut Request, first: u16, second: u16) {
             Some(Box::new(failed))
         });
     }
-    request.response.status = first;
+    set_status(request, first);
     request.response.status_line = None;
-    if wire::status::drops_connection(second) {
+    if [first, second].into_iter().any(wire::status::drops_connection) {
         request.keep(EndsConnection);
     }
-    finish(request, Some(second), None).await;
+    finish(request, Some(second)).await;
 }
 
 /// Sets headers and body of an error response (`ap_send_error_response`).
-async fn finish(request: &mut Request, second: Option<u16>, text: Option<Vec<u8>>) {
+async fn finish(request: &mut Request, second: Option<u16>) {
     request.response.filters.clear();
     request.response.body = Body::Empty;
     process::run_all(request, Phase::InsertErrorFilter).await;
     if wire::status::is_header_only(request.response.status) {
         return;
     }
+    let text = text(request);
     make_page(request, request.response.status, second);
     if let (Some(text), false) = (text, request.head.header_only) {
         request.response.body = Body::from(text);

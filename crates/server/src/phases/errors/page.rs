@@ -48,8 +48,8 @@ pub(super) fn set_media_type(request: &mut Request) {
 /// its response: Apache finds this after its handlers, and the page has no `Content-Length`.
 pub struct FailedInFilter;
 
-/// Marks a request after which the connection ends, regardless of its status: its error document
-/// failed with a status that closes it, or an expectation of the client was not met.
+/// Marks a request after which the connection ends, regardless of the response's status and
+/// framing: an error has a status that closes it, or an expectation of the client was not met.
 pub struct EndsConnection;
 
 /// Whether the connection ends after the response for a reason known before its fields are.

@@ -41,7 +41,7 @@ impl Format {
 
 /// The type of a family of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Only increases; its samples end in `_total`.
     Counter,
     /// Goes up and down.
@@ -51,10 +51,10 @@ pub(super) enum Kind {
 }
 
 /// Labels of a sample, in order.
-pub(super) type Labels<'l> = [(&'l str, &'l str)];
+pub type Labels<'l> = [(&'l str, &'l str)];
 
 /// A page of metrics that is being written.
-pub(super) struct Exposition {
+pub struct Exposition {
     out: String,
     format: Format,
     family: &'static str,
@@ -68,7 +68,7 @@ impl Exposition {
     }
 
     /// Begins a family. `name` is without `_total`; `help` is one line without a backslash.
-    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
+    pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
         (self.family, self.kind) = (name, kind);
         let suffix = match (self.format, kind) {
             (Format::Prometheus, Kind::Counter) => "_total",
@@ -85,19 +85,13 @@ impl Exposition {
     }
 
     /// Writes a sample of the family.
-    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
+    pub fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
         let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
         self.write(suffix, labels, value);
     }
 
     /// Writes a family with one sample and no labels.
-    pub(super) fn single(
-        &mut self,
-        name: &'static str,
-        kind: Kind,
-        help: &str,
-        value: impl Display,
-    ) {
+    pub fn single(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(&[], value);
     }

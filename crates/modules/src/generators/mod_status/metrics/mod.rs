@@ -16,8 +16,9 @@ use server::request::Request;
 use server::version::VERSION;
 use wire::{Method, MethodSet};
 
-use super::Status;
-use exposition::{Exposition, Format, Kind, seconds};
+use super::{Status, part};
+pub use exposition::{Exposition, Kind, Labels};
+use exposition::{Format, seconds};
 
 /// Responds to a scrape.
 pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step<'r> {
@@ -32,19 +33,20 @@ pub(super) fn handle<'r>(_: Bound<'r, Status>, request: &'r mut Request) -> Step
     request.engine.publish();
     let board = request.engine.scoreboard;
     let now_us = request.engine.handle.clock().precise_wall_us();
-    request.response.body = Body::from(page(&board.snapshot(), &board.hosts(), now_us, format));
+    let mut page = Exposition::new(format);
+    write(&board.snapshot(), &board.hosts(), now_us, &mut page);
+    part::of(request).for_each(|part| part.metrics(request, &mut page));
+    request.response.body = Body::from(page.finish());
     Step::OK
 }
 
-fn page(board: &Snapshot, hosts: &[HostCounts], now_us: u64, format: Format) -> Vec<u8> {
-    let mut page = Exposition::new(format);
-    write_server(board, &mut page);
-    write_traffic(board, &mut page);
-    write_processes(board, &mut page);
-    write_rare(board, &mut page);
-    write_loops(board, now_us, &mut page);
-    write_hosts(hosts, &mut page);
-    page.finish()
+fn write(board: &Snapshot, hosts: &[HostCounts], now_us: u64, page: &mut Exposition) {
+    write_server(board, page);
+    write_traffic(board, page);
+    write_processes(board, page);
+    write_rare(board, page);
+    write_loops(board, now_us, page);
+    write_hosts(hosts, page);
 }
 
 fn write_server(board: &Snapshot, page: &mut Exposition) {

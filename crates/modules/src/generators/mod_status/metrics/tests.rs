@@ -95,7 +95,9 @@ fn check(page: &str, format: Format) -> BTreeMap<String, f64> {
 }
 
 fn write(board: &Snapshot, hosts: &[HostCounts], format: Format) -> BTreeMap<String, f64> {
-    let page = String::from_utf8(page(board, hosts, 5_000_000, format)).unwrap();
+    let mut page = Exposition::new(format);
+    super::write(board, hosts, 5_000_000, &mut page);
+    let page = String::from_utf8(page.finish()).unwrap();
     check(&page, format)
 }
 

@@ -19,6 +19,7 @@ fn worker(number: usize, words: &[(&str, &str)]) -> Worker {
         scheme: None,
         is_pattern: false,
         is_generic: false,
+        is_member: false,
         number,
         state: Arc::default(),
     }

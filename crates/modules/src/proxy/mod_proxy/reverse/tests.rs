@@ -35,7 +35,7 @@ fn cookies_get_the_domain_and_path_of_this_server() {
 #[test]
 fn errors_are_overridden_by_their_status() {
     let some = ErrorOverride { is_on: true, statuses: vec![404, 502] };
-    assert!(some.applies(404) && !some.applies(500) && !some.applies(200));
+    assert!(some.has(404) && !some.has(500) && !some.has(200));
     let all = ErrorOverride { is_on: true, statuses: vec![] };
-    assert!(all.applies(500) && !all.applies(302) && !ErrorOverride::default().applies(500));
+    assert!(all.has(500) && !all.has(302) && !ErrorOverride::default().has(500));
 }

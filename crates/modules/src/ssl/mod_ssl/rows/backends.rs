@@ -3,14 +3,15 @@
 
 use conf::Arg;
 use server::context::{Override, Places};
-use server::directive::{Fault, Row, Set, State, Takes};
+use server::directive::{Row, Set, State, Takes};
 use server::merge::Setting;
-use tls::ciphers::{self, Target};
+use tls::ciphers::Target;
 use tls::revocation::Check;
 use tls::verify::Mode;
-use tls::{Finding, protocols};
 
-use super::{Here, depth, fault, file, folder, host, note, tell, text, words};
+use super::{
+    Here, cipher_spec, depth, fault, file, folder, host, note, protocols, tell_suites, text, words,
+};
 use crate::ssl::mod_ssl::Ssl;
 use crate::ssl::mod_ssl::config::Backends;
 
@@ -174,39 +175,14 @@ fn put<T>(cx: &mut Here<'_, '_>, field: fn(&mut Backends) -> &mut Setting<T>, va
     Ok(())
 }
 
-/// The parsers know the directives for clients.
-fn renamed(cx: &Here<'_, '_>, finding: Finding) -> Finding {
-    Finding { directive: cx.target.directive, ..finding }
-}
-
 fn protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let (chosen, findings) = protocols::parse(words(args)?).map_err(|finding| {
-        match finding.message.starts_with("SSLv3") {
-            true => Fault::new(finding.message),
-            false => fault(renamed(cx, finding)),
-        }
-    })?;
-    let findings = findings.into_iter().map(|finding| renamed(cx, finding)).collect();
-    tell(cx, findings)?;
+    let chosen = protocols(cx, args)?;
     put(cx, |backends| &mut backends.protocols, chosen)
 }
 
 fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let (target, spec) = match args {
-        [spec] => (Target::Tls12, spec),
-        [target, spec] => {
-            (Target::parse(text(target)?).map_err(|finding| Fault::new(finding.message))?, spec)
-        }
-        _ => return Ok(()),
-    };
-    let spec = text(spec)?.to_owned();
-    let choice = match target {
-        Target::Tls12 => Ok(ciphers::tls12(&spec)),
-        Target::Tls13 => ciphers::tls13(&spec),
-    };
-    let choice = choice.map_err(|finding| fault(renamed(cx, finding)))?;
-    let findings = choice.findings.into_iter().map(|finding| renamed(cx, finding)).collect();
-    tell(cx, findings)?;
+    let (target, spec) = cipher_spec(args)?;
+    tell_suites(cx, target, &spec)?;
     match target {
         Target::Tls12 => put(cx, |backends| &mut backends.cipher_suite, spec),
         Target::Tls13 => put(cx, |backends| &mut backends.cipher_suite_tls13, spec),
@@ -214,11 +190,11 @@ fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
 }
 
 fn verify(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let mode = Mode::parse(text(arg)?).map_err(|finding| fault(renamed(cx, finding)).at(arg))?;
+    let mode = Mode::parse(text(arg)?).map_err(|finding| fault(cx, finding).at(arg))?;
     put(cx, |backends| &mut backends.verify, mode)
 }
 
 fn revocation(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let found = Check::parse(words(args)?).map_err(|finding| fault(renamed(cx, finding)))?;
+    let found = Check::parse(words(args)?).map_err(|finding| fault(cx, finding))?;
     put(cx, |backends| &mut backends.revocation_check, found)
 }

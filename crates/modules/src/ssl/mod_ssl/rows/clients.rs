@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
 ];
 
 fn verify(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
-    let mode = Mode::parse(text(arg)?).map_err(|finding| fault(finding).at(arg))?;
+    let mode = Mode::parse(text(arg)?).map_err(|finding| fault(cx, finding).at(arg))?;
     if cx.outside_sections() {
         return put(cx, |server| &mut server.verify, mode);
     }
@@ -142,6 +142,6 @@ fn of_the_host(cx: &Here<'_, '_>) -> Set {
 }
 
 fn revocation(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let found = Check::parse(words(args)?).map_err(fault)?;
+    let found = Check::parse(words(args)?).map_err(|finding| fault(cx, finding))?;
     put(cx, |server| &mut server.revocation_check, found)
 }

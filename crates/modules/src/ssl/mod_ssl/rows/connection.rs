@@ -3,9 +3,11 @@
 use conf::Arg;
 use server::directive::{Fault, Row, Set, State, Takes};
 use tls::ciphers::{self, Target};
-use tls::{groups, protocols};
+use tls::groups;
 
-use super::{Here, anywhere, fault, global, host, put, tell, text, words};
+use super::{
+    Here, anywhere, cipher_spec, fault, global, host, protocols, put, tell, tell_suites, text,
+};
 use crate::ssl::mod_ssl::Ssl;
 use crate::ssl::mod_ssl::config::Engine;
 use crate::ssl::mod_ssl::policy::SniPolicy;
@@ -90,37 +92,19 @@ fn engine(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 }
 
 fn protocol(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let (chosen, findings) = protocols::parse(words(args)?).map_err(|finding| {
-        match finding.message.starts_with("SSLv3") {
-            true => Fault::new(finding.message),
-            false => fault(finding),
-        }
-    })?;
-    tell(cx, findings)?;
+    let chosen = protocols(cx, args)?;
     put(cx, |server| &mut server.protocols, chosen)
 }
 
 fn cipher_suite(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let (target, spec) = match args {
-        [spec] => (Target::Tls12, spec),
-        [target, spec] => {
-            (Target::parse(text(target)?).map_err(|finding| Fault::new(finding.message))?, spec)
-        }
-        _ => return Ok(()),
-    };
-    let spec = text(spec)?.to_owned();
+    let (target, spec) = cipher_spec(args)?;
     if !cx.outside_sections() {
         return section_suites(cx, target, &spec);
     }
+    tell_suites(cx, target, &spec)?;
     match target {
-        Target::Tls12 => {
-            tell(cx, ciphers::tls12(&spec).findings)?;
-            put(cx, |server| &mut server.cipher_suite, spec)
-        }
-        Target::Tls13 => {
-            tell(cx, ciphers::tls13(&spec).map_err(fault)?.findings)?;
-            put(cx, |server| &mut server.cipher_suite_tls13, spec)
-        }
+        Target::Tls12 => put(cx, |server| &mut server.cipher_suite, spec),
+        Target::Tls13 => put(cx, |server| &mut server.cipher_suite_tls13, spec),
     }
 }
 
@@ -133,7 +117,7 @@ fn section_suites(cx: &mut Here<'_, '_>, target: Target, spec: &str) -> Set {
     let choice = ciphers::tls12(spec);
     tell(cx, choice.findings)?;
     if choice.suites.is_empty() {
-        return Err(fault(ciphers::nothing_left(spec)));
+        return Err(fault(cx, ciphers::nothing_left(spec)));
     }
     let numbers = choice.suites.iter().map(|suite| u16::from(suite.suite())).collect();
     cx.dir().cipher_suites.set(numbers);
@@ -145,7 +129,7 @@ fn openssl_command(cx: &mut Here<'_, '_>, command: &Arg, value: &Arg) -> Set {
     let is = |known: &str| name.eq_ignore_ascii_case(known);
     if ["Groups", "Curves", "ECDHParameters"].into_iter().any(is) {
         let (groups, findings) =
-            groups::parse(text(value)?).map_err(|finding| fault(finding).at(value))?;
+            groups::parse(text(value)?).map_err(|finding| fault(cx, finding).at(value))?;
         tell(cx, findings)?;
         return put(cx, |server| &mut server.groups, groups);
     }

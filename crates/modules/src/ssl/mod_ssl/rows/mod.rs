@@ -16,6 +16,8 @@ use conf::Arg;
 use server::context::{Override, Places};
 use server::directive::{Cx, Fault, Row, Set, Takes, count_rows, join_rows};
 use server::merge::Setting;
+use tls::ciphers::{self, Target};
+use tls::protocols::{self, Protocols};
 use tls::{Finding, Severity};
 
 use super::config::Server;
@@ -94,26 +96,60 @@ fn words(args: &[Arg]) -> Result<Vec<&str>, Fault> {
     args.iter().map(text).collect()
 }
 
-/// Converts a finding to a setter's error, after the directive's name.
-fn fault(finding: Finding) -> Fault {
-    Fault::new(format!("{}: {}", finding.directive, finding.message))
+/// Converts a finding to a setter's error, after the current directive's name: a finding of a
+/// parser that several directives use has the name of one of them.
+fn fault(cx: &Here<'_, '_>, finding: Finding) -> Fault {
+    Fault::new(format!("{}: {}", cx.target.directive, finding.message))
 }
 
 /// Reports a setter's findings; an error fails the directive.
 fn tell(cx: &mut Here<'_, '_>, findings: Vec<Finding>) -> Set {
     for finding in findings {
         match finding.severity {
-            Severity::Error => return Err(fault(finding)),
+            Severity::Error => return Err(fault(cx, finding)),
             Severity::Warning => {
                 let span = cx.span();
                 let (file, line) = cx.build().sources.place(span);
-                let (name, what) = (finding.directive, finding.message);
+                let (name, what) = (cx.target.directive, finding.message);
                 cx.warn(format!("{name} on line {line} of {file}: {what}"));
             }
             Severity::Info => {}
         }
     }
     Ok(())
+}
+
+/// Parses versions of TLS, and reports those that are not available.
+fn protocols(cx: &mut Here<'_, '_>, args: &[Arg]) -> Result<Protocols, Fault> {
+    let parsed = protocols::parse(words(args)?);
+    let (chosen, findings) =
+        parsed.map_err(|finding| match finding.message.starts_with("SSLv3") {
+            true => Fault::new(finding.message),
+            false => fault(cx, finding),
+        })?;
+    tell(cx, findings)?;
+    Ok(chosen)
+}
+
+/// The versions that a list of suites is for, and the list.
+fn cipher_spec(args: &[Arg]) -> Result<(Target, String), Fault> {
+    let (target, spec) = match args {
+        [target, spec] => {
+            let target = Target::parse(text(target)?);
+            (target.map_err(|finding| Fault::new(finding.message))?, text(spec)?)
+        }
+        _ => (Target::Tls12, args.first().map_or(Ok(""), text)?),
+    };
+    Ok((target, spec.to_owned()))
+}
+
+/// Reports the suites of a list that are not available.
+fn tell_suites(cx: &mut Here<'_, '_>, target: Target, spec: &str) -> Set {
+    let choice = match target {
+        Target::Tls12 => ciphers::tls12(spec),
+        Target::Tls13 => ciphers::tls13(spec).map_err(|finding| fault(cx, finding))?,
+    };
+    tell(cx, choice.findings)
 }
 
 /// The path of a file that must exist (`ssl_cmd_check_file`).

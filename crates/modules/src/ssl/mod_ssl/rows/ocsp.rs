@@ -181,7 +181,7 @@ pub(super) const ROWS: &[Row<Ssl>] = &[
 ];
 
 fn enable(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
-    let found = Enable::parse(words(args)?).map_err(fault)?;
+    let found = Enable::parse(words(args)?).map_err(|finding| fault(cx, finding))?;
     put(cx, |server| &mut server.ocsp.enable, found)
 }
 

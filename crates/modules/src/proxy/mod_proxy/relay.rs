@@ -7,22 +7,23 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rt::Deadline;
-use server::body::{BodyStream, Chunk};
+use server::body::{Body, BodyStream, Chunk};
 use server::connection_info::ConnectionInfo;
 use server::engine::Engine;
 use server::log::Level;
-use server::module::Module;
 use wire::chunked::Step;
 use wire::response::{Fault, ResponseBody};
 
-use super::ProxyHttp;
-use crate::proxy::mod_proxy::backend::Backend;
-use crate::proxy::mod_proxy::busy::Busy;
+use super::backend::Backend;
+use super::busy::Busy;
+use super::scheme::Exchange;
+use super::shared::State;
 
 /// The most that is read before the client takes it, bytes.
 const AHEAD_BYTES: usize = 64 * 1024;
@@ -30,7 +31,7 @@ const AHEAD_BYTES: usize = 64 * 1024;
 const READ_BYTES: (usize, usize) = (8 * 1024, 64 * 1024);
 
 /// The rest of a response.
-pub(super) struct Relay {
+pub struct Relay {
     source: Option<Source>,
     /// The length of the whole body in bytes, if the head has it.
     length: Option<u64>,
@@ -47,17 +48,43 @@ pub(super) struct Relay {
     gave: bool,
     client: Rc<ConnectionInfo>,
     engine: Rc<Engine>,
+    counts: Option<Arc<State>>,
 }
 
 /// Where the rest comes from.
-pub(super) struct Source {
+pub struct Source {
+    /// The connection.
     pub backend: Backend,
+    /// The file of the module that logs.
+    pub module: &'static str,
     /// Whether the connection can be kept afterwards.
     pub keeps: bool,
     /// Counts the request as in progress.
     pub _busy: Busy,
+    /// Where the bytes are counted.
+    pub counts: Option<Arc<State>>,
     /// The longest wait.
     pub timeout: Duration,
+}
+
+impl Source {
+    /// The rest comes from the exchange's connection; `keeps` is whether that can be kept.
+    pub fn new(
+        exchange: &Exchange<'_>,
+        (backend, busy): (Backend, Busy),
+        module: &'static str,
+        keeps: bool,
+    ) -> Source {
+        let counts = exchange.worker.is_member.then(|| exchange.worker.state.clone());
+        Source { backend, module, keeps, _busy: busy, counts, timeout: exchange.timeout() }
+    }
+
+    /// Gives the connection back after the last byte, behind which nothing has been received.
+    pub fn end(self) {
+        if self.keeps {
+            self.backend.give_back();
+        }
+    }
 }
 
 /// What the received bytes contain.
@@ -69,14 +96,15 @@ enum Decoded {
 
 impl Relay {
     /// A relay of a body of which `input` has been received.
-    pub(super) fn new(
-        source: Source,
+    pub fn new(
+        mut source: Source,
         length: Option<u64>,
         body: ResponseBody,
         input: Vec<u8>,
         (engine, client): (Rc<Engine>, Rc<ConnectionInfo>),
     ) -> Relay {
         Relay {
+            counts: source.counts.take(),
             source: Some(source),
             length,
             input,
@@ -93,7 +121,7 @@ impl Relay {
     }
 
     /// The whole body, if all of it has been received. The connection has been given back then.
-    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
+    pub fn take_whole(&mut self) -> Option<Bytes> {
         match self.decode() {
             Ok(Decoded::Piece(piece)) if self.source.is_none() && self.failure.is_none() => {
                 Some(piece)
@@ -109,6 +137,29 @@ impl Relay {
                 None
             }
         }
+    }
+
+    /// The body of a response that ends with the connection: bytes if the end is there already, so
+    /// that the client learns the length.
+    pub async fn into_body(mut self) -> Body {
+        std::future::poll_fn(|cx| {
+            Pin::new(&mut self).poll_ahead(cx);
+            Poll::Ready(())
+        })
+        .await;
+        if self.source.is_some() || self.failure.is_some() {
+            return Body::Stream(Box::pin(self));
+        }
+        match self.ahead.len() {
+            0 => Body::Empty,
+            1 => self.ahead.pop_front().map_or(Body::Empty, Body::Bytes),
+            _ => Body::Parts(self.ahead.drain(..).map(Body::Bytes).collect()),
+        }
+    }
+
+    /// Whether it has failed before its first byte.
+    pub fn is_broken(&self) -> bool {
+        self.failure.is_some() && self.ahead.is_empty()
     }
 
     fn push_ahead(&mut self, piece: Bytes) {
@@ -166,6 +217,14 @@ impl Relay {
 
     /// Decodes what has been received. At the end the connection is given back.
     fn decode(&mut self) -> Result<Decoded, Fault> {
+        let decoded = self.decode_next();
+        if let (Ok(Decoded::Piece(piece)), Some(state)) = (&decoded, &self.counts) {
+            state.count_read(piece.len() as u64);
+        }
+        decoded
+    }
+
+    fn decode_next(&mut self) -> Result<Decoded, Fault> {
         let mut gathered = Vec::new();
         let mut at = 0;
         loop {
@@ -220,17 +279,18 @@ impl Relay {
     fn end(&mut self) {
         let Some(source) = self.source.take() else { return };
         // Bytes behind the end belong to no request.
-        if source.keeps && self.input.is_empty() {
-            source.backend.give_back();
+        if self.input.is_empty() {
+            source.end();
         }
     }
 
     /// Logs why the response breaks off, and closes the connection to the backend.
     fn fail(&mut self, fault: &Fault) -> io::Error {
-        self.source = None;
-        let (server, module) = (&self.engine.server, ProxyHttp::FILE);
-        let text = format_args!("error reading response");
-        server.log_connection(&self.client, module, Level::Error, 1110, text);
+        if let Some(source) = self.source.take() {
+            let text = format_args!("error reading response");
+            let server = &self.engine.server;
+            server.log_connection(&self.client, source.module, Level::Error, 1110, text);
+        }
         io::Error::new(io::ErrorKind::UnexpectedEof, fault.to_string())
     }
 }
@@ -275,7 +335,7 @@ impl BodyStream for Relay {
 }
 
 /// The body of a response without one, whose head tells the length that it would have (HEAD).
-pub(super) struct Announced(pub u64);
+pub struct Announced(pub u64);
 
 impl BodyStream for Announced {
     fn poll_chunk(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {

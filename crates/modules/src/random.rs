@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A number below `count`; 0 where there is none.
-pub(super) fn below(count: usize) -> usize {
+pub(crate) fn below(count: usize) -> usize {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_usize(count);
     let bits = hasher.finish();

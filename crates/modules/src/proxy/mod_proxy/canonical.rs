@@ -1,0 +1,112 @@
+//! What the canonical forms of URLs have in common in all schemes.
+//!
+//! Source: `ap_proxy_canonenc_ex`, `ap_proxy_canon_netloc` (proxy_util.c).
+
+use server::core::EncodedSlashes;
+use server::request::Request;
+
+use super::parts::Parts;
+use super::translate::{NOT_CANONICAL, STILL_ESCAPED};
+
+/// Whether a byte stays as it is in a path.
+const fn stays(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'/' | b'~' | b'$' | b'-' | b'_' | b'.' | b'+' | b'!' | b'*' | b'\'' | b'(' | b')'
+        )
+        || matches!(byte, b',' | b';' | b':' | b'@' | b'&' | b'=')
+}
+
+/// Whether the configuration lets the path go on as the client sent it: `nocanon`, or a mapping of
+/// paths that are still escaped.
+pub fn is_literal(request: &Request) -> bool {
+    [NOT_CANONICAL, STILL_ESCAPED].into_iter().any(|note| request.notes.contains(note))
+}
+
+/// Whether a text may go on as it is: it has neither spaces nor control characters
+/// (`ap_scan_vchar_obstext`).
+pub fn is_visible(text: &[u8]) -> bool {
+    text.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
+}
+
+/// Appends a decoded path, escaped. Under `AllowEncodedSlashes NoDecode` an escaped slash stays
+/// one, and `None` is returned for a `%` without two hexadecimal digits.
+pub fn write_path(request: &Request, path: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let keeps_slashes = request.host.core.allow_encoded_slashes.0 == EncodedSlashes::NoDecode;
+    escape(path, keeps_slashes, out)
+}
+
+fn escape(path: &[u8], keeps_slashes: bool, out: &mut Vec<u8>) -> Option<()> {
+    if path.iter().all(|byte| stays(*byte)) {
+        out.extend_from_slice(path);
+        return Some(());
+    }
+    let mut rest = path;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if keeps_slashes && *byte == b'%' {
+            let digits = after.get(..2).filter(|two| two.iter().all(u8::is_ascii_hexdigit))?;
+            if digits.eq_ignore_ascii_case(b"2f") {
+                out.push(b'%');
+                out.extend_from_slice(digits);
+                rest = after.get(2..)?;
+                continue;
+            }
+        }
+        if stays(*byte) {
+            out.push(*byte);
+        } else {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    Some(())
+}
+
+/// Writes the beginning of a URL, up to the slash of its path: the scheme, the host, and the port
+/// unless it is the scheme's.
+pub fn write_origin<'u>(out: &mut Vec<u8>, url: impl Into<Parts<'u>>, default_port: u16) {
+    let url = url.into();
+    let is_v6 = url.host.contains(&b':');
+    let start = out.len();
+    out.extend_from_slice(url.scheme);
+    out.extend_from_slice(if is_v6 { b"://[" } else { b"://" });
+    out.extend_from_slice(url.host);
+    out.get_mut(start..).unwrap_or_default().make_ascii_lowercase();
+    if is_v6 {
+        out.push(b']');
+    }
+    if let Some(port) = url.port.filter(|port| *port != u32::from(default_port)) {
+        out.push(b':');
+        out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
+    }
+    out.push(b'/');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_escaped_again() {
+        let of = |path: &str, keeps| {
+            let mut out = Vec::new();
+            escape(path.as_bytes(), keeps, &mut out).map(|()| String::from_utf8(out).unwrap())
+        };
+        assert_eq!(of("a b/c%?\u{e9}~", false).unwrap(), "a%20b/c%25%3F%C3%A9~");
+        assert_eq!(of("a%2fb%41", true).unwrap(), "a%2fb%2541");
+        assert_eq!(of("a%2", true), None);
+        assert_eq!(of("x;y=1,'(2)'", false).unwrap(), "x;y=1,'(2)'");
+    }
+
+    #[test]
+    fn origins_name_other_ports() {
+        let of = |url: &[u8], port| {
+            let mut out = Vec::new();
+            write_origin(&mut out, Parts::parse(url).unwrap(), port);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(of(b"HTTP://Host:80/a", 80), "http://host/");
+        assert_eq!(of(b"fcgi://[::1]:81/a", 8000), "fcgi://[::1]:81/");
+    }
+}

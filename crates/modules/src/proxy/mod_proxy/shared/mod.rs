@@ -1,0 +1,15 @@
+//! What all processes of the server share of workers and balancers: a region of words that is made
+//! before the fork.
+
+mod balancer_state;
+mod child;
+mod lock;
+mod region;
+mod state;
+mod words;
+
+pub use balancer_state::{BalancerState, Changed};
+pub use child::{ended, started};
+pub use lock::Locked;
+pub use region::{share, take_lease};
+pub use state::{NAME_BYTES, State};

@@ -1,0 +1,45 @@
+//! The canonical form of URLs. Source: `proxy_ajp_canon`, `ap_proxy_canonenc_ex`.
+
+use bstr::BStr;
+use server::log::Level;
+use server::request::Request;
+
+use super::{Ajp, ProxyAjp};
+use crate::proxy::mod_proxy::canonical::{is_literal, is_visible, write_origin, write_path};
+use crate::proxy::mod_proxy::parts::Parts;
+use crate::proxy::mod_proxy::scheme::Scheme;
+use crate::proxy::mod_proxy::translate::NOT_CANONICAL;
+
+pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u16> {
+    let parts = Parts::parse(url).map_err(|why| {
+        let text = format_args!("error parsing URL {}: {why}", BStr::new(url));
+        request.log::<ProxyAjp>(Level::Error, 867, text);
+        400u16
+    })?;
+    let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
+    // A raw path has its query.
+    let is_raw = request.notes.contains(NOT_CANONICAL);
+    let query = if is_raw { None } else { request.query() };
+    let mut out = Vec::with_capacity(url.len() + query.map_or(0, <[u8]>::len) + 16);
+    write_origin(&mut out, parts, Ajp.default_port());
+    if is_literal(request) {
+        if !is_visible(path) {
+            let text = format_args!("To be forwarded path contains control characters or spaces");
+            request.log::<ProxyAjp>(Level::Error, 10418, text);
+            return Err(403);
+        }
+        out.extend_from_slice(path);
+    } else {
+        write_path(request, path, &mut out).ok_or(400u16)?;
+    }
+    let Some(query) = query else { return Ok(out) };
+    if !is_visible(query) {
+        let text =
+            format_args!("To be forwarded query string contains control characters or spaces");
+        request.log::<ProxyAjp>(Level::Error, 10406, text);
+        return Err(403);
+    }
+    out.push(b'?');
+    out.extend_from_slice(query);
+    Ok(out)
+}
