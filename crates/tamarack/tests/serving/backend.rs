@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
+
+/// How long a late response takes.
+const LATE: Duration = Duration::from_millis(20);
 
 /// What the backend counts, and what it waits for.
 pub struct Counts {
@@ -95,6 +99,10 @@ fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
             "waits" => {
                 let _ = wait();
                 whole(&mut stream, b"waited")?;
+            }
+            "late" => {
+                thread::sleep(LATE);
+                whole(&mut stream, b"late")?;
             }
             "events" => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;

@@ -21,6 +21,7 @@ mod affinity;
 mod balanced;
 mod coded;
 mod crowd;
+mod departures;
 mod descriptors;
 mod digests;
 mod dumps;

@@ -1,0 +1,187 @@
+//! Clients of a proxy that go away at any moment: before their request ends, before the response
+//! begins, in the middle of its body. Nothing of theirs stays behind.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::backend::Backend;
+use crate::client::{Client, PATIENCE};
+use crate::idle::anonymous_memory;
+use crate::is_long;
+use crate::shapes::start;
+use crate::site::Site;
+
+/// Requests of a round.
+const REQUESTS: usize = 50_000;
+/// The same without long tests.
+const REQUESTS_SHORT: usize = 600;
+/// Clients at the same time.
+const CLIENTS: usize = 16;
+/// `max` of each member.
+const MAX: usize = 4;
+/// Bytes of a body that does not fit in the buffers of sockets.
+const LARGE: usize = 1_500_000;
+/// Bytes by which a round may let the processes grow: loops keep as many buffers as were in use at
+/// the same time.
+const GROWTH_MAX: usize = 4 * 1024 * 1024;
+
+/// A sequence of numbers without an order (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % count as u64) as usize
+    }
+}
+
+fn site(mpm: &str, backends: &[Backend]) -> Site {
+    let names =
+        ["proxy", "proxy_http", "proxy_balancer", "slotmem_shm", "lbmethod_byrequests", "status"];
+    let modules = names.map(|name| format!("LoadModule {name}_module modules/mod_{name}.so\n"));
+    let members: String = backends
+        .iter()
+        .map(|backend| {
+            format!("  BalancerMember http://127.0.0.1:{} max={MAX} ttl=1\n", backend.port)
+        })
+        .collect();
+    let shape = match mpm {
+        "prefork" => {
+            "StartServers 26\nServerLimit 26\nMaxRequestWorkers 26\nMinSpareServers 1\n\
+             MaxSpareServers 26\n"
+        }
+        _ => {
+            "StartServers 2\nServerLimit 2\nThreadsPerChild 12\nMaxRequestWorkers 24\n\
+             MinSpareThreads 1\nMaxSpareThreads 24\n"
+        }
+    };
+    let more = format!(
+        "{}{shape}LogLevel proxy_http:crit\n<Proxy balancer://b>\n{members}</Proxy>\nProxyPass /b/ balancer://b/\n\
+         <Location /metrics>\n  SetHandler tamarack-metrics\n</Location>\n",
+        modules.concat()
+    );
+    start("departures", mpm, &more)
+}
+
+/// Sends a request and goes away at some moment.
+fn depart(port: u16, random: &mut Random) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let head = |method: &str, path: &str, fields: &str| {
+        format!("{method} /b/{path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n").into_bytes()
+    };
+    match random.below(5) {
+        // In the middle of the head.
+        0 => {
+            let head = head("GET", "1000", "");
+            stream.write_all(&head[..random.below(head.len())])
+        }
+        // In the middle of the request's body.
+        1 => {
+            stream.write_all(&head("POST", "echo", &format!("Content-Length: {LARGE}\r\n")))?;
+            stream.write_all(&vec![b'x'; random.below(LARGE / 4)])
+        }
+        2 => {
+            stream.write_all(&head("POST", "echo", "Transfer-Encoding: chunked\r\n"))?;
+            let piece = [&b"ffff\r\n"[..], &vec![b'x'; random.below(65_000)]].concat();
+            stream.write_all(&piece)
+        }
+        // Before the response.
+        3 => stream.write_all(&head("GET", ["1000", "late"][random.below(2)], "")),
+        // In the middle of its body.
+        _ => {
+            stream.write_all(&head("GET", &LARGE.to_string(), ""))?;
+            let mut left = random.below(LARGE);
+            let mut piece = vec![0; 64 * 1024];
+            while left > 0 {
+                let count = stream.read(&mut piece[..left.min(64 * 1024)])?;
+                left = if count == 0 { 0 } else { left - count };
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Half of the requests are those of clients that go away; the others have to succeed.
+fn round(site: &Site, count: usize, seed: u64) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let next = &next;
+            scope.spawn(move || {
+                let mut random = Random(seed * 1000 + number as u64 + 1);
+                let mut client = None;
+                while next.fetch_add(1, Ordering::SeqCst) < count {
+                    if random.below(2) == 0 {
+                        client = None;
+                        // A reset is one of its ways to end.
+                        let _ = depart(site.port, &mut random);
+                        continue;
+                    }
+                    let mut held: Client = client.take().unwrap_or_else(|| site.client());
+                    let answer = held.get("/b/1000").unwrap();
+                    assert_eq!((answer.status, answer.body.len()), (200, 1000), "{answer:?}");
+                    client = (!answer.closes()).then_some(held);
+                }
+            });
+        }
+    });
+}
+
+/// Open descriptors of the serving processes.
+fn descriptors(site: &Site) -> usize {
+    let of = |pid| std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    site.children().into_iter().map(of).sum()
+}
+
+/// Requests in progress of both members.
+fn busy(site: &Site) -> Vec<u64> {
+    let page = site.get("/metrics").text();
+    let lines = page.lines().filter(|line| line.starts_with("tamarack_proxy_member_busy{"));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect()
+}
+
+fn memory(site: &Site) -> usize {
+    site.children().into_iter().map(anonymous_memory).sum()
+}
+
+fn wait_for_rest(site: &Site, backends: &[Backend]) {
+    site.wait_until("no request in progress", || busy(site) == [0, 0]);
+    let open = || backends.iter().map(Backend::open).sum::<usize>();
+    site.wait_until("no connection", || open() == 0);
+}
+
+#[test]
+fn clients_that_go_away_leave_nothing_behind() {
+    let count = if is_long() { REQUESTS } else { REQUESTS_SHORT };
+    for mpm in ["event", "worker", "prefork"] {
+        let backends = [Backend::start(), Backend::start()];
+        let site = site(mpm, &backends);
+        // Warms up pools.
+        round(&site, count, 1);
+        wait_for_rest(&site, &backends);
+        let (files, before) = (descriptors(&site), memory(&site));
+        round(&site, count, 2);
+        wait_for_rest(&site, &backends);
+        site.wait_until("no descriptor more", || descriptors(&site) <= files);
+        let mut grown = 0;
+        site.wait_until("no memory more", || {
+            grown = memory(&site).saturating_sub(before);
+            grown <= GROWTH_MAX
+        });
+        println!("{mpm}: {files} descriptors, {grown} bytes");
+        // All places among the connections are free again.
+        let mut clients: Vec<Client> = (0..2 * MAX).map(|_| site.client()).collect();
+        clients.iter_mut().for_each(|client| client.ask("/b/waits").unwrap());
+        let waiting = || backends.iter().map(Backend::open).sum::<usize>();
+        site.wait_until("all at once", || waiting() == 2 * MAX);
+        backends.iter().for_each(|backend| (0..MAX).for_each(|_| backend.step()));
+        for client in &mut clients {
+            assert_eq!(client.answer().unwrap().text(), "waited", "{mpm}");
+        }
+    }
+}
