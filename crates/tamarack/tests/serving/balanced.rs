@@ -1,11 +1,5 @@
-//! Balancers: the sequence of their members is that of all processes, what a killed process counted
-//! is subtracted, and a member that comes and goes loses no request.
-
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
+//! Balancers: the sequence of their members is that of all processes, and what a killed process
+//! counted is subtracted.
 
 use nix::sys::signal::{Signal, kill};
 
@@ -16,7 +10,8 @@ use crate::shapes::start;
 use crate::site::Site;
 use crate::system_calls::calls_of;
 
-fn site(mpm: &str, members: &[String], more: &str) -> Site {
+/// A site with a balancer of these members, at `/b/`.
+pub fn site(mpm: &str, members: &[String], more: &str) -> Site {
     let load = |name: &str| format!("LoadModule {name}_module modules/mod_{name}.so\n");
     let names = ["proxy", "proxy_http", "proxy_balancer", "slotmem_shm", "lbmethod_byrequests"];
     let modules: String = names.map(load).concat();
@@ -156,115 +151,4 @@ fn is_connected(pid: nix::unistd::Pid, port: u16) -> bool {
     let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let mut links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
     links.any(|link| inodes.iter().any(|inode| link.as_os_str() == inode.as_str()))
-}
-
-/// A server that can be killed, with all its connections, and revived at the same address.
-struct Mortal {
-    port: u16,
-    requests: Arc<AtomicUsize>,
-    life: Option<Life>,
-}
-
-struct Life {
-    has_ended: Arc<AtomicBool>,
-    connections: Arc<Mutex<Vec<TcpStream>>>,
-    accepting: thread::JoinHandle<()>,
-}
-
-impl Mortal {
-    fn start() -> Mortal {
-        let mut mortal = Mortal { port: 0, requests: Arc::default(), life: None };
-        mortal.revive();
-        mortal
-    }
-
-    fn revive(&mut self) {
-        let listener = TcpListener::bind(("127.0.0.1", self.port)).unwrap();
-        self.port = listener.local_addr().unwrap().port();
-        let has_ended = Arc::<AtomicBool>::default();
-        let connections = Arc::<Mutex<Vec<TcpStream>>>::default();
-        let (ended, list, requests) = (has_ended.clone(), connections.clone(), &self.requests);
-        let requests = requests.clone();
-        let accepting = thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                if ended.load(Ordering::SeqCst) {
-                    return;
-                }
-                let (requests, copy) = (requests.clone(), stream.try_clone().unwrap());
-                list.lock().unwrap().push(copy);
-                thread::spawn(move || respond(stream, &requests));
-            }
-        });
-        self.life = Some(Life { has_ended, connections, accepting });
-    }
-
-    fn kill(&mut self) {
-        let Some(life) = self.life.take() else { return };
-        life.has_ended.store(true, Ordering::SeqCst);
-        // Wakes the thread, which closes its listener.
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
-        life.accepting.join().unwrap();
-        for connection in life.connections.lock().unwrap().drain(..) {
-            let _ = connection.shutdown(Shutdown::Both);
-        }
-    }
-
-    fn requests(&self) -> usize {
-        self.requests.load(Ordering::SeqCst)
-    }
-}
-
-fn respond(mut stream: TcpStream, requests: &AtomicUsize) {
-    let (mut input, mut piece) = (Vec::new(), [0; 4096]);
-    while let Ok(count @ 1..) = stream.read(&mut piece) {
-        input.extend_from_slice(&piece[..count]);
-        if !input.ends_with(b"\r\n\r\n") {
-            continue;
-        }
-        input.clear();
-        requests.fetch_add(1, Ordering::SeqCst);
-        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
-            return;
-        }
-    }
-}
-
-#[test]
-fn no_get_is_lost_while_a_member_dies_and_comes_back() {
-    for mpm in ["event", "prefork"] {
-        let mut mortal = Mortal::start();
-        let others = [Backend::start(), Backend::start()];
-        let members = [mortal.port, others[0].port, others[1].port];
-        let members = members.map(|port| format!("127.0.0.1:{port} retry=1"));
-        let site = site(mpm, &members, "");
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let asking: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut client = site.client();
-                        let mut count = 0;
-                        while !is_over.load(Ordering::SeqCst) {
-                            let answer = client.get("/b/2").unwrap();
-                            assert_eq!(answer.status, 200, "{mpm}: {answer:?}");
-                            count += 1;
-                        }
-                        count
-                    })
-                })
-                .collect();
-            for _ in 0..3 {
-                let found_dead = site.count_lines("AH00959");
-                mortal.kill();
-                site.wait_until("it is found dead", || site.count_lines("AH00959") > found_dead);
-                mortal.revive();
-                let before = mortal.requests();
-                site.wait_until("it serves again", || mortal.requests() > before);
-            }
-            is_over.store(true, Ordering::SeqCst);
-            for asked in asking {
-                assert!(asked.join().unwrap() > 0);
-            }
-        });
-    }
 }

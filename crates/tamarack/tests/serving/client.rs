@@ -107,10 +107,14 @@ impl Client {
             return Ok(Answer { body: self.chunks()?, ..answer });
         }
         let length = answer.field("Content-Length").and_then(|value| value.parse().ok());
-        let length: usize = length.unwrap_or(0);
-        self.wait_for_bytes(length)?;
-        let body = self.received.drain(..length).collect();
+        let body = self.take(length.unwrap_or(0))?;
         Ok(Answer { body, ..answer })
+    }
+
+    /// Reads this many bytes.
+    pub fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        self.wait_for_bytes(count)?;
+        Ok(self.received.drain(..count).collect())
     }
 
     /// Reads chunks up to the last one, which is empty.

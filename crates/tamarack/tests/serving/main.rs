@@ -47,6 +47,7 @@ mod map_programs;
 mod matching;
 mod messages;
 mod metrics;
+mod mortal;
 mod names;
 mod notify;
 mod one_path;
