@@ -60,6 +60,7 @@ mod proxied_tls;
 mod published;
 mod recursion;
 mod repeated;
+mod replaced;
 mod restart;
 mod rewriting;
 mod shapes;

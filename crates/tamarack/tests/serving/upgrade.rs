@@ -48,7 +48,7 @@ fn program(site: &Site, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// Starts the site's own executable in the foreground.
-fn start(site: &mut Site) {
+pub fn start(site: &mut Site) {
     install(site, Path::new(PROGRAM));
     let command = site.as_program(site.path("tamarack"));
     site.start_by(command);
