@@ -15,7 +15,7 @@ use wire::method::Method;
 
 use crate::phases::subrequest::{child_for_file, child_for_uri, finish_lookup};
 use crate::phases::walk;
-use crate::request::{FileKind, Request};
+use crate::request::{FileKind, MainRequest, Request};
 
 /// The outcome of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ struct Outcomes(Vec<(Question, Outcome)>);
 struct Wanted(Option<(Question, Box<Request>)>);
 
 /// Looks up the argument of `-U` or `-F`. All these look-ups of a request share a limit, beyond
-/// which they are refused. Returns `None` if the expression is being evaluated for a subrequest
-/// with the same argument.
+/// which they are refused. Returns `None` for `-U` in a subrequest of the same URI; with `-F`, only
+/// the limit of nested subrequests ends that.
 ///
 /// # Errors
 /// [`Later`] if it has to wait.
@@ -53,15 +53,9 @@ pub(crate) fn look_up(
     subject: Subject,
     text: &[u8],
 ) -> Result<Option<Outcome>, Later> {
-    if let Some(main) = &request.main {
-        let is_same = match subject {
-            Subject::Url => main.uri == request.resource.uri,
-            // Apache crashes there, since its stack overflows.
-            Subject::File => main.filename == request.resource.filename,
-        };
-        if is_same {
-            return Ok(None);
-        }
+    let is_same = |main: &MainRequest| main.uri == request.resource.uri;
+    if matches!(subject, Subject::Url) && request.main.as_deref().is_some_and(is_same) {
+        return Ok(None);
     }
     if let Some(outcome) = known(request, subject, text) {
         return Ok(Some(outcome));
