@@ -137,7 +137,6 @@ impl Request {
         // The previous name belongs to the last user of this memory, which may be another client.
         let name = self.forget_host();
         host.resolve(head, scheme, strict)?;
-        host.check_presence(head)?;
         if host.is_given {
             let mut name = name.unwrap_or_default();
             name.clear();
@@ -155,6 +154,8 @@ impl Request {
                 *known = host.is_given.then(|| KnownHost { name: host.name().to_vec(), place });
             }
         }
+        // Only now: an absolute URI names the host whose error document and log it is.
+        host.check_presence(head)?;
         head.check_expect()?;
         self.check_tls().map_err(Unhosted::Misdirected)?;
         if head.has_known_scheme() || self.engine.server.registry.hooks.forwards(&self.host.server)
