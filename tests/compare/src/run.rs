@@ -116,6 +116,8 @@ impl Run {
         self.locked(|results| results.found.sort_by_key(|found| std::cmp::Reverse(found.round)))?;
         if shrinks {
             self.on_all(Run::make_small);
+        } else {
+            self.locked(|results| results.print_first())?;
         }
         self.locked(|results| self.report(results, took))
     }
@@ -268,14 +270,12 @@ impl Run {
     }
 
     fn pursue(&self, found: &Found, pair: &mut Pair, end: Instant) {
-        let Found { round, host, case, signature, lines } = found;
+        let Found { round, host, case, signature, .. } = found;
         let end = end.min(Instant::now() + PURSUIT_LIMIT);
         let Some(small) = shrink(case, signature, pair, end) else {
             // It may depend on what another site of the round did to the server.
             println!("round {round}, s{host:02}: does not show again alone: {signature}");
-            if let Some(request) = case.requests.last() {
-                println!("{}\n{lines}", escape(&request.bytes(Seat::Main)));
-            }
+            found.print();
             let _ = self.locked(|results| results.fleeting += 1);
             return;
         };
@@ -302,12 +302,37 @@ impl Run {
 }
 
 impl Results {
+    /// Prints the first difference of each kind as it was seen.
+    fn print_first(&self) {
+        let mut told = BTreeSet::new();
+        for found in self.found.iter().rev() {
+            if told.insert(&found.signature) {
+                println!("==== round {}, s{:02}: {}", found.round, found.host, found.signature);
+                found.print();
+            }
+        }
+    }
+
     /// A site that has all of what was found before shows the same again.
     fn is_told(&self, found: &Found) -> bool {
         let names = kept::directives(&found.case);
         self.told.iter().any(|(told, needed)| {
             told.covers(&found.signature) && needed.iter().all(|name| names.contains(name))
         })
+    }
+}
+
+impl Found {
+    /// Prints the request and what came, without the rest of the case.
+    fn print(&self) {
+        // A request that was sent with others may break off with them.
+        let mut sent: Vec<_> = self.case.requests.iter().rev().collect();
+        let alone = sent.iter().position(|request| !request.is_pipelined).unwrap_or_default();
+        sent.truncate(alone + 1);
+        for request in sent.iter().rev() {
+            println!("{}", escape(&request.bytes(Seat::Main)));
+        }
+        println!("{}", self.lines);
     }
 }
 
@@ -319,6 +344,9 @@ fn print_difference(verdict: &Verdict) {
         println!("---- difference");
         let shown = difference(&last.apache, &last.tamarack, Rule::Answer);
         println!("{}", shown.unwrap_or_default());
+        if !last.errors.is_empty() {
+            println!("---- Tamarack's error log\n{}", last.errors);
+        }
     }
     if let Some(lines) = verdict.difference_of_logs() {
         println!("---- logs");

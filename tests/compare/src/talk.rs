@@ -103,13 +103,14 @@ impl Talk<'_> {
             let tamarack = lines.next().unwrap_or_else(|| apache.clone());
             let mut found = None;
             let mut is_allowed = false;
+            let mut errors = String::new();
             for ((request, apache), tamarack) in group.iter().zip(apache).zip(tamarack) {
                 if wanted::is_undecided(&case.site, request, &tamarack) {
                     // Even where both respond alike, they do so for other reasons.
                     self.allowed.push(line(&request.bytes(self.seat)));
                 }
                 if difference(&apache, &tamarack, Rule::Answer).is_some() {
-                    let errors = log.more();
+                    errors = log.more();
                     let rule = wanted::rule(&case.site, request, &apache, &tamarack, &errors);
                     let of_default = |default| wanted::rule_of_default(default, &apache, &tamarack);
                     let rule = rule.or_else(|| self.default.and_then(of_default));
@@ -125,11 +126,12 @@ impl Talk<'_> {
                         false => found = found.or(Some(Signature::new(&apache, &tamarack))),
                     }
                 }
-                verdict.exchanges.push(Exchange { apache, tamarack, signature: None });
+                verdict.exchanges.push(Exchange { apache, tamarack, ..Exchange::default() });
             }
             // What the first does may hang on those that came with it.
             if let Some(last) = verdict.exchanges.last_mut() {
                 last.signature = found;
+                last.errors = errors;
             }
         }
         self.hang_up();
@@ -228,7 +230,13 @@ impl Talk<'_> {
                 _ => return None,
             }
             if limit.left().is_none() {
-                return Some(logs);
+                let is_allowed = match logs.as_slice() {
+                    [apache, tamarack] => {
+                        wanted::rule_of_logs(&case.site, apache, tamarack).is_some()
+                    }
+                    _ => false,
+                };
+                return (!is_allowed).then_some(logs);
             }
             std::thread::sleep(LOG_LOOKS);
         }

@@ -26,6 +26,8 @@ pub struct Exchange {
     pub tamarack: Vec<String>,
     /// The difference, if no rule allows it.
     pub signature: Option<Signature>,
+    /// What Tamarack's error logs say of a difference.
+    pub errors: String,
 }
 
 /// The kind of a difference: a smaller case must show the same kind.

@@ -75,6 +75,26 @@ pub fn rule_of_default(
     (asks && is_unread(apache) && is_unread(tamarack)).then_some(OF_DEFAULT)
 }
 
+/// The line that allows fewer messages in the error log.
+const OF_META_FILES: &str = "Looking up the meta file (`MetaFiles On`) of a request that";
+
+/// The line that allows a difference of a site's logs: Tamarack lacks the messages of look-ups that
+/// it does not make, and has all others in Apache's order.
+pub fn rule_of_logs(site: &Site, apache: &[String], tamarack: &[String]) -> Option<&'static str> {
+    let (mut has_metas, mut rewrites, mut shows) = (false, false, false);
+    site.walk(&mut |node| {
+        has_metas |= node.name == "MetaFiles" && node.words.eq_ignore_ascii_case("on");
+        rewrites |= node.name == "RewriteRule";
+        shows |= node.name == "LogMessage";
+    });
+    let is_message = |line: &String| line.contains("[log_debug:");
+    let mut left = tamarack.iter().peekable();
+    let are_messages =
+        apache.iter().all(|line| left.next_if(|next| *next == line).is_some() || is_message(line));
+    let allows = has_metas && rewrites && shows && are_messages && left.next().is_none();
+    allows.then_some(OF_META_FILES)
+}
+
 /// Limits that Apache does not have: messages of Tamarack's error log that excuse a response, with
 /// the line that allows it.
 const LIMITS: [(&str, &str); 2] = [
@@ -146,7 +166,10 @@ fn differ_in_folders_as_is(
     let (mut names_handler, mut sets_type) = (false, false);
     site.walk(&mut |node| {
         names_handler |= node.words.contains("send-as-is");
-        sets_type |= node.name == "Header" && node.words.contains("Content-Type");
+        sets_type |= match node.name.as_str() {
+            "Header" => node.words.contains("Content-Type"),
+            name => matches!(name, "ForceType" | "AddType"),
+        };
     });
     let is_folder = "< Content-Type: httpd/unix-directory";
     let is_begun = match apache.first().map(String::as_str) {
@@ -341,7 +364,7 @@ pub fn rule(
 
 #[cfg(test)]
 mod tests {
-    use super::{LIMITS, OF_DEFAULT, WANTED, rule_of_default};
+    use super::{LIMITS, OF_DEFAULT, OF_META_FILES, WANTED, rule_of_default, rule_of_logs};
     use crate::site::{Content, File, Node, Request, Site};
 
     fn rule(
@@ -571,9 +594,29 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_look_ups_for_meta_files_may_be_missing() {
+        let nodes = |names: &[(&str, &str)]| {
+            let config = names.iter().map(|(name, words)| Node::directive(name, *words)).collect();
+            Site { config, ..Site::default() }
+        };
+        let site = nodes(&[("MetaFiles", "On"), ("RewriteRule", "^ /d"), ("LogMessage", "m")]);
+        let lines = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let message = |text: &str| format!("| [TIME] [log_debug:info] {text}");
+        let (a, b) = (message("a"), message("b"));
+        let apache: Vec<String> = lines(&[&a, &b, &a, "x"]);
+        let is_allowed = |site: &Site, tamarack: &[&str]| {
+            rule_of_logs(site, &apache, &lines(tamarack)).is_some()
+        };
+        assert!(is_allowed(&site, &[&a, "x"]) && is_allowed(&site, &[&b, "x"]));
+        assert!(!is_allowed(&site, &[&a, &b]) && !is_allowed(&site, &["x", &a]));
+        assert!(!is_allowed(&site, &[&a, &message("c"), "x"]));
+        assert!(!is_allowed(&nodes(&[("MetaFiles", "On"), ("LogMessage", "m")]), &[&a, "x"]));
+    }
+
+    #[test]
     fn every_rule_cites_a_line_that_is_there() {
         let texts = [include_str!("../../../docs/refused.md"), include_str!("../../README.md")];
-        let limits = LIMITS.iter().map(|(_, cites)| *cites).chain([OF_DEFAULT]);
+        let limits = LIMITS.iter().map(|(_, cites)| *cites).chain([OF_DEFAULT, OF_META_FILES]);
         for cites in WANTED.iter().map(|wanted| wanted.cites).chain(limits) {
             assert!(texts.iter().any(|text| text.contains(cites)), "{cites}");
         }
