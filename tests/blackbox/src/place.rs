@@ -218,7 +218,11 @@ impl Place {
     pub fn fill_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.fill_text(text).into_bytes(),
-            Err(_) => bytes.to_vec(),
+            Err(_) => {
+                let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+                let filled = self.fill_text(&text);
+                filled.chars().filter_map(|byte| u8::try_from(byte).ok()).collect()
+            }
         }
     }
 

@@ -53,22 +53,19 @@ pub(super) async fn run(mut connection: Connection, begun: Box<Begun>) {
     let engine = connection.engine.clone();
     let _active = engine.connections.active();
     let _writing = engine.connections.writing();
-    let Begun { mut request, mut tunnel, early, began, mut outcome } = *begun;
+    let Begun { mut request, mut tunnel, early, began, outcome } = *begun;
     let mut outward = 0;
     if let Some(near) = connection.stream.as_mut().filter(|_| outcome.is_ok()) {
         let early = [early, std::mem::take(&mut tunnel.received)];
         let (carried, ended) = rt::tunnel(near, &mut tunnel.far, early, tunnel.idle).await;
         outward = usize::try_from(carried.outward).unwrap_or(usize::MAX);
-        outcome = ended.or_else(|error| match error.kind() {
-            // Silence ends it as it should.
-            io::ErrorKind::TimedOut => {
-                if let Some(Message { module, number, text }) = tunnel.timed_out {
-                    request.log_as(module, Level::Error, number, format_args!("{text}"));
-                }
-                Ok(())
-            }
-            _ => Err(error),
-        });
+        let is_silent = ended.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        if let Some(Message { module, number, text }) = tunnel.timed_out.filter(|_| is_silent) {
+            request.log_as(module, Level::Error, number, format_args!("{text}"));
+        }
+        if let Some(status) = tunnel.unanswered.filter(|_| carried.inward == 0) {
+            request.response.status = status;
+        }
     }
     drop(tunnel);
     request.traffic.bytes_in += connection.count_received(outward, 0);

@@ -6,7 +6,6 @@ use server::missing::{Missing, missing, withholding};
 pub(super) const FAMILY: &[Missing] = &[
     missing!("heartbeat", "HeartbeatAddress"),
     missing!("heartmonitor", "HeartbeatListen HeartbeatMaxServers").handlers("heartbeat"),
-    missing!("proxy_express", "ProxyExpressDBMFile ProxyExpressDBMType ProxyExpressEnable"),
     missing!("proxy_fdpass", ""),
     missing!("proxy_ftp", "ProxyFtpDirCharset ProxyFtpEscapeWildcards ProxyFtpListOnWildcard")
         .inert("ProxyFtpDirCharset"),
@@ -20,5 +19,4 @@ pub(super) const FAMILY: &[Missing] = &[
     .satisfied(&[("ProxyHTMLEnable", "off")])
     .filters(&[withholding("proxy-html")]),
     missing!("proxy_http2", ""),
-    missing!("proxy_wstunnel", "ProxyWebsocketFallbackToProxyHttp"),
 ];

@@ -18,6 +18,8 @@ pub struct Tunnel {
     pub idle: Duration,
     /// What is logged then.
     pub timed_out: Option<Message>,
+    /// The status in the log if the other end sends nothing.
+    pub unanswered: Option<u16>,
     /// What is to be dropped with the tunnel, such as counters.
     pub guard: Box<dyn Any>,
 }

@@ -16,7 +16,7 @@ mod holds;
 mod input;
 pub(crate) mod line;
 mod look_up;
-mod map;
+pub(crate) mod map;
 mod of_directory;
 mod of_server;
 mod pass;

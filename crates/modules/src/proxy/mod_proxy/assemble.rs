@@ -14,7 +14,7 @@ use super::balancing::BalancingProvider;
 use super::define::{BalancerDefinition, Definition};
 use super::growth::{Ground, Spare};
 use super::lbmethod::MethodProvider;
-use super::scheme::{GROUP, SchemeProvider, TUNNELS};
+use super::scheme::{GROUP, SchemeProvider, TUNNELS, UPGRADES};
 use super::shared::{BalancerState, State};
 use super::status::Status;
 use super::target::Target;
@@ -28,13 +28,16 @@ pub(super) fn workers(build: &mut Build) {
         return;
     }
     let schemes: Vec<(&'static str, SchemeProvider)> = {
-        let all = build.registry.hooks.providers::<SchemeProvider>(GROUP);
-        all.into_iter().map(|(name, scheme)| (name, *scheme)).collect()
+        let provided = |group| build.registry.hooks.providers::<SchemeProvider>(group);
+        let all = provided(UPGRADES).into_iter().chain(provided(GROUP));
+        all.map(|(name, scheme)| (name, *scheme)).collect()
     };
     let tunnels: Option<SchemeProvider> = {
         let all = build.registry.hooks.providers::<SchemeProvider>(TUNNELS);
         all.into_iter().map(|(_, provider)| *provider).next()
     };
+    let upgrades = build.registry.hooks.providers::<SchemeProvider>(UPGRADES);
+    let upgrades = upgrades.into_iter().map(|(_, provider)| *provider).next();
     let core = build.core_config(&build.main.server);
     let run_dir = core.and_then(|core| core.globals.0.runtime_dir.get().cloned());
     let mut methods: Vec<(&'static str, MethodProvider)> = {
@@ -66,6 +69,7 @@ pub(super) fn workers(build: &mut Build) {
         workers.schemes.clone_from(&maker.schemes);
         workers.balancing = balancing;
         workers.tunnels = tunnels;
+        workers.upgrades = upgrades;
         workers.run_dir.clone_from(&maker.run_dir);
         settings.workers = Own(Arc::new(workers));
     });
@@ -94,7 +98,7 @@ fn may_proxy(node: &Node) -> bool {
         |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     match node.name.to_string().to_ascii_lowercase().as_str() {
         "proxypass" | "proxypassmatch" | "allowoverridelist" => true,
-        "proxyrequests" => mentions(b"on"),
+        "proxyrequests" | "proxyexpressenable" => mentions(b"on"),
         "rewriterule" => {
             let flags = text.rsplit(|byte| *byte == b'[').next().unwrap_or_default();
             let word = |flag: &[u8]| flag.trim_ascii().to_ascii_lowercase();

@@ -120,6 +120,8 @@ pub struct Options<'s> {
     pub module: &'s str,
     /// The number of its message that there is no connection.
     pub failed: u32,
+    /// Whether that message begins with the scheme's name.
+    pub names_failed: bool,
     /// The number of its message that the request could not be sent.
     pub unsent: u32,
     /// An idle connection will do.
@@ -254,7 +256,8 @@ async fn open(exchange: &mut Exchange<'_>, options: &Options<'_>) -> Result<Stre
     exchange.worker_failed();
     let host = BStr::new(&place.host);
     let name = options.name;
-    let text = format_args!("{name}: failed to make connection to backend: {host}");
+    let name = if options.names_failed { format!("{name}: ") } else { String::new() };
+    let text = format_args!("{name}failed to make connection to backend: {host}");
     exchange.request.log_as(options.module, Level::Error, options.failed, text);
     Err(503)
 }

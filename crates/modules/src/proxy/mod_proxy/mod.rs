@@ -35,7 +35,7 @@ pub mod shared;
 pub mod single;
 pub mod status;
 mod status_part;
-mod storage;
+pub mod storage;
 pub mod target;
 mod tls;
 pub mod translate;

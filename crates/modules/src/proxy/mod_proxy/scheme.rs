@@ -11,6 +11,8 @@ use super::{Proxy, RemoteProxy};
 
 /// The group of the providers that are schemes, by their names: `http`, `fcgi`.
 pub const GROUP: &str = "proxy_scheme";
+/// The group of schemes that come before those of [`GROUP`] with the same name.
+pub const UPGRADES: &str = "proxy_upgrade";
 /// The group of the provider that serves CONNECT, whose targets have no scheme.
 pub const TUNNELS: &str = "proxy_tunnel";
 
@@ -18,6 +20,12 @@ pub const TUNNELS: &str = "proxy_tunnel";
 pub trait Scheme: Send + Sync {
     /// The port of URLs without one.
     fn default_port(&self) -> u16;
+
+    /// Whether a mapping to `url`, of whatever scheme, applies to the request (`check_trans`). Only
+    /// schemes of [`UPGRADES`] are asked.
+    fn accepts(&self, _: &Request, _url: &[u8]) -> bool {
+        true
+    }
 
     /// Returns the canonical form of `url`, which begins with the scheme (`canon_handler`); sets
     /// what the scheme needs of the request, such as `path_info`.

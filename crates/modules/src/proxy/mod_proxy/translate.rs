@@ -13,7 +13,7 @@ use server::request::{Proxied, Request};
 
 use super::alias::{prefix_length, servlet};
 use super::mapping::{From, Mapping, PathForm};
-use super::{Directory, Proxy, interpolate};
+use super::{Proxy, interpolate};
 
 /// The note of a request whose path is forwarded as sent, for its scheme.
 pub const NOT_CANONICAL: &[u8] = b"proxy-nocanon";
@@ -62,7 +62,7 @@ fn find<'r>(proxy: Bound<'r, Proxy>, request: &'r mut Request, is_encoded: bool)
             if (mapping.form != PathForm::Decoded) != is_encoded {
                 continue;
             }
-            if let Some(decided) = apply(mapping, proxy.dir, request)? {
+            if let Some(decided) = apply(mapping, proxy, request)? {
                 return Ok(decided);
             }
         }
@@ -83,10 +83,10 @@ struct Found {
 /// Applies a mapping; `None` if it does not fit.
 fn apply(
     mapping: &Mapping,
-    dir: &Directory,
+    proxy: Bound<'_, Proxy>,
     request: &mut Request,
 ) -> Result<Option<Verdict>, Stop> {
-    let expands = dir.interpolates.or(false) && mapping.interpolates;
+    let expands = proxy.dir.interpolates.or(false) && mapping.interpolates;
     let expand = |text| match expands {
         true => interpolate::expand(&request.env, text).into_owned(),
         false => text.to_vec(),
@@ -111,6 +111,10 @@ fn apply(
         let line = format_args!("proxying is explicitly disabled for URI path '{uri}'; declining");
         request.log::<Proxy>(Level::Trace1, number, line);
         return Ok(Some(Verdict::Declined));
+    }
+    let upgrades = proxy.server.workers.0.upgrades;
+    if upgrades.is_some_and(|scheme| !scheme.accepts(request, &found.url)) {
+        return Ok(None);
     }
     take(mapping, request, found);
     let is_encoded = mapping.form != PathForm::Decoded;

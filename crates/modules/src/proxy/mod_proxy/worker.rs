@@ -88,7 +88,7 @@ pub struct Parameters {
     pub ttl: Option<Duration>,
     /// Health checks.
     pub checks: Checks,
-    /// `upgrade`; `*` for any protocol, empty for none.
+    /// `upgrade`; `*` for any protocol. `NONE` is kept as a name, which no client asks for.
     pub upgrade: Option<Vec<u8>>,
 }
 
@@ -210,9 +210,6 @@ fn word(value: &[u8], name: &str, bytes: usize) -> Result<Vec<u8>, Cow<'static, 
 fn upgrade(value: &[u8]) -> Result<Vec<u8>, Cow<'static, str>> {
     if value.eq_ignore_ascii_case(b"ANY") {
         return Ok(b"*".to_vec());
-    }
-    if value.eq_ignore_ascii_case(b"NONE") {
-        return Ok(Vec::new());
     }
     word(value, "upgrade protocol", WORD_BYTES)
 }

@@ -117,6 +117,8 @@ pub struct Workers {
     pub schemes: Vec<(&'static str, SchemeProvider)>,
     /// What chooses the members of balancers; `None` without mod_proxy_balancer.
     pub balancing: Option<BalancingProvider>,
+    /// The scheme that may leave a mapping out for a request.
+    pub upgrades: Option<SchemeProvider>,
     /// What serves CONNECT.
     pub tunnels: Option<SchemeProvider>,
     /// The base of relative names of UNIX sockets.

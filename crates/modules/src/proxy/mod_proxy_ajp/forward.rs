@@ -31,6 +31,7 @@ const OPTIONS: Options<'static> = Options {
     name: "AJP",
     module: <ProxyAjp as Module>::FILE,
     failed: 896,
+    names_failed: true,
     unsent: 868,
     may_reuse: true,
     keeps: true,

@@ -62,6 +62,7 @@ async fn connect(exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
         received: Vec::new(),
         idle,
         timed_out: Some(TIMED_OUT),
+        unanswered: None,
         guard: Box::new(()),
     }));
     Ok(Verdict::Ok)

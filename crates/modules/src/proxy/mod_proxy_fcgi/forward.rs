@@ -38,6 +38,7 @@ const OPTIONS: Options<'static> = Options {
     name: "FCGI",
     module: <ProxyFcgi as Module>::FILE,
     failed: 1079,
+    names_failed: true,
     unsent: 1075,
     may_reuse: false,
     keeps: false,

@@ -1,4 +1,6 @@
-//! The canonical form of an `http:` URL. Source: `proxy_http_canon`, `ap_proxy_canonenc_ex`.
+//! The canonical form of an `http:` or `ws:` URL.
+//!
+//! Source: `proxy_http_canon`, `ap_proxy_canonenc_ex`.
 
 use bstr::{BStr, ByteSlice};
 use server::log::Level;
@@ -23,7 +25,8 @@ pub(super) fn canonical(request: &mut Request, url: &[u8]) -> Result<Vec<u8>, u1
     let parts = Parts::parse(url).map_err(|why| unparsed(request, url, &why))?;
     let path = parts.path.strip_prefix(b"/").unwrap_or(parts.path);
     let mut out = Vec::with_capacity(url.len() + QUERY_BYTES);
-    let is_tls = parts.scheme.eq_ignore_ascii_case(b"https");
+    let is = |name: &[u8]| parts.scheme.eq_ignore_ascii_case(name);
+    let is_tls = is(b"https") || is(b"wss");
     write_origin(&mut out, parts, if is_tls { 443 } else { 80 });
     let is_forward = request.resource.proxied == Proxied::Forward;
     let is_raw = is_forward || request.notes.contains(NOT_CANONICAL);

@@ -214,6 +214,7 @@ fn options(exchange: &Exchange<'_>, is_http10: bool) -> Options<'static> {
         name: "HTTP",
         module: ProxyHttp::FILE,
         failed: 1114,
+        names_failed: true,
         unsent: 1097,
         may_reuse: true,
         keeps: true,

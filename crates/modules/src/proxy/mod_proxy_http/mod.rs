@@ -9,8 +9,8 @@ mod canonical;
 mod failed;
 mod forward;
 mod interim;
-mod request_head;
-mod upgrade;
+pub(in crate::proxy) mod request_head;
+pub(in crate::proxy) mod upgrade;
 mod warnings;
 
 use std::future::Future;
@@ -36,10 +36,12 @@ impl Module for ProxyHttp {
     fn hooks(hooks: &mut Hooks<'_, Self>) {
         hooks.provider::<SchemeProvider>(GROUP, "http", &Http { port: 80 });
         hooks.provider::<SchemeProvider>(GROUP, "https", &Http { port: 443 });
+        hooks.provider::<SchemeProvider>(GROUP, "ws", &Http { port: 80 });
+        hooks.provider::<SchemeProvider>(GROUP, "wss", &Http { port: 443 });
     }
 }
 
-/// `http:` and `https:`
+/// `http:` and `https:`, `ws:` and `wss:`
 struct Http {
     port: u16,
 }

@@ -15,7 +15,7 @@ use crate::proxy::mod_proxy::scheme::Exchange;
 use crate::proxy::mod_proxy::via;
 
 /// What one attempt decides.
-pub(super) struct Shape {
+pub(in crate::proxy) struct Shape {
     /// How the body is framed.
     pub framing: Framing,
     /// `force-proxy-request-1.0`
@@ -31,7 +31,7 @@ pub(super) struct Shape {
 }
 
 /// Appends the head.
-pub(super) fn write(
+pub(in crate::proxy) fn write(
     exchange: &Exchange<'_>,
     shape: &Shape,
     out: &mut Vec<u8>,

@@ -3,21 +3,27 @@
 
 use server::request::Request;
 use server::tunnel::Tunnel;
-use wire::response::connection_tokens;
 
 use crate::proxy::mod_proxy::backend::{Backend, tunnel_timeout};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::scheme::Exchange;
 
-/// The protocol that the client asks for, if the worker's `upgrade` names it.
+/// The protocol of `ws:` without `upgrade`.
+pub(in crate::proxy) const WEB_SOCKET: &[u8] = b"WebSocket";
+
+/// The protocol that the client asks for, if the worker's `upgrade` names it. As in Apache, its
+/// `Connection` need not name the field.
 pub(super) fn asked(exchange: &Exchange<'_>) -> Option<Vec<u8>> {
-    let allowed = exchange.worker.parameters.upgrade.as_deref().filter(|name| !name.is_empty())?;
-    let fields = &exchange.request.head.headers_in;
-    let asked = fields.get(b"Upgrade")?;
-    let mut options = fields.get_all(b"Connection").flat_map(connection_tokens);
-    let is_asked = options.any(|option| option.eq_ignore_ascii_case(b"upgrade"));
-    let is_allowed = allowed == b"*" || allowed.eq_ignore_ascii_case(asked);
-    (is_asked && is_allowed).then(|| asked.to_vec())
+    let own = exchange.worker.parameters.upgrade.as_deref().filter(|name| !name.is_empty());
+    let is_ws = exchange.url.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(b"ws"));
+    let own = own.or(is_ws.then_some(WEB_SOCKET))?;
+    let asked = exchange.request.head.headers_in.get(b"Upgrade")?;
+    allows(own, asked).then(|| asked.to_vec())
+}
+
+/// Whether the value of `upgrade` allows a protocol (`ap_proxy_worker_can_upgrade`).
+pub(in crate::proxy) fn allows(own: &[u8], asked: &[u8]) -> bool {
+    own == b"*" || own.eq_ignore_ascii_case(asked)
 }
 
 /// Makes the connection a tunnel, after the backend's `101 Switching Protocols`, behind which it
@@ -33,8 +39,15 @@ pub(super) fn switch(
     let idle = tunnel_timeout(exchange);
     let (far, slot) = backend.into_parts();
     let guard = Box::new((slot, busy));
-    exchange.request.response.tunnel =
-        Some(Box::new(Tunnel { head, far, received, idle, timed_out: None, guard }));
+    exchange.request.response.tunnel = Some(Box::new(Tunnel {
+        head,
+        far,
+        received,
+        idle,
+        timed_out: None,
+        unanswered: None,
+        guard,
+    }));
 }
 
 /// The head as the client gets it: an interim response has no fields of our own.

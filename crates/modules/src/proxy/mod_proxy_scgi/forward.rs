@@ -31,6 +31,7 @@ const OPTIONS: Options<'static> = Options {
     name: "SCGI",
     module: <ProxyScgi as Module>::FILE,
     failed: 866,
+    names_failed: true,
     unsent: 858,
     may_reuse: false,
     keeps: false,

@@ -17,6 +17,7 @@ const OPTIONS: Options<'static> = Options {
     name: "UWSGI",
     module: <ProxyUwsgi as Module>::FILE,
     failed: 10101,
+    names_failed: true,
     unsent: 10098,
     may_reuse: false,
     keeps: false,

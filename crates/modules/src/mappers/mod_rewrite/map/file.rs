@@ -18,7 +18,7 @@ const ASKED_LIMIT: usize = 4096;
 
 /// The format of a map's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(crate) enum Kind {
     /// `txt:`
     Text,
     /// `rnd:`: values are lists, of which one is chosen.
@@ -29,7 +29,7 @@ pub(in super::super) enum Kind {
 
 /// A map in a file.
 #[derive(Debug)]
-pub(in super::super) struct MapFile {
+pub(crate) struct MapFile {
     /// The format.
     pub kind: Kind,
     /// The path; of two files, that of the pages.
@@ -52,7 +52,7 @@ struct Version {
 
 /// The result of a look-up.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) struct Asked {
+pub(crate) struct Asked {
     /// The value, if the key has one.
     pub value: Option<Vec<u8>>,
     /// Whether the key was looked up before; only known if that is logged.
@@ -60,7 +60,7 @@ pub(in super::super) struct Asked {
 }
 
 /// Why a file can't be read: the system's error, and the number of the message.
-pub(in super::super) type Failure<'m> = (Errno, u32, &'m [u8]);
+pub(crate) type Failure<'m> = (Errno, u32, &'m [u8]);
 
 impl MapFile {
     /// Returns the map of a file.

@@ -14,7 +14,8 @@ use bstr::ByteSlice;
 use server::build::Build;
 use server::directive::Fault;
 
-pub(super) use file::{Asked, Kind, MapFile};
+pub(super) use file::Asked;
+pub(crate) use file::{Kind, MapFile};
 pub(super) use internal::Internal;
 pub(super) use program::MapProgram;
 pub use program::companions;
@@ -82,16 +83,19 @@ fn dbm(build: &Build, name: &[u8], source: &[u8], rest: &[u8]) -> Result<Map, Fa
         // APR's default depends on its build; an SDBM file is recognised by its name.
         b"default" if exists(build, &[path, b".pag"].concat()) => Kind::Sdbm,
         b"default" | b"gdbm" | b"db" => {
-            let why = "RewriteMap: only SDBM files are supported";
-            let help = "create it with: httxt2dbm -f SDBM -i TEXT -o FILE, and name it \
-                dbm=sdbm:FILE";
-            return Err(Fault::new(why).help(help));
+            return Err(not_sdbm("RewriteMap"));
         }
         other => {
             return Err(format!("RewriteMap: dbm type {} is invalid", other.as_bstr()).into());
         }
     };
     open(build, name, path, kind)
+}
+
+/// A directive names a DBM file of another format.
+pub(crate) fn not_sdbm(directive: &str) -> Fault {
+    let help = "create it with: httxt2dbm -f SDBM -i TEXT -o FILE, and name its type: sdbm";
+    Fault::new(format!("{directive}: only SDBM files are supported")).help(help)
 }
 
 fn exists(build: &Build, path: &[u8]) -> bool {
