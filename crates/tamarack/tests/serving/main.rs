@@ -55,6 +55,7 @@ mod one_watch;
 mod openssl;
 mod others;
 mod php;
+mod php_full;
 mod proxied;
 mod proxied_tls;
 mod published;

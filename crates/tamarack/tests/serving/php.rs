@@ -38,16 +38,22 @@ SetEnvIfNoCase ^Authorization$ "(.+)" HTTP_AUTHORIZATION=$1
 const UPLOAD_BYTES: usize = 20 << 20;
 
 /// PHP-FPM with the scripts, in a folder of its own.
-struct Php {
-    root: PathBuf,
-    port: u16,
+pub struct Php {
+    pub root: PathBuf,
+    pub port: u16,
     child: Child,
 }
 
 impl Php {
     fn start() -> Option<Php> {
+        Php::start_with("php", 3, "")
+    }
+
+    /// PHP-FPM with two pools of `children` each, and more lines for them; `None` without it.
+    pub fn start_with(name: &str, children: usize, more: &str) -> Option<Php> {
         let program = FPM.iter().find(|path| Path::new(path).exists())?;
-        let root = std::env::temp_dir().join(format!("tamarack-php-{}", std::process::id()));
+        let root = std::env::temp_dir();
+        let root = root.join(format!("tamarack-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         copy(Path::new(SITE), &root.join("htdocs"));
         fs::create_dir_all(root.join("sessions")).unwrap();
@@ -59,7 +65,7 @@ impl Php {
         let pool = |name: &str, listen: &str| {
             format!(
                 "[{name}]\n{user}listen = {listen}\nlisten.mode = 0666\npm = static\n\
-                 pm.max_children = 3\nphp_admin_value[session.save_path] = {at}/sessions\n\
+                 pm.max_children = {children}\n{more}php_admin_value[session.save_path] = {at}/sessions\n\
                  php_admin_value[upload_tmp_dir] = {at}/sessions\n\
                  php_admin_flag[log_errors] = on\nphp_admin_value[error_log] =\n\
                  php_flag[display_errors] = off\n"
