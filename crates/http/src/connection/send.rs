@@ -153,7 +153,8 @@ async fn piece(
             ahead(body, stream.write_vectored(&mut parts, timeout)).await?;
         }
         Chunk::File(slice) => {
-            stream.send_file(output, &slice.file, slice.offset, slice.length, timeout).await?;
+            let FileSlice { file, offset, length } = &slice;
+            ahead(body, stream.send_file(output, file, *offset, *length, timeout)).await?;
         }
         Chunk::Flush => ahead(body, stream.write_all(output, timeout)).await?,
     }

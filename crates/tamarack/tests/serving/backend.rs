@@ -112,6 +112,9 @@ fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
                 }
                 stream.write_all(b"0\r\n\r\n")?;
             }
+            name if let Some(length) = name.strip_prefix("pattern-") => {
+                whole(&mut stream, &pattern(length.parse().map_err(io::Error::other)?))?;
+            }
             // As many bytes.
             name => match name.parse::<usize>() {
                 Ok(length) => whole(&mut stream, &vec![b'x'; length])?,
@@ -120,6 +123,11 @@ fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Bytes in which no two places look alike.
+pub fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7 + at / 256 + at / 65_536) as u8).collect()
 }
 
 fn whole(stream: &mut TcpStream, body: &[u8]) -> io::Result<()> {

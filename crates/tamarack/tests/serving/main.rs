@@ -71,6 +71,7 @@ mod start;
 mod system_calls;
 mod tls;
 mod tunnels;
+mod unread;
 mod upgrade;
 mod variables;
 

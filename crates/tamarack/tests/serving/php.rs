@@ -65,7 +65,8 @@ impl Php {
         let pool = |name: &str, listen: &str| {
             format!(
                 "[{name}]\n{user}listen = {listen}\nlisten.mode = 0666\npm = static\n\
-                 pm.max_children = {children}\n{more}php_admin_value[session.save_path] = {at}/sessions\n\
+                 pm.max_children = {children}\n{more}\
+                 php_admin_value[session.save_path] = {at}/sessions\n\
                  php_admin_value[upload_tmp_dir] = {at}/sessions\n\
                  php_admin_flag[log_errors] = on\nphp_admin_value[error_log] =\n\
                  php_flag[display_errors] = off\n"

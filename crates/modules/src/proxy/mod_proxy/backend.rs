@@ -18,6 +18,7 @@ use server::request::Request;
 
 use super::pool::{Acquired, Pool, Slot};
 use super::scheme::Exchange;
+use super::spool::Limits;
 use super::status::Status;
 use super::target::Target;
 use super::tls::{self, Wanted};
@@ -188,6 +189,11 @@ impl Exchange<'_> {
     pub fn timeout(&self) -> Duration {
         let own = self.worker.parameters.timeout.or(self.bound.server.timeout.get().copied());
         own.unwrap_or_else(|| self.request.host.core.timeout())
+    }
+
+    /// How much of a response may be written to a file while its client is slow.
+    pub fn spool_limits(&self) -> Option<Limits> {
+        self.bound.server.spool.get().copied().flatten()
     }
 
     /// Logs a line that names no client, as Apache does for workers.

@@ -2,6 +2,7 @@
 //!
 //! Manual: <https://httpd.apache.org/docs/2.4/mod/mod_proxy.html>
 
+pub mod ahead;
 mod alias;
 mod assemble;
 pub mod backend;
@@ -33,6 +34,7 @@ mod sections;
 mod setters;
 pub mod shared;
 pub mod single;
+pub mod spool;
 pub mod status;
 mod status_part;
 pub mod storage;
@@ -63,6 +65,7 @@ pub use assemble::{DEFAULT_METHOD, RUNTIME_DIR};
 pub use define::Definitions;
 pub use mapping::{From, Mapping, PathForm};
 pub use remote::{Blocked, Direct};
+use spool::Limits;
 pub use target::Target;
 use workers::Workers;
 
@@ -181,6 +184,8 @@ server::config! {
         pub io_buffer: Setting<usize>,
         /// `ProxyReceiveBufferSize`, bytes; 0: the kernel's choice.
         pub receive_buffer: Setting<usize>,
+        /// `ProxySpool`; `None`: no files.
+        pub spool: Setting<Option<Limits>>,
         /// `ProxySourceAddress`
         pub source: Setting<IpAddr>,
         /// `ProxyDomain`

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rt::{Stream, Work};
-use rustix::fs::{CWD, Mode, OFlags};
 use server::request::Request;
 use wire::Method;
 use wire::chunked::{LAST_CHUNK, SizeLine};
+
+use super::spool::unnamed_file;
 
 /// Bytes that are read before connecting, and that are kept in memory (`MAX_MEM_SPOOL`).
 pub const MEMORY_BYTES: usize = 16 * 1024;
@@ -303,11 +304,7 @@ async fn next(request: &mut Request) -> Result<Option<Bytes>, u16> {
 /// # Errors
 /// The status of the response.
 pub async fn spool(request: &mut Request) -> Result<(File, u64), u16> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let (folder, mode) = (std::env::temp_dir(), Mode::RUSR | Mode::WUSR);
-    // A file without a name, in a folder.
-    let file = rustix::fs::openat(CWD, folder, flags, mode);
-    let mut file = File::from(file.map_err(|_| 500u16)?);
+    let mut file = unnamed_file().map_err(|_| 500u16)?;
     let pool = request.engine.handle.blocking().clone();
     let (mut gathered, mut length) = (Vec::with_capacity(WRITE_BYTES), 0);
     loop {

@@ -1,7 +1,7 @@
 //! The body of a response, read from the backend as the client takes it.
 //!
-//! While the client's socket is full, [`AHEAD_BYTES`] more are read. Once the backend has sent
-//! everything its connection is given back, before the last bytes go to the client.
+//! While the client's socket is full, more is read ([`Ahead`]). Once the backend has sent all, its
+//! connection is given back: before the last bytes go to the client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,12 +20,14 @@ use server::log::Level;
 use wire::chunked::Step;
 use wire::response::{Fault, ResponseBody};
 
+use super::ahead::Ahead;
 use super::backend::Backend;
 use super::busy::Busy;
 use super::scheme::Exchange;
 use super::shared::State;
+use super::spool::Limits;
 
-/// The most that is read before the client takes it, bytes.
+/// The most that is read before there is a body, bytes.
 const AHEAD_BYTES: usize = 64 * 1024;
 /// The first read, and the largest, bytes.
 const READ_BYTES: (usize, usize) = (8 * 1024, 64 * 1024);
@@ -65,6 +67,8 @@ pub struct Source {
     pub counts: Option<Arc<State>>,
     /// The longest wait.
     pub timeout: Duration,
+    /// `ProxySpool`
+    pub spool: Option<Limits>,
 }
 
 impl Source {
@@ -76,7 +80,8 @@ impl Source {
         keeps: bool,
     ) -> Source {
         let counts = exchange.worker.is_member.then(|| exchange.worker.state.clone());
-        Source { backend, module, keeps, _busy: busy, counts, timeout: exchange.timeout() }
+        let (timeout, spool) = (exchange.timeout(), exchange.spool_limits());
+        Source { backend, module, keeps, _busy: busy, counts, timeout, spool }
     }
 
     /// Gives the connection back after the last byte, behind which nothing has been received.
@@ -143,17 +148,38 @@ impl Relay {
     /// that the client learns the length.
     pub async fn into_body(mut self) -> Body {
         std::future::poll_fn(|cx| {
-            Pin::new(&mut self).poll_ahead(cx);
+            self.read_ahead(cx);
             Poll::Ready(())
         })
         .await;
         if self.source.is_some() || self.failure.is_some() {
-            return Body::Stream(Box::pin(self));
+            return self.into_stream();
         }
         match self.ahead.len() {
             0 => Body::Empty,
             1 => self.ahead.pop_front().map_or(Body::Empty, Body::Bytes),
             _ => Body::Parts(self.ahead.drain(..).map(Body::Bytes).collect()),
+        }
+    }
+
+    /// The body as it is received.
+    pub fn into_stream(self) -> Body {
+        let limits = self.source.as_ref().and_then(|source| source.spool);
+        let engine = self.engine.clone();
+        Ahead::body(self, &engine, limits)
+    }
+
+    /// Reads what there is.
+    fn read_ahead(&mut self, cx: &mut Context<'_>) {
+        while self.ahead_bytes < AHEAD_BYTES && self.source.is_some() {
+            match self.poll_piece(cx) {
+                Poll::Ready(Some(Ok(piece))) => self.push_ahead(piece),
+                Poll::Ready(Some(Err(error))) => {
+                    self.failure = Some(error);
+                    return;
+                }
+                Poll::Ready(None) | Poll::Pending => return,
+            }
         }
     }
 
@@ -318,19 +344,6 @@ impl BodyStream for Relay {
 
     fn length(&self) -> Option<u64> {
         self.length
-    }
-
-    fn poll_ahead(mut self: Pin<&mut Self>, cx: &mut Context<'_>) {
-        while self.ahead_bytes < AHEAD_BYTES && self.source.is_some() {
-            match self.poll_piece(cx) {
-                Poll::Ready(Some(Ok(piece))) => self.push_ahead(piece),
-                Poll::Ready(Some(Err(error))) => {
-                    self.failure = Some(error);
-                    return;
-                }
-                Poll::Ready(None) | Poll::Pending => return,
-            }
-        }
     }
 }
 

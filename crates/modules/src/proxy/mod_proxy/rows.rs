@@ -5,7 +5,8 @@ use server::directive::{Row, Set, State, Takes};
 
 use super::setters::{
     Here, bad_header, block, cookie, direct, domain, error_override, growth, io_buffer,
-    max_forwards, pass, pass_reverse, proxy_timeout, receive_buffer, remote, shown, source, via,
+    max_forwards, pass, pass_reverse, proxy_timeout, receive_buffer, remote, shown, source, spool,
+    via,
 };
 use super::{Proxy, sections};
 
@@ -219,6 +220,16 @@ pub(super) const ROWS: &[Row<Proxy>] = &[
     .default("-1"),
     Row::new("ProxyIOBufferSize", Takes::One(io_buffer), "bytes", "The size of buffers for data.")
         .default("8192"),
+    Row::new(
+        "ProxySpool",
+        Takes::Some { least: 1, most: 2, set: spool },
+        "bytes [bytes-of-process]",
+        "Writes what a slow client has not taken yet of a response to an unnamed file, so that the \
+         connection to the other server is free for other requests: at most so many bytes of one \
+         response, and of all responses of a process at the same time. Without it, or with 0, 64 \
+         KiB of a response are received ahead of its client, in memory.",
+    )
+    .default("0 1G"),
     Row::new(
         "ProxyReceiveBufferSize",
         Takes::One(receive_buffer),

@@ -3,10 +3,11 @@
 use std::net::{IpAddr, ToSocketAddrs};
 
 use conf::Arg;
-use conf::values::{Unit, timeout};
+use conf::values::{Unit, size, timeout};
 use server::directive::{Cx, Fault, Set};
 use server::within::Within;
 
+use super::spool::Limits;
 use super::target::{host_and_port, split_at_text, without_socket};
 use super::{
     BadHeader, Blocked, Direct, ErrorOverride, From, Mapping, PathForm, Proxy, RemoteProxy,
@@ -19,6 +20,10 @@ pub(super) type Here<'a, 't> = Cx<'a, 't, Proxy>;
 
 /// The smallest buffer, bytes.
 const BUFFER_MIN: i32 = 512;
+/// The smallest file of ProxySpool, bytes: some writes.
+const SPOOL_MIN: u64 = 512 * 1024;
+/// The files of ProxySpool of all responses together, if the directive does not say, bytes.
+const SPOOL_TOTAL: u64 = 1 << 30;
 
 pub(super) fn pass(cx: &mut Here<'_, '_>, args: &[Arg], matches: bool) -> Set {
     cx.not_within("ProxyPass", &[Within::Directory, Within::Files])?;
@@ -215,6 +220,21 @@ pub(super) fn io_buffer(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
 pub(super) fn receive_buffer(cx: &mut Here<'_, '_>, arg: &Arg) -> Set {
     let bytes = buffer(arg, "ProxyReceiveBufferSize")?;
     cx.server().receive_buffer.set(bytes);
+    Ok(())
+}
+
+pub(super) fn spool(cx: &mut Here<'_, '_>, args: &[Arg]) -> Set {
+    let bytes = |arg: &Arg| {
+        let why = "ProxySpool takes numbers of bytes, with K, M or G.";
+        size(&arg.text).ok_or_else(|| Fault::new(why).at(arg))
+    };
+    let Some(first) = args.first() else { return Ok(()) };
+    let each = bytes(first)?;
+    if (1..SPOOL_MIN).contains(&each) {
+        return Err(Fault::new("ProxySpool must be at least 512K, or 0 for no files.").at(first));
+    }
+    let total = args.get(1).map_or(Ok(SPOOL_TOTAL), bytes)?;
+    cx.server().spool.set((each > 0).then_some(Limits { each, total }));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use super::conversation::{Broken, Conversation, Said};
 use super::failed::{self, Log};
 use super::rest::Rest;
 use super::{ProxyAjp, head, ping, request_packet};
+use crate::proxy::mod_proxy::ahead::Ahead;
 use crate::proxy::mod_proxy::backend::{Backend, Options, Place};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::failover::OVERRIDDEN;
@@ -211,6 +212,7 @@ impl Dialog {
 
     fn respond(self, exchange: &mut Exchange<'_>) -> Result<Verdict, u16> {
         exchange.count_sent(self.conversation.body_bytes);
+        let limits = exchange.spool_limits();
         let request = &mut *exchange.request;
         let status = request.response.status;
         if self.is_replaced && self.ended == Some(true) {
@@ -237,7 +239,7 @@ impl Dialog {
         }
         let conversation = Some(conversation);
         let rest = Rest { first: output.into(), conversation, flushes, is_broken: false, log };
-        request.response.body = Body::Stream(Box::pin(rest));
+        request.response.body = Ahead::body(rest, &request.engine, limits);
         Ok(Verdict::Ok)
     }
 }

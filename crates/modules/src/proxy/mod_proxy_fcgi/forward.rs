@@ -24,10 +24,12 @@ use super::rest::{Log, Rest};
 use super::upload;
 use super::variables;
 use crate::core::handler::condition;
+use crate::proxy::mod_proxy::ahead::Ahead;
 use crate::proxy::mod_proxy::backend::{Backend, Options};
 use crate::proxy::mod_proxy::busy::Busy;
 use crate::proxy::mod_proxy::outgoing::Outgoing;
 use crate::proxy::mod_proxy::scheme::Exchange;
+use crate::proxy::mod_proxy::spool::Limits;
 use crate::proxy::mod_proxy::upload::Upload;
 use crate::util_script::head::{log, put};
 
@@ -229,7 +231,8 @@ impl Dialog {
             self.finish();
             return Err(status);
         }
-        self.give_body(request, body_at).await;
+        let limits = exchange.spool_limits();
+        self.give_body(exchange.request, body_at, limits).await;
         Ok(Verdict::Ok)
     }
 
@@ -257,7 +260,7 @@ impl Dialog {
         }
     }
 
-    async fn give_body(mut self, request: &mut Request, at: usize) {
+    async fn give_body(mut self, request: &mut Request, at: usize, limits: Option<Limits>) {
         if request.head.header_only {
             self.discard(request).await;
             self.output.clear();
@@ -285,7 +288,7 @@ impl Dialog {
         if has_ended && let Some(conversation) = rest.conversation.take() {
             conversation.end();
         }
-        request.response.body = Body::Stream(Box::pin(rest));
+        request.response.body = Ahead::body(rest, &request.engine, limits);
     }
 
     /// Keeps the connection after a complete response.

@@ -54,7 +54,7 @@ pub(super) fn set(
         (Some(_), Some(length)) => Body::Stream(Box::pin(Announced(length))),
         (Some(whole), None) if whole.is_empty() => Body::Empty,
         (Some(whole), None) => Body::Bytes(whole),
-        (None, _) => Body::Stream(Box::pin(relay)),
+        (None, _) => relay.into_stream(),
     };
     Ok(())
 }
