@@ -32,6 +32,7 @@ mod freshness;
 mod full;
 mod gone;
 mod handover;
+mod hostile;
 mod htaccess;
 mod idle;
 mod interrupted;
