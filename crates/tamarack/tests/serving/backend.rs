@@ -80,6 +80,11 @@ fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
         let Some(head) = head(&mut stream, &mut input)? else { return Ok(()) };
         counts.requests.fetch_add(1, Ordering::SeqCst);
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if path.ends_with("/sink") {
+            let count = sink(&mut stream, &mut input, &head)?;
+            whole(&mut stream, count.to_string().as_bytes())?;
+            continue;
+        }
         let body = body(&mut stream, &mut input, &head)?;
         let wait = || counts.steps.lock().unwrap().recv();
         match path.rsplit('/').next().unwrap_or_default() {
@@ -115,12 +120,43 @@ fn serve(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
             name if let Some(length) = name.strip_prefix("pattern-") => {
                 whole(&mut stream, &pattern(length.parse().map_err(io::Error::other)?))?;
             }
+            name if let Some(length) = name.strip_prefix("stream-") => {
+                source(&mut stream, length.parse().map_err(io::Error::other)?)?;
+            }
             // As many bytes.
             name => match name.parse::<usize>() {
                 Ok(length) => whole(&mut stream, &vec![b'x'; length])?,
                 Err(_) => whole(&mut stream, format!("request {number}\n").as_bytes())?,
             },
         }
+    }
+    Ok(())
+}
+
+/// Reads a body of known length, of which nothing is kept; returns its length.
+fn sink(stream: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> io::Result<usize> {
+    let lower = head.to_ascii_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |text| text.trim().parse().unwrap());
+    let mut count = input.len();
+    input.clear();
+    while count < length {
+        fill(stream, input)?;
+        count += input.len();
+        input.clear();
+    }
+    Ok(count)
+}
+
+/// Sends a body of this length.
+fn source(stream: &mut TcpStream, length: usize) -> io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")?;
+    let piece = vec![b'x'; 256 * 1024];
+    let mut left = length;
+    while left > 0 {
+        let count = left.min(piece.len());
+        stream.write_all(&piece[..count])?;
+        left -= count;
     }
     Ok(())
 }

@@ -5,12 +5,20 @@ use std::thread;
 
 use crate::backend::Backend;
 use crate::client::Client;
+use crate::is_long;
+use crate::memory::Memory;
 use crate::shapes::start;
 use crate::site::Site;
 use crate::system_calls::calls_of;
 
 /// Bytes of a large body.
 const LARGE: usize = 20_000_000;
+/// Bytes of a huge one.
+const HUGE: usize = 1 << 30;
+/// The same without long tests.
+const HUGE_SHORT: usize = 64 << 20;
+/// How much memory it may take, KiB.
+const HUGE_KB_MAX: usize = 1024;
 
 fn site(mpm: &str, backend: &Backend, parameters: &str) -> Site {
     let port = backend.port;
@@ -114,6 +122,41 @@ fn large_bodies_pass_in_both_directions() {
         chunked.extend_from_slice(b"0\r\n\r\n");
         let answer = post(&mut client, "/b/echo", "Transfer-Encoding: chunked\r\n", &chunked);
         assert!(answer.body == body, "{mpm}: {}", answer.body.len());
+    }
+}
+
+/// Sends a body of this length, and receives one.
+fn exchange(client: &mut Client, length: usize) {
+    let head =
+        format!("POST /b/sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+    client.send(head.as_bytes()).unwrap();
+    let piece = vec![b'y'; 256 * 1024];
+    let mut left = length;
+    while left > 0 {
+        let count = left.min(piece.len());
+        client.send(&piece[..count]).unwrap();
+        left -= count;
+    }
+    assert_eq!(client.answer().unwrap().text(), length.to_string());
+    client.ask(&format!("/b/stream-{length}")).unwrap();
+    assert_eq!(client.head().unwrap().status, 200);
+    while left < length {
+        left += client.take((length - left).min(piece.len())).unwrap().len();
+    }
+}
+
+#[test]
+fn a_huge_body_costs_no_memory() {
+    let length = if is_long() { HUGE } else { HUGE_SHORT };
+    for mpm in ["event", "worker", "prefork"] {
+        let backend = Backend::start();
+        let site = site(mpm, &backend, "");
+        let mut client = site.client();
+        // Warms up pools.
+        exchange(&mut client, HUGE_KB_MAX * 1024);
+        let memory = Memory::of(&site);
+        exchange(&mut client, length);
+        memory.assert_peak_below(&site, HUGE_KB_MAX as u64);
     }
 }
 
