@@ -127,8 +127,10 @@ async fn after_body(request: &mut Request, status: u16) -> u16 {
     {
         request.body_in.lower_limit(limit);
     }
-    // A client that waits for `100 Continue` sends nothing after an error.
-    if request.body_in.expects_continue() && !request.body_in.is_over_limit() {
+    // A client that waits for `100 Continue` sends nothing after an error; a rule may end a request
+    // in the same way with a status that is none, such as 200.
+    let is_error = !wire::status::is_success(status);
+    if is_error && request.body_in.expects_continue() && !request.body_in.is_over_limit() {
         return status;
     }
     match discard_body(request).await {
